@@ -11,7 +11,7 @@ from tests.model import questions, upkeep, writes
 from tests.model.columns import Column
 from tests.model.conditions import Condition, conditions
 from tests.model.containers import CONTAINERS
-from tests.model.tables import TableKind
+from tests.model.tables import OTHER_OPTIONS, SMALL_OPTIONS, TableKind
 from tests.model.values import NESTED, PARTITION_TEXTS, SCALARS, Row, values_of
 from tests.model.world import MAIN, Side, Step, World
 
@@ -89,15 +89,29 @@ def condition_in(draw: st.DrawFn, side: Side) -> tuple[Condition, str]:
     return condition, draw(st.sampled_from(sorted(condition.languages() - {"polars"})))
 
 
+def key_rows(kind: TableKind, side: Side) -> st.SearchStrategy[list[Row]]:
+    """Rows of the key's columns alone."""
+    columns = [next(column for column in side.state.columns if column.ident == ident) for ident in kind.keys]
+    return st.lists(row(kind, columns), min_size=1, max_size=5)
+
+
 @st.composite
 def changing(draw: st.DrawFn, world: World, name: str) -> Step:
     kind, side = world.kind, world.sides[name]
     condition, language = draw(condition_in(side))
     free = [column for column in side.state.columns if column.ident not in kind.fixed | set(kind.sums)]
-    if not free or draw(st.booleans()):
+    how = draw(st.sampled_from(["keys", "dry run", "delete", "update", "update", "partitions"]))
+    if how == "keys" and kind.keys:
+        return writes.DeleteKeys(draw(key_rows(kind, side)), name)
+    if how == "dry run":
+        return writes.DryRun(condition, name)
+    if how == "partitions" and kind.partitions:
+        chosen = draw(st.sets(st.sampled_from(kind.partitions), min_size=1))
+        return writes.DropPartitions({part: draw(value(kind, side.state.column(part))) for part in sorted(chosen)}, name)
+    if not free or how == "delete":
         return writes.Delete(condition, language, name)
-    chosen = draw(st.lists(st.sampled_from(free), min_size=1, max_size=2, unique=True))
-    return writes.Update(condition, {column.name: draw(value(kind, column)) for column in chosen}, language, name)
+    columns = draw(st.lists(st.sampled_from(free), min_size=1, max_size=2, unique=True))
+    return writes.Update(condition, {column.name: draw(value(kind, column)) for column in columns}, language, name)
 
 
 @st.composite
@@ -129,13 +143,31 @@ def maintaining(draw: st.DrawFn, world: World, name: str) -> Step:
     return upkeep.Upkeep(*chosen, name)
 
 
+ALTERED = {
+    **SMALL_OPTIONS,
+    **{
+        key: [value for value in values if "orc" not in value]
+        for key, values in OTHER_OPTIONS.items()
+        if not key.startswith(("data-file", "partition", "deletion"))
+    },
+}
+
+
+@st.composite
+def option_changes(draw: st.DrawFn, kind: TableKind) -> dict[str, str | None]:
+    key = draw(st.sampled_from([key for key in ALTERED if ALTERED[key]]))
+    return {key: draw(st.sampled_from([None, *ALTERED[key]]))}
+
+
 @st.composite
 def altering(draw: st.DrawFn, world: World, name: str) -> Step:
     kind, side = world.kind, world.sides[name]
     world.counts["names"] = number = world.counts.get("names", 0) + 1
     new = f"n{number}"
     columns = side.state.columns
-    how = draw(st.sampled_from(["add", "drop", "rename", "widen"]))
+    how = draw(st.sampled_from(["add", "drop", "rename", "widen", "options", "options"]))
+    if how == "options":
+        return upkeep.AlterOptions(draw(option_changes(world.kind)), name)
     free = [column for column in columns if column.ident not in kind.fixed and column.nullable]
     if how == "drop" and len(free) > 1:
         return upkeep.ChangeColumn(draw(st.sampled_from(free)).name, "drop", side=name)
@@ -153,20 +185,42 @@ def altering(draw: st.DrawFn, world: World, name: str) -> Step:
 def asking(draw: st.DrawFn, world: World, name: str) -> Step:
     kind, side = world.kind, world.sides[name]
     names = side.state.names
-    how = draw(st.sampled_from(["scan", "scan", "scan", "lookup", "reader", "aggregate"]))
+    how = draw(st.sampled_from(["scan", "scan", "scan", "lookup", "reader", "aggregate", "order", "follow"]))
     if how == "lookup" and kind.keys:
-        columns = [next(column for column in side.state.columns if column.ident == ident) for ident in kind.keys]
-        return questions.Lookup(draw(st.lists(row(kind, columns), min_size=1, max_size=5)), name)
+        return questions.Lookup(draw(key_rows(kind, side)), name)
     if how == "reader":
-        return questions.OtherReader(draw(st.sampled_from(["batches", "reader", "dataset"])), name)
+        return questions.OtherReader(
+            draw(st.sampled_from(["batches", "reader", "dataset", "duckdb", "polars", "dictionaries", "splits"])), name
+        )
+    producer = kind.options.get("changelog-producer", "none")
+    if (
+        how == "follow"
+        and kind.engine == "deduplicate"
+        and (producer in {"lookup", "full-compaction"} or not (kind.sequence or kind.ignores_deletes))
+    ):
+        return questions.Follow(name)
     plain = [column.name for column in side.state.columns if column.type in SCALARS and not column.type.startswith(("BYTES", "VARBINARY"))]
     if how == "aggregate" and plain:
-        return questions.Aggregate(draw(st.sampled_from(plain)), name)
+        by = draw(st.sets(st.sampled_from(kind.partitions))) if kind.partitions else set()
+        asked = draw(st.none() | conditions(side.state.columns).filter(lambda drawn: "sql" in drawn.languages()))
+        return questions.Aggregate(draw(st.sampled_from(plain)), sorted(by), asked, name)
+    if how == "order" and plain:
+        items = draw(st.lists(st.tuples(st.sampled_from(plain), st.booleans()), min_size=1, max_size=2, unique_by=lambda item: item[0]))
+        asked = draw(st.none() | conditions(side.state.columns).filter(lambda drawn: "sql" in drawn.languages()))
+        return questions.Ordered(asked, items, draw(st.sampled_from([None, 1, 3])), name)
     condition, language = draw(condition_in(side))
     if "polars" in condition.languages() and draw(st.sampled_from([False, False, True])):
         return questions.PolarsFilter(condition, name)
     chosen = draw(st.none() | st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
     return questions.Scan(condition, language, chosen, draw(st.sampled_from([None, None, 0, 1, 3])), name)
+
+
+def _tells_changes(kind: TableKind) -> bool:
+    """Whether the changelog between any two snapshots leads from one to the other."""
+    producer = kind.options.get("changelog-producer", "none")
+    return bool(kind.keys) and (
+        producer == "none" or (producer == "input" and kind.engine == "deduplicate" and not kind.sequence and not kind.ignores_deletes)
+    )
 
 
 @st.composite
@@ -187,7 +241,7 @@ def remembering(draw: st.DrawFn, world: World, name: str) -> Step | None:
             return upkeep.Tag(draw(tags), "delete", side=name)
         case "rename" if tags is not None:
             return upkeep.Tag(draw(tags), "rename", new=f"t{number}", side=name)
-        case "changelog" if world.kind.engine == "deduplicate" and world.kind.options.get("changelog-producer", "none") == "none":
+        case "changelog" if _tells_changes(world.kind):
             first, last = sorted([draw(snapshots), draw(snapshots)])
             return questions.Changelog(first, last, name) if first < last else None
     place = {"tag": draw(tags)} if tags is not None and draw(st.booleans()) else {"snapshot": draw(snapshots)}

@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
+from manifest.io.errors import SchemaMismatch, SnapshotExpired
+from tests.lsm.aggregate_model import order_of
 from tests.model.conditions import Condition
 from tests.model.values import Row, bag, bits, plain_rows
 from tests.model.world import MAIN, Side, Step, World, Wrong, same
@@ -86,6 +88,10 @@ class Lookup(Step):
         return [f"table.lookup(rows({', '.join(map(repr, self.keys))}, names={list(self.keys[0])!r}))"]
 
 
+SHARED = ("BOOLEAN", "INT", "BIGINT", "STRING", "DATE", "SMALLINT", "TINYINT", "DOUBLE")
+"""Types that DuckDB and polars hold as they are."""
+
+
 @dataclass
 class OtherReader(Step):
     """The rows as DuckDB, polars, batches or a dataset show them."""
@@ -94,50 +100,127 @@ class OtherReader(Step):
     side: str = MAIN
 
     def run(self, world: World, side: Side) -> None:
-        table, names = side.table, side.state.names
+        table, names, rows = side.table, side.state.names, side.state.rows()
+        shared = [column.name for column in side.state.columns if column.type in SHARED]
         match self.how:
+            case "duckdb" | "polars" if not shared:
+                return
             case "duckdb":
-                count = table.scan().to_duckdb().aggregate("count(*)").fetchall()[0][0]
-                if count != len(side.state.rows()):
-                    raise Wrong(f"DuckDB counts {count}, not {len(side.state.rows())}")
+                same(table.scan().to_duckdb().select(*shared).to_arrow_table(), shared, rows, "DuckDB")
             case "polars":
-                if table.scan().to_polars().height != len(side.state.rows()):
-                    raise Wrong("polars has another number of rows")
+                same(table.scan(columns=shared).to_polars().to_arrow(), shared, rows, "polars")
             case "batches":
-                same(pa.Table.from_batches(table.scan().to_batches(), table.scan().schema), names, side.state.rows(), "to_batches")
+                same(pa.Table.from_batches(table.scan().to_batches(), table.scan().schema), names, rows, "to_batches")
             case "reader":
-                same(table.scan().to_reader().read_all(), names, side.state.rows(), "to_reader")
+                same(table.scan().to_reader().read_all(), names, rows, "to_reader")
+            case "dictionaries":
+                same(table.scan().to_arrow(dictionaries=True), names, rows, "to_arrow with dictionaries")
+            case "splits":
+                scan = table.scan()
+                parts = [batch for split in scan.plan().splits for batch in scan.read(split)]
+                same(pa.Table.from_batches(parts, scan.schema), names, rows, "splits")
             case _:
-                same(table.scan().to_dataset().to_table(), names, side.state.rows(), "to_dataset")
+                same(table.scan().to_dataset().to_table(), names, rows, "to_dataset")
 
     def code(self, world: World, side: Side) -> list[str]:
-        call = {"duckdb": "to_duckdb().fetchall()", "polars": "to_polars()", "batches": "to_batches()", "reader": "to_reader().read_all()"}
+        call = {
+            "duckdb": "to_duckdb().fetchall()",
+            "polars": "to_polars()",
+            "batches": "to_batches()",
+            "reader": "to_reader().read_all()",
+            "dictionaries": "to_arrow(dictionaries=True)",
+            "splits": "plan().splits",
+        }
         return [f"table.scan().{call.get(self.how, 'to_dataset().to_table()')}"]
+
+
+def ordering(value: Any, kind: str) -> Any:
+    """What Spark sorts by: null first, NaN last, both zeros alike."""
+    return order_of(0.0 if isinstance(value, float) and value == 0 else value, kind)
+
+
+@dataclass
+class Ordered(Step):
+    """The first rows by one or two columns, of those that a filter finds."""
+
+    condition: Condition | None
+    items: list[tuple[str, bool]]
+    limit: int | None
+    side: str = MAIN
+
+    def run(self, world: World, side: Side) -> None:
+        rows = [row for row in side.state.rows() if self.condition is None or self.condition.matches(row)]
+        for name, descends in reversed(self.items):
+            kind = side.state.column(name).type
+            rows.sort(key=lambda row: ordering(row[name], kind), reverse=descends)
+        names = [name for name, _ in self.items]
+        wanted = [[ordering(row[name], side.state.column(name).type) for name in names] for row in rows[: self.limit]]
+        said, params = (None, None) if self.condition is None else self.condition.said("sql", side.table.schema)
+        table = side.table.scan(said, limit=self.limit, params=params, order_by=self._text()).to_arrow()
+        found = [[ordering(row[name], side.state.column(name).type) for name in names] for row in plain_rows(table)]
+        if found != wanted or bag(plain_rows(table), side.state.names) - bag(rows, side.state.names):
+            raise Wrong(f"order by {self._text()} limit {self.limit} gave {found}, not {wanted}")
+
+    def _text(self) -> str:
+        return ", ".join(f"{name} {'DESC' if descends else 'ASC'}" for name, descends in self.items)
+
+    def code(self, world: World, side: Side) -> list[str]:
+        text = "None" if self.condition is None else self.condition.code("sql", side.table.schema)
+        return [f"table.scan({text}, limit={self.limit}, order_by={self._text()!r}).to_arrow()"]
 
 
 @dataclass
 class Aggregate(Step):
-    """Minimum, maximum and number of values of a column."""
+    """Minimum, maximum and number of values of a column, by partitions perhaps, of the rows that a filter finds."""
 
     name: str
+    by: list[str]
+    condition: Condition | None = None
     side: str = MAIN
     refusals = (InvalidArgument,)
 
     def run(self, world: World, side: Side) -> None:
-        from tests.lsm.aggregate_model import order_of
-
         kind = side.state.column(self.name).type
-        values = [row[self.name] for row in side.state.rows() if row[self.name] is not None]
-        found = plain_rows(side.table.scan().aggregate({self.name: ["min", "max", "count"]}))[0]
-        low, high, count = list(found.values())[-3:]
-        order: Any = lambda value: order_of(0.0 if isinstance(value, float) and value == 0 else value, kind)  # noqa: E731
-        wanted = (min(map(order, values), default=None), max(map(order, values), default=None), len(values))
-        there = (None if low is None else order(low), None if high is None else order(high), count)
+        groups: dict[Any, list[Any]] = {} if self.by else {(): []}
+        for row in side.state.rows():
+            if self.condition is None or self.condition.matches(row):
+                values = groups.setdefault(tuple(bits(row[name]) for name in self.by), [])
+                values += [row[self.name]] if row[self.name] is not None else []
+        wanted = {
+            group: (
+                *((ordering(end(values, key=lambda value: ordering(value, kind)), kind) if values else None) for end in (min, max)),
+                len(values),
+            )
+            for group, values in groups.items()
+        }
+        said, params = (None, None) if self.condition is None else self.condition.said("sql", side.table.schema)
+        table = side.table.scan(said, params=params).aggregate({self.name: ["min", "max", "count"]}, by=self.by)
+        there = {}
+        for row in plain_rows(table):
+            low, high, count = (row[f"{self.name}_{function}"] for function in ("min", "max", "count"))
+            ends = (None if value is None else ordering(value, kind) for value in (low, high))
+            there[tuple(bits(row[name]) for name in self.by)] = (*ends, count)
         if there != wanted:
-            raise Wrong(f"aggregate of {self.name} gave {found}, not {wanted}")
+            raise Wrong(f"aggregate of {self.name} by {self.by} gave {there}, not {wanted}")
 
     def code(self, world: World, side: Side) -> list[str]:
-        return [f"table.scan().aggregate({{{self.name!r}: ['min', 'max', 'count']}})"]
+        text = "" if self.condition is None else self.condition.code("sql", side.table.schema)
+        return [f"table.scan({text}).aggregate({{{self.name!r}: ['min', 'max', 'count']}}, by={self.by!r})"]
+
+
+def applied(rows: dict[Any, Row], changes: list[Row], keys: list[str]) -> None:
+    """Change rows by key as a changelog says."""
+    for change in changes:
+        kind = change.pop("_row_kind")
+        place = tuple(bits(change[name]) for name in keys)
+        if kind in {"+I", "+U"}:
+            rows[place] = change
+        elif kind == "-D":
+            rows.pop(place, None)
+
+
+def keys_in(world: World, side: Side) -> list[str]:
+    return [column.name for column in side.state.columns if column.ident in world.kind.keys]
 
 
 @dataclass
@@ -147,23 +230,46 @@ class Changelog(Step):
     first: int
     last: int
     side: str = MAIN
+    refusals = (SnapshotExpired,)
 
     def run(self, world: World, side: Side) -> None:
-        keys = [column.name for column in side.state.columns if column.ident in world.kind.keys]
-        names = side.state.names
-        place = lambda row: tuple(bits(row[name]) for name in keys)  # noqa: E731
-        state = side.state
+        keys, names, state = keys_in(world, side), side.state.names, side.state
         before = [] if self.first == 0 else state.restored(side.snapshots[self.first].state).rows()
         after = state.restored(side.snapshots[self.last].state).rows()
-        rows = {place(row): row for row in before}
-        for change in plain_rows(side.table.changelog(self.first, self.last).to_arrow()):
-            kind = change.pop("_row_kind")
-            if kind in {"+I", "+U"}:
-                rows[place(change)] = change
-            elif kind == "-D":
-                rows.pop(place(change), None)
+        rows = {tuple(bits(row[name]) for name in keys): row for row in before}
+        changes = plain_rows(side.table.changelog(self.first, self.last).to_arrow())
+        applied(rows, changes, keys)
         if bag(rows.values(), names) != bag(after, names):
-            raise Wrong(f"changelog from {self.first} to {self.last} leads to {list(rows.values())}, not to {after}")
+            raise Wrong(f"changelog from {self.first} to {self.last} leads from {before} to {list(rows.values())}, not to {after}")
 
     def code(self, world: World, side: Side) -> list[str]:
         return [f"print(table.changelog({self.first}, {self.last}).to_arrow().to_pylist())"]
+
+
+@dataclass
+class Follow(Step):
+    """A stream of changes from where it was left; its sum is the table."""
+
+    side: str = MAIN
+
+    def run(self, world: World, side: Side) -> None:
+        try:
+            batches = list(side.table.follow(side.offset, overwrites=True))
+        except (SnapshotExpired, SchemaMismatch):
+            if side.offset is None:
+                raise
+            side.offset, side.followed = None, {}
+            batches = list(side.table.follow(None, overwrites=True))
+        keys = keys_in(world, side)
+        if side.offset is None:
+            side.followed = {}
+        for batch in batches:
+            applied(side.followed, plain_rows(batch.rows), keys)
+            side.offset = batch.offset
+        names = side.state.names
+        waits = side.lags or side.table.options.get("write-only") == "true" or side.table.options.get("bucket") == "-2"
+        if not waits and bag(side.followed.values(), names) != bag(side.state.rows(), names):
+            raise Wrong(f"follow leads to {list(side.followed.values())}, not to {side.state.rows()}")
+
+    def code(self, world: World, side: Side) -> list[str]:
+        return [f"offset = [batch.offset for batch in table.follow({'None' if side.offset is None else 'offset'}, overwrites=True)][-1]"]

@@ -48,7 +48,6 @@ OTHER_OPTIONS: dict[str, list[str]] = {
     "data-file.thin-mode": ["true"],
     "full-compaction.delta-commits": ["2"],
     "compaction.delete-ratio-threshold": ["0.1"],
-    "lookup-compact": ["gentle"],
     "file.suffix.include.compression": ["true"],
     "partition.legacy-name": ["false"],
     "snapshot.clean-empty-directories": ["true"],

@@ -26,6 +26,8 @@ class Upkeep(Step):
 
     def run(self, world: World, side: Side) -> None:
         getattr(side.table, self.call)(**self.arguments)
+        if self.call == "compact" and self.arguments.get("full"):
+            side.lags = False
 
     def code(self, world: World, side: Side) -> list[str]:
         return [f"table.{self.call}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"]
@@ -76,6 +78,7 @@ class AddColumn(Step):
 
     def run(self, world: World, side: Side) -> None:
         side.table.add_column(self.column.name, self.column.type)
+        side.offset = None
         side.state = side.state.copied()
         side.state.columns.append(self.column)
 
@@ -94,7 +97,7 @@ class ChangeColumn(Step):
     refusals = (InvalidSchema, UnsupportedOption)
 
     def run(self, world: World, side: Side) -> None:
-        state = side.state.copied()
+        state, side.offset = side.state.copied(), None
         at = state.names.index(self.name)
         match self.how:
             case "drop":
@@ -121,6 +124,7 @@ class AlterOptions(Step):
 
     def run(self, world: World, side: Side) -> None:
         side.table.alter_options(self.options)
+        side.lags = True
 
     def code(self, world: World, side: Side) -> list[str]:
         return [f"table.alter_options({self.options!r})"]
@@ -171,6 +175,7 @@ class GoBack(Step):
             side.table.restore(self.snapshot, tag=self.tag)
         else:
             side.table.rollback_to(self.snapshot, tag=self.tag)
+            side.offset = None
             side.snapshots = {at: found for at, found in side.snapshots.items() if at <= number}
             side.tags = {name: found for name, found in side.tags.items() if found[0] <= number}
         side.state = side.state.restored(shown.state)
@@ -206,6 +211,7 @@ class Branch(Step):
                 first = min(other.snapshots)
                 side.table.fast_forward(self.name)
                 side.table = Table.open(world.path)
+                side.offset, side.lags = None, True
                 side.snapshots = {**{at: found for at, found in side.snapshots.items() if at < first}, **other.snapshots}
                 side.state = other.state.copied()
                 kept = set(side.table.tags()["tag_name"].to_pylist())

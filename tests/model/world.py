@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from abc import abstractmethod
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -67,6 +68,11 @@ class Side:
     snapshots: dict[int, Shown] = field(default_factory=dict)
     tags: dict[str, tuple[int, Shown]] = field(default_factory=dict)
     steps: int = 0
+    offset: str | None = None
+    """Where a stream goes on, after the rows in ``followed``."""
+    followed: dict[Any, Row] = field(default_factory=dict)
+    lags: bool = False
+    """Whether rows may wait for a compaction that its changelog waits for."""
 
     def shown(self) -> Shown:
         return Shown(self.state.names, self.state.rows(), self.state)

@@ -9,17 +9,10 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.io.errors import SchemaMismatch, UnmergeableRows, UnsupportedTable
-from tests.lsm.aggregate_model import CannotMerge
 from tests.model.conditions import Condition
 from tests.model.containers import contained, fits
 from tests.model.values import Row, bits
 from tests.model.world import MAIN, Side, Step, World, Wrong
-
-OUT_OF_FORMAT = "ORC"
-
-
-def refused_format(world: World) -> bool:
-    return "orc" in str(world.kind.options)
 
 
 def expected_rows(found: int, wanted: int, what: str) -> None:
@@ -52,6 +45,7 @@ class Write(Step):
                 writer.write(data)
         else:
             side.table.write(data, options=self.options)
+        side.lags = side.lags or self.options is not None or self.by_writer
         side.state = wanted
 
     def code(self, world: World, side: Side) -> list[str]:
@@ -132,6 +126,42 @@ class Delete(Step):
     def code(self, world: World, side: Side) -> list[str]:
         text, _, comment = self.condition.code(self.language, side.table.schema).partition("  # ")
         return [f"table.delete({text})" + (f"  # {comment}" if comment else "")]
+
+
+@dataclass
+class DeleteKeys(Step):
+    """A delete of rows by their keys, some of which are not there."""
+
+    keys: list[Row]
+    side: str = MAIN
+    refusals = (UnsupportedTable,)
+
+    def run(self, world: World, side: Side) -> None:
+        names = list(self.keys[0])
+        gone = {tuple(bits(row[name]) for name in names) for row in self.keys}
+        wanted, count = side.state.removed(lambda row: tuple(bits(row[name]) for name in names) in gone)
+        expected_rows(side.table.delete(keys=side.arrow(self.keys, names)).rows, count, "delete by keys")
+        side.state = wanted
+
+    def code(self, world: World, side: Side) -> list[str]:
+        return [f"table.delete(keys=rows({', '.join(map(repr, self.keys))}, names={list(self.keys[0])!r}))"]
+
+
+@dataclass
+class DryRun(Step):
+    """A delete or update that only counts."""
+
+    condition: Condition
+    side: str = MAIN
+    refusals = (UnsupportedTable,)
+
+    def run(self, world: World, side: Side) -> None:
+        _, count = side.state.removed(self.condition.matches)
+        said, params = self.condition.said("sql", side.table.schema)
+        expected_rows(side.table.delete(said, params=params, dry_run=True).rows, count, "dry run of delete")
+
+    def code(self, world: World, side: Side) -> list[str]:
+        return [f"table.delete({self.condition.code('sql', side.table.schema)}, dry_run=True)"]
 
 
 @dataclass
@@ -226,6 +256,3 @@ class DropPartitions(Step):
 
     def code(self, world: World, side: Side) -> list[str]:
         return [f"table.drop_partitions([{self._spec(side)!r}])"]
-
-
-__all__ = ["CannotMerge", "Delete", "DropPartitions", "Merge", "Overwrite", "Update", "Write"]
