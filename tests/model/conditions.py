@@ -63,12 +63,12 @@ class Condition:
         if self.column is None:
             texts = [f"({part.sql(params, schema)})" for part in self.parts]
             return f"NOT {texts[0]}" if self.kind == "not" else f" {self.kind.upper()} ".join(texts)
-        name = self.column.name
+        name = self.column.name if self.column.name.isidentifier() else f"`{self.column.name}`"
         if self.kind == "null":
             return f"{name} IS {'' if self.operator == '=' else 'NOT '}NULL"
         if self.kind == "prefix":
             return f"{name} LIKE '{self.values[0]}%'"
-        kind = pa.int32() if self.kind == "entry" else schema.field(name).type
+        kind = pa.int32() if self.kind == "entry" else schema.field(self.column.name).type
         given = []
         for value in self.values:
             params[f"v{len(params)}"] = pa.scalar(value, kind).as_py()

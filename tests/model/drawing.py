@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from decimal import Decimal
 from typing import Any
 
@@ -76,6 +77,37 @@ def overwriting(draw: st.DrawFn, world: World, name: str) -> Step:
         partition = {part: draw(value(kind, side.state.column(part))) for part in sorted(chosen)}
         rows = [{**found, **partition} for found in rows]
     return writes.Overwrite(rows, partition, name)
+
+
+@st.composite
+def bulk(draw: st.DrawFn, world: World, name: str) -> Step | None:
+    """Rows in bulk, with few values in the columns that options or partitions name."""
+    kind = world.kind
+    columns = []
+    for column in world.sides[name].state.columns:
+        few = column.ident in {*kind.partitions, *kind.sums, kind.rowkind}
+        if few and column.ident != kind.rowkind and column.type in {"STRING", "BOOLEAN", "TINYINT"}:
+            columns.append((column.name, "BOOLEAN" if column.type == "BOOLEAN" else column.type, False))
+        elif few or (not column.nullable and column.type in {"MAP<INT, ARRAY<DOUBLE>>", "ARRAY<ROW<a INT, b STRING>>"}):
+            return None
+        else:
+            columns.append((column.name, column.type, column.nullable))
+    return writes.Bulk(draw(st.integers(0, 3)), draw(st.sampled_from([100, 300])), columns, name)
+
+
+@st.composite
+def late(draw: st.DrawFn, world: World, name: str) -> Step | None:
+    """A writer that another step overtakes, or a write that is repeated."""
+    rows = draw(st.lists(row(world.kind, world.sides[name].state.columns), min_size=1, max_size=5))
+    world.counts["names"] = number = world.counts.get("names", 0) + 1
+    if world.kind.crosses_partitions:
+        return None
+    if draw(st.sampled_from([False, False, True])):
+        return writes.Late(rows, None, str(uuid.UUID(int=number)), name)
+    inner = draw(st.one_of(writing(world, name), changing(world, name), maintaining(world, name)))
+    if isinstance(inner, writes.Write | writes.Delete | writes.Update | writes.DeleteKeys | upkeep.Upkeep):
+        return writes.Late(rows, inner, side=name)
+    return None
 
 
 def side_name(side: Side, ident: str) -> str:
@@ -163,7 +195,7 @@ def option_changes(draw: st.DrawFn, kind: TableKind) -> dict[str, str | None]:
 def altering(draw: st.DrawFn, world: World, name: str) -> Step:
     kind, side = world.kind, world.sides[name]
     world.counts["names"] = number = world.counts.get("names", 0) + 1
-    new = f"n{number}"
+    new = draw(st.sampled_from([f"n{number}", f"n {number}.ä", *sorted(world.freed - set(side.state.names))]))
     columns = side.state.columns
     how = draw(st.sampled_from(["add", "drop", "rename", "widen", "options", "options"]))
     if how == "options":
@@ -178,7 +210,7 @@ def altering(draw: st.DrawFn, world: World, name: str) -> Step:
     if how == "widen" and wider:
         chosen = draw(st.sampled_from(wider))
         return upkeep.ChangeColumn(chosen.name, "widen", upkeep.WIDER[chosen.type], name)
-    return upkeep.AddColumn(Column(new, new, draw(st.sampled_from([*SCALARS, *NESTED]))), name)
+    return upkeep.AddColumn(Column(f"added{number}", new, draw(st.sampled_from([*SCALARS, *NESTED]))), name)
 
 
 @st.composite

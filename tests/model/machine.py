@@ -68,6 +68,16 @@ class TableModel(RuleBasedStateMachine):
 
     @precondition(lambda self: self.world)
     @rule(data=st.data(), side=SIDES)
+    def write_many(self, data: st.DataObject, side: int) -> None:
+        self._do(data.draw(drawing.bulk(self.world, self._side(side))))
+
+    @precondition(lambda self: self.world)
+    @rule(data=st.data(), side=SIDES)
+    def write_late(self, data: st.DataObject, side: int) -> None:
+        self._do(data.draw(drawing.late(self.world, self._side(side))))
+
+    @precondition(lambda self: self.world)
+    @rule(data=st.data(), side=SIDES)
     def overwrite(self, data: st.DataObject, side: int) -> None:
         self._do(data.draw(drawing.overwriting(self.world, self._side(side))))
 

@@ -106,7 +106,7 @@ class OtherReader(Step):
             case "duckdb" | "polars" if not shared:
                 return
             case "duckdb":
-                same(table.scan().to_duckdb().select(*shared).to_arrow_table(), shared, rows, "DuckDB")
+                same(table.scan().to_duckdb().select(*(f'"{name}"' for name in shared)).to_arrow_table(), shared, rows, "DuckDB")
             case "polars":
                 same(table.scan(columns=shared).to_polars().to_arrow(), shared, rows, "polars")
             case "batches":
@@ -162,7 +162,7 @@ class Ordered(Step):
             raise Wrong(f"order by {self._text()} limit {self.limit} gave {found}, not {wanted}")
 
     def _text(self) -> str:
-        return ", ".join(f"{name} {'DESC' if descends else 'ASC'}" for name, descends in self.items)
+        return ", ".join(f"`{name}` {'DESC' if descends else 'ASC'}" for name, descends in self.items)
 
     def code(self, world: World, side: Side) -> list[str]:
         text = "None" if self.condition is None else self.condition.code("sql", side.table.schema)
@@ -253,13 +253,17 @@ class Follow(Step):
     side: str = MAIN
 
     def run(self, world: World, side: Side) -> None:
+        tells = side.table.options.get("changelog-producer", "none") in {"none", "input"}
+        if not tells and side.overwritten:
+            side.offset = None
         try:
-            batches = list(side.table.follow(side.offset, overwrites=True))
+            batches = list(side.table.follow(side.offset, overwrites=tells))
         except (SnapshotExpired, SchemaMismatch):
             if side.offset is None:
                 raise
             side.offset, side.followed = None, {}
-            batches = list(side.table.follow(None, overwrites=True))
+            batches = list(side.table.follow(None, overwrites=tells))
+        side.overwritten = False
         keys = keys_in(world, side)
         if side.offset is None:
             side.followed = {}
@@ -272,4 +276,5 @@ class Follow(Step):
             raise Wrong(f"follow leads to {list(side.followed.values())}, not to {side.state.rows()}")
 
     def code(self, world: World, side: Side) -> list[str]:
-        return [f"offset = [batch.offset for batch in table.follow({'None' if side.offset is None else 'offset'}, overwrites=True)][-1]"]
+        tells = side.table.options.get("changelog-producer", "none") in {"none", "input"}
+        return [f"offset = [batch.offset for batch in table.follow({'None' if side.offset is None else 'offset'}, overwrites={tells})][-1]"]

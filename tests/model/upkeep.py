@@ -99,6 +99,8 @@ class ChangeColumn(Step):
     def run(self, world: World, side: Side) -> None:
         state, side.offset = side.state.copied(), None
         at = state.names.index(self.name)
+        if self.how != "widen":
+            world.freed.add(self.name)
         match self.how:
             case "drop":
                 side.table.drop_column(self.name)
@@ -173,6 +175,7 @@ class GoBack(Step):
         number, shown = side.tags[self.tag] if self.tag else (self.snapshot or 0, side.snapshots[self.snapshot or 0])
         if self.how == "restore":
             side.table.restore(self.snapshot, tag=self.tag)
+            side.overwritten = True
         else:
             side.table.rollback_to(self.snapshot, tag=self.tag)
             side.offset = None

@@ -7,6 +7,7 @@ A map is a list of pairs.
 from __future__ import annotations
 
 import math
+import random
 import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -84,6 +85,42 @@ KEY_TYPES = [
 ]
 PARTITION_TYPES = ["INT", "STRING", "DATE", "BOOLEAN", "BIGINT", "TINYINT"]
 PARTITION_TEXTS = ["", " ", "a", "a/b", "x=y", "ä", "__DEFAULT_PARTITION__", "a%2Fb", "."]
+
+
+DrawnColumn = tuple[str, str, bool]
+"""A column of rows in bulk: its name, its type, whether null is among its values."""
+
+
+def bulk_rows(seed: int, count: int, columns: Sequence[DrawnColumn]) -> list[Row]:
+    """Rows of values that mostly differ, the same for the same seed."""
+    dice = random.Random(seed)
+    return [{name: None if null and dice.random() < 0.1 else _common(dice, kind) for name, kind, null in columns} for _ in range(count)]
+
+
+def _common(dice: random.Random, kind: str) -> Any:
+    match kind:
+        case "INT" | "BIGINT" | "TIMESTAMP(3)" | "TIMESTAMP(6)" | "TIMESTAMP(9)" | "TIMESTAMP_LTZ(3)" | "TIMESTAMP_LTZ(6)":
+            return dice.randrange(400)
+        case "SMALLINT" | "DATE" | "TIME":
+            return dice.randrange(200)
+        case "STRING" | "VARCHAR(20)":
+            return f"{'a' * dice.randrange(3)}{dice.randrange(300)}"
+        case "BYTES" | "VARBINARY(20)":
+            return bytes([dice.randrange(3), dice.randrange(200)])
+        case "DOUBLE" | "FLOAT":
+            return dice.randrange(800) / 2
+        case _ if kind in SCALARS:
+            return dice.choice(SCALARS[kind])
+        case "ARRAY<INT>":
+            return [dice.randrange(9) for _ in range(dice.randrange(4))]
+        case "ARRAY<STRING>":
+            return [str(dice.randrange(9)) for _ in range(dice.randrange(4))]
+        case "MAP<STRING, INT>":
+            return [(key, dice.randrange(9)) for key in "abc"[: dice.randrange(4)]]
+        case "ROW<a INT, b STRING>":
+            return {"a": dice.randrange(9), "b": str(dice.randrange(9))}
+        case _:
+            return None
 
 
 def values_of(kind: str) -> st.SearchStrategy[Any]:

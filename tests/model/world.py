@@ -71,6 +71,8 @@ class Side:
     offset: str | None = None
     """Where a stream goes on, after the rows in ``followed``."""
     followed: dict[Any, Row] = field(default_factory=dict)
+    overwritten: bool = False
+    """Whether an overwrite came since the stream stopped."""
     lags: bool = False
     """Whether rows may wait for a compaction that its changelog waits for."""
 
@@ -122,6 +124,8 @@ class World:
         self.script = [HELPERS, kind.code()]
         self.steps: list[Step] = []
         self.counts: dict[str, int] = {}
+        self.freed: set[str] = set()
+        """Names that columns had once."""
         self._at = MAIN
 
     def perform(self, step: Step) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument, PaimonError
-from manifest.io.errors import SchemaMismatch, UnmergeableRows, UnsupportedTable
+from fileindex.base.errors import InvalidArgument, PaimonError, UnsupportedOption
+from manifest.io.errors import CommitConflict, InvalidSchema, SchemaMismatch, UnmergeableRows, UnsupportedTable
+from pyspark_paimon import Table
 from tests.model.conditions import Condition
 from tests.model.containers import contained, fits
-from tests.model.values import Row, bits
+from tests.model.values import DrawnColumn, Row, bits, bulk_rows
 from tests.model.world import MAIN, Side, Step, World, Wrong
 
 
@@ -59,6 +60,65 @@ class Write(Step):
 
 
 @dataclass
+class Bulk(Step):
+    """Some hundred rows of a seed, so that files have pages, row groups and dictionaries."""
+
+    seed: int
+    count: int
+    columns: list[DrawnColumn]
+    side: str = MAIN
+
+    def run(self, world: World, side: Side) -> None:
+        rows = bulk_rows(self.seed, self.count, self.columns)
+        wanted = side.state.upserted(rows)
+        side.table.write(side.arrow(rows))
+        side.state = wanted
+
+    def code(self, world: World, side: Side) -> list[str]:
+        given = f"{self.seed}, {self.count}, {self.columns!r}"
+        return ["from tests.model.values import bulk_rows", f"table.write(rows(*bulk_rows({given})))"]
+
+
+@dataclass
+class Late(Step):
+    """A writer takes rows, another step runs, then the writer commits; or the rows are committed twice under one id."""
+
+    rows: list[Row]
+    inner: Step | None = None
+    commit_id: str = ""
+    side: str = MAIN
+    refusals = (SchemaMismatch, CommitConflict, UnsupportedTable, InvalidArgument, InvalidSchema, UnsupportedOption)
+
+    def run(self, world: World, side: Side) -> None:
+        wanted = side.state.upserted(self.rows)
+        if self.inner is None:
+            first = side.table.write(side.arrow(self.rows), commit_id=self.commit_id)
+            again = side.table.write(side.arrow(self.rows), commit_id=self.commit_id)
+            if not again.replayed or again.snapshot_id != first.snapshot_id:
+                raise Wrong(f"a repeated write answered {again}, the first {first}")
+            side.state = wanted
+            return
+        data = side.arrow(self.rows)
+        handle = Table.open(world.path, branch=self.side)
+        with handle.writer() as writer:
+            writer.write(data)
+            self.inner.run(world, side)
+            side.note()
+            later = side.state.upserted(self.rows)
+            writer.commit()
+            side.state = later
+        side.lags = True
+
+    def code(self, world: World, side: Side) -> list[str]:
+        rows = f"rows({', '.join(map(repr, self.rows))})"
+        if self.inner is None:
+            return [f"for _ in range(2):\n    table.write({rows}, commit_id={self.commit_id!r})"]
+        inner = [f"    {line}" for line in self.inner.code(world, side)]
+        handle = f"Table.open(path, branch={self.side!r})"
+        return [f"with {handle}.writer() as writer:", f"    writer.write({rows})", *inner, "    writer.commit()"]
+
+
+@dataclass
 class Overwrite(Step):
     """An overwrite of the whole table, a partition, or the partitions of the rows. ``partition`` has values for Python and for the model."""
 
@@ -92,6 +152,7 @@ class Overwrite(Step):
             raise Wrong("an overwrite took a key that lives in another partition")
         wanted = kept.upserted(self.rows)
         side.table.write(side.arrow(self.rows), "overwrite", partition=self._partition(side))
+        side.overwritten = True
         side.state = wanted
 
     def code(self, world: World, side: Side) -> list[str]:
@@ -249,6 +310,7 @@ class DropPartitions(Step):
         named = {name: bits(value) for name, value in self.partition.items()}
         wanted = side.state.without(lambda row: all(bits(row[name]) == value for name, value in named.items()))
         side.table.drop_partitions([self._spec(side)])
+        side.overwritten = True
         side.state = wanted
 
     def _spec(self, side: Side) -> dict[str, Any]:
