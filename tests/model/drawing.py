@@ -206,11 +206,17 @@ def altering(draw: st.DrawFn, world: World, name: str) -> Step:
     if how == "rename":
         named = [column for column in columns if column.ident not in kind.partitions]
         return upkeep.ChangeColumn(draw(st.sampled_from(named)).name, "rename", new, name)
-    wider = [column for column in columns if column.type in upkeep.WIDER and column.ident not in kind.fixed]
+    wider = [column for column in columns if column.type in upkeep.CASTS and column.ident not in kind.fixed]
     if how == "widen" and wider:
         chosen = draw(st.sampled_from(wider))
-        return upkeep.ChangeColumn(chosen.name, "widen", upkeep.WIDER[chosen.type], name)
-    return upkeep.AddColumn(Column(f"added{number}", new, draw(st.sampled_from([*SCALARS, *NESTED]))), name)
+        casts = upkeep.CASTS[chosen.type]
+        folded = kind.engine == "aggregation" or f"fields.{chosen.ident}.aggregate-function" in kind.options
+        if folded and casts[0] == "STRING":  # folds of text are others
+            return upkeep.AddColumn(Column(f"added{number}", new, "INT"), name)
+        return upkeep.ChangeColumn(chosen.name, "widen", casts[0] if folded else draw(st.sampled_from(casts)), name)
+    return upkeep.AddColumn(
+        Column(f"added{number}", new, draw(st.sampled_from([kind for kind in (*SCALARS, *NESTED) if kind != "TIMESTAMP(9)"]))), name
+    )
 
 
 @st.composite

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -150,8 +150,7 @@ class TableKind:
             if key.endswith("sequence-group")
             for name in [*key.split(".")[1].split(","), *value.split(",")]
         }
-        named = {name for key, value in self.options.items() if ".columns" in key for name in value.split(",")}
-        return {*self.keys, *self.partitions, *self.bucket_keys, *self.sequence, *groups, *named, *([self.rowkind] if self.rowkind else [])}
+        return {*self.keys, *self.partitions, *self.bucket_keys, *self.sequence, *groups, *([self.rowkind] if self.rowkind else [])}
 
     @property
     def takes_deletes(self) -> bool:
@@ -209,6 +208,8 @@ def table_kinds(draw: st.DrawFn) -> TableKind:
             options.setdefault(key, draw(st.sampled_from(table[key])))
     if options.get("file.compression") == "lz4" and "avro" in str(options):
         del options["file.compression"]
+    if "avro" in str(options):  # Avro here keeps no nanoseconds: writes or compactions of such columns are refused
+        values = [replace(column, type="TIMESTAMP(6)") if column.type == "TIMESTAMP(9)" else column for column in values]
     order = [*keys, *partitions, *values] if draw(st.booleans()) else [*values, *partitions, *keys]
     names = tuple(column.name for column in keys) + (() if crossing or not keys else tuple(column.name for column in partitions))
     return TableKind(engine, tuple(order), names, tuple(column.name for column in partitions), options, tuple(sums))

@@ -149,9 +149,10 @@ class World:
         self.script += lines
         self._count(type(step).__name__)
         try:
-            for each in self.sides.values():
+            for name, each in self.sides.items():
                 each.note()
-                self._compare(each)
+                if name == step.side or side.steps % 3 == 0 or (step.side == MAIN and type(step).__name__ == "Branch"):
+                    self._compare(each)
             side.steps += 1
             if side.steps % 3 == 0:
                 self.check_whole()
