@@ -137,7 +137,7 @@ class Overwrite(Step):
         if self.partition is not None:
             named = {name: bits(value) for name, value in self.partition.items()}
             kept = state.without(lambda row: all(bits(row[name]) == value for name, value in named.items()))
-        elif kind.partitions and kind.options.get("dynamic-partition-overwrite") != "false":
+        elif kind.partitions and side.table.options.get("dynamic-partition-overwrite") != "false":
             touched = {tuple(bits(row[name]) for name in kind.partitions) for row in self.rows}
             kept = state.without(lambda row: tuple(bits(row[name]) for name in kind.partitions) in touched)
         else:
