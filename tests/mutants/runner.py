@@ -65,7 +65,10 @@ class Plan:
 
 
 def plan(module: str, tests: Iterable[str], seconds: dict[str, float], budget: float) -> Plan:
-    """Order tests by nearness of their folder to the mutated module's, then by the time of their test module; stop at the budget."""
+    """Choose tests within the budget: half of it the nearest by folder, the rest from all test modules alike, the quickest of each first.
+
+    The nearest ones make the first round, up to ``FIRST_SECONDS``.
+    """
     by_module: defaultdict[str, list[str]] = defaultdict(list)
     for test in tests:
         by_module[module_of(test)].append(test)
@@ -76,14 +79,22 @@ def plan(module: str, tests: Iterable[str], seconds: dict[str, float], budget: f
         return -next((length for length in range(len(folder), 0, -1) if own[:length] == folder[:length]), 0)
 
     ordered = sorted(by_module, key=lambda path: (nearness(path), sum(seconds[test] for test in by_module[path])))
+    tests_of = {path: sorted(by_module[path], key=lambda test: (seconds[test], test)) for path in ordered}
+    nearest = [test for path in ordered for test in tests_of[path]]
+    broad = sorted(nearest, key=lambda test: tests_of[module_of(test)].index(test))  # stable: the nearest of each rank first
+    chosen: dict[str, None] = {}
+    spent = 0.0
+    for some, limit in ((nearest, budget / 2), (broad, budget)):
+        for test in some:
+            if test not in chosen and (not chosen or spent + seconds[test] <= limit):
+                chosen[test] = None
+                spent += seconds[test]
     first: list[str] = []
     rest: list[str] = []
-    spent = 0.0
-    for test in (test for path in ordered for test in sorted(by_module[path], key=lambda test: (seconds[test], test))):
-        if first and spent + seconds[test] > budget:
-            continue
-        spent += seconds[test]
-        (first if spent <= FIRST_SECONDS or not first else rest).append(test)
+    used = 0.0
+    for test in (test for test in nearest if test in chosen):
+        used += seconds[test]
+        (first if used <= FIRST_SECONDS or not first else rest).append(test)
     rounds = [found for found in (first, rest) if found]
     return Plan(rounds, sum(map(len, by_module.values())) - len(first) - len(rest), spent)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.mutants.accepted import PATH, Accepted, entry_of
-from tests.mutants.coverage_map import CoverageMap, Recording
+from tests.mutants.coverage_map import CoverageMap, Recording, module_of
 from tests.mutants.operators import mutations
 from tests.mutants.recorder import ROOT
 from tests.mutants.runner import FIRST_SECONDS, function_lines, plan
@@ -123,6 +124,16 @@ def test_nearest_test_modules_run_first_within_the_budget() -> None:
         ["tests/lsm/merge/test_b.py::one", "tests/manifest/test_c.py::one"],
     ]
     assert made.left_out == 1
+
+
+def test_half_of_the_budget_is_for_test_modules_far_away() -> None:
+    near = {f"tests/lsm/keys/test_a.py::{number}": 1.0 for number in range(20)}
+    far = {f"tests/manifest/test_{module}.py::{number}": 1.0 for module in "bc" for number in range(20)}
+    made = plan("lsm/keys/sort.py", {**near, **far}, {**near, **far}, 20)
+    counts = Counter(module_of(test) for tests in made.rounds for test in tests)
+    assert counts.total() == 20
+    assert counts["tests/lsm/keys/test_a.py"] >= 10
+    assert min(counts["tests/manifest/test_b.py"], counts["tests/manifest/test_c.py"]) >= 4
 
 
 def test_lines_of_a_function_are_found_by_its_qualified_name() -> None:

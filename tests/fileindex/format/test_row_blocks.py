@@ -90,6 +90,14 @@ def test_few_values_are_read_by_segments_and_many_at_once():
     assert together == BitMap.union(*apart)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_a_few_values_are_found_in_segments_of_their_own(count):
+    reader = opened(pa.array(range(50_000)), block_rows=1000)
+    wanted = tuple(range(777, 50_000, 9_999))[:count]
+    apart = [reader.evaluate(Compare(A, Op.EQ, value)).rows for value in wanted]
+    assert BitMap(wanted) <= reader.evaluate(In(A, wanted)).rows == BitMap.union(*apart)
+
+
 @pytest.mark.parametrize("text", [True, False])
 def test_batches_and_dictionaries_give_the_same_bits(text):
     numbers = [None if number % 11 == 0 else number * 7 % 900 for number in range(5000)]

@@ -15,8 +15,9 @@ from lsm.write.table_write import TableWrite, compact_together
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.run_notes import notes_of
 from manifest.io.errors import OutOfDisk
-from manifest.snapshot.snapshot import CommitKind
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind
 from manifest.store import FileStore
 from tests.lsm.write_kit import data_files, live_files, make, newest_rows
 
@@ -24,14 +25,14 @@ DDL = "id BIGINT, v STRING"
 EAGER = {"num_sorted_run__compaction_trigger": "2"}
 
 
-def unowned(store: FileStore, user: str, ids: range, v: str) -> tuple[CommitResult, list[CommitMessage]]:
+def unowned(store: FileStore, user: str, ids: range, v: str, *, fresh: bool = False) -> tuple[CommitResult, list[CommitMessage]]:
     """Commit rows as a plain Spark write does: three writers a bucket, level 0 only."""
     messages = []
     for at, part in enumerate((ids[::3], ids[1::3], ids[2::3])):
         with TableWrite(store, write_only=True, commit_id=user, first_sequence=at << 32) as write:
             write.write(pa.table({"id": list(part), "v": [v] * len(part)}))
             messages += write.prepare_commit()
-    return FileStoreCommit(store, user, resequence=resequence(store)).commit(messages), messages
+    return FileStoreCommit(store, user, fresh=fresh, resequence=resequence(store)).commit(messages), messages
 
 
 def kinds(store: FileStore) -> list[CommitKind]:
@@ -41,10 +42,11 @@ def kinds(store: FileStore) -> list[CommitKind]:
 @pytest.mark.sizes
 def test_buckets_with_new_files_are_compacted_where_the_strategy_picks_something(tmp_path: Path) -> None:
     store = make(tmp_path / "t", DDL, ("id",), bucket="3", **EAGER)
-    result, messages = unowned(store, "a", range(400), "x")
+    result, messages = unowned(store, "a", range(400), "x", fresh=True)
     assert {file.level for file in live_files(store)} == {0}
     done = compact_after_commit(store, "a", result, messages, threads=2)
     assert (done.snapshot_id, done.compact_snapshot_id, done.compact_lost) == (1, 2, False)
+    assert not notes_of(store, "a", BATCH_IDENTIFIER), "a note is for what was lost"
     assert kinds(store) == [CommitKind.APPEND, CommitKind.COMPACT]
     assert {file.level for file in live_files(store)} == {store.options.max_level}
     assert [row["id"] for row in newest_rows(store)] == sorted(range(400), key=lambda i: str({"id": i, "v": "x"}))
@@ -87,7 +89,7 @@ def test_more_buckets_than_are_committed_together_take_a_snapshot_each_time(tmp_
 
 def test_a_lost_race_leaves_the_rows_and_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = make(tmp_path / "t", DDL, ("id",), bucket="2", **EAGER)
-    result, messages = unowned(store, "a", range(60), "x")
+    result, messages = unowned(store, "a", range(60), "x", fresh=True)
 
     def beaten(store: FileStore, buckets: list[BucketId], **how: object) -> list[CommitMessage]:
         made = compact_together(store, buckets, **how)  # type: ignore[arg-type]
@@ -98,6 +100,7 @@ def test_a_lost_race_leaves_the_rows_and_no_file(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(lsm.commit.post_commit, "compact_together", beaten)
     done = compact_after_commit(store, "a", result, messages)
     assert [bucket for _, bucket in done.lost_compactions] == [1]
+    assert set(notes_of(store, "a", BATCH_IDENTIFIER).values()) == {0}, "a repetition is known for one also after snapshot 1 has expired"
     assert len(newest_rows(store)) == 60
     assert len(data_files(store)) == 6 + 2, "what the loser made is gone"
 

@@ -115,6 +115,25 @@ def test_rows_that_tie_keep_their_order():
     assert RowOrder((SortColumn("a", ascending=False),)).sorted(table)["n"].to_pylist() == [0, 2, 1, 3]
 
 
+@pytest.mark.parametrize("last", [1, None])
+def test_rows_that_tie_in_the_first_of_several_columns_stay_wanted(last):
+    kind = TYPES["i"][1]
+    top = TopRows(RowOrder((SortColumn("i"), SortColumn("s"))), 2)
+    top.add(pa.record_batch({"i": pa.array([last, last], pa.int32()), "s": ["x", "y"]}))
+    later = pa.table({"i": pa.array([last, 2], pa.int32())})
+    kept = later.filter(mask(top.bound(kind), later, {"i": kind}))
+    assert last in kept["i"].to_pylist()
+
+
+def test_rows_that_tie_in_the_only_column_are_wanted_if_asked_for():
+    kind = TYPES["i"][1]
+    top = TopRows(RowOrder((SortColumn("i"),)), 2)
+    top.add(pa.record_batch({"i": pa.array([0, 1], pa.int32())}))
+    later = pa.table({"i": pa.array([0, 1, 2], pa.int32())})
+    kept = [later.filter(mask(top.bound(kind, ties=ties), later, {"i": kind}))["i"].to_pylist() for ties in (False, True)]
+    assert kept == [[0], [0, 1]]
+
+
 def test_nested_values_have_no_order():
     with pytest.raises(UnsupportedType):
         RowOrder((SortColumn("a"),)).sorted(pa.table({"a": pa.array([[1], [2]])}))

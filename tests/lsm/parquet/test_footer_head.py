@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsm.parquet.footer import CachedFooter
 from lsm.parquet.footer_promise import BrokenPromise, FooterPromise
 from lsm.parquet.footer_structure import decode_footer
 from lsm.parquet.thrift import I32, decode_struct
@@ -79,3 +80,26 @@ def test_columns_that_fit_one_schema_are_not_taken_for_those_of_another(tmp_path
         with pytest.raises(BrokenPromise, match=told):
             replace(promise, schema=build_schema(columns)).check(footer, head, file.file_size)
     promise.check(footer, head, file.file_size)
+
+
+def test_a_footer_is_read_only_if_it_is_what_the_metadata_says(tmp_path: Path) -> None:
+    table = Table.create(f"{tmp_path}/a.db/t", "k BIGINT", options={"bucket": "-1"})
+    table.write(pa.table({"k": [1, 2]}))
+    store = FileStore.open(f"{tmp_path}/a.db/t")
+    (file,) = store.live_entries(store.snapshots.latest()).files()
+    (path,) = tmp_path.rglob("*.parquet")
+    content = path.read_bytes()
+
+    def read(promise: FooterPromise | None) -> CachedFooter:
+        return CachedFooter.read(lambda start, length: content[start : start + length], len(content), promise)
+
+    promise = FooterPromise(file, store.schema)
+    assert read(promise).metadata.num_rows == 2
+    assert read(promise).kept == {promise.key}
+    assert read(None).kept == set()
+    for other in (
+        replace(promise, file=file.model_copy(update={"row_count": 3})),
+        replace(promise, schema=build_schema("k BIGINT, w INT")),
+    ):
+        with pytest.raises(BrokenPromise):
+            read(other)

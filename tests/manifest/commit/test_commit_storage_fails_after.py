@@ -133,3 +133,48 @@ def test_a_snapshot_in_a_gap_that_others_left_does_not_stand(tmp_path):
     assert store.snapshots.ids() == [5, 6]
     assert len(live_names(FileStore.open(store.root))) == 6
     check_table(FileStore.open(store.root))
+
+
+class Followed(Unqueued):
+    """As soon as snapshot 2 is there, ``follow`` runs, before its committer looks at it. Creations cannot be cancelled."""
+
+    cancels_creates = False
+
+    def __init__(self, follow):
+        super().__init__(LocalFileIO())
+        self.follow = follow
+
+    def create_exclusive(self, path, data, **options):
+        options["guard"] = None
+        created = self.inner.create_exclusive(path, data, **options)
+        if path.endswith("/snapshot-2"):
+            self.follow()
+        return created
+
+
+def test_a_commit_whose_files_are_compacted_away_at_once_is_acknowledged(path):
+    new = data_file(FileStore.open(path), seq=(10, 19))
+
+    def compact():
+        store = FileStore.open(path)
+        before = [entry.file for entry in store.live_entries(store.snapshots.latest()).entries()]
+        committer(store, "other").commit([message(store, (), before, [data_file(store, level=5, rows=20, seq=(0, 19))])])
+        assert new.file_name not in live_names(store)
+
+    store = FileStore.open(path, Followed(compact))
+    assert committer(store, "me").commit([message(store, [new])]).snapshot_id == 2
+    check_table(FileStore.open(path))
+
+
+def test_a_commit_whose_base_expires_at_once_is_acknowledged(path):
+    new = data_file(FileStore.open(path), seq=(10, 19))
+
+    def expire():
+        store = FileStore.open(path)
+        committer(store, "other").commit([message(store, [data_file(store, seq=(20, 29))])])
+        expire_snapshots(store, retain_min=1, retain_max=1, older_than_ms=2**62)
+        assert store.snapshots.ids() == [3]
+
+    store = FileStore.open(path, Followed(expire))
+    assert committer(store, "me").commit([message(store, [new])]).snapshot_id == 2
+    assert new.file_name in live_names(FileStore.open(path))

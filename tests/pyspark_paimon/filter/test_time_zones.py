@@ -148,6 +148,47 @@ def test_parameters_are_aware_or_of_the_session() -> None:
             assert np.asarray(mask(predicate, batch, TYPES)).tolist() == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("text", "column", "clock", "zone"),
+    [
+        ("t = CAST(TIMESTAMP_LTZ '2024-07-01 12:30:00 UTC' AS TIMESTAMP)", "t", "2024-07-01T21:30:00", "Asia/Tokyo"),
+        ("year(TIMESTAMP_LTZ '2024-12-31 20:00:00 UTC') = year(d)", "d", "2025-01-01", "Asia/Tokyo"),
+        ("t = CAST(TIMESTAMP_LTZ '2024-07-01 12:30:00.123456 UTC' AS TIMESTAMP)", "t", "2024-07-01T08:30:00.123456", "America/New_York"),
+    ],
+)
+def test_a_constant_is_turned_into_the_other_kind_of_timestamp_at_once(text: str, column: str, clock: str, zone: str) -> None:
+    right = dt.date.fromisoformat(clock) if column == "d" else dt.datetime.fromisoformat(clock)
+    other = right + dt.timedelta(days=-1)
+    with time_zone(zone):
+        assert kept(text, [{column: right}, {column: other}]) == [True, False]
+
+
+def test_a_wall_clock_beside_an_instant_is_read_in_the_zone() -> None:
+    noon = dt.datetime(2024, 7, 1, 12, 30, tzinfo=dt.UTC)
+    text = "coalesce(z, TIMESTAMP_NTZ '2024-07-01 21:30:00') = TIMESTAMP '2024-07-01 12:30:00 UTC'"
+    with time_zone("Asia/Tokyo"):
+        assert kept(text, [{"z": None}, {"z": noon}, {"z": noon + dt.timedelta(hours=9)}]) == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("clock", "value", "precision", "found"),
+    [
+        ("2024-07-01 12:30:00", 1_719_837_000_000_000, 6, True),
+        ("2024-07-01 12:30:00.000001", 1_719_837_000_000_001, 6, True),
+        ("2024-07-01 12:30:00.000000001", 1_719_837_000_000_000, 6, False),
+        ("2024-07-01 12:30:00.000001", 1_719_837_000_000_001_000, 9, True),
+        ("2024-07-01 12:30:00.000000001", 1_719_837_000_000_000_001, 9, True),
+        ("2500-01-01 00:00:00", 16_725_225_600_000_000, 6, True),  # beyond the nanoseconds of 64 bits
+    ],
+)
+def test_a_computed_instant_keeps_its_nanoseconds_and_its_century(clock: str, value: int, precision: int, found: bool) -> None:
+    types = {"n": ColumnType(Kind.TIMESTAMP_LTZ, precision=precision)}
+    predicate = bind_filter(f"coalesce(n, TIMESTAMP '{clock} UTC') = TIMESTAMP '{clock} UTC'", types)
+    assert predicate is not None
+    values = pa.array([None, value, value + 1], pa.int64()).cast(types["n"].arrow)
+    assert np.asarray(mask(predicate, pa.record_batch({"n": values}), types)).tolist() == [True, found, False]
+
+
 def test_an_expression_of_arrow_computes_in_utc() -> None:
     with time_zone("Asia/Tokyo"):
         assert kept(pc.hour(pc.field("z")) == 1, [{"z": INSTANTS[1]}]) == [True]

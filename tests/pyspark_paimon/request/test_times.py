@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 
 from fileindex.base.errors import InvalidArgument
-from pyspark_paimon.request.validate import millis_of
+from pyspark_paimon.request.validate import cutoff_of, millis_of
 
 
 def test_a_moment_is_the_same_however_it_is_said() -> None:
@@ -30,3 +30,13 @@ def test_seconds_are_doubted(seconds: int) -> None:
         millis_of(seconds)
     assert millis_of(seconds * 1000) == seconds * 1000
     assert millis_of(0) == 0
+
+
+def test_orphans_are_a_day_old_unless_the_caller_says_otherwise() -> None:
+    day = timedelta(days=1)
+    before = datetime.now(UTC)
+    cutoff = cutoff_of(None)
+    after = datetime.now(UTC)
+    assert int((before - day).timestamp() * 1000) <= cutoff <= (after - day).timestamp() * 1000
+    assert cutoff_of(0) == 0
+    assert cutoff_of(date(2024, 1, 31)) == 1_706_659_200_000

@@ -120,3 +120,14 @@ def test_an_index_goes_from_the_options_and_the_files(table):
     assert built() == set()
     assert not [key for key in table.options if key.startswith("file-index.bloom")]
     assert table.scan("city = 'x'").count() == 2
+
+
+@pytest.mark.parametrize(("hours", "found"), [(23, 0), (25, 1)])
+def test_orphans_are_a_day_old_unless_the_caller_says_otherwise(table, hours, found):
+    stray = Path(table.path) / "day=2999-01-01/bucket-0/data-left-0.parquet"
+    stray.write_bytes(b"left")
+    then = time.time() - hours * 3600
+    os.utime(stray, (then, then))
+    assert len(table.list_orphan_files()) == found
+    table.remove_orphan_files()
+    assert stray.exists() is (found == 0)
