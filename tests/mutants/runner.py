@@ -165,6 +165,7 @@ class Runner:
         finally:
             for attempt in self._running:
                 _kill(attempt.pid)
+                os.waitpid(attempt.pid, 0)  # so that it writes nothing while its folder is removed
 
     def _begin(self, number: int, mutation: Mutation) -> Result | None:
         source = (ROOT / mutation.module).read_text()

@@ -72,6 +72,21 @@ def test_a_wrong_hash_is_noticed(tmp_path: Path, at: int) -> None:
         read_hashes(store, entry)
 
 
+@pytest.mark.parametrize("kept", [0, 4, 17, 24])
+def test_hashes_of_another_engine_are_as_many_as_the_index_manifest_says(tmp_path: Path, kept: int) -> None:
+    store = make(tmp_path, "id INT, v STRING", ("id",))
+    committed(store, prepared(store, rows(range(5))))
+    (entry,) = store.index_entries(store.snapshots.latest())
+    (file,) = tmp_path.rglob(entry.file_name)
+    foreign = file.with_name("index-4d2b8c1e-0")  # its name has no checksum
+    entry = entry.model_copy(update={"file_name": foreign.name})
+    foreign.write_bytes(file.read_bytes())
+    assert read_hashes(store, entry).tolist() == sorted(KEYS_0_TO_4)
+    foreign.write_bytes((file.read_bytes() * 2)[:kept])
+    with pytest.raises(CorruptFile, match=f"index-4d2b8c1e-0.* has {kept} bytes for 5 hashes"):
+        read_hashes(store, entry)
+
+
 def test_keys_stay_in_their_bucket_and_new_ones_open_others(tmp_path: Path) -> None:
     store = make(tmp_path, "id INT, v STRING", ("id",), dynamic_bucket__target_row_num="4")
     committed(store, prepared(store, rows(range(6))))

@@ -143,6 +143,12 @@ def test_a_table_is_altered_tagged_branched_and_rolled_back(path, capsys) -> Non
         "attrs MAP<STRING NOT NULL, BIGINT>",
     ]
     assert "write-only" not in table.options
+    before = table.table_schema.id
+    columns = "town STRING, id BIGINT NOT NULL, visits DECIMAL(5, 1), attrs MAP<STRING NOT NULL, BIGINT>"
+    assert run(capsys, "alter", "set", path, "target-file-size=2 mb").strip() == f"schema {before + 1}: {columns}"
+    answer = json.loads(run(capsys, "alter", "set", path, "target-file-size=3 mb", "--json"))
+    assert (answer["schema_id"], answer["options"]["target-file-size"]) == (before + 2, "3 mb")
+    assert [column["name"] for column in answer["columns"]] == ["town", "id", "visits", "attrs"]
     assert "tags: ('one',)" in run(capsys, "tag", path, "one", "--snapshot", "1")
     run(capsys, "branch", path, "dev", "--tag", "one")
     run(capsys, "alter", "drop", f"{path}$branch_dev", "attrs", "--yes")

@@ -70,6 +70,21 @@ def test_partitions_of_the_branch_fill_in(table):
     assert sorted(ids) == sorted(row[1] for row in read(found))
 
 
+@pytest.mark.parametrize("order", ["n", "n DESC", "day DESC, n"])
+def test_the_first_rows_are_those_of_both_branches(table, order):
+    wider = rows(*(("4", at, 37 * at % 100) for at in range(100)))
+    Table.open(table.path, branch="b").write(wider)
+    with_option(table.path, "scan.fallback-branch", "b")
+    found = Table.open(table.path)
+    everything = found.scan().to_arrow().to_pylist()
+    key = {"n": lambda row: row["n"], "n DESC": lambda row: -row["n"], "day DESC, n": lambda row: (-int(row["day"]), row["n"])}[order]
+    expected = [row["n"] for row in sorted(everything, key=key)]
+    for limit in (1, 2, 7, len(everything)):
+        assert [row["n"] for row in found.scan(order_by=order, limit=limit).to_arrow().to_pylist()] == expected[:limit]
+    some = [row["n"] for row in sorted(everything, key=key) if 15 < row["n"] < 350]
+    assert [row["n"] for row in found.scan("n > 15 AND n < 350", order_by=order, limit=5).to_arrow().to_pylist()] == some[:5]
+
+
 def test_partitions_of_the_branch_come_first(table):
     with_option(table.path, "scan.primary-branch", "b")
     found = Table.open(table.path)
