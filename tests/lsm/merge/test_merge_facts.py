@@ -307,3 +307,80 @@ def test_a_long_sum_that_overflows_on_its_way_is_an_error() -> None:
         zeros = [(1, 0)] * 60
         refused(model, *zeros, (1, most), (1, 1), (1, -1), *zeros)
         assert row(model, *zeros, (1, most), (1, -1), (1, 1), *zeros) == (1, most)
+
+
+LINES = {"rows": "ARRAY<ROW<a INT, b INT, t STRING>>"}
+
+
+def line(a: Any, b: Any, t: Any) -> dict[str, Any]:
+    return {"a": a, "b": b, "t": t}
+
+
+def nested(function: str, **options: str) -> Model:
+    return aggregating(LINES, {"rows": function}, **{f"fields.rows.{name.replace('_', '-')}": value for name, value in options.items()})
+
+
+def lines_of(model: Model, *versions: Any) -> list[tuple[Any, ...]]:
+    """The merged lines as tuples, sorted: their order is not promised."""
+    found = row(model, *((1, version) for version in versions))[1]
+    return sorted((tuple(one.values()) for one in found), key=repr)
+
+
+def test_nested_rows_are_one_if_all_parts_of_their_key_are_equal() -> None:
+    model = nested("nested_update", nested_key="a,b")
+    merged = lines_of(model, [line(1, 1, "x"), line(1, 2, "y")], [line(1, 2, "z"), line(2, 1, "w")])
+    assert merged == [(1, 1, "x"), (1, 2, "z"), (2, 1, "w")]
+    assert lines_of(nested("nested_update", nested_key="a"), [line(1, 1, "x"), line(1, 2, "y")], [line(2, 2, "z")]) == [
+        (1, 2, "y"),
+        (2, 2, "z"),
+    ]
+
+
+def test_nested_rows_with_a_null_in_their_key_are_ignored_if_asked() -> None:
+    model = nested("nested_update", nested_key="a,b", nested_key_null_strategy="ignore")
+    assert lines_of(model, [line(1, 1, "x"), line(1, X, "y")], [line(X, 1, "z"), line(2, 1, "w"), X]) == [(1, 1, "x"), (2, 1, "w")]
+
+
+def test_of_equal_nested_keys_the_greatest_sequence_stays() -> None:
+    model = nested("nested_update", nested_key="a", nested_sequence_field="b")
+    versions = (
+        [line(1, 5, "new"), line(2, X, "first"), line(3, 1, "x")],
+        [line(1, 4, "late"), line(2, 0, "known"), line(3, 1, "same, later")],
+    )
+    assert lines_of(model, *versions) == [(1, 5, "new"), (2, 0, "known"), (3, 1, "same, later")]
+    assert lines_of(model, *reversed(versions)) == [(1, 5, "new"), (2, 0, "known"), (3, 1, "x")]
+
+
+def test_each_field_of_a_nested_row_is_its_last_that_is_not_null() -> None:
+    model = nested("nested_partial_update", nested_key="a")
+    merged = lines_of(model, [line(1, 1, X), line(2, X, "p")], [line(1, X, "x"), line(2, 7, X)], [line(3, X, X), line(1, 2, X)])
+    assert merged == [(1, 2, "x"), (2, 7, "p"), (3, X, X)]
+
+
+@pytest.mark.parametrize(
+    ("versions", "expected"),
+    [
+        ([(1, 1, [9]), ("-D", 1, 2, [1, 1, 2]), (1, X, [5])], [1, 1, 2]),
+        ([(1, 1, [9]), ("-D", 1, 2, [1, 1, 2]), (1, 3, X)], [1, 2]),
+        ([(1, 1, [9]), ("-D", 1, 2, [1, 1, 2]), (1, 3, [2, 3])], [1, 2, 3]),
+        ([(1, 1, [9]), ("-D", 1, 2, [1, 1, 2]), (1, 3, [3]), ("-U", 1, 4, [1])], [2, 3]),
+        ([(1, 1, [1, 1]), ("-U", 1, 2, [1]), (1, 3, [1])], [1]),
+        ([(1, 1, [1, 2]), (1, 2, [2]), ("-U", 1, 3, [2]), (1, 4, [1])], [1]),
+    ],
+)
+def test_a_delete_that_replaces_a_row_leaves_its_duplicates_until_something_is_added(versions: list[Any], expected: list[int]) -> None:
+    options = {
+        "merge-engine": "partial-update",
+        "partial-update.remove-record-on-sequence-group": "g",
+        "fields.g.sequence-group": "a",
+        "fields.a.aggregate-function": "collect",
+        "fields.a.distinct": "true",
+    }
+    model = Model({"k": "INT", "g": "INT", "a": "ARRAY<INT>"}, ("k",), options)
+    assert row(model, *versions)[2] == expected
+
+
+def test_listagg_of_a_last_key_without_texts_is_null() -> None:
+    model = aggregating({"s": "STRING"}, {"s": "listagg"})
+    histories = [records(model, (1, "a"), (1, "b")), records(model, (2, X), (2, X))]
+    assert [record[2]["s"] for record in fold(model, *histories)] == ["a,b", X]

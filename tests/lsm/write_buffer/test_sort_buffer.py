@@ -10,13 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import lsm.write_buffer.sort_buffer
 from fileindex.base.errors import PaimonError
 from lsm.data_files.spill import SpillDirectory, SpillFile, SpillSpace
 from lsm.keys.sort import Sorted, SortKey
+from lsm.merge.engines import merge_function_for
 from lsm.merge.function import Deduplicate
 from lsm.write_buffer.sort_buffer import SortBuffer
 from lsm.write_buffer.source import BufferedRows, Source
 from manifest.io.errors import OutOfDisk, OutOfMemory, StorageError
+from manifest.schema.table_schema import TableSchema
+from manifest.types.ddl import parse_ddl
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,36 @@ def test_rows_of_shared_tables_are_numbered_in_the_order_of_their_bucket(tmp_pat
     table = drained(buffer, SpillSpace(str(tmp_path)))
     assert table.to_pydict() == {"_SEQUENCE_NUMBER": [3, 2, 1], "_VALUE_KIND": [0, 2, 3], "id": [1, 2, 5], "v": [1, 3, 2]}
     assert (shared.refcount, buffer.rows) == (0, 0)
+
+
+@pytest.mark.parametrize("spills", [0, 1, 3])
+def test_partial_updates_keep_the_values_of_all_versions(tmp_path: Path, spills: int) -> None:
+    fields = parse_ddl("id BIGINT NOT NULL, a BIGINT, b BIGINT, c BIGINT")
+    schema = TableSchema(id=0, fields=fields, primary_keys=("id",), options={"merge-engine": "partial-update"})
+    space = SpillSpace(str(tmp_path))
+    buffer = SortBuffer(SortKey(("id",)), merge_function_for(schema), 0)
+    rows = [(1, 1, None, None), (1, None, 2, None), (2, 7, None, None), (1, None, None, 3), (2, None, 8, None), (1, 4, None, None)]
+    for at, some in enumerate((rows[:3], rows[3:5], rows[5:])):
+        columns = zip(*some, strict=True)
+        buffer.add(Source(pa.table([pa.array(one, pa.int64()) for one in columns], names=["id", "a", "b", "c"]), None), None)
+        if at < spills:
+            buffer.spill(space)
+    table = drained(buffer, space)
+    assert table.select(["id", "a", "b", "c"]).to_pylist() == [{"id": 1, "a": 4, "b": 2, "c": 3}, {"id": 2, "a": 7, "b": 8, "c": None}]
+
+
+def test_spill_files_that_are_merged_into_one_are_deleted_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lsm.write_buffer.sort_buffer, "MAX_SPILL_FAN_IN", 3)
+    space = SpillSpace(str(tmp_path))
+    buffer = SortBuffer(SortKey(("id",)), Deduplicate(), 0)
+    for at in range(9):
+        buffer.add(source([at], [at]), None)
+        buffer.spill(space)
+    tables = buffer.drain(space)
+    first = next(tables)
+    assert len(list(tmp_path.rglob("*.arrow"))) < 4
+    assert pa.concat_tables([first, *tables])["id"].to_pylist() == list(range(9))
+    assert list(tmp_path.rglob("*.arrow")) == []
 
 
 def test_gathering_lets_go_of_the_shared_table_and_keeps_the_rows(tmp_path: Path) -> None:
