@@ -110,7 +110,7 @@ class CoverageMap:
     def tests_of(self, mutation: Mutation, function_lines: range) -> set[str]:
         """Return the tests that may notice a mutation.
 
-        Defaults of a function run when it is defined: all its tests are returned. At module level: all tests of the file.
+        Lines that no test runs may have run on import, as defaults do: all tests of ``function_lines`` are returned.
         """
         lines = self.tests_by_line(mutation.module)
         exact: set[str] = set().union(*(lines.get(line, ()) for line in range(mutation.first, mutation.last + 1)))

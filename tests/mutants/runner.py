@@ -100,11 +100,11 @@ def plan(module: str, tests: Iterable[str], seconds: dict[str, float], budget: f
 
 
 def function_lines(source: str, function: str) -> range:
-    """Return the lines of a function or class by its qualified name; all lines for the empty name."""
+    """Return the lines of a function by its qualified name; all lines for a class and the module, whose bodies run on import."""
     node: ast.AST = ast.parse(source)
     for name in filter(None, function.split(".")):
         node = next(found for found in _inside(node) if getattr(found, "name", None) == name)
-    if isinstance(node, ast.Module):
+    if isinstance(node, ast.Module | ast.ClassDef):
         return range(1, source.count("\n") + 2)
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)  # type: ignore[attr-defined]
 

@@ -132,7 +132,7 @@ def test_of_many_who_replace_the_same_one_does(tmp_path):
 def test_who_does_not_get_the_lock_replaces_nothing(tmp_path, monkeypatch):
     path = str(tmp_path / "tag-a")
     IO.write(path, b"old")
-    monkeypatch.setattr(posix, "_TURN_SECONDS", 0.0)
+    monkeypatch.setattr(posix, "_LOCK_SECONDS", 0.05)
     with IO.turn(str(tmp_path)):
         assert not IO.replace(path, b"old", b"new")
     assert IO.read(path) == b"old"
