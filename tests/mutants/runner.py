@@ -26,6 +26,8 @@ from tests.mutants.recorder import ROOT
 KILLED, SURVIVED, TIMEOUT, UNCOVERED, BROKEN = "killed", "survived", "timeout", "not covered", "broken"
 FIRST_SECONDS = 6.0
 """Test time of the first round: most mutants end in it, and it imports few test modules."""
+_CONFTEST = "while loading conftest"
+"""Of pytest's output: a conftest imports the mutant, which fails."""
 TEST_SECONDS = 20
 """Least timeout of a test: a mutant may loop for ever."""
 
@@ -203,7 +205,9 @@ class Runner:
             return None
         failure = _failure(attempt.folder, code)
         # An import error of a test module (2) is a notice, too. 3: error of pytest or of ours, 4: no such test, 5: no tests.
-        status = SURVIVED if code == 0 else BROKEN if code in {3, 4, 5} and not failure["test"] else KILLED
+        status = SURVIVED if code == 0 else KILLED
+        if code in {3, 4, 5} and not failure["test"] and _CONFTEST not in failure["reason"]:
+            status = BROKEN
         if late or "++ Timeout ++" in failure["reason"]:
             status = TIMEOUT
         took = round(time.monotonic() - attempt.started, 2)
