@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from lsm.read.metrics import ReadReport
 
 
@@ -14,3 +16,8 @@ def test_merged_reports_add_up_what_files_and_indexes_counted() -> None:
     one.merge(other)
     assert (one.files, one.bytes_read, one.rows_returned) == (3, 10, 5)
     assert (one.index.bytes_read, one.index.used["city: bitmap"], one.index.of("city", "bitmap").files) == (7, 2, 2)
+
+
+def test_a_new_report_has_counted_nothing() -> None:
+    counted = [getattr(ReadReport(), item.name) for item in fields(ReadReport) if item.name != "index"]
+    assert set(counted) == {0}

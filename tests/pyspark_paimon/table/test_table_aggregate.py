@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pyspark_paimon import InvalidArgument, OutOfRange, UnknownColumn
+from pyspark_paimon import InvalidArgument, OutOfRange, Table, UnknownColumn
 
 DDL = "day STRING, hour INT, id BIGINT, amount DECIMAL(10, 2), n INT, at TIMESTAMP(3), city STRING, tags ARRAY<STRING>"
 ROWS = [
@@ -117,3 +117,19 @@ def test_mistakes_are_named(table, wanted, by, error, said):
 def test_a_limit_leaves_no_certain_rows(table):
     with pytest.raises(InvalidArgument, match="a scan with a limit"):
         table.scan(limit=1).aggregate({"n": "count"})
+
+
+@pytest.mark.parametrize(
+    ("old", "values", "new", "extremes"),
+    [
+        ("STRING", ["9", "10", None], "INT", (9, 10)),
+        ("INT", [9, 10, None], "STRING", ("10", "9")),
+        ("DOUBLE", [2.5, -1.5, None], "INT", (-1, 2)),
+        ("INT", [9, 10, None], "BIGINT", (9, 10)),
+    ],
+)
+def test_extremes_of_a_column_that_got_another_type_are_those_of_its_values_now(tmp_path, old, values, new, extremes):
+    table = Table.create(tmp_path / "t", f"id INT, n {old}")
+    table.write([{"id": at, "n": value} for at, value in enumerate(values)])
+    found = table.change_type("n", new).scan().aggregate({"n": ["min", "max", "count"]}).to_pylist()
+    assert found == [{"n_min": extremes[0], "n_max": extremes[1], "n_count": 2}]
