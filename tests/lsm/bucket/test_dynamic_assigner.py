@@ -90,12 +90,12 @@ def test_a_single_writer_fills_the_buckets_one_after_another() -> None:
 
 
 def test_keys_that_leave_make_room_in_their_bucket_alone() -> None:
-    room = BucketRoom({0: 2, 1: 2, 2: 2}, target_rows=2)
+    room = BucketRoom({0: 5, 1: 2, 2: 2}, target_rows=2)
     room.leave(1, 1)
-    assert room.used == {0: 2, 1: 1, 2: 2}
+    assert room.used == {0: 5, 1: 1, 2: 2}
     assert room.place(2).tolist() == [1, 3]
     room.leave(2, 9)
-    assert room.used == {0: 2, 1: 2, 2: 0, 3: 1}
+    assert room.used == {0: 5, 1: 2, 2: 0, 3: 1}
 
 
 def test_a_writer_without_a_bucket_that_may_be_open_takes_its_first() -> None:
