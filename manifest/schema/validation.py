@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from fileindex.base.column_type import Kind
+from fileindex.base.column_type import TIMESTAMPS, Kind
 from fileindex.base.errors import UnsupportedOption
 from fileindex.build.options import FileIndexOptions
 from manifest.io.errors import InvalidSchema, UnsupportedTable
@@ -99,6 +99,7 @@ def check_schema(schema: TableSchema) -> None:
     check_settable(schema.options)
     _check_columns(schema)
     _check_variants(schema)
+    _check_avro(schema)
     _check_keys(schema)
     _check_buckets(schema, schema.core)
     check_crossing_keys(schema)
@@ -131,6 +132,8 @@ def check_altered(before: TableSchema, after: TableSchema) -> None:
         if newly_impossible:
             raise InvalidSchema(newly_impossible[0])
     _check_variants(after)
+    if after.fields != before.fields or any("file.format" in key for key in changed):
+        _check_avro(after)
     if changed & {"bucket", "bucket-key"}:
         _check_buckets(after, after.core)
     if changed & {"bucket", "sequence.field", "ignore-delete", "merge-engine"}:
@@ -175,11 +178,31 @@ def _check_column(field: DataField) -> None:
 
 def _check_variants(schema: TableSchema) -> None:
     """Raise ``InvalidSchema`` for a VARIANT in data files of a format that has none."""
-    core = schema.core
-    formats = {core.file_format, *core.file_format_per_level.values(), core.raw.get("changelog-file.format", "parquet").strip().lower()}
+    formats = _formats(schema.core)
     for field in schema.fields:
         if formats != {"parquet"} and _has_variant(field.type):
             raise InvalidSchema(f"column '{field.name}': a VARIANT is kept in Parquet files alone, not in {', '.join(sorted(formats))}")
+
+
+def _check_avro(schema: TableSchema) -> None:
+    """Raise ``InvalidSchema`` for a time that Avro files cannot hold, before a write or a compaction meets it."""
+    for field in schema.fields if "avro" in _formats(schema.core) else ():
+        if (found := _too_precise(field.type)) is not None:
+            raise InvalidSchema(
+                f"column '{field.name}': {found} cannot be kept in Avro files; choose another 'file.format' (also by level and for "
+                "changelogs) or TIME(3), TIMESTAMP(6)"
+            )
+
+
+def _too_precise(data_type: DataType) -> DataType | None:
+    """Return the part of a type whose precision Avro's logical types lack."""
+    most = 3 if data_type.kind is Kind.TIME else 6 if data_type.kind in TIMESTAMPS else data_type.precision
+    return data_type if data_type.precision > most else next(filter(None, map(_too_precise, data_type.children)), None)
+
+
+def _formats(core: CoreOptions) -> set[str]:
+    """Return the formats of the data and changelog files of a table."""
+    return {core.file_format, *core.file_format_per_level.values(), core.raw.get("changelog-file.format", "parquet").strip().lower()}
 
 
 def _has_variant(data_type: DataType) -> bool:

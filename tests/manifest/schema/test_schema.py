@@ -19,6 +19,7 @@ from manifest.io.wrapped import WrappedFileIO
 from manifest.options.core_options import CoreOptions
 from manifest.options.support import check_call, check_readable, check_settable, check_writable
 from manifest.schema.change import ChangeOptions
+from manifest.schema.evolution import evolve
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
@@ -435,3 +436,18 @@ def test_malformed_values_are_refused_by_key(options: dict[str, str]) -> None:
     with pytest.raises(UnsupportedOption) as caught:
         CoreOptions.of(options)
     assert {caught.value.option} == options.keys()
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP(9)", "TIMESTAMP_LTZ(7)", "TIME(6)", "ARRAY<ROW<at TIMESTAMP(9)>>"])
+@pytest.mark.parametrize(
+    "options", [{"file.format": "avro"}, {"file.format.per.level": "0:orc,5:avro"}, {"changelog-file.format": "avro"}], ids=str
+)
+def test_times_that_avro_cannot_hold_are_refused_before_a_write(kind: str, options: dict[str, str]) -> None:
+    ddl = f"k INT NOT NULL, at {kind}"
+    with pytest.raises(InvalidSchema, match="column 'at': TIME.* cannot be kept in Avro files"):
+        build_schema(ddl, primary_keys=["k"], options=options)
+    before = build_schema(ddl, primary_keys=["k"])
+    with pytest.raises(InvalidSchema, match="column 'at': TIME.* cannot be kept in Avro files"):
+        evolve(before, [ChangeOptions(options=options)])
+    kept = TableSchema.from_json(json.dumps({**json.loads(before.to_json()), "options": options}), "t")
+    assert evolve(kept, [ChangeOptions(options={"target-file-size": "1 mb"})]).options["target-file-size"] == "1 mb"
