@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from fileindex.base.thresholds import Thresholds
 from pyspark_paimon import Table
 from tests.model.columns import Column
 from tests.model.values import KEY_TYPES, NESTED, PARTITION_TYPES, SCALARS
@@ -25,7 +26,7 @@ SMALL_OPTIONS: dict[str, list[str]] = {
     "source.split.open-file-cost": ["1 b"],
     "compaction.min.file-num": ["2"],
 }
-"""The one place that makes thresholds small, so that few rows reach every path. Settings of the process belong here, too."""
+"""Options that make sizes small, so that few rows reach every path. ``TableKind.tiny`` does so for the thresholds of the process."""
 
 OTHER_OPTIONS: dict[str, list[str]] = {
     "file.format": ["orc", "avro"],
@@ -98,7 +99,10 @@ EVERY = ["last_value", "last_non_null_value", "first_value", "first_non_null_val
 
 @dataclass(frozen=True)
 class TableKind:
-    """How a table is made. ``engine`` is ``append`` for one without key; ``sums`` are columns of small numbers."""
+    """How a table is made.
+
+    ``engine`` is ``append`` for one without key, ``sums`` are columns of small numbers, ``tiny`` shrinks all thresholds of the process.
+    """
 
     engine: str
     columns: tuple[Column, ...]
@@ -106,6 +110,11 @@ class TableKind:
     partitions: tuple[str, ...]
     options: dict[str, str]
     sums: tuple[str, ...] = ()
+    tiny: bool = False
+
+    @property
+    def thresholds(self) -> Thresholds:
+        return Thresholds.tiny() if self.tiny else Thresholds()
 
     def create(self, path: str) -> Table:
         return Table.create(path, self.ddl, self.keys, self.partitions, self.options)
@@ -115,7 +124,9 @@ class TableKind:
         return ", ".join(column.ddl for column in self.columns)
 
     def code(self) -> str:
-        return f"table = Table.create(path, {self.ddl!r}, {list(self.keys)}, {list(self.partitions)}, {self.options})"
+        lines = ["from fileindex.base.thresholds import Thresholds, use_thresholds", "use_thresholds(Thresholds.tiny()).__enter__()"]
+        create = f"table = Table.create(path, {self.ddl!r}, {list(self.keys)}, {list(self.partitions)}, {self.options})"
+        return "\n".join([*lines, create] if self.tiny else [create])
 
     def on(self, key: str) -> bool:
         return self.options.get(key) == "true"
@@ -212,7 +223,8 @@ def table_kinds(draw: st.DrawFn) -> TableKind:
         values = [replace(column, type="TIMESTAMP(6)") if column.type == "TIMESTAMP(9)" else column for column in values]
     order = [*keys, *partitions, *values] if draw(st.booleans()) else [*values, *partitions, *keys]
     names = tuple(column.name for column in keys) + (() if crossing or not keys else tuple(column.name for column in partitions))
-    return TableKind(engine, tuple(order), names, tuple(column.name for column in partitions), options, tuple(sums))
+    places = tuple(column.name for column in partitions)
+    return TableKind(engine, tuple(order), names, places, options, tuple(sums), tiny=draw(st.booleans()))
 
 
 def _deduplicate(draw: st.DrawFn, values: list[Column], options: dict[str, str]) -> None:

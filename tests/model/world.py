@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from fileindex.base.errors import PaimonError
+from fileindex.base.thresholds import use_thresholds
 from pyspark_paimon import Table
 from tests.model.state import State, Unpredictable
 from tests.model.tables import TableKind
@@ -120,7 +121,8 @@ class World:
 
     def __init__(self, kind: TableKind, path: str) -> None:
         self.kind, self.path = kind, path
-        self.sides = {MAIN: Side(kind.create(path), State(kind, list(kind.columns)))}
+        with use_thresholds(kind.thresholds):
+            self.sides = {MAIN: Side(kind.create(path), State(kind, list(kind.columns)))}
         self.script = [HELPERS, kind.code()]
         self.steps: list[Step] = []
         self.counts: dict[str, int] = {}
@@ -129,7 +131,11 @@ class World:
         self._at = MAIN
 
     def perform(self, step: Step) -> None:
-        """Do a step and compare; an error tells the whole script."""
+        """Do a step and compare. An error has the whole script."""
+        with use_thresholds(self.kind.thresholds):
+            self._perform(step)
+
+    def _perform(self, step: Step) -> None:
         self.steps.append(step)
         side = self.sides[step.side]
         lines = [] if step.side == self._at else [f"table = Table.open(path, branch={step.side!r})"]
@@ -171,7 +177,8 @@ class World:
 
     def check_whole(self) -> None:
         for side in self.sides.values():
-            problems = side.table.fsck("deep").problems
+            with use_thresholds(self.kind.thresholds):
+                problems = side.table.fsck("deep").problems
             if problems:
                 raise Broken(f"fsck deep: {problems}")
 
