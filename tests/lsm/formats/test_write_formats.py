@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +18,7 @@ from lsm.avro.decoder import decode_blocks
 from lsm.avro.encoder import encode, woven
 from lsm.avro.shapes import shape_of
 from lsm.avro.writer import avro_schema
-from manifest.io.errors import CastFailed, UnsupportedTable
+from manifest.io.errors import CastFailed, InvalidSchema, UnsupportedTable
 from manifest.stats.column_stats import decode_bounds
 from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType
@@ -145,9 +146,13 @@ def test_fractions_of_seconds_before_1970_are_not_written_to_orc(tmp_path: Path)
 
 
 def test_times_that_avro_has_not_are_refused_by_column(tmp_path: Path) -> None:
-    table = Table.create(tmp_path / "t", "id BIGINT, t TIMESTAMP(9)", options={"bucket": "-1", "file.format": "avro"})
+    with pytest.raises(InvalidSchema, match=r"column 't': TIMESTAMP\(9\) cannot be kept in Avro files.*file\.format"):
+        Table.create(tmp_path / "t", "id BIGINT, t TIMESTAMP(9)", options={"bucket": "-1", "file.format": "avro"})
+    table = Table.create(tmp_path / "t", "id BIGINT, t TIMESTAMP(9)", options={"bucket": "-1"})
+    schema = tmp_path / "t" / "schema" / "schema-0"  # of a table that another engine made
+    schema.write_text(json.dumps({**json.loads(schema.read_text()), "options": {"bucket": "-1", "file.format": "avro"}}))
     with pytest.raises(UnsupportedTable, match=r"column 't': TIMESTAMP\(9\) cannot be kept in Avro files.*file\.format"):
-        table.write(pa.table({"id": [1], "t": pa.array([1], pa.timestamp("ns"))}))
+        Table.open(table.path).write(pa.table({"id": [1], "t": pa.array([1], pa.timestamp("ns"))}))
 
 
 TYPES = {

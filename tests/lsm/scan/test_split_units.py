@@ -56,7 +56,7 @@ def test_parts_of_a_filtered_plan_are_whole(tmp_path):
     backend = LocalBackend(table.path)
     request = table.scan().request
     plan = backend.plan(request.model_copy(update={"predicate": None}))
-    narrow = backend.plan(request.of(Compare(ColumnRef("v"), Op.EQ, "old 7"), columns=("id", "v"), snapshot_id=2))
+    narrow = backend.plan(type(request)(predicate=Compare(ColumnRef("v"), Op.EQ, "old 7"), columns=("id", "v"), snapshot_id=2))
     assert [len(unit.files) for split in narrow.splits for unit in units(split, table.table_schema)] in ([], [2])
     assert len(plan.splits) == 1
 

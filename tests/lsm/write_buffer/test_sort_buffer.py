@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-
 import lsm.write_buffer.sort_buffer
 from fileindex.base.errors import PaimonError
 from lsm.data_files.spill import SpillDirectory, SpillFile, SpillSpace
@@ -87,8 +87,8 @@ def test_partial_updates_keep_the_values_of_all_versions(tmp_path: Path, spills:
     assert table.select(["id", "a", "b", "c"]).to_pylist() == [{"id": 1, "a": 4, "b": 2, "c": 3}, {"id": 2, "a": 7, "b": 8, "c": None}]
 
 
-def test_spill_files_that_are_merged_into_one_are_deleted_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lsm.write_buffer.sort_buffer, "MAX_SPILL_FAN_IN", 3)
+def test_spill_files_that_are_merged_into_one_are_deleted_at_once(tmp_path: Path, set_thresholds: Any) -> None:
+    set_thresholds(spill_fan_in=3)
     space = SpillSpace(str(tmp_path))
     buffer = SortBuffer(SortKey(("id",)), Deduplicate(), 0)
     for at in range(9):
