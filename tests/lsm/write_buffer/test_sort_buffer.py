@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import lsm.write_buffer.sort_buffer
+
 from fileindex.base.errors import PaimonError
 from lsm.data_files.spill import SpillDirectory, SpillFile, SpillSpace
 from lsm.keys.sort import Sorted, SortKey
