@@ -39,8 +39,7 @@ def check_excluded(store: FileStore, request: ScanRequest) -> None:
     """
     for path in request.excluded_files:
         if not store.file_io.exists(path):
-            if request.snapshot_id is not None:
-                store.snapshots.readable(request.snapshot_id, request.snapshot_delta)
+            request.find_snapshot(store.snapshots)
             raise CorruptFile(path, "the data file is missing")
 
 

@@ -26,7 +26,7 @@ def plan_request(store: FileStore, request: ScanRequest, pinned: Snapshot | None
     if request.incremental is not None:
         return plan_changes(store, request, request.incremental)
     if pinned is None:
-        snapshot = None if request.snapshot_id is None else store.snapshots.readable(request.snapshot_id, request.snapshot_delta)
+        snapshot = request.find_snapshot(store.snapshots)
     else:  # what it names need not wait for that
         snapshot, _ = store.file_io.together(partial(store.snapshots.readable, *pinned.key), partial(store.manifest_metas, pinned))
     limit = None if request.order_by else request.limit  # sorted rows may come from any split

@@ -49,9 +49,7 @@ class LocalReads:
         from pyspark_paimon.tree.assemble import tree_report  # noqa: PLC0415  # only reports need it
 
         store = self._readable(request)
-        return tree_report(
-            store, request, self._snapshot(store, request.snapshot_id, request.snapshot_delta), self._plan(store, request), self._threads
-        )
+        return tree_report(store, request, request.find_snapshot(store.snapshots), self._plan(store, request), self._threads)
 
     def read(
         self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None, stage: str = "scan"
@@ -147,7 +145,7 @@ class LocalReads:
         store = self.store()
         from lsm.scan.table_statistics import counted_rows  # noqa: PLC0415  # see test_imports
 
-        rows = counted_rows(store, self._snapshot(store, request.snapshot_id, request.snapshot_delta))
+        rows = counted_rows(store, request.find_snapshot(store.snapshots))
         return rows if rows is None or request.limit is None else min(rows, request.limit)
 
     def _readable(self, request: ScanRequest) -> FileStore:
@@ -155,15 +153,15 @@ class LocalReads:
         check_readable(store.options, has_primary_key=store.schema.is_primary_key_table, table=self._root)
         return store
 
-    def _snapshot(self, store: FileStore, snapshot_id: int | None, delta: str | None = None) -> Snapshot | None:
-        return None if snapshot_id is None else store.snapshots.readable(snapshot_id, delta)
+    def _snapshot(self, store: FileStore, snapshot_id: int | None) -> Snapshot | None:
+        return None if snapshot_id is None else store.snapshots.readable(snapshot_id)
 
     def _plan(self, store: FileStore, request: ScanRequest) -> ScanPlan:
         from pyspark_paimon.local.plan import plan_request  # noqa: PLC0415  # see test_imports
 
         pinned = None if request.snapshot_id is None else self._manifests.pinned.get(request.snapshot_id)
-        if pinned is not None and pinned.delta_manifest_list != request.snapshot_delta:
-            pinned = None
+        if pinned is not None and request.snapshot_delta not in {None, pinned.delta_manifest_list}:
+            pinned = None  # another table state that had the id
         return plan_request(store, request, pinned)
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lsm.scan.plan import ScanPlan
     from lsm.scan.splits import DataSplit
     from manifest.schema.table_schema import TableSchema
+    from manifest.snapshot.manager import SnapshotManager
     from manifest.snapshot.snapshot import Snapshot
     from manifest.stats.table_stats import Statistics
     from pyspark_paimon.request.assignments import Assignments
@@ -118,6 +119,10 @@ class ScanRequest(Message):
         """Return the request for a predicate tree at ``snapshot``. None: the table was empty."""
         key = (None, None) if snapshot is None else snapshot.key
         return cls(predicate=predicate, columns=tuple(columns), snapshot_id=key[0], snapshot_delta=key[1], limit=limit)
+
+    def find_snapshot(self, snapshots: SnapshotManager) -> Snapshot | None:
+        """Return the pinned snapshot. Raises ``SnapshotNotFound``, ``SnapshotExpired``."""
+        return None if self.snapshot_id is None else snapshots.readable(self.snapshot_id, self.snapshot_delta)
 
 
 class WriteRequest(Message):

@@ -172,8 +172,7 @@ class MetadataBackend(SystemBackend):
 
     def _made(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # there is one
         store: FileStore = self._base.store()
-        snapshot = None if request.snapshot_id is None else store.snapshots.readable(request.snapshot_id, request.snapshot_delta)
-        yield from METADATA[self._name].rows(store, snapshot).select(list(request.columns)).to_batches()
+        yield from METADATA[self._name].rows(store, request.find_snapshot(store.snapshots)).select(list(request.columns)).to_batches()
 
 
 def _asked(request: ScanRequest) -> ScanRequest:

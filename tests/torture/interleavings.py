@@ -203,25 +203,26 @@ def _view(path: str) -> View:
 
 @dataclass
 class PreparedTable:
-    """A table of one kind, made once, and what operations do to it when they run one after the other."""
+    """A table of one of ``KINDS``, made once, and what operations do to it when they run one after the other."""
 
-    kind: Configuration
+    name: str
     scratch: str
-    on_store: bool = False
     _serial: dict[tuple[str, ...], tuple[tuple[Answer, ...], View]] = field(default_factory=dict)
     _counted: dict[str, list[Operation]] = field(default_factory=dict)
     _copies: Iterator[int] = field(default_factory=itertools.count)
 
-    @classmethod
-    def named(cls, name: str, scratch: str) -> PreparedTable:
-        """Make the table of one of ``KINDS``."""
-        table = cls(configuration_of(name), scratch, on_store=name.endswith(ON_STORE))
-        table.make()
-        return table
+    def __post_init__(self) -> None:
+        made = forked(partial(_make, self.kind, self.url(self.base)))
+        if made.verdict:
+            raise AssertionError(made.error)
 
     @property
-    def name(self) -> str:
-        return f"{self.kind.name}{ON_STORE if self.on_store else ''}"
+    def kind(self) -> Configuration:
+        return configuration_of(self.name)
+
+    @property
+    def on_store(self) -> bool:
+        return self.name.endswith(ON_STORE)
 
     @property
     def base(self) -> str:
@@ -230,11 +231,6 @@ class PreparedTable:
     def url(self, directory: str) -> str:
         """Return the path by which a copy is opened."""
         return url_of(directory, self.name)
-
-    def make(self) -> None:
-        made = forked(partial(_make, self.kind, self.url(self.base)))
-        if made.verdict:
-            raise AssertionError(made.error)
 
     def copy(self) -> str:
         path = f"{self.scratch}/t{next(self._copies)}"
@@ -537,7 +533,7 @@ def outcomes(seed: int, folder: Path) -> Iterator[Outcome]:
     while True:
         name = dice.choice(KINDS)
         with scratch_folder() as scratch:
-            table = PreparedTable.named(name, scratch)
+            table = PreparedTable(name, scratch)
             for _ in range(60):
                 case = drawn(table, dice)
                 yield _outcome(table, case, seed, folder)
@@ -565,5 +561,5 @@ def replay(folder: Path) -> Outcome:
     found = case_of(folder)
     case = Case(found["kind"], found["first"], tuple(found["others"]), found["number"], found["kills"], found["patience"])
     with scratch_folder() as scratch:
-        table = PreparedTable.named(case.kind, scratch)
+        table = PreparedTable(case.kind, scratch)
         return _outcome(table, case, found["seed"], folder.parent.parent)

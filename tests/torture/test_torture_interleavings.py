@@ -29,7 +29,7 @@ EACH = 12
 @pytest.mark.parametrize(("kind", "first", "second"), PAIRS)
 def test_a_pair_that_once_went_wrong_is_serializable(kind: str, first: str, second: str) -> None:
     with scratch_folder() as scratch:
-        table = PreparedTable.named(kind, scratch)
+        table = PreparedTable(kind, scratch)
         stops = table.stops(first, second)
         cases = [Case(kind, first, (second,), number, kills=kills) for number in stops[::EACH] for kills in (False, True)]
         assert cases
