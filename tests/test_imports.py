@@ -52,10 +52,9 @@ RARE = (
     "manifest.types.ddl",
     "pyspark_paimon.html",
     "pyspark_paimon.jobs.aggregates",
-    "pyspark_paimon.jobs.maintenance",
+    "pyspark_paimon.operations",
     "pyspark_paimon.jobs.ordering",
     "pyspark_paimon.request.state_results",
-    "pyspark_paimon.request.table_changes",
     "pyspark_paimon.views",
 )
 """What a table has for calls that few processes make: with it an import took half as long again as that of the libraries that are used."""
@@ -129,7 +128,8 @@ QUESTIONS = """
 import sys
 import pyspark.sql.worker.create_data_source
 from pyspark_paimon.spark.source import PaimonDataSource
-for question in ('{"ask": "schema"}', '{"ask": "start", "travel": {}}', '{"ask": "outcome", "commit_id": "new"}'):
+for name, arguments in (("operations.state.SchemaOf", "{}"), ("operations.state.Start", '{"travel": {}}'), ("spark.wire.rpc.AskOutcome", '{"commit_id": "new"}')):
+    question = f'{{"name": "{name}", "arguments": {arguments}}}'
     PaimonDataSource({"path": sys.argv[1], "paimon.question": question}).schema()
 """
 READING = """

@@ -18,7 +18,8 @@ from manifest.io.errors import SnapshotExpired
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.types.data_type import DataField, DataType
-from pyspark_paimon.request.backend import Backend, IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
+from pyspark_paimon.request.backend import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
+from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.validate import projection
 
 if TYPE_CHECKING:

@@ -4,54 +4,47 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from fileindex.base.errors import InvalidArgument
 from manifest.entry.cache import EntryCache, nothing_held
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, TablePaths, split_branch
+from manifest.options.support import check_writable
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot
 from manifest.snapshot.snapshot_commit import SnapshotCommit
-from manifest.stats.table_stats import Statistics
 from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
 from pyspark_paimon.local.reads import LocalReads
 from pyspark_paimon.request.backend import (
     CompactRequest,
     DeleteRequest,
-    ExpireRequest,
     FsckRequest,
-    IndexView,
-    OrphanFile,
     Progress,
     Rows,
-    RowWriter,
     ScanRequest,
     TravelRequest,
-    View,
     WriteRequest,
 )
+from pyspark_paimon.request.executor import RowWriter
 from pyspark_paimon.request.partition_spec import Spec
 from pyspark_paimon.request.results import (
-    AnalyzeResult,
     CompactResult,
-    ExpireResult,
     IndexRewriteResult,
     MergeResult,
     WriteResult,
 )
-from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
+from pyspark_paimon.request.state_results import FsckResult
 
 if TYPE_CHECKING:
     from pyspark_paimon.request.assignments import Assignments
     from pyspark_paimon.request.merge import MergeRequest
-    from pyspark_paimon.request.table_changes import TableChange
+    from pyspark_paimon.request.operation import Operation, Question
+
+A = TypeVar("A")
 
 
 class LocalBackend(LocalReads):
@@ -101,6 +94,16 @@ class LocalBackend(LocalReads):
         return self._file_io
 
     @property
+    def threads(self) -> int:
+        """Number of buckets or files worked on in parallel."""
+        return self._threads
+
+    @property
+    def progress(self) -> Progress | None:
+        """Callback for long operations."""
+        return self._progress
+
+    @property
     def spark(self) -> None:
         """No session."""
         return
@@ -125,6 +128,20 @@ class LocalBackend(LocalReads):
                 store = store.with_schema(store.schemas.get(schema_id))
         return store.with_options(options) if options else store
 
+    def writable(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
+        """Open the table to change its rows. Raises ``UnsupportedTable`` where its options forbid that."""
+        store = self.store(options, schema_id)
+        check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+        return store
+
+    def run(self, operation: Operation[A]) -> A:
+        """Run an operation in this process."""
+        return operation.run(self)
+
+    def ask(self, question: Question[A]) -> A:
+        """Return the answer to a question."""
+        return question.answer(self)
+
     def create(self, schema: TableSchema) -> TableSchema:
         """Create the table: schema-0, put if absent."""
         root, branch = split_branch(self._root)
@@ -143,18 +160,6 @@ class LocalBackend(LocalReads):
     def stored_schema(self, schema_id: int | None = None) -> TableSchema:
         """The schema whose keys order the files of a plan."""
         return self.schema(schema_id)
-
-    def change(self, change: TableChange) -> TableChangeResult:
-        """Change the schema or the history."""
-        from pyspark_paimon.request.table_changes import change_table  # noqa: PLC0415  # see test_imports
-
-        return change_table(self.store(), change)
-
-    def view(self, view: View) -> pa.Table:
-        """Tags, branches, schemas, partitions or consumers."""
-        from pyspark_paimon.views.history_views import history_view  # noqa: PLC0415  # see test_imports
-
-        return history_view(self.store(), view)
 
     def pin(self, travel: TravelRequest) -> Snapshot | None:
         """The snapshot asked for; None if the newest is asked for and there is none."""
@@ -180,33 +185,6 @@ class LocalBackend(LocalReads):
     def snapshots(self) -> list[Snapshot]:
         """Every retained snapshot, oldest first."""
         return list(self.store().snapshots.backwards())[::-1]
-
-    def statistics(self, snapshot_id: int | None) -> Statistics | None:
-        """The statistics that a snapshot carries."""
-        store = self.store()
-        from lsm.scan.table_statistics import statistics_of  # noqa: PLC0415  # see test_imports
-
-        return None if snapshot_id is None else statistics_of(store, store.snapshots.readable(snapshot_id))
-
-    def analyze(self, commit_id: str, columns: Sequence[str]) -> AnalyzeResult:
-        """Count the rows and these columns of the newest snapshot, and commit the statistics."""
-        from pyspark_paimon.views.statistics_view import analyze_table  # noqa: PLC0415  # see test_imports
-
-        return analyze_table(self.store(), commit_id, columns, partial(self.read, stage="analyze"))
-
-    def files(self, snapshot_id: int | None) -> pa.Table:
-        """Live data files of a snapshot."""
-        store = self.store()
-        from pyspark_paimon.views.table_views import files_table  # noqa: PLC0415  # see test_imports
-
-        return files_table(store.live_entries(self._snapshot(store, snapshot_id)).entries(), store.schema)
-
-    def index_view(self, view: IndexView, snapshot_id: int | None) -> pa.Table:
-        """File indexes of a snapshot, or their health."""
-        store = self.store()
-        from pyspark_paimon.views.index_views import index_view  # noqa: PLC0415  # see test_imports
-
-        return index_view(store, view, self._snapshot(store, snapshot_id), self._threads)
 
     def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
         """The scan as a DataFrame of ``spark``, whose server must see the same path."""
@@ -262,24 +240,12 @@ class LocalBackend(LocalReads):
 
         return rewrite_indexes(self.store(), commit_id, partitions, threads=self._threads, progress=self._progress)
 
-    def expire(self, request: ExpireRequest) -> ExpireResult:
-        """Expire snapshots and delete what only they reach, or tell what would go."""
-        from pyspark_paimon.jobs.expire import expire  # noqa: PLC0415  # see test_imports
-
-        return expire(self.store(), request, self._progress)
-
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata and files, a thread each; changes nothing."""
         from pyspark_paimon.jobs.fsck import check_table  # noqa: PLC0415  # see test_imports
 
         store = FileStore.open(self._root, self._file_io, cache=nothing_held())  # what counts is on storage
         return check_table(store, request, threads=self._readers, progress=self._progress)
-
-    def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
-        """Files that nothing refers to; deleted if ``remove``."""
-        from pyspark_paimon.jobs.expire import orphans  # noqa: PLC0415  # see test_imports
-
-        return orphans(self.store(), older_than_ms, self._progress, remove=remove)
 
     def _snapshots(self) -> SnapshotManager:
         """Those of the table, whatever its schema."""

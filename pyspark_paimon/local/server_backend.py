@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar, cast
 
 from fileindex.base.errors import InvalidArgument, UnknownColumn
 from manifest.io.errors import InvalidSchema, SnapshotNotFound, TableNotFound
@@ -15,19 +16,14 @@ from manifest.schema.evolution import evolve
 from manifest.snapshot.snapshot_commit import SnapshotCommit
 from manifest.store import FileStore
 from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.operations.alter import AlterSchema, check_rescale
+from pyspark_paimon.operations.branches import CreateBranch, DeleteBranch, FastForward
+from pyspark_paimon.operations.rollback import Rollback
+from pyspark_paimon.operations.tags import CreateTag, DeleteTag, tagged_snapshot
+from pyspark_paimon.request.operation import Operation
 from pyspark_paimon.request.state_results import TableChangeResult
-from pyspark_paimon.request.table_changes import (
-    Alter,
-    CreateBranch,
-    CreateTag,
-    DeleteBranch,
-    DeleteTag,
-    FastForward,
-    Rollback,
-    TableChange,
-    check_rescale,
-    tagged,
-)
+
+A = TypeVar("A")
 
 
 class ServerBackend(LocalBackend):
@@ -40,29 +36,35 @@ class ServerBackend(LocalBackend):
         self._api = api
         self._table = table
 
-    def change(self, change: TableChange) -> TableChangeResult:
-        """As the server does it; what it has no operation for is done on the files."""
+    def run(self, operation: Operation[A]) -> A:
+        """Have the server run what it can; the rest is done on the files."""
         with typed_errors():
-            if isinstance(change, Alter):
-                store = self.store()
-                check_rescale(store, change.changes)
-                if evolve(store.schema, change.changes) is not store.schema:
-                    self._api.alter_table(self._table, change.changes)
-                return TableChangeResult()
-            if self._commits is None or getattr(change, "dry_run", False):
-                return super().change(change)
+            if isinstance(operation, AlterSchema):
+                return cast("A", self._alter(operation))
+            if self._commits is None or getattr(operation, "dry_run", False):
+                return super().run(operation)
             try:
-                return self._by_server(change) or super().change(change)
+                done = self._by_server(operation)
             except NotOffered:
-                if isinstance(change, Rollback | FastForward):  # done on the files alone, the server's newest snapshot would be another
+                # After a rollback on the files alone the server would still name another snapshot as the newest.
+                if isinstance(operation, Rollback | FastForward):
                     raise
-                return super().change(change)
+                done = None
+            return super().run(operation) if done is None else cast("A", done)
 
-    def _by_server(self, change: TableChange) -> TableChangeResult | None:
+    def _alter(self, operation: AlterSchema) -> TableChangeResult:
+        store = self.store()
+        check_rescale(store, operation.changes)
+        if evolve(store.schema, operation.changes) is not store.schema:
+            self._api.alter_table(self._table, operation.changes)
+        return TableChangeResult()
+
+    def _by_server(self, operation: Operation[Any]) -> TableChangeResult | None:
+        """Return the result of the server's operation. None: it has no such operation."""
         api, table = self._api, self._table
-        match change:
+        match operation:
             case CreateTag(name=name):
-                snapshot, retained_ms = tagged(self.store(), change)
+                snapshot, retained_ms = tagged_snapshot(self.store(), operation)
                 api.create_tag(table, name, snapshot.id, retained_ms)
                 return TableChangeResult(snapshot_id=snapshot.id, tags=(name,))
             case DeleteTag(name=name):

@@ -7,9 +7,9 @@ that this process holds, or a Spark DataFrame that must not come here. Both back
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pydantic import Field
@@ -21,33 +21,16 @@ from manifest.fsck.depth import Depth
 from manifest.options.own_branch import OWN_BRANCH
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from pyspark_paimon.request.bound import BoundFilter, BoundKeys
-from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.message import CommitId, Message
 
 if TYPE_CHECKING:
-    from lsm.aggregate.summary import RowSummary
-    from lsm.scan.plan import ScanPlan
-    from lsm.scan.splits import DataSplit
-    from manifest.schema.table_schema import TableSchema
     from manifest.snapshot.manager import SnapshotManager
     from manifest.snapshot.snapshot import Snapshot
-    from manifest.stats.table_stats import Statistics
-    from pyspark_paimon.request.assignments import Assignments
-    from pyspark_paimon.request.merge import MergeRequest
     from pyspark_paimon.request.results import (
-        AnalyzeResult,
-        CompactResult,
-        ExpireResult,
-        FunnelStage,
-        IndexRewriteResult,
-        MergeResult,
         ProgressEvent,
-        WriteResult,
     )
-    from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
-    from pyspark_paimon.request.table_changes import TableChange
-    from pyspark_paimon.request.tree_report import TreeReport
 
+A = TypeVar("A")
 Mode: TypeAlias = Literal["upsert", "append", "overwrite"]
 Progress: TypeAlias = "Callable[[ProgressEvent], None]"
 
@@ -204,16 +187,6 @@ class CompactRequest(Message):
     options: dict[str, str] = Field(default_factory=dict)
 
 
-class ExpireRequest(Message):
-    """Snapshot retention of one call; what is None comes from the table's options."""
-
-    retain_min: int | None = None
-    retain_max: int | None = None
-    older_than_ms: int | None = None
-    limit: int | None = None
-    dry_run: bool = False
-
-
 class FsckRequest(Message):
     """Check the table, so deep; of the problems at most ``limit`` are told, the others counted."""
 
@@ -252,139 +225,12 @@ class SparkRows:
 Rows: TypeAlias = ArrowRows | SparkRows
 
 
-class RowWriter(Protocol):
-    """Takes the rows of one commit after the other."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether rows wait for a commit."""
-
-    def take(self, request: WriteRequest, rows: Rows) -> None:
-        """Add rows to the next commit, whose first ones say as which ``request`` it is begun."""
-
-    def commit(self, request: WriteRequest) -> WriteResult:
-        """Make what was taken visible; on any error nothing of it is."""
-
-    def discard(self) -> None:
-        """Forget what was taken."""
-
-    def close(self) -> None:
-        """Forget what was taken, and wait for the compaction under way."""
-
-
-class Backend(Protocol):
-    """Does a table's work where its files are. Every method raises the typed errors of ``manifest.io.errors``."""
-
-    @property
-    def path(self) -> str:
-        """The table's path, as its engine spells it."""
-
-    @property
-    def spark(self) -> Any:
-        """The session that reaches the files, or None in process."""
-
-    def create(self, schema: TableSchema) -> TableSchema:
-        """Create the table: schema-0, put if absent. Raises ``TableExists``."""
-
-    def schema(self, schema_id: int | None = None) -> TableSchema:
-        """The newest schema, or that of an id. Raises ``TableNotFound``."""
-
-    def change(self, change: TableChange) -> TableChangeResult:
-        """Change the schema or the history, once."""
-
-    def view(self, view: View) -> pa.Table:
-        """Tags, branches, schemas, partitions or consumers, in the columns of ``history_views``."""
-
-    def pin(self, travel: TravelRequest) -> Snapshot | None:
-        """The snapshot asked for; None if the newest is asked for and there is none."""
-
-    def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
-        """The snapshot that ``pin`` gives, and the schema to read it by: the newest, or the snapshot's own when travelling."""
-
-    def snapshots(self) -> list[Snapshot]:
-        """Every retained snapshot, oldest first."""
-
-    def statistics(self, snapshot_id: int | None) -> Statistics | None:
-        """The statistics that a snapshot carries (None: no snapshot)."""
-
-    def analyze(self, commit_id: str, columns: Sequence[str]) -> AnalyzeResult:
-        """Count the rows and these columns of the newest snapshot, and commit the statistics."""
-
-    def files(self, snapshot_id: int | None) -> pa.Table:
-        """Live data files of a snapshot (None: no file), in the columns of ``table_views.FILES``."""
-
-    def index_view(self, view: IndexView, snapshot_id: int | None) -> pa.Table:
-        """File indexes of a snapshot (None: no file), or their health, in the columns of ``index_views``."""
-
-    def plan(self, request: ScanRequest) -> ScanPlan:
-        """Splits and the funnel's report."""
-
-    def tree(self, request: ScanRequest) -> TreeReport:
-        """What the tree looks like at the request's snapshot, what its filter keeps, and how it came about."""
-
-    def read(self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows, in the Arrow types of the schema; exact filter and limit applied, memory bounded by batches; ``tally`` counts them.
-
-        ``keeps_all``: whoever reads them holds them all in the end, so nobody need wait until they are taken.
-        """
-
-    def read_split(self, request: ScanRequest, split: DataSplit | str) -> Iterator[pa.RecordBatch]:
-        """The rows of one split of ``plan``, in no order. Raises ``InvalidArgument`` where tasks of a server read them."""
-
-    def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
-        """Read the rows and tell what the stages at read time kept and dropped; () if that cannot be told."""
-
-    def readers(self, request: ScanRequest, plan: ScanPlan) -> str:
-        """Who reads the rows of a DataFrame, for people; "" where nobody else than this process does."""
-
-    def count(self, request: ScanRequest) -> int:
-        """Number of rows that ``read`` would give."""
-
-    def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
-        """What the rows that ``read`` would give come to, by partition (a serialised BinaryRow)."""
-
-    def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
-        """The scan as a lazy Spark DataFrame of ``spark`` (or of the backend's own session); ``native``: Spark may read files itself."""
-
-    def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
-        """Write and commit; on any error nothing is visible."""
-
-    def writer(self, commit_id: str) -> RowWriter:
-        """A writer whose compactions have a name like ``commit_id``. Raises ``InvalidArgument`` where no process of ours would hold the rows."""
-
-    def delete(self, request: DeleteRequest) -> WriteResult:
-        """Delete by filter; conflicts with newer changes of the touched buckets and re-evaluates."""
-
-    def update(self, request: DeleteRequest, values: Assignments) -> WriteResult:
-        """Put rows with new values in the place of those that the filter finds; as ``delete``."""
-
-    def merge(self, request: DeleteRequest, wanted: MergeRequest) -> MergeResult:
-        """Merge rows of a source; conflicts with newer changes of the touched buckets and re-evaluates."""
-
-    def compact(self, request: CompactRequest) -> CompactResult:
-        """Compact; a lost race is tried again on the new snapshot."""
-
-    def rewrite_file_index(self, commit_id: str, partitions: Sequence[Mapping[str, str | None]] | None) -> IndexRewriteResult:
-        """Give files that exist the indexes that the table's options ask for."""
-
-    def expire(self, request: ExpireRequest) -> ExpireResult:
-        """Expire snapshots and delete what only they reach."""
-
-    def fsck(self, request: FsckRequest) -> FsckResult:
-        """Check metadata and files; changes nothing."""
-
-    def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
-        """Files that nothing refers to, last changed before ``older_than_ms``; deleted if ``remove``."""
-
-
 __all__ = [
     "EVERY_LEVEL",
     "ArrowRows",
-    "Backend",
     "ClusterStrategyName",
     "CompactRequest",
     "DeleteRequest",
-    "ExpireRequest",
     "FsckRequest",
     "IncrementalModeName",
     "IncrementalRange",
@@ -392,7 +238,6 @@ __all__ = [
     "Mode",
     "OrphanFile",
     "Progress",
-    "RowWriter",
     "Rows",
     "ScanRequest",
     "SparkRows",

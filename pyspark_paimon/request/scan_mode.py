@@ -11,7 +11,8 @@ from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.errors import SnapshotNotFound
 from manifest.options.former_keys import PRESENT_KEYS, with_present_keys
 from manifest.options.known_keys import BY_FILES
-from pyspark_paimon.request.backend import Backend, TravelRequest
+from pyspark_paimon.request.backend import TravelRequest
+from pyspark_paimon.request.executor import Backend
 
 _Point: TypeAlias = int | str
 

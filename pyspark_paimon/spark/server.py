@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import MutableMapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
+from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.request.operation import Question, Request
 from pyspark_paimon.spark.driver.options import table_path
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import errors_noted
@@ -49,34 +47,13 @@ def schema(options: MutableMapping[str, str]) -> StructType:
         return scan_schema(options)
 
 
-def _answer(backend: LocalBackend, question: rpc.Question) -> str:
-    """The answer as JSON."""
+def _answer(backend: LocalBackend, question: Request[Any]) -> str:
+    """Return the answer as JSON."""
     match question:
+        case Question():
+            return question.answer_text(backend.ask(question))
         case rpc.AskServer():
-            return server_facts().model_dump_json()
-        case rpc.AskSchema():
-            return backend.schema(question.id).to_json()
-        case rpc.AskSnapshot():
-            snapshot = backend.pin(question.travel)
-            return "null" if snapshot is None else snapshot.to_json()
-        case rpc.AskStart():
-            snapshot, table = backend.start(question.travel)
-            return json.dumps([None if snapshot is None else snapshot.to_json(), table.to_json()])
-        case rpc.AskSnapshots():
-            return json.dumps([snapshot.to_json() for snapshot in backend.snapshots()])
-        case rpc.AskFiles():
-            return json.dumps(base64.b64encode(_ipc(backend.files(question.snapshot_id))).decode())
-        case rpc.AskStatistics():
-            statistics = backend.statistics(question.snapshot_id)
-            return "null" if statistics is None else statistics.to_json()
-        case rpc.AskView():
-            return json.dumps(base64.b64encode(_ipc(backend.view(question.view))).decode())
-        case rpc.AskIndexView():
-            return json.dumps(base64.b64encode(_ipc(backend.index_view(question.view, question.snapshot_id))).decode())
-        case rpc.AskTree():
-            return backend.tree(question.request).model_dump_json()
-        case rpc.AskOrphans():
-            return json.dumps([orphan.model_dump(mode="json") for orphan in backend.orphans(question.older_than_ms, remove=False)])
+            return question.answer_text(server_facts())
         case rpc.AskOutcome():
             from pyspark_paimon.spark.driver.outcome import outcome  # noqa: PLC0415  # see test_imports
 
@@ -84,18 +61,12 @@ def _answer(backend: LocalBackend, question: rpc.Question) -> str:
         case rpc.AskAnswer():
             from pyspark_paimon.spark.driver.commands import answer_of_command  # noqa: PLC0415  # see test_imports
 
-            return json.dumps(answer_of_command(question.id))
-        case _:
-            from pyspark_paimon.spark.file_questions import answer_from_files  # noqa: PLC0415  # see test_imports
+            return question.answer_text(answer_of_command(question.id))
+        case rpc.AskNative():
+            from pyspark_paimon.spark.read.native_files import native_plan  # noqa: PLC0415  # see test_imports
 
-            return answer_from_files(backend, question)
-
-
-def _ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return bytes(sink.getvalue())
+            return question.answer_text(native_plan(backend, question.request))
+    raise InvalidArgument(f"option '{rpc.QUESTION}' holds no question: {type(question).__name__}")
 
 
 __all__ = ["schema"]

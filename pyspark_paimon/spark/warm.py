@@ -19,7 +19,13 @@ from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.spark.wire.errors import errors_noted
 from pyspark_paimon.spark.wire.names import WARM
 
-QUESTIONS = ("pyspark_paimon.spark.scan_schema", "pyspark_paimon.spark.file_questions", "pyspark_paimon.spark.driver.outcome")
+QUESTIONS = (
+    "pyspark_paimon.spark.scan_schema",
+    "pyspark_paimon.operations.plan",
+    "pyspark_paimon.operations.state",
+    "pyspark_paimon.operations.tasks",
+    "pyspark_paimon.spark.driver.outcome",
+)
 PLANS = ("pyspark_paimon.spark.read.reader", "pyspark_paimon.local.plan")
 READS = ("pyspark_paimon.spark.read.reader", "pyspark_paimon.local.read", "lsm.parquet.reader")
 WRITES = ("pyspark_paimon.spark.write.writer", "lsm.write.table_write", "lsm.parquet.write.writer")

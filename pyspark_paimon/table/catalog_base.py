@@ -93,7 +93,7 @@ class AnyCatalog(CheckedMethods, ABC):
             return None
         from manifest.expire.would_go import table_losses  # noqa: PLC0415  # loads what deletes
         from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # as above
-        from pyspark_paimon.request.table_changes import removal_of  # noqa: PLC0415  # as above
+        from pyspark_paimon.operations.removal import removal_of  # noqa: PLC0415  # as above
 
         backend = self.table(name)._backend  # noqa: SLF001  # catalogs make their tables
         assert isinstance(backend, LocalBackend), "without a session tables are this process's"

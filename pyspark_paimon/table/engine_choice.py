@@ -8,7 +8,8 @@ from typing import Any
 
 from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.jobs.progress import chosen
-from pyspark_paimon.request.backend import Backend, Progress
+from pyspark_paimon.request.backend import Progress
+from pyspark_paimon.request.executor import Backend
 
 
 def backend_for(

@@ -19,11 +19,11 @@ from pyspark_paimon.table.role import TableRole
 if TYPE_CHECKING:
     from manifest.schema import change
     from manifest.types import ddl
-    from pyspark_paimon.request import table_changes
+    from pyspark_paimon.operations import alter as alter_schema
 else:
     change = LazyModule("manifest.schema.change")
     ddl = LazyModule("manifest.types.ddl")
-    table_changes = LazyModule("pyspark_paimon.request.table_changes")
+    alter_schema = LazyModule("pyspark_paimon.operations.alter")
 
 Column: TypeAlias = str | Sequence[str]
 """A column's name or, for a part of a nested one, its path: ``["address", "city"]``, ``["tags", "element", "name"]``."""
@@ -146,7 +146,7 @@ class TableEvolution(TableRole):
         return self._alter(*noted.changes) if noted.changes else self
 
     def _alter(self, *changes: change.SchemaChange) -> Self:
-        self._backend.change(table_changes.Alter(changes=changes))
+        self._backend.run(alter_schema.AlterSchema(changes=changes))
         return self
 
 

@@ -13,10 +13,16 @@ from pyspark_paimon.request.validate import Time, commit_identity, millis_of
 from pyspark_paimon.table.role import TableRole
 
 if TYPE_CHECKING:
-    from pyspark_paimon.request import table_changes as changes
+    from pyspark_paimon.operations import branches, consumers, restore, rollback, tags
+    from pyspark_paimon.operations import partitions as partition_changes
     from pyspark_paimon.request.state_results import TableChangeResult
 else:
-    changes = LazyModule("pyspark_paimon.request.table_changes")
+    branches = LazyModule("pyspark_paimon.operations.branches")
+    consumers = LazyModule("pyspark_paimon.operations.consumers")
+    partition_changes = LazyModule("pyspark_paimon.operations.partitions")
+    restore = LazyModule("pyspark_paimon.operations.restore")
+    rollback = LazyModule("pyspark_paimon.operations.rollback")
+    tags = LazyModule("pyspark_paimon.operations.tags")
 
 
 class TableHistory(TableRole):
@@ -42,7 +48,7 @@ class TableHistory(TableRole):
         if not isinstance(time_retained, timedelta | None):
             raise InvalidArgument(f"time_retained is a timedelta, not {time_retained!r}")
         retained = None if time_retained is None else int(time_retained / timedelta(milliseconds=1))
-        return self._backend.change(changes.CreateTag(name=name, snapshot_id=snapshot, retained_ms=retained))
+        return self._backend.run(tags.CreateTag(name=name, snapshot_id=snapshot, retained_ms=retained))
 
     def delete_tag(self, name: str, *, dry_run: bool = False) -> TableChangeResult:
         """Forget a tag and delete the files that only it used; ``dry_run`` tells what would go. Raises ``SnapshotNotFound``.
@@ -52,7 +58,7 @@ class TableHistory(TableRole):
         >>> table.create_tag("v1").tags, table.delete_tag("v1").tags, table.tags().num_rows
         (('v1',), ('v1',), 0)
         """
-        return self._backend.change(changes.DeleteTag(name=name, dry_run=dry_run))
+        return self._backend.run(tags.DeleteTag(name=name, dry_run=dry_run))
 
     def replace_tag(
         self, name: str, snapshot: int | None = None, *, time_retained: timedelta | None = None, dry_run: bool = False
@@ -68,7 +74,7 @@ class TableHistory(TableRole):
         (1, 2, 2)
         """
         retained = None if time_retained is None else int(time_retained / timedelta(milliseconds=1))
-        return self._backend.change(changes.ReplaceTag(name=name, snapshot_id=snapshot, retained_ms=retained, dry_run=dry_run))
+        return self._backend.run(tags.ReplaceTag(name=name, snapshot_id=snapshot, retained_ms=retained, dry_run=dry_run))
 
     def rename_tag(self, name: str, new_name: str) -> TableChangeResult:
         """Give a tag another name. Raises ``SnapshotNotFound``, ``InvalidArgument`` if the new name is taken or no name.
@@ -78,7 +84,7 @@ class TableHistory(TableRole):
         >>> table.create_tag("v1").tags, table.rename_tag("v1", "first").tags, table.tags()["tag_name"].to_pylist()
         (('v1',), ('first',), ['first'])
         """
-        return self._backend.change(changes.RenameTag(name=name, new_name=new_name))
+        return self._backend.run(tags.RenameTag(name=name, new_name=new_name))
 
     def restore(
         self,
@@ -108,8 +114,8 @@ class TableHistory(TableRole):
         if sum(wish is not None for wish in (snapshot, tag, timestamp)) != 1:
             raise InvalidArgument("restore goes to a snapshot, a tag or a time: give one of them")
         identity, millis = commit_identity(commit_id), millis_of(timestamp)
-        change = changes.Restore(commit_id=identity, snapshot_id=snapshot, tag=tag, timestamp_millis=millis, dry_run=dry_run)
-        return self._backend.change(change)
+        change = restore.Restore(commit_id=identity, snapshot_id=snapshot, tag=tag, timestamp_millis=millis, dry_run=dry_run)
+        return self._backend.run(change)
 
     def reset_consumer(self, name: str, next_snapshot: int | None = None) -> TableChangeResult:
         """Have the stream that goes by ``name`` read ``next_snapshot`` next; without one forget it, so that it holds no snapshot any more.
@@ -123,11 +129,11 @@ class TableHistory(TableRole):
         >>> table.reset_consumer("nightly").snapshot_id, table.consumers().num_rows
         (None, 0)
         """
-        return self._backend.change(changes.ResetConsumer(name=name, following=next_snapshot))
+        return self._backend.run(consumers.ResetConsumer(name=name, following=next_snapshot))
 
     def expire_tags(self, *, dry_run: bool = False) -> TableChangeResult:
         """Forget the tags whose time is over, and delete the files that only they used; ``dry_run`` tells what would go."""
-        return self._backend.change(changes.ExpireTags(dry_run=dry_run))
+        return self._backend.run(tags.ExpireTags(dry_run=dry_run))
 
     def rollback_to(self, snapshot: int | None = None, *, tag: str | None = None, dry_run: bool = False) -> TableChangeResult:
         """Make an older snapshot or a tag the newest state again.
@@ -139,7 +145,7 @@ class TableHistory(TableRole):
         """
         if (snapshot is None) == (tag is None):
             raise InvalidArgument("a rollback goes to a snapshot or to a tag: give one of them")
-        return self._backend.change(changes.Rollback(snapshot_id=snapshot, tag=tag, dry_run=dry_run))
+        return self._backend.run(rollback.Rollback(snapshot_id=snapshot, tag=tag, dry_run=dry_run))
 
     def create_branch(self, name: str, from_tag: str | None = None) -> None:
         """Start a history of its own: at the state of a tag, or without one empty, with the table's schemas.
@@ -159,7 +165,7 @@ class TableHistory(TableRole):
         >>> table.fast_forward("trial").snapshots, table.scan().count()
         (0, 2)
         """
-        self._backend.change(changes.CreateBranch(name=name, tag=from_tag))
+        self._backend.run(branches.CreateBranch(name=name, tag=from_tag))
 
     def delete_branch(self, name: str, *, dry_run: bool = False) -> TableChangeResult:
         """Forget a branch and delete the files that only it used; ``dry_run`` tells what would go. Raises ``SnapshotNotFound``.
@@ -170,14 +176,14 @@ class TableHistory(TableRole):
         >>> table.delete_branch("trial", dry_run=True).removal
         Removal(snapshots=0, tags=(), partitions=(), data_files=0, manifests=0, files=1, rows=0, bytes=...)
         """
-        return self._backend.change(changes.DeleteBranch(name=name, dry_run=dry_run))
+        return self._backend.run(branches.DeleteBranch(name=name, dry_run=dry_run))
 
     def fast_forward(self, branch: str, *, dry_run: bool = False) -> TableChangeResult:
         """Make a branch's history the table's: what the table committed since they parted is deleted, the branch stays.
 
         ``dry_run`` tells what would go. Raises ``SnapshotNotFound`` if there is no such branch or nothing was ever committed to it.
         """
-        return self._backend.change(changes.FastForward(name=branch, dry_run=dry_run))
+        return self._backend.run(branches.FastForward(name=branch, dry_run=dry_run))
 
     def drop_partitions(
         self, partitions: Sequence[Mapping[str, object]], *, commit_id: str | None = None, dry_run: bool = False
@@ -198,7 +204,7 @@ class TableHistory(TableRole):
         specs = tuple(spec_of(spec, schema) for spec in partitions)
         if not specs:
             raise InvalidArgument("no partition is named; overwrite the table to empty it")
-        return self._backend.change(changes.DropPartitions(commit_id=commit_identity(commit_id), partitions=specs, dry_run=dry_run))
+        return self._backend.run(partition_changes.DropPartitions(commit_id=commit_identity(commit_id), partitions=specs, dry_run=dry_run))
 
     def expire_partitions(
         self, older_than: datetime | None = None, *, commit_id: str | None = None, dry_run: bool = False
@@ -214,7 +220,9 @@ class TableHistory(TableRole):
         """
         if older_than is not None and older_than.tzinfo is not None:
             older_than = older_than.astimezone().replace(tzinfo=None)
-        return self._backend.change(changes.ExpirePartitions(commit_id=commit_identity(commit_id), older_than=older_than, dry_run=dry_run))
+        return self._backend.run(
+            partition_changes.ExpirePartitions(commit_id=commit_identity(commit_id), older_than=older_than, dry_run=dry_run)
+        )
 
 
 __all__ = ["TableHistory"]

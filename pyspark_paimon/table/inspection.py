@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import LazyModule
 from manifest.fsck.depth import Depth
 from manifest.options.support import effect_of
 from pyspark_paimon.request.backend import FsckRequest, IndexView, TravelRequest
@@ -15,7 +16,11 @@ from pyspark_paimon.request.validate import cutoff_of
 from pyspark_paimon.table.role import TableRole
 
 if TYPE_CHECKING:
+    from pyspark_paimon.operations import analyze, listings
     from pyspark_paimon.request.state_results import FsckResult
+else:
+    analyze = LazyModule("pyspark_paimon.operations.analyze")
+    listings = LazyModule("pyspark_paimon.operations.listings")
 
 _EFFECTS = pa.schema([(name, pa.string()) for name in ("option", "value", "effect", "note")])
 
@@ -77,7 +82,7 @@ class TableInspection(TableRole):
         pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
         from pyspark_paimon.views.statistics_view import statistics_table  # noqa: PLC0415  # loads the planner and the commit
 
-        return statistics_table(self._backend.statistics(None if pinned is None else pinned.id))
+        return statistics_table(self._backend.ask(analyze.ReadStatistics(snapshot_id=None if pinned is None else pinned.id)))
 
     def files(self, snapshot: int | None = None) -> pa.Table:
         """One row for every live data file of a snapshot (default: the newest): bucket, level, rows, bytes, keys, index.
@@ -87,7 +92,7 @@ class TableInspection(TableRole):
         [{'bucket': 0, 'level': 0, 'row_count': 3, 'min_key': '1', 'max_key': '3', 'file_index': 'embedded'}]
         """
         pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
-        return self._backend.files(None if pinned is None else pinned.id)
+        return self._backend.ask(listings.ListFiles(snapshot_id=None if pinned is None else pinned.id))
 
     def clustering_information(self, columns: Sequence[str] | str | None = None, snapshot: int | None = None) -> pa.Table:
         """How well the files of each partition are clustered by each column (default: ``clustering.columns``), by their ranges in metadata.
@@ -130,7 +135,7 @@ class TableInspection(TableRole):
 
     def _index_view(self, view: IndexView, snapshot: int | None) -> pa.Table:
         pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
-        return self._backend.index_view(view, None if pinned is None else pinned.id)
+        return self._backend.ask(listings.ListIndexes(view=view, snapshot_id=None if pinned is None else pinned.id))
 
     def fsck(
         self,
@@ -174,9 +179,9 @@ class TableInspection(TableRole):
         request = FsckRequest(depth=Depth(depth), limit=limit)
         if not repair:
             return self._backend.fsck(request)
-        from pyspark_paimon.jobs.repair import repaired  # noqa: PLC0415  # loads what changes tables
+        from pyspark_paimon.operations.repair import repair_table  # noqa: PLC0415  # loads what changes tables
 
-        return repaired(self._backend, request, cutoff_of(None), dry_run=dry_run)
+        return repair_table(self._backend, request, cutoff_of(None), dry_run=dry_run)
 
     def tags(self) -> pa.Table:
         """One row for every tag, by name: its snapshot, and how long it stays if it was made for a while.
@@ -187,7 +192,7 @@ class TableInspection(TableRole):
         >>> table.tags().select(["tag_name", "snapshot_id", "record_count", "time_retained"]).to_pylist()
         [{'tag_name': 'v1', 'snapshot_id': 1, 'record_count': 3, 'time_retained': None}]
         """
-        return self._backend.view("tags")
+        return self._backend.ask(listings.ListHistory(view="tags"))
 
     def option_effects(self) -> pa.Table:
         """One row for every option of the table: whether it is ``honoured`` here, ``by call``, has no effect (``none``), or is ``unknown``.
@@ -214,7 +219,7 @@ class TableInspection(TableRole):
         >>> table.branches().select(["branch_name", "schema_id", "latest_snapshot_id"]).to_pylist()
         [{'branch_name': 'trial', 'schema_id': 0, 'latest_snapshot_id': None}]
         """
-        return self._backend.view("branches")
+        return self._backend.ask(listings.ListHistory(view="branches"))
 
     def schemas(self) -> pa.Table:
         """One row for every version of the schema, oldest first; ``fields`` is Paimon's JSON.
@@ -223,7 +228,7 @@ class TableInspection(TableRole):
         >>> cities().set_comment("where people live").schemas().select(["schema_id", "primary_keys", "comment"]).to_pylist()
         [{'schema_id': 0, 'primary_keys': ['id'], 'comment': None}, {'schema_id': 1, 'primary_keys': ['id'], 'comment': 'where people live'}]
         """
-        return self._backend.view("schemas")
+        return self._backend.ask(listings.ListHistory(view="schemas"))
 
     def partitions(self) -> pa.Table:
         """One row for every partition with files: physical rows, files, bytes, when it got its newest file (the writer's clock).
@@ -235,7 +240,7 @@ class TableInspection(TableRole):
         >>> table.partitions().select(["partition", "row_count", "file_count"]).to_pylist()
         [{'partition': 'day=mon', 'row_count': 2, 'file_count': 1}, {'partition': 'day=tue', 'row_count': 1, 'file_count': 1}]
         """
-        return self._backend.view("partitions")
+        return self._backend.ask(listings.ListHistory(view="partitions"))
 
     def consumers(self) -> pa.Table:
         """One row for every registered reader of the table's stream: the snapshot it reads next, which expiry spares.
@@ -244,7 +249,7 @@ class TableInspection(TableRole):
         >>> cities().consumers().num_rows
         0
         """
-        return self._backend.view("consumers")
+        return self._backend.ask(listings.ListHistory(view="consumers"))
 
 
 __all__ = ["TableInspection"]

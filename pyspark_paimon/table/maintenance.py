@@ -9,20 +9,28 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.parse import Filter
-from pyspark_paimon.request.backend import ClusterStrategyName, ExpireRequest, OrphanFile
+from pyspark_paimon.request.backend import ClusterStrategyName, OrphanFile
 from pyspark_paimon.request.partition_spec import spec_of
 from pyspark_paimon.request.validate import Time, commit_identity, cutoff_of, millis_of
 from pyspark_paimon.table.role import TableRole
 
 if TYPE_CHECKING:
     from manifest.schema import change
-    from pyspark_paimon.jobs import maintenance as rounds
-    from pyspark_paimon.request import table_changes
+    from pyspark_paimon.operations import alter
+    from pyspark_paimon.operations import analyze as analyze_table
+    from pyspark_paimon.operations import expire as expiry
+    from pyspark_paimon.operations import maintenance as rounds
+    from pyspark_paimon.operations import partitions as old_partitions
+    from pyspark_paimon.operations import tags as tag_changes
     from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult, MaintenanceResult
 else:
     change = LazyModule("manifest.schema.change")
-    rounds = LazyModule("pyspark_paimon.jobs.maintenance")
-    table_changes = LazyModule("pyspark_paimon.request.table_changes")
+    alter = LazyModule("pyspark_paimon.operations.alter")
+    analyze_table = LazyModule("pyspark_paimon.operations.analyze")
+    expiry = LazyModule("pyspark_paimon.operations.expire")
+    old_partitions = LazyModule("pyspark_paimon.operations.partitions")
+    rounds = LazyModule("pyspark_paimon.operations.maintenance")
+    tag_changes = LazyModule("pyspark_paimon.operations.tags")
 
 
 class TableMaintenance(TableRole):
@@ -109,7 +117,7 @@ class TableMaintenance(TableRole):
         """
         types = self._backend.schema().column_types
         names = tuple(types) if columns is None else tuple(dict.fromkeys(resolve(name, types) for name in columns))
-        return self._backend.analyze(commit_identity(None), names)
+        return self._backend.run(analyze_table.Analyze(commit_id=commit_identity(None), columns=names))
 
     def expire_snapshots(
         self,
@@ -140,10 +148,10 @@ class TableMaintenance(TableRole):
                 raise InvalidArgument(f"expire_snapshots: {name} is a number of snapshots, 1 or more, not {number}")
         if retain_min is not None and retain_max is not None and retain_max < retain_min:
             raise InvalidArgument(f"expire_snapshots: retain_max ({retain_max}) is less than retain_min ({retain_min})")
-        request = ExpireRequest(
+        operation = expiry.ExpireSnapshots(
             retain_min=retain_min, retain_max=retain_max, older_than_ms=millis_of(older_than), limit=limit, dry_run=dry_run
         )
-        return self._backend.expire(request)
+        return self._backend.run(operation)
 
     def drop_index(self, column: str, type: str | None = None, *, dry_run: bool = False) -> IndexRewriteResult:  # noqa: A002  # as in the options' names
         """Forget the file indexes of a column, or only the one of a type (``bloom-filter``, ``bitmap``, ``bsi``, ``range-bitmap``), and take them out of the files.
@@ -161,7 +169,7 @@ class TableMaintenance(TableRole):
         changes = rounds.without_index(self._backend.schema(), column, type)
         if dry_run:
             return rounds.indexes_of_column(self._backend, column, type)
-        self._backend.change(table_changes.Alter(changes=(change.ChangeOptions(options=changes),)))
+        self._backend.run(alter.AlterSchema(changes=(change.ChangeOptions(options=changes),)))
         return self.rewrite_file_index()
 
     def maintenance(
@@ -195,7 +203,7 @@ class TableMaintenance(TableRole):
             "partitions": (partitions and self._expires_partitions(), lambda: self._old_partitions(dry_run=dry_run)),
             "compacted": (compact and not dry_run, lambda: self.compact(full)),
             "indexes": (indexes and not dry_run, self.rewrite_file_index),
-            "tags": (tags, lambda: self._backend.change(table_changes.ExpireTags(dry_run=dry_run)).tags),
+            "tags": (tags, lambda: self._backend.run(tag_changes.ExpireTags(dry_run=dry_run)).tags),
             "expired": (expire, lambda: self.expire_snapshots(dry_run=dry_run)),
             "orphans": (orphans, lambda: self.remove_orphan_files(cutoff, dry_run=dry_run)),
         }
@@ -205,15 +213,18 @@ class TableMaintenance(TableRole):
         return "partition.expiration-time" in self._backend.schema().options
 
     def _old_partitions(self, *, dry_run: bool) -> tuple[str, ...]:
-        return self._backend.change(table_changes.ExpirePartitions(commit_id=commit_identity(None), dry_run=dry_run)).partitions
+        return self._backend.run(old_partitions.ExpirePartitions(commit_id=commit_identity(None), dry_run=dry_run)).partitions
 
     def list_orphan_files(self, older_than: Time | None = None) -> list[OrphanFile]:
         """Files that no snapshot, tag or branch refers to, last changed before ``older_than`` (default: a day ago)."""
-        return self._backend.orphans(cutoff_of(older_than), remove=False)
+        return self._backend.ask(expiry.ListOrphans(older_than_ms=cutoff_of(older_than)))
 
     def remove_orphan_files(self, older_than: Time | None = None, *, dry_run: bool = False) -> list[OrphanFile]:
         """Delete those files; returns them. A time younger than the longest running write would delete its files."""
-        return self._backend.orphans(cutoff_of(older_than), remove=not dry_run)
+        cutoff = cutoff_of(older_than)
+        if dry_run:
+            return self._backend.ask(expiry.ListOrphans(older_than_ms=cutoff))
+        return self._backend.run(expiry.RemoveOrphans(older_than_ms=cutoff))
 
 
 __all__ = ["TableMaintenance"]

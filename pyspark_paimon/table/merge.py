@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from pyspark_paimon.request.arguments import CheckedMethods
-from pyspark_paimon.request.backend import Backend, DeleteRequest
+from pyspark_paimon.request.backend import DeleteRequest
+from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.results import MergeResult
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from manifest.options.core_options import option_texts
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.arguments import CheckedMethods
-from pyspark_paimon.request.backend import Backend
+from pyspark_paimon.request.executor import Backend
 
 
 class TableRole(CheckedMethods):

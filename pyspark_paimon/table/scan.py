@@ -17,8 +17,9 @@ from manifest.types.data_type import arrow_schema
 from pyspark_paimon.filter.parse import Filter, bind_filter
 from pyspark_paimon.jobs.incremental import change_columns, scan_fields
 from pyspark_paimon.request.arguments import CheckedMethods
-from pyspark_paimon.request.backend import Backend, ScanRequest
+from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.counters import ScanCounters, ScanTally
+from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.validate import projection, text_columns
 from pyspark_paimon.table.engine_choice import check_session
 from pyspark_paimon.table.readable import Readable

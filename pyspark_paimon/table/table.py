@@ -91,11 +91,12 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
 
         Raises ``TableExists``, ``InvalidSchema``, ``UnsupportedType``, ``UnsupportedOption``; nothing is created then.
         """
-        from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.operations.create import CreateTable  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # as above
 
         built = new_schema(schema, primary_keys, partition_keys, options, comment)
         backend = backend_for(path, spark, progress, storage_options)
-        backend.create(built)
+        backend.run(CreateTable(table_schema=built))
         return cls(backend)
 
     def write(

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.request.backend import ArrowRows, Backend, Rows, WriteRequest
+from pyspark_paimon.operations.partitions import DropPartitions
+from pyspark_paimon.request.backend import ArrowRows, Rows, WriteRequest
+from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.partition_spec import Spec, spec_of
 from pyspark_paimon.request.results import WriteResult
-from pyspark_paimon.request.table_changes import DropPartitions
 
 
 def would_overwrite(backend: Backend, schema: TableSchema, request: WriteRequest, rows: Rows) -> WriteResult:
@@ -21,7 +22,7 @@ def would_overwrite(backend: Backend, schema: TableSchema, request: WriteRequest
     if request.partition is None and request.dynamic:
         specs = _touched(schema, rows)
     wanted = DropPartitions(commit_id=request.commit_id, partitions=tuple(dict(spec) for spec in specs), dry_run=True)
-    removal = backend.change(wanted).removal
+    removal = backend.run(wanted).removal
     return WriteResult(rows=0, files=0, snapshot_id=None, removal=removal, seconds=time.perf_counter() - start)
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.request.arguments import CheckedMethods
-from pyspark_paimon.request.backend import Backend, WriteRequest
+from pyspark_paimon.request.backend import WriteRequest
+from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.inputs import Data, has_row_kinds, rows_of
 from pyspark_paimon.request.validate import commit_identity, write_request
 

@@ -19,7 +19,8 @@ from manifest.row.binary_row import decode_row
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.column_stats import decode_bounds
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.request.backend import Backend, ScanRequest, TravelRequest
+from pyspark_paimon.request.backend import ScanRequest, TravelRequest
+from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.partition_spec import display_partition
 
 CLUSTERING = pa.schema(

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from fileindex.base.redaction import redacted, shown
 from pyspark_paimon.html.card import Facts, Grid, card
-from pyspark_paimon.request.backend import Backend, TravelRequest
+from pyspark_paimon.request.backend import TravelRequest
+from pyspark_paimon.request.executor import Backend
 
 
 def table_card(backend: Backend) -> str:

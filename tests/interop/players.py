@@ -27,8 +27,8 @@ from manifest.schema.validation import build_schema
 from manifest.types.data_type import DataField, DataType
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.operations.alter import AlterSchema
 from pyspark_paimon.request.backend import DeleteRequest
-from pyspark_paimon.request.table_changes import Alter as AlterTable
 from pyspark_paimon.request.validate import commit_identity
 from tests.golden_rows import from_golden, golden_predicate
 from tests.interop.engine import Engine
@@ -93,7 +93,7 @@ def our_step(path: Path, step: Step) -> None:
             assert predicate is not None
             table._backend.delete(DeleteRequest(commit_id=commit_identity(None), predicate=to_json(predicate)))
         case Alter():
-            table._backend.change(AlterTable(changes=tuple(map(our_change, step.changes))))
+            table._backend.run(AlterSchema(changes=tuple(map(our_change, step.changes))))
         case Tag():
             table.create_tag(step.name)
         case Expire():

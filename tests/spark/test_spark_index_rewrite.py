@@ -15,6 +15,7 @@ pytest.importorskip("pyspark.sql.datasource")
 
 from manifest.io.errors import CommitConflict
 from pyspark_paimon import Table
+from pyspark_paimon.operations.tasks import ListIndexableFiles
 from pyspark_paimon.spark.driver.outcome import outcome
 from pyspark_paimon.spark.server import schema as answer
 from pyspark_paimon.spark.wire import jobs as wire_jobs
@@ -43,11 +44,9 @@ def job(table: Table) -> wire_jobs.IndexJob:
 
 def rows(table: Table, chosen=slice(None)) -> pa.RecordBatch:
     """The job's rows, as a client makes them of the server's answer."""
-    import json
-
-    question = rpc.AskIndexFiles(partitions=None).model_dump_json()
-    found = json.loads(rpc.answer_of(answer({"path": table.path, rpc.QUESTION: question})))
-    files = sorted(found["files"])[chosen]
+    question = ListIndexableFiles(partitions=None)
+    found = question.answer_of(rpc.answer_of(answer({"path": table.path, rpc.QUESTION: question.to_text()})))
+    files = sorted(found.files)[chosen]
     columns = [[bytes.fromhex(file[0]) for file in files], [file[1] for file in files], [file[2] for file in files]]
     return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=list(rpc.FILE_COLUMNS))
 

@@ -26,7 +26,10 @@ from manifest.snapshot.snapshot import ReadState
 from manifest.store import FileStore
 from pyspark_paimon import Table, UnknownColumn
 from pyspark_paimon.frames.spark_types import spark_schema
-from pyspark_paimon.request.backend import CompactRequest, ExpireRequest, ScanRequest, WriteRequest
+from pyspark_paimon.operations.create import CreateTable
+from pyspark_paimon.operations.expire import ExpireSnapshots
+from pyspark_paimon.operations.plan import CountCheaply
+from pyspark_paimon.request.backend import CompactRequest, ScanRequest, WriteRequest
 from pyspark_paimon.spark.driver import commit
 from pyspark_paimon.spark.driver.commands import run_command
 from pyspark_paimon.spark.driver.commit import commit_compaction
@@ -34,6 +37,7 @@ from pyspark_paimon.spark.driver.options import flag, pushes_once, travel
 from pyspark_paimon.spark.driver.outcome import job_name, outcome
 from pyspark_paimon.spark.driver.running_jobs import mark_begun, runs
 from pyspark_paimon.spark.read.reader import PaimonReader
+from pyspark_paimon.spark.server import schema as server_schema
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import BLOB, TASK, blob_frame, rows_of_blobs
@@ -204,11 +208,21 @@ def test_the_outcome_of_a_commit_outlives_its_snapshot_but_not_its_table(table):
 
 
 def test_a_command_with_one_id_runs_once(tmp_path):
-    schema = build_schema("id INT", primary_keys=["id"], options={"bucket": "1"}).to_json()
-    command = rpc.Create(id=str(uuid.uuid4()), table_schema=schema)
-    run_command(str(tmp_path / "t"), command)
-    run_command(str(tmp_path / "t"), command)
+    built = build_schema("id INT", primary_keys=["id"], options={"bucket": "1"}).to_json()
+    command_id, operation = str(uuid.uuid4()), CreateTable(table_schema=built)
+    run_command(str(tmp_path / "t"), command_id, operation)
+    run_command(str(tmp_path / "t"), command_id, operation)
     assert Table.open(tmp_path / "t").primary_keys == ("id",)
+
+
+def test_a_question_is_not_an_operation_nor_an_operation_a_question(table):
+    text = ExpireSnapshots(retain_min=1).to_text()
+    with pytest.raises(InvalidArgument, match="holds no question"):
+        server_schema({"path": table.path, rpc.QUESTION: text})
+    with pytest.raises(InvalidArgument, match="cannot be understood"):
+        rpc.parse_command(
+            rpc.Command(id="x", operation=CountCheaply(request=ScanRequest(columns=(), snapshot_id=None)).to_text()).model_dump_json()
+        )
 
 
 def test_a_reader_reads_its_splits_in_every_form(table):
@@ -329,7 +343,15 @@ def test_a_plan_comes_back_from_json_as_it_was(table):
 
 @pytest.mark.parametrize(
     "text",
-    ['{"ask": "format the disk"}', '{"ask": "plan"}', '{"ask": "snapshots", "more": 1}', "no json", '{"ask": "files", "snapshot_id": "x"}'],
+    [
+        '{"name": "operations.state.FormatTheDisk", "arguments": {}}',
+        '{"name": "operations.no_such_module.Snapshots", "arguments": {}}',
+        '{"name": "operations.plan.ScanPlan", "arguments": {}}',
+        '{"name": "operations.plan.PlanScan", "arguments": {}}',
+        '{"name": "operations.state.Snapshots", "arguments": {"more": 1}}',
+        '{"name": "operations.listings.ListFiles", "arguments": {"snapshot_id": "x"}}',
+        "no json",
+    ],
 )
 def test_a_question_that_is_not_understood_is_refused(text):
     with pytest.raises(InvalidArgument, match=r"paimon\.question"):
@@ -337,10 +359,10 @@ def test_a_question_that_is_not_understood_is_refused(text):
 
 
 def test_questions_commands_and_jobs_come_back_from_json_as_they_were():
-    question = rpc.AskCount(request=ScanRequest(columns=("a",), snapshot_id=None))
-    command = rpc.Expire(id="x", request=ExpireRequest(retain_min=3))
-    assert rpc.parse_question(question.model_dump_json()) == question
-    assert rpc.parse_command(command.model_dump_json()) == command
+    question = CountCheaply(request=ScanRequest(columns=("a",), snapshot_id=None))
+    command = ExpireSnapshots(retain_min=3)
+    assert rpc.parse_question(question.to_text()) == question
+    assert rpc.parse_command(rpc.Command(id="x", operation=command.to_text()).model_dump_json()) == ("x", command)
     assert rpc.parse_job(job().model_dump_json()).job == "rows"
     rewrite = wire_jobs.IndexJob(commit_id="c", snapshot_id=7)
     assert rpc.parse_job(rewrite.model_dump_json()) == rewrite

@@ -59,15 +59,18 @@ def main() -> int:
 
 
 def _work(part: str, seed: int, folder: Path, seconds: float, tries: int | None) -> int:
-    """One process of the torture: an outcome a line, until the time is over."""
+    """Print one outcome per line until the time is over."""
     end = time.monotonic() + seconds
+    # Libraries write to file descriptor 1 too. Only outcomes may reach the parent's pipe.
+    pipe = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     outcomes = module_of(part).outcomes(seed, folder)
     for number, outcome in enumerate(outcomes, 1):
-        runner.say(json.dumps(outcome.to_json()) + "\n")
+        pipe.write(json.dumps(outcome.to_json()) + "\n")
+        pipe.flush()
         if time.monotonic() >= end or number == tries:
             break
     outcomes.close()  # its temporary folders go
-    sys.stdout.flush()
     os._exit(0)  # a part may have processes of its own; they end with their pipes
 
 

@@ -6,15 +6,11 @@ an error it asks whether its commit is visible, for a job can succeed although t
 
 from __future__ import annotations
 
-import base64
-import json
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING, Any, NoReturn
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from lsm.write.new_version import NewVersion
@@ -23,17 +19,15 @@ from manifest.io.errors import CommitConflict
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import EMPTY_TABLE
-from manifest.stats.table_stats import Statistics
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
+from pyspark_paimon.operations.merge import MergeHeldRows
+from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, ListBuckets, ListIndexableFiles
 from pyspark_paimon.request.assignments import Assignments, refuse_delete
 from pyspark_paimon.request.backend import (
     EVERY_LEVEL,
     CompactRequest,
     DeleteRequest,
-    ExpireRequest,
     FsckRequest,
-    IndexView,
-    OrphanFile,
     Rows,
     ScanRequest,
     SparkRows,
@@ -41,8 +35,8 @@ from pyspark_paimon.request.backend import (
     WriteRequest,
 )
 from pyspark_paimon.request.merge import check_merge
-from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult, MergeResult, WriteResult
-from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
+from pyspark_paimon.request.results import CompactResult, IndexRewriteResult, MergeResult, WriteResult
+from pyspark_paimon.request.state_results import FsckResult
 from pyspark_paimon.spark.client.outcomes import compact_result, index_result, nothing_written, write_result
 from pyspark_paimon.spark.client.ownership import Target
 from pyspark_paimon.spark.client.retry import Runner
@@ -55,48 +49,41 @@ from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 
 if TYPE_CHECKING:
     from manifest.snapshot.snapshot import Snapshot
-    from pyspark_paimon.request.backend import View
     from pyspark_paimon.request.merge import MergeRequest
-    from pyspark_paimon.request.table_changes import TableChange
+    from pyspark_paimon.request.operation import Operation, Request
 
 FORMAT_NAME = UNIQUE_NAME
 """What every request is sent to; see ``names``."""
 _ATTEMPTS = 10
+A = TypeVar("A")
 
 
 class SparkBackend(SparkScans):
     """The engine of a table whose files ``spark``'s server reads and writes; see ``engine.Backend``."""
 
-    def create(self, schema: TableSchema) -> TableSchema:
-        """Create the table. Raises ``TableExists``."""
-        return TableSchema.from_json(self._order(rpc.Create(id=_new_id(), table_schema=schema.to_json())))
+    def run(self, operation: Operation[A]) -> A:
+        """Have the driver run an operation once.
 
-    def change(self, change: TableChange) -> TableChangeResult:
-        """Change the schema or the history, on the driver."""
-        return TableChangeResult.model_validate_json(self._order(rpc.ChangeTable(id=_new_id(), change=change)))
-
-    def view(self, view: View) -> pa.Table:
-        """Tags, branches, schemas, partitions or consumers."""
-        return _table(self._ask(rpc.AskView(view=view)))
-
-    def statistics(self, snapshot_id: int | None) -> Statistics | None:
-        """The statistics that a snapshot carries."""
-        answer = self._ask(rpc.AskStatistics(snapshot_id=snapshot_id))
-        return None if answer == "null" else Statistics.from_json(answer, self._path)
-
-    def analyze(self, commit_id: str, columns: Sequence[str]) -> AnalyzeResult:
-        """Count rows and columns, on the driver."""
-        return AnalyzeResult.model_validate_json(
-            self._order(rpc.Analyze(id=_new_id(), commit_id=commit_id, columns=tuple(columns)), "analyze")
-        )
-
-    def files(self, snapshot_id: int | None) -> pa.Table:
-        """Live data files of a snapshot."""
-        return _table(self._ask(rpc.AskFiles(snapshot_id=snapshot_id)))
-
-    def index_view(self, view: IndexView, snapshot_id: int | None) -> pa.Table:
-        """File indexes of a snapshot, or their health."""
-        return _table(self._ask(rpc.AskIndexView(view=view, snapshot_id=snapshot_id)))
+        After an error without a typed cause, the stored answer says whether it ran.
+        """
+        command = rpc.Command(id=str(uuid.uuid4()), operation=operation.to_text())
+        question = rpc.AskAnswer(id=command.id)
+        options = {"path": self._path, rpc.COMMAND: command.model_dump_json()}
+        job = self._spark.range(1)
+        try:
+            with errors_mapped(), nullcontext() if operation.stage is None else self._told(operation.stage):
+                job.write.format(FORMAT_NAME).mode("append").options(**options).save()
+        except PaimonError:
+            raise
+        except Exception:
+            answer = self._after_error(question)
+            if answer is None:
+                raise
+        else:
+            answer = self._ask(question)
+        if answer is None:
+            raise InvalidArgument(f"the server ran command {command.id} but keeps no answer; is it one driver that answers?")
+        return operation.answer_of(answer)
 
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
         """Stage the rows by bucket, write them in tasks, commit on the driver."""
@@ -129,7 +116,7 @@ class SparkBackend(SparkScans):
     def _target(self, schema: TableSchema, base: Snapshot | None) -> Target:
 
         def dynamic_buckets() -> int:
-            return 0 if base is None else json.loads(self._ask(rpc.AskDynamicBuckets(snapshot_id=base.id)))
+            return 0 if base is None else self.ask(CountDynamicBuckets(snapshot_id=base.id))
 
         return Target(self._path, schema, EMPTY_TABLE if base is None else base.key, dynamic_buckets)
 
@@ -156,8 +143,7 @@ class SparkBackend(SparkScans):
         with errors_mapped():
             wanted = wanted.model_copy(update={"source": merge_source(self._spark, wanted, schema)})
         if not isinstance(wanted.source, SparkRows):
-            command = rpc.MergeHeldRows(id=_new_id(), request=request, wanted=wanted)
-            return MergeResult.model_validate_json(self._order(command, "merge"))
+            return self.run(MergeHeldRows(request=request, wanted=wanted))
 
         def stage(base: Snapshot | None) -> Staged:
             target = self._target(schema, base)
@@ -200,7 +186,7 @@ class SparkBackend(SparkScans):
     def _staged_change(self, request: DeleteRequest, values: Assignments | None, target: Target) -> Staged | None:
         schema, snapshot_id = target.schema, target.snapshot_id or 0
         if not schema.is_primary_key_table:
-            ids = json.loads(self._ask(rpc.AskBuckets(request=CompactRequest(commit_id=request.commit_id))))
+            ids = self.ask(ListBuckets(request=CompactRequest(commit_id=request.commit_id)))
             sent = None if values is None else values.sent()
             job = wire_jobs.ChangeJob(request=request, snapshot=target.key, values=sent)
             return bucket_frame(self._spark, ids, job) if ids else None
@@ -227,7 +213,7 @@ class SparkBackend(SparkScans):
 
         def stage(commit_id: str) -> Staged | None:
             this = request.model_copy(update={"commit_id": commit_id})
-            buckets = json.loads(self._ask(rpc.AskBuckets(request=this)))
+            buckets = self.ask(ListBuckets(request=this))
             return bucket_frame(self._spark, buckets, wire_jobs.CompactJob(request=this)) if buckets else None
 
         outcomes, attempts = self._runner.until_nothing_is_lost(request.commit_id, stage)
@@ -242,7 +228,7 @@ class SparkBackend(SparkScans):
             latest = self.pin(TravelRequest())
             if latest is None:
                 return None
-            buckets = json.loads(self._ask(rpc.AskBuckets(request=this, waiting_at=latest.id)))
+            buckets = self.ask(ListBuckets(request=this, waiting_at=latest.id))
             return bucket_frame(self._spark, buckets, wire_jobs.SettleJob(request=this, snapshot=latest.key)) if buckets else None
 
         outcomes, _ = self._runner.until_nothing_is_lost(str(uuid.uuid4()), stage)
@@ -251,21 +237,17 @@ class SparkBackend(SparkScans):
     def rewrite_file_index(self, commit_id: str, partitions: Sequence[Mapping[str, str | None]] | None) -> IndexRewriteResult:
         """Rewrite indexes file by file in tasks; as ``compact``."""
         started = time.perf_counter()
-        question = rpc.AskIndexFiles(partitions=None if partitions is None else tuple(dict(spec) for spec in partitions))
+        question = ListIndexableFiles(partitions=None if partitions is None else tuple(dict(spec) for spec in partitions))
         counts: list[int] = []
 
         def stage(this: str) -> Staged | None:
-            found = json.loads(self._ask(question))
-            counts.append(len(found["files"]))
-            job = wire_jobs.IndexJob(commit_id=this, snapshot_id=found["snapshot_id"])
-            return file_frame(self._spark, found["files"], job) if found["files"] else None
+            found = self.ask(question)
+            counts.append(len(found.files))
+            job = wire_jobs.IndexJob(commit_id=this, snapshot_id=found.snapshot_id)
+            return file_frame(self._spark, found.files, job) if found.files else None
 
         outcomes, _ = self._runner.until_nothing_is_lost(commit_id, stage)
         return index_result(outcomes, counts[0], started)
-
-    def expire(self, request: ExpireRequest) -> ExpireResult:
-        """Expire snapshots, on the driver."""
-        return ExpireResult.model_validate_json(self._order(rpc.Expire(id=_new_id(), request=request), "expire"))
 
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata on the driver and files in tasks, balanced by bytes."""
@@ -275,40 +257,13 @@ class SparkBackend(SparkScans):
         with errors_mapped(), self._told(STAGE):
             for row in self._spark.read.format(FORMAT_NAME).options(**options).load().collect():
                 found.merge(findings_from_json(row[rpc.ANSWER]))
-        found = without_expired(found, lambda origins: json.loads(self._ask(rpc.AskGone(origins=tuple(origins)))))
+        found = without_expired(found, lambda origins: self.ask(FindExpired(origins=tuple(origins))))
         return result_of(found, request.depth, started)
 
-    def orphans(self, older_than_ms: int, *, remove: bool) -> list[OrphanFile]:
-        """Files that nothing refers to; deleted if ``remove``."""
-        if remove:
-            answer = self._order(rpc.RemoveOrphans(id=_new_id(), older_than_ms=older_than_ms), "orphans")
-        else:
-            answer = self._ask(rpc.AskOrphans(older_than_ms=older_than_ms))
-        return [OrphanFile.model_validate(orphan) for orphan in json.loads(answer)]
-
-    def _order(self, command: rpc.Command, stage: str | None = None) -> str:
-        """Have a command run once; after an error without a typed cause its answer tells whether it ran."""
-        options = {"path": self._path, rpc.COMMAND: command.model_dump_json()}
-        job = self._spark.range(1)
-        try:
-            with errors_mapped(), self._told(stage) if stage else nullcontext():
-                job.write.format(FORMAT_NAME).mode("append").options(**options).save()
-        except PaimonError:
-            raise
-        except Exception:  # the connection was lost, or the job failed after the command: the answer tells
-            answer = self._after_error(rpc.AskAnswer(id=command.id))
-            if answer is None:
-                raise
-        else:
-            answer = json.loads(self._ask(rpc.AskAnswer(id=command.id)))
-        if answer is None:
-            raise InvalidArgument(f"the server ran command {command.id} but keeps no answer; is it one driver that answers?")
-        return str(answer)
-
-    def _after_error(self, question: rpc.Question) -> Any:
-        """The answer, or None where the server gives none: then the first error is the one to tell."""
+    def _after_error(self, question: Request[A | None]) -> A | None:
+        """Return the answer. None: the server gives none, so raise the first error."""
         with suppress(Exception):
-            return json.loads(self._ask(question))
+            return self._ask(question)
         return None
 
     def _run(self, job: Staged, commit_id: str) -> rpc.Outcome | None:
@@ -325,7 +280,7 @@ class SparkBackend(SparkScans):
                 if not isinstance(error, PaimonError):
                     error.add_note(_how_to_repeat(commit_id))
                 raise
-            return rpc.Outcome.model_validate(found)
+            return found
         return self._outcome(commit_id)
 
     @property
@@ -333,23 +288,13 @@ class SparkBackend(SparkScans):
         return Runner(self._path, self._run, self._outcome)
 
     def _outcome(self, commit_id: str) -> rpc.Outcome | None:
-        answer = self._ask(rpc.AskOutcome(commit_id=commit_id))
-        return None if answer == "null" else rpc.Outcome.model_validate_json(answer)
-
-
-def _table(answer: str) -> pa.Table:
-    with pa.ipc.open_stream(base64.b64decode(json.loads(answer))) as stream:
-        return stream.read_all()
+        return self._ask(rpc.AskOutcome(commit_id=commit_id))
 
 
 def _how_to_repeat(identity: str) -> str:
     user, _, batch = identity.partition("#")
     named = f"commit_id={user!r}" + (f", batch_id={batch}" if batch else "")
     return f"commit {identity} is not visible; should its job still run, a repetition with {named} is safe"
-
-
-def _new_id() -> str:
-    return str(uuid.uuid4())
 
 
 __all__ = ["SparkBackend"]

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import SourceMissing, errors_mapped
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME
-from pyspark_paimon.spark.wire.server_info import ServerFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pyspark_paimon.spark.wire.server_info import ServerFacts
+
 
 def server_of(spark: SparkSession) -> ServerFacts | None:
     """What the session's server has of this package; None if it does not know the source."""
-    options = {"path": "/", rpc.QUESTION: rpc.AskServer().model_dump_json()}
+    question = rpc.AskServer()
+    options = {"path": "/", rpc.QUESTION: question.to_text()}
     try:
         with errors_mapped():
-            return ServerFacts.model_validate_json(rpc.answer_of(spark.read.format(UNIQUE_NAME).options(**options).load().schema))
+            return question.answer_of(rpc.answer_of(spark.read.format(UNIQUE_NAME).options(**options).load().schema))
     except SourceMissing:
         return None
 

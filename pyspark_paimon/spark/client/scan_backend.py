@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -19,8 +18,11 @@ from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from pyspark_paimon.jobs.ordering import candidates, sorted_frame, sorted_rows
 from pyspark_paimon.jobs.progress import told_of_tasks
+from pyspark_paimon.operations.plan import AggregateCheaply, CountCheaply, DescribeTree, PlanScan
+from pyspark_paimon.operations.state import Pin, SchemaOf, Snapshots, Start
 from pyspark_paimon.request.backend import Progress, ScanRequest, TravelRequest
 from pyspark_paimon.request.counters import ScanTally
+from pyspark_paimon.request.operation import Question, Request
 from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.request.tree_report import TreeReport
 from pyspark_paimon.spark.client.tags import named_jobs, tag_of
@@ -30,12 +32,14 @@ from pyspark_paimon.spark.wire.errors import errors_mapped
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 from pyspark_paimon.spark.wire.native_plan import NativePlan, native_frame
 from pyspark_paimon.views.explain import size_text
-from pyspark_paimon.views.plan_json import plan_from_json, report_from_json
+from pyspark_paimon.views.plan_json import report_from_json
 from pyspark_paimon.views.summaries import summaries_from_json
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
     from lsm.scan.plan import ScanPlan
+
+A = TypeVar("A")
 
 
 class SparkScans:
@@ -61,29 +65,27 @@ class SparkScans:
 
     def schema(self, schema_id: int | None = None) -> TableSchema:
         """The newest schema, or that of an id. Raises ``TableNotFound``."""
-        return TableSchema.from_json(self._ask(rpc.AskSchema(id=schema_id)))
+        return self.ask(SchemaOf(id=schema_id))
 
     def pin(self, travel: TravelRequest) -> Snapshot | None:
         """The snapshot asked for; None if the newest is asked for and there is none."""
-        answer = self._ask(rpc.AskSnapshot(travel=travel))
-        return None if answer == "null" else Snapshot.from_json(answer, self._path)
+        return self.ask(Pin(travel=travel))
 
     def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
         """The snapshot asked for and the schema to read it by, in one question."""
-        snapshot, schema = json.loads(self._ask(rpc.AskStart(travel=travel)))
-        return None if snapshot is None else Snapshot.from_json(snapshot, self._path), TableSchema.from_json(schema)
+        return self.ask(Start(travel=travel))
 
     def snapshots(self) -> list[Snapshot]:
         """Every retained snapshot, oldest first."""
-        return [Snapshot.from_json(text, self._path) for text in json.loads(self._ask(rpc.AskSnapshots()))]
+        return self.ask(Snapshots())
 
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Splits and the funnel's report, made by the server."""
-        return plan_from_json(self._ask(rpc.AskPlan(request=request)))
+        return self.ask(PlanScan(request=request))
 
     def tree(self, request: ScanRequest) -> TreeReport:
         """What the tree looks like, as the server finds it."""
-        return TreeReport.model_validate_json(self._ask(rpc.AskTree(request=request)))
+        return self.ask(DescribeTree(request=request))
 
     def read_split(self, request: ScanRequest, split: object) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # nothing is read
         """Refused: splits name files of the server, whose tasks read them."""
@@ -119,7 +121,7 @@ class SparkScans:
 
     def count(self, request: ScanRequest) -> int:
         """Number of rows: from metadata if they tell it, else counted by tasks; no row comes here."""
-        known: int | None = json.loads(self._ask(rpc.AskCount(request=request)))
+        known = self.ask(CountCheaply(request=request))
         if known is not None:
             return known
         counted = self._report(request.model_copy(update={"columns": (), "order_by": ()})).rows_returned
@@ -127,8 +129,8 @@ class SparkScans:
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
         """What the rows come to, by partition: from metadata and indexes if few files tell it, else summed up by tasks; no row comes here."""
-        known = self._ask(rpc.AskAggregate(request=request))
-        if known != "null":
+        known = self.ask(AggregateCheaply(request=request))
+        if known is not None:
             return summaries_from_json([known], request.aggregates)
         with errors_mapped(), self._told("scan"):
             texts = [row[rpc.ANSWER] for row in self._load(request, self._spark, "summaries").collect()]
@@ -145,7 +147,7 @@ class SparkScans:
 
     def readers(self, request: ScanRequest, plan: ScanPlan) -> str:
         """How much of a DataFrame of the scan Spark's own Parquet reader reads, how much ours, and why."""
-        native = NativePlan.model_validate_json(self._ask(rpc.AskNative(request=candidates(request))))
+        native = self._ask(rpc.AskNative(request=candidates(request)))
         if not native.groups:
             return f"to_spark(): our reader reads all files ({native.why})"
         names = {PurePosixPath(path).name for path in native.files}
@@ -154,7 +156,7 @@ class SparkScans:
         return f"{share}; our reader the rest, which is merged or masked, or of types that it must cast" if native.has_rest else share
 
     def _rows(self, request: ScanRequest, spark: Any, *, native: bool) -> Any:
-        plan = NativePlan.model_validate_json(self._ask(rpc.AskNative(request=request), spark)) if native else NativePlan()
+        plan = self._ask(rpc.AskNative(request=request), spark) if native else NativePlan()
         rest = self._load(request.model_copy(update={"excluded_files": plan.files}), spark, "rows")
         with errors_mapped():
             return native_frame(spark, plan, rest) if plan.groups else rest
@@ -188,11 +190,16 @@ class SparkScans:
         with told_of_tasks(self._spark, self._progress, stage), named_jobs(self._spark, tag_of(stage, self._path, share)):
             yield
 
-    def _ask(self, question: rpc.Question, spark: Any = None) -> str:
-        """The answer to a question: an analysis of a plan, no job."""
+    def ask(self, question: Question[A]) -> A:
+        """Return the server's answer to a question."""
+        return self._ask(question)
+
+    def _ask(self, question: Request[A], spark: Any = None) -> A:
+        # The analysis of a plan carries the answer; no job runs.
         with errors_mapped():
-            options = {"path": self._path, rpc.QUESTION: question.model_dump_json()}
-            return rpc.answer_of((spark or self._spark).read.format(UNIQUE_NAME).options(**options).load().schema)
+            options = {"path": self._path, rpc.QUESTION: question.to_text()}
+            answer = rpc.answer_of((spark or self._spark).read.format(UNIQUE_NAME).options(**options).load().schema)
+        return question.answer_of(answer)
 
 
 __all__ = ["SparkScans"]

@@ -173,7 +173,7 @@ class CommandWriter(JobWriter):
 
     def publish(self, messages: Sequence[TaskMessage | None]) -> None:  # noqa: ARG002  # a hook has them
         """Run the command."""
-        run_command(self.path, rpc.parse_command(self.command))
+        run_command(self.path, *rpc.parse_command(self.command))
 
     def discard(self, messages: Sequence[TaskMessage | None]) -> None:
         """Nothing to undo: a command either did its work or raised."""
@@ -184,8 +184,8 @@ def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: boo
     with errors_noted():
         path = table_path(options)
         if rpc.COMMAND in options:
-            command = rpc.parse_command(options[rpc.COMMAND])
-            return CommandWriter(path, options[rpc.COMMAND]).begun(command.id)
+            command_id, _ = rpc.parse_command(options[rpc.COMMAND])
+            return CommandWriter(path, options[rpc.COMMAND]).begun(command_id)
         if rpc.WRITE in options:
             job = rpc.parse_job(options[rpc.WRITE])
             store = FileStore.open(path) if isinstance(job, wire_jobs.IndexJob) else open_store(path, job.request)

@@ -14,6 +14,7 @@ import pytest
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from pyspark_paimon import Table
+from pyspark_paimon.operations.state import SchemaOf
 from pyspark_paimon.spark.client.session import package_root
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import batches_of
@@ -67,10 +68,10 @@ def test_a_pickle_is_no_request(parse, protocol, mark):
         "null",
         "[]",
         "__import__('os').system('true')",
-        "{'ask': 'schema'}",
-        '{"ask": "eval", "do": "eval", "job": "eval", "code": "1"}',
+        "{'name': 'operations.state.SchemaOf'}",
+        '{"name": "builtins.Eval", "job": "eval", "arguments": {"code": "1"}}',
         '{"__class__": "os.system", "__reduce__": []}',
-        '{"ask": "schema", "id": NaN}',
+        '{"name": "operations.state.SchemaOf", "arguments": {"id": NaN}}',
         "!!python/object/apply:os.system ['true']",
         "[" * 100_000,
         '{"a":' * 100_000,
@@ -84,8 +85,8 @@ def test_code_nesting_and_other_tongues_are_no_request(parse, text):
 
 def test_unknown_members_are_refused_in_every_request():
     for text in (
-        '{"ask": "schema", "id": null, "then": "run"}',
-        '{"ask": "count", "request": {"columns": ["id"], "snapshot_id": 1, "hook": "os.system"}}',
+        '{"name": "operations.state.SchemaOf", "arguments": {"id": null, "then": "run"}}',
+        '{"name": "operations.plan.CountCheaply", "arguments": {"request": {"columns": ["id"], "snapshot_id": 1, "hook": "os.system"}}}',
     ):
         with pytest.raises(InvalidArgument, match="Extra inputs"):
             rpc.parse_question(text)
@@ -102,7 +103,7 @@ def test_a_request_without_measure_is_not_even_read(parse):
 @pytest.mark.parametrize("name", ["../../evil", "a/b", "a\\b", "a\0b", "", "x" * 201, "$(true)", "a b"])
 def test_a_commit_cannot_be_named_so_that_its_files_lie_elsewhere(name):
     with pytest.raises(InvalidArgument, match="commit_id"):
-        rpc.parse_question(json.dumps({"ask": "outcome", "commit_id": name}))
+        rpc.parse_question(json.dumps({"name": "spark.wire.rpc.AskOutcome", "arguments": {"commit_id": name}}))
     with pytest.raises(InvalidArgument, match="commit_id"):
         rpc.parse_job(json.dumps({"job": "rows", "request": {"commit_id": name, "mode": "append"}, "owned": True}))
 
@@ -155,8 +156,8 @@ def test_nothing_that_answers_options_calls_eval_exec_or_an_unpickler(path, monk
     monkeypatch.setattr(pickle, "loads", forbidden)
     monkeypatch.setattr(pickle, "load", forbidden)
     monkeypatch.setattr(builtins, "eval", forbidden)
-    answer = schema({"path": path, rpc.QUESTION: rpc.AskSchema().model_dump_json()})
-    assert json.loads(answer[0].metadata[rpc.ANSWER])["primaryKeys"] == ["id"]
+    answer = schema({"path": path, rpc.QUESTION: SchemaOf().to_text()})
+    assert SchemaOf.answer_of(answer[0].metadata[rpc.ANSWER]).primary_keys == ("id",)
     assert schema({"path": path, "filter": "id = 1", "columns": "v"}).names == ["v"]
 
 

@@ -10,8 +10,8 @@ from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import SystemTableReadOnly, TableNotFound, UnknownSystemTable
 from manifest.io.system_names import SYSTEM_TABLES
 from pyspark_paimon import Catalog, Table
+from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.spark.driver.commands import run_command
-from pyspark_paimon.spark.wire.rpc import Create
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ CHANGES = {
     "fsck": lambda table: table.fsck(),
     "create": lambda table: Table.create(table.path, "id INT"),
     "files": lambda table: table.files(),
-    "spark": lambda table: run_command(table.path, Create(id=table.path, table_schema=table.table_schema.to_json())),
+    "spark": lambda table: run_command(table.path, table.path, CreateTable(table_schema=table.table_schema.to_json())),
 }
 
 

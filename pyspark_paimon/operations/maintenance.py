@@ -10,7 +10,9 @@ from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.log import logger_of
 from fileindex.format.container import ROW_BLOCKS
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.request.backend import Backend, TravelRequest
+from pyspark_paimon.operations.listings import ListIndexes
+from pyspark_paimon.request.backend import TravelRequest
+from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.results import IndexRewriteResult, MaintenanceResult, Removal
 
 _LOG = logger_of(__name__)
@@ -65,7 +67,7 @@ def without_index(schema: TableSchema, column: str, index_type: str | None) -> d
 def indexes_of_column(backend: Backend, column: str, index_type: str | None) -> IndexRewriteResult:
     """The indexes that the newest state has of a column, as what would go; headers are read."""
     pinned = backend.pin(TravelRequest())
-    rows = backend.index_view("file_indexes", None if pinned is None else pinned.id).to_pylist()
+    rows = backend.ask(ListIndexes(view="file_indexes", snapshot_id=None if pinned is None else pinned.id)).to_pylist()
     types = {index_type, ROW_BLOCKS} if index_type == _BLOOM else {index_type}
     found = [row for row in rows if row["column_name"] == column and (index_type is None or row["index_type"] in types)]
     files = {row["file_path"] for row in found}

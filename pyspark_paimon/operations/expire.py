@@ -1,0 +1,117 @@
+"""Expire snapshots, and list or delete orphan files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fileindex.base.thresholds import thresholds
+from manifest.expire.orphans import list_orphans, remove_orphans
+from manifest.expire.snapshots import expire_snapshots
+from manifest.expire.would_go import tried
+from manifest.io.wrapped import WrappedFileIO
+from pyspark_paimon.jobs.progress_steps import Steps
+from pyspark_paimon.operations.removal import removal_of
+from pyspark_paimon.request.backend import OrphanFile
+from pyspark_paimon.request.operation import OpenTable, Operation, Question
+from pyspark_paimon.request.results import ExpireResult
+
+if TYPE_CHECKING:
+    from manifest.expire.orphans import Orphan
+    from manifest.io.file_io import FileIO
+    from manifest.store import FileStore
+    from pyspark_paimon.request.backend import Progress
+
+
+class ExpireSnapshots(Operation[ExpireResult]):
+    """Delete old snapshots and the files that only they use.
+
+    None: the table's option decides. ``dry_run``: only report what would be deleted.
+    """
+
+    stage: ClassVar[str | None] = "expire"
+    retain_min: int | None = None
+    retain_max: int | None = None
+    older_than_ms: int | None = None
+    limit: int | None = None
+    dry_run: bool = False
+
+    def run(self, table: OpenTable) -> ExpireResult:
+        """Expire, or report what would go."""
+        store = table.store()
+        policy: dict[str, int | None] = self.model_dump(exclude={"dry_run"})
+        if self.dry_run:
+            would, losses = tried(store, lambda seen: expire_snapshots(seen, **policy))
+            removal = removal_of(losses, snapshots=would.snapshots, manifests=would.manifests)
+            return ExpireResult(snapshots=would.snapshots, data_files=would.data_files, manifests=would.manifests, removal=removal)
+        with counted_deletes(store, table.progress, "expire") as seen:
+            done = expire_snapshots(seen, **policy)
+        return ExpireResult(snapshots=done.snapshots, data_files=done.data_files, manifests=done.manifests)
+
+
+class RemoveOrphans(Operation[list[OrphanFile]]):
+    """Delete files that nothing refers to, last changed before a time."""
+
+    stage: ClassVar[str | None] = "orphans"
+    older_than_ms: int
+
+    def run(self, table: OpenTable) -> list[OrphanFile]:
+        """Delete the files and return them."""
+        with counted_deletes(table.store(), table.progress, "orphans") as seen:
+            return _files(remove_orphans(seen, self.older_than_ms))
+
+
+class ListOrphans(Question[list[OrphanFile]]):
+    """Files that nothing refers to, last changed before a time."""
+
+    older_than_ms: int
+
+    def answer(self, table: OpenTable) -> list[OrphanFile]:
+        """Compare the directory with all metadata."""
+        return _files(list_orphans(table.store(), self.older_than_ms))
+
+
+class _CountedDeletes(WrappedFileIO):
+    def __init__(self, inner: FileIO, steps: Steps) -> None:
+        super().__init__(inner)
+        self._steps = steps
+
+    def identity(self, path: str) -> tuple[int, ...] | None:
+        return self.inner.identity(path)  # reads are not watched, so what was read before still holds
+
+    def start_write(self, path: str, data: bytes) -> Callable[[], None]:
+        return self.inner.start_write(path, data)
+
+    def read_many(self, paths: Any) -> Iterator[bytes]:
+        return self.inner.read_many(paths)
+
+    def delete(self, path: str) -> bool:
+        gone = self.inner.delete(path)
+        self._steps.moved(0, int(gone))
+        return gone
+
+    def delete_many(self, paths: Sequence[str]) -> int:
+        gone, step = 0, thresholds().deleted_at_once
+        for start in range(0, len(paths), step):
+            gone += (now := self.inner.delete_many(paths[start : start + step]))
+            self._steps.moved(0, now)
+        return gone
+
+
+@contextmanager
+def counted_deletes(store: FileStore, progress: Progress | None, stage: str) -> Iterator[FileStore]:
+    """Open the table so that ``progress`` counts deleted files; the total is unknown."""
+    if progress is None:
+        yield store
+        return
+    steps = Steps(progress, stage, None, "files")
+    yield store.through(_CountedDeletes(store.file_io, steps))
+    steps.end()
+
+
+def _files(orphans: Sequence[Orphan]) -> list[OrphanFile]:
+    return [OrphanFile(path=orphan.path, size=orphan.size, mtime_ms=orphan.mtime_ms) for orphan in orphans]
+
+
+__all__ = ["ExpireSnapshots", "ListOrphans", "RemoveOrphans"]

@@ -1,0 +1,71 @@
+"""Drop and expire partitions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.runs import committed_before
+from manifest.entry.live import EntryFilter
+from manifest.expire.partitions import expired_partitions
+from pyspark_paimon.operations.removal import Destruction, partition_names, preview_partitions
+from pyspark_paimon.request.message import CommitId
+from pyspark_paimon.request.operation import OpenTable
+from pyspark_paimon.request.partition_spec import predicate_of
+from pyspark_paimon.request.state_results import TableChangeResult
+
+if TYPE_CHECKING:
+    from manifest.store import FileStore
+
+
+class _PartitionRemoval(Destruction):
+    commit_id: CommitId
+
+    def run(self, table: OpenTable) -> TableChangeResult:
+        """Commit an overwrite of the partitions without new files."""
+        store = table.writable()
+        partitions = self.partitions_of(store)
+        if not partitions:
+            return TableChangeResult()
+        if self.dry_run:
+            return preview_partitions(store, partitions)
+        names = partition_names(store, partitions)
+        earlier = committed_before(store, self.commit_id)
+        if earlier is not None:
+            return TableChangeResult(snapshot_id=earlier.snapshot_id)
+        done = FileStoreCommit(store, self.commit_id).truncate(partitions=partitions)
+        return TableChangeResult(snapshot_id=done.snapshot_id, partitions=names)
+
+    @abstractmethod
+    def partitions_of(self, store: FileStore) -> list[bytes]:
+        """Return the partitions to remove."""
+
+
+class DropPartitions(_PartitionRemoval):
+    """Remove all rows of partitions."""
+
+    partitions: tuple[dict[str, str | None], ...]
+
+    def partitions_of(self, store: FileStore) -> list[bytes]:
+        """Return the partitions with files that match the specifications."""
+        wanted = EntryFilter(predicate=predicate_of(self.partitions, store.schema))
+        _, partitions = store.live_entries(store.snapshots.latest(), wanted).partition_codes
+        return list(partitions)
+
+
+class ExpirePartitions(_PartitionRemoval):
+    """Remove partitions older than ``partition.expiration-time`` or ``older_than``.
+
+    ``older_than`` is local wall-clock time.
+    """
+
+    older_than: datetime | None = None
+
+    def partitions_of(self, store: FileStore) -> list[bytes]:
+        """Return the partitions that are too old."""
+        return expired_partitions(store, store.snapshots.latest(), self.older_than)
+
+
+__all__ = ["DropPartitions", "ExpirePartitions"]

@@ -1,0 +1,72 @@
+"""Base of operations that delete something, with their dry run."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paimon.request.operation import OpenTable, Operation
+from pyspark_paimon.request.partition_spec import display_partition
+from pyspark_paimon.request.results import Removal
+from pyspark_paimon.request.state_results import TableChangeResult
+
+if TYPE_CHECKING:
+    from manifest.expire.removal import Removed
+    from manifest.expire.would_go import Losses
+    from manifest.store import FileStore
+
+
+class Destruction(Operation[TableChangeResult]):
+    """A change that deletes something. ``dry_run``: only report what."""
+
+    dry_run: bool = False
+
+
+class HistoryChange(Destruction):
+    """A change of snapshots, tags or branches."""
+
+    def run(self, table: OpenTable) -> TableChangeResult:
+        """Make the change, or report what it would delete."""
+        store = table.store()
+        return self._previewed(store) if self.dry_run else self.change(store)
+
+    @abstractmethod
+    def change(self, store: FileStore) -> TableChangeResult:
+        """Make the change."""
+
+    def branch_to_delete(self, store: FileStore) -> FileStore | None:  # noqa: ARG002  # overridden
+        """Return the branch whose own files are deleted."""
+        return None
+
+    def _previewed(self, store: FileStore) -> TableChangeResult:
+        from manifest.expire.would_go import tried  # noqa: PLC0415  # loads what deletes
+
+        done, losses = tried(store, self.change, self.branch_to_delete(store))
+        return done.model_copy(update={"removal": removal_of(losses, snapshots=done.snapshots, tags=done.tags, manifests=done.manifests)})
+
+
+def preview_partitions(store: FileStore, partitions: Collection[bytes]) -> TableChangeResult:
+    """Return what the newest snapshot would lose with ``partitions``."""
+    from manifest.expire.would_go import partition_losses  # noqa: PLC0415  # loads what deletes
+
+    names = partition_names(store, partitions)
+    return TableChangeResult(partitions=names, removal=removal_of(partition_losses(store, partitions), partitions=names))
+
+
+def partition_names(store: FileStore, partitions: Collection[bytes]) -> tuple[str, ...]:
+    """Return partitions in the form ``day=2024-01-31``, sorted."""
+    return tuple(sorted(display_partition(store.partition.decode(partition), store.schema) for partition in partitions))
+
+
+def removal_of(losses: Losses, **others: Any) -> Removal:
+    """Return files, rows and bytes of ``losses`` with ``others``."""
+    return Removal(data_files=losses.data_files, files=losses.files, rows=losses.rows, bytes=losses.bytes, **others)
+
+
+def result_of(removed: Removed) -> TableChangeResult:
+    """Return the result of a deletion."""
+    return TableChangeResult(snapshots=removed.snapshots, tags=removed.tags, data_files=removed.data_files, manifests=removed.manifests)
+
+
+__all__ = ["Destruction", "HistoryChange", "partition_names", "preview_partitions", "removal_of", "result_of"]

@@ -1,0 +1,75 @@
+"""Repair what a check found."""
+
+from __future__ import annotations
+
+import time
+
+from lsm.commit.repair_rows import repair_rows
+from manifest.fsck.problem import Problem, Repair, RepairKind
+from manifest.fsck.repair import Repairs, repair_metadata
+from manifest.fsck.states import WAITING
+from pyspark_paimon.operations.removal import Destruction
+from pyspark_paimon.request.backend import CompactRequest, FsckRequest
+from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.message import CommitId
+from pyspark_paimon.request.operation import OpenTable
+from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
+from pyspark_paimon.request.validate import commit_identity
+
+
+class RepairTable(Destruction):
+    """Repair problems that lose no rows.
+
+    ``problems`` are those of a check. Unreferenced index files last changed before ``older_than_ms`` are deleted.
+    """
+
+    commit_id: CommitId
+    problems: tuple[Problem, ...]
+    older_than_ms: int
+
+    def run(self, table: OpenTable) -> TableChangeResult:
+        """Repair metadata, then rows."""
+        store = table.store()
+        repairs = Repairs(store, self.dry_run)
+        repair_metadata(repairs, self.problems, self.older_than_ms)
+        repair_rows(repairs, self.problems, self.commit_id)
+        return TableChangeResult(repairs=tuple(repairs.done))
+
+
+def repair_table(backend: Backend, request: FsckRequest, older_than_ms: int, *, dry_run: bool) -> FsckResult:
+    """Check the table, repair it, and check it again.
+
+    ``dry_run``: report the repairs and change nothing.
+    """
+    start = time.perf_counter()
+    found = backend.fsck(request)
+    change = RepairTable(commit_id=commit_identity(None), problems=found.problems, older_than_ms=older_than_ms, dry_run=dry_run)
+    repairs = (*backend.run(change).repairs, *_compacted(backend, found.counts.get(WAITING, 0), dry_run=dry_run))
+    left = backend.fsck(request) if repairs and not dry_run else found
+    copies = next((_folder(backend.path, copy) for repair in repairs for copy in repair.copies), None)
+    told = {"repairs": repairs, "copies": copies, "dry_run": dry_run, "seconds": time.perf_counter() - start}
+    return left.model_copy(update=told)
+
+
+def _compacted(backend: Backend, waiting: int, *, dry_run: bool) -> tuple[Repair, ...]:
+    """Compact files that wait on level 0."""
+    if not waiting:
+        return ()
+    message = f"{waiting:,} files waited on level 0, where engines that hide it do not see their rows"
+    if not dry_run:
+        done = backend.compact(CompactRequest(commit_id=commit_identity(None)))
+        if done.snapshot_id is None:
+            done = backend.compact(CompactRequest(commit_id=commit_identity(None), full=True))
+        if done.snapshot_id is None:
+            return ()
+        message += f"; snapshot {done.snapshot_id} has {done.files_before:,} files as {done.files_after:,}"
+    return (Repair(kind=RepairKind.COMPACT, path=backend.path, message=message),)
+
+
+def _folder(table: str, copy: str) -> str:
+    """Return the folder of a repair's copies, given one of them."""
+    head, _, rest = copy.partition("/_repair/")
+    return f"{head}/_repair/{rest.partition('/')[0]}" if rest else table
+
+
+__all__ = ["RepairTable", "repair_table"]

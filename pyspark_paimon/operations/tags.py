@@ -1,0 +1,91 @@
+"""Create, replace, rename, delete and expire tags."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from manifest.expire.tags import delete_tag, expire_tags, rename_tag, replace_tag
+from manifest.io.errors import SnapshotNotFound
+from manifest.options.durations import parse_duration_millis
+from pyspark_paimon.operations.removal import HistoryChange, result_of
+from pyspark_paimon.request.operation import OpenTable, Operation
+from pyspark_paimon.request.state_results import TableChangeResult
+
+if TYPE_CHECKING:
+    from manifest.snapshot.snapshot import Snapshot
+    from manifest.store import FileStore
+
+_DEFAULT_RETAINED = "tag.default-time-retained"
+
+
+class CreateTag(Operation[TableChangeResult]):
+    """Name a snapshot. None: the newest."""
+
+    name: str
+    snapshot_id: int | None = None
+    retained_ms: int | None = None
+
+    def run(self, table: OpenTable) -> TableChangeResult:
+        """Write the tag file."""
+        store = table.store()
+        snapshot, retained = tagged_snapshot(store, self)
+        store.snapshots.create_tag(self.name, snapshot, retained)
+        return TableChangeResult(snapshot_id=snapshot.id, tags=(self.name,))
+
+
+class ReplaceTag(HistoryChange):
+    """Move a tag to another snapshot. None: the newest."""
+
+    name: str
+    snapshot_id: int | None = None
+    retained_ms: int | None = None
+
+    def change(self, store: FileStore) -> TableChangeResult:
+        """Replace the tag file and delete files that only the old one used."""
+        snapshot, retained = tagged_snapshot(store, self)
+        removed = result_of(replace_tag(store, self.name, snapshot, retained))
+        tags = () if self.dry_run else (self.name,)  # the tag stays, so it is not part of a removal
+        return removed.model_copy(update={"snapshot_id": snapshot.id, "tags": tags})
+
+
+class RenameTag(Operation[TableChangeResult]):
+    """Rename a tag."""
+
+    name: str
+    new_name: str
+
+    def run(self, table: OpenTable) -> TableChangeResult:
+        """Write the new tag file, then delete the old one."""
+        return TableChangeResult(snapshot_id=rename_tag(table.store(), self.name, self.new_name).id, tags=(self.new_name,))
+
+
+class DeleteTag(HistoryChange):
+    """Delete a tag."""
+
+    name: str
+
+    def change(self, store: FileStore) -> TableChangeResult:
+        """Delete the tag and the files that only it used."""
+        return result_of(delete_tag(store, self.name))
+
+
+class ExpireTags(HistoryChange):
+    """Delete tags whose retention has passed."""
+
+    def change(self, store: FileStore) -> TableChangeResult:
+        """Delete the tags and the files that only they used."""
+        return result_of(expire_tags(store))
+
+
+def tagged_snapshot(store: FileStore, tag: CreateTag | ReplaceTag) -> tuple[Snapshot, int | None]:
+    """Return the snapshot to tag and the retention in milliseconds. Raises ``SnapshotNotFound``."""
+    snapshot = store.snapshots.travel(snapshot_id=tag.snapshot_id)
+    if snapshot is None:
+        raise SnapshotNotFound(f"{store.root}: the table has no snapshot to tag")
+    retained = tag.retained_ms
+    if retained is None and (text := store.options.raw.get(_DEFAULT_RETAINED)) is not None:
+        retained = parse_duration_millis(text, _DEFAULT_RETAINED)
+    return snapshot, retained
+
+
+__all__ = ["CreateTag", "DeleteTag", "ExpireTags", "RenameTag", "ReplaceTag", "tagged_snapshot"]

@@ -1,0 +1,177 @@
+"""Base of operations and questions, and their text on the wire."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from fileindex.base.errors import InvalidArgument
+from pyspark_paimon.request.message import Message
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lsm.aggregate.summary import RowSummary
+    from lsm.scan.plan import ScanPlan
+    from manifest.schema.table_schema import TableSchema
+    from manifest.snapshot.snapshot import Snapshot
+    from manifest.store import FileStore
+    from pyspark_paimon.request.backend import DeleteRequest, Progress, ScanRequest, TravelRequest
+    from pyspark_paimon.request.merge import MergeRequest
+    from pyspark_paimon.request.results import MergeResult
+    from pyspark_paimon.request.tree_report import TreeReport
+
+A = TypeVar("A")
+_R = TypeVar("_R", bound="Request[Any]")
+_PACKAGE = "pyspark_paimon."
+_TEXT = re.compile(r'\{"name": "((?:operations|spark\.wire)\.[a-z_]+)\.([A-Z][A-Za-z]+)", "arguments": (\{.*\})\}', re.DOTALL)
+_LONGEST = 1 << 26
+"""Maximum length of a text: fits a filter of a million values or the rows of an update, but not a table."""
+
+
+class OpenTable(Protocol):
+    """A table whose files this process reads and writes."""
+
+    @property
+    def threads(self) -> int:
+        """Number of buckets or files worked on in parallel."""
+
+    @property
+    def progress(self) -> Progress | None:
+        """Callback for long operations."""
+
+    def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
+        """Open the table with the newest schema, or with ``schema_id``. Raises ``TableNotFound``."""
+
+    def writable(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
+        """Open the table to change its rows. Raises ``UnsupportedTable`` where its options forbid that."""
+
+    def create(self, schema: TableSchema) -> TableSchema:
+        """Create the table. Raises ``TableExists``."""
+
+    def schema(self, schema_id: int | None = None) -> TableSchema:
+        """Return the newest schema, or that of an id."""
+
+    def pin(self, travel: TravelRequest) -> Snapshot | None:
+        """Return the requested snapshot. None: the table is empty."""
+
+    def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
+        """Return the requested snapshot and the schema to read it with."""
+
+    def plan(self, request: ScanRequest) -> ScanPlan:
+        """Plan a scan."""
+
+    def tree(self, request: ScanRequest) -> TreeReport:
+        """Describe the LSM tree of each bucket."""
+
+    def read(self, request: ScanRequest, *, stage: str = "scan") -> Iterator[pa.RecordBatch]:
+        """Read the rows of a scan; ``stage`` names the progress."""
+
+    def merge(self, request: DeleteRequest, wanted: MergeRequest) -> MergeResult:
+        """Merge rows of a source."""
+
+    def cheap_count(self, request: ScanRequest) -> int | None:
+        """Count rows without opening data files. None: not possible."""
+
+    def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
+        """Aggregate without opening many data files. None: not possible."""
+
+
+class Request(Message, Generic[A]):
+    """A named message whose answer has type ``A``."""
+
+    def to_text(self) -> str:
+        """Return the wire text.
+
+        >>> from pyspark_paimon.operations.tags import DeleteTag
+        >>> DeleteTag(name="v1").to_text()
+        '{"name": "operations.tags.DeleteTag", "arguments": {"dry_run":false,"name":"v1"}}'
+        """
+        name = f"{type(self).__module__.removeprefix(_PACKAGE)}.{type(self).__name__}"
+        return f'{{"name": "{name}", "arguments": {self.model_dump_json()}}}'
+
+    @classmethod
+    def answer_text(cls, answer: A) -> str:
+        """Return an answer as JSON."""
+        return _answers(cls).dump_json(answer).decode()
+
+    @classmethod
+    def answer_of(cls, text: str) -> A:
+        """Return the answer in a JSON text."""
+        found: A = _answers(cls).validate_json(text)
+        return found
+
+
+class Operation(Request[A], Generic[A]):
+    """A change of a table. An executor runs it once."""
+
+    stage: ClassVar[str | None] = None
+    """Name of the progress. None: too short to report."""
+
+    @abstractmethod
+    def run(self, table: OpenTable) -> A:
+        """Change the table and return the result."""
+
+
+class Question(Request[A], Generic[A]):
+    """A request that only reads. An executor may ask it twice."""
+
+    @abstractmethod
+    def answer(self, table: OpenTable) -> A:
+        """Return the answer."""
+
+
+def parse_request(text: str, base: type[_R], option: str) -> _R:
+    """Return the request in ``text``. Raises ``InvalidArgument``.
+
+    Args:
+        text: Wire text, as ``Request.to_text`` returns it.
+        base: The class that the request must have: an operation is not a question.
+        option: Where the text comes from, for errors.
+
+    >>> parse_request('{"name": "operations.tags.DeleteTag", "arguments": {"name":"v1"}}', Operation, "paimon.command")
+    DeleteTag(dry_run=False, name='v1')
+    """
+    if len(text) > _LONGEST:
+        raise InvalidArgument(f"option '{option}' has {len(text)} characters; at most {_LONGEST} are read")
+    parts = _TEXT.fullmatch(text)
+    found = None if parts is None else _class_of(parts[1], parts[2], base)
+    if parts is None or found is None:
+        raise _not_understood(option, "the request is unknown")
+    try:
+        return found.model_validate_json(parts[3])
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()[:3])
+        raise _not_understood(option, problems) from None
+
+
+def _class_of(module: str, name: str, base: type[_R]) -> type[_R] | None:
+    try:
+        found = getattr(import_module(f"{_PACKAGE}{module}"), name, None)
+    except ModuleNotFoundError:
+        return None
+    # Names that a module imports are not its requests.
+    is_request = isinstance(found, type) and issubclass(found, base) and found.__module__ == f"{_PACKAGE}{module}"
+    return found if is_request else None
+
+
+def _not_understood(option: str, reason: str) -> InvalidArgument:
+    return InvalidArgument(f"option '{option}' cannot be understood; do client and server have the same version? ({reason})")
+
+
+@cache
+def _answers(request: type[Request[Any]]) -> TypeAdapter[Any]:
+    """Return the adapter for the ``A`` of ``Operation[A]`` or ``Question[A]``."""
+    for base in request.__mro__:
+        if arguments := getattr(base, "__pydantic_generic_metadata__", {}).get("args"):
+            return TypeAdapter(arguments[0])
+    raise TypeError(f"{request.__name__} has no answer type")
+
+
+__all__ = ["OpenTable", "Operation", "Question", "Request", "parse_request"]
