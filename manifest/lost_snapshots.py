@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from fileindex.base.errors import CorruptFile, PaimonError
 from manifest.entry.manifest_list import ManifestFileMeta
+from manifest.io.errors import TableNotFound
 from manifest.io.paths import MAIN_BRANCH
 from manifest.snapshot.manager import SnapshotManager
 from manifest.store import FileStore
@@ -17,14 +18,21 @@ _MANIFEST_LIST = "manifest-list-"
 
 
 def refuse_lost_snapshots(store: FileStore) -> None:
-    """Raise ``CorruptFile`` if the store's branch has no snapshot and once had one.
+    """Raise if the store's branch has no snapshot and once had one.
 
-    Proofs are a tag, and a manifest that two manifest lists name: the second list is the base of a later commit. After a single commit
+    Raises:
+        TableNotFound: The table or branch was dropped after it was opened.
+        CorruptFile: Its snapshots were deleted.
+
+    Proofs of deleted snapshots are a tag, and a manifest that two manifest lists name: the second list is the base of a later commit. After a single commit
     the remains look like those of a writer that was killed, and nothing is said.
     """
     manager = store.snapshots
     if store.commits is not None or manager.stored_ids():
         return
+    # A store without rename drops a table file by file, schemas first: what is left looks like an empty table.
+    if not store.file_io.exists(manager.paths.schema_file(store.schema.id)):
+        raise TableNotFound(f"{manager.paths.metadata_root}: the table or branch was dropped after it was opened")
     tags = manager.stored_tags()
     proof = f"tag '{min(tags)}' is there" if tags else _named_twice(store)
     if proof is not None and not manager.stored_ids():  # still: the first commits may have come meanwhile

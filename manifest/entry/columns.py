@@ -119,8 +119,13 @@ class EntryColumns:
 
     @classmethod
     def of(cls, entries: Iterable[ManifestEntry]) -> EntryColumns:
-        """Columns of entry objects."""
-        return cls.of_records(encode_records(_PARSED, (entry.to_avro() for entry in entries)))
+        """Return the columns of entry objects."""
+        objects = list(entries)
+        made = cls.of_records(encode_records(_PARSED, (entry.to_avro() for entry in objects)))
+        if made.built:
+            # The objects are here: files() need not decode them again.
+            made.built[0].files.update(enumerate(entry.file for entry in objects))
+        return made
 
     @classmethod
     def concat(cls, parts: Iterable[EntryColumns]) -> EntryColumns:

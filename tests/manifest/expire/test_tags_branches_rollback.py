@@ -5,15 +5,18 @@
 from __future__ import annotations
 
 import json
+import uuid
 from contextlib import suppress
 from datetime import datetime, timedelta
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import manifest.io.posix
 from fileindex.base.errors import CorruptFile, InvalidArgument
+from lsm.scan.planner import ScanPlanner
 from manifest.expire.branches import create_branch, delete_branch, fast_forward
 from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.reachable import branches_of
@@ -29,7 +32,9 @@ from manifest.schema.change import AddColumn
 from manifest.snapshot.pending_history import PendingHistory
 from manifest.snapshot.snapshot import ReadState
 from manifest.snapshot.tag import Tag
+from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
+from pyspark_paimon import Table
 from tests.examples import some
 from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message
 
@@ -453,3 +458,22 @@ def test_what_lies_before_a_gap_expires_and_what_came_in_it_stays(ahead):
     assert ahead.snapshots.ids() == [4]
     assert live_names(ahead) == [f"{name}.parquet" for name in "abcd"]
     check_table(ahead)
+
+
+@pytest.mark.parametrize("target", ["branch", "table"])
+def test_a_reader_of_what_is_dropped_meanwhile_never_takes_it_for_empty(target: str) -> None:
+    """Object stores delete file by file: between opening and planning all snapshots may go."""
+    path = f"memory://{uuid.uuid4().hex}/t"
+    table = Table.create(path, "id BIGINT", primary_keys=["id"], options={"bucket": "1"})
+    table.write(pa.table({"id": [1]}))
+    table.create_tag("v1")
+    table.create_branch("side", "v1")
+    opened = FileStore.open(with_branch(path, "side") if target == "branch" else path, file_io_for(path)[0])
+    assert opened.snapshots.latest() is not None
+    if target == "branch":
+        table.delete_branch("side")
+    else:
+        opened.file_io.retire_directory(path, [opened.paths.schema_file(0)])
+    assert opened.snapshots.latest() is None
+    with pytest.raises(TableNotFound, match="dropped after it was opened"):
+        ScanPlanner(opened).plan(snapshot=None)
