@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import CorruptFile, InvalidArgument
 from fileindex.base.lazy import LazyModule
 from manifest.fsck.depth import Depth
 from manifest.options.support import effect_of
@@ -176,9 +176,17 @@ class TableInspection(TableRole):
             raise InvalidArgument("fsck changes nothing by itself: dry_run goes with repair=True")
         if depth not in tuple(Depth) or limit < 0:
             raise InvalidArgument(f"fsck goes as deep as {', '.join(Depth)}, not {depth!r}, and tells of 0 problems or more")
+        from manifest.fsck.problem import Problem, ProblemKind  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.request.state_results import FsckResult  # noqa: PLC0415  # as above
+
         request = FsckRequest(depth=Depth(depth), limit=limit)
         if not repair:
-            return self._backend.fsck(request)
+            try:
+                return self._backend.fsck(request)
+            except CorruptFile as error:
+                # The table cannot be opened: its newest schema or the note of a rollback is damaged.
+                problem = Problem(kind=ProblemKind.SNAPSHOT, path=error.path, message=error.reason)
+                return FsckResult(depth=request.depth, problems=(problem,), problem_count=1)
         from pyspark_paimon.operations.repair import repair_table  # noqa: PLC0415  # loads what changes tables
 
         return repair_table(self._backend, request, cutoff_of(None), dry_run=dry_run)

@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from manifest.entry.manifest_entry import FileKind
 from manifest.fsck.problem import ProblemKind as K
 from manifest.row.binary_row import encode_row
 from manifest.stats.column_stats import SimpleStats
+from pyspark_paimon import Table
 from tests.pyspark_paimon.fsck_kit import Case, Damage, Surgeon, check, cut, flip, gone
 
 
@@ -211,3 +213,13 @@ def _copied(source: Path, target: Path) -> Path:
 @pytest.mark.parametrize("name", DAMAGES)
 def test_damaged_metadata_are_named(copies, tmp_path, name) -> None:
     check(copies, tmp_path, DAMAGES[name])
+
+
+@pytest.mark.parametrize("name", ["snapshot/ROLLBACK", "schema/schema-0"])
+def test_a_file_without_which_no_table_opens_is_a_problem_not_an_error(tmp_path: Path, name: str) -> None:
+    table = Table.create(tmp_path / "t", "id BIGINT", primary_keys=["id"], options={"bucket": "1"})
+    table.write(pa.table({"id": [1]}))
+    (tmp_path / "t" / name).write_text("{broken")
+    result = table.fsck()
+    assert [problem.path for problem in result.problems] == [str(tmp_path / "t" / name)]
+    assert not result.clean
