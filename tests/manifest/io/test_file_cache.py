@@ -126,6 +126,17 @@ def test_a_cache_of_no_bytes_holds_nothing(tmp_path, settled):
     assert [load(cache, tmp_path / "a")[1] for _ in range(2)] == [True, True]
 
 
+def test_a_value_may_take_all_of_the_capacity_a_lesser_one_a_quarter(tmp_path, settled):
+    (tmp_path / "a").write_bytes(b"12345678")
+    cache = FileCache(8)
+    assert [load(cache, tmp_path / "a")[1] for _ in range(2)] == [True, False]
+    cache.put("all", "value", 8)
+    assert cache.get("all") == "value"
+    for weight, held in ((2, "part"), (3, None)):
+        cache.put("part", "part", weight, lesser=True)
+        assert cache.get("part") == held
+
+
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 6), st.one_of(st.none(), st.integers(0, 14)), st.booleans())))
 def test_the_bound_is_kept_and_what_was_not_used_for_longest_goes_first(steps):

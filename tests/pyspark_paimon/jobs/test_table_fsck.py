@@ -82,10 +82,11 @@ def test_branches_are_checked_each_by_its_own_history(copies, tmp_path) -> None:
 @pytest.mark.parametrize("damage", [gone, cut])
 def test_a_branch_without_a_schema_is_named_and_the_others_are_checked(copies, tmp_path, damage) -> None:
     path = copies.copy("branched", tmp_path)
+    Table.open(path).create_branch("tail", "fork")
     schema = damage(Path(path) / "branch" / "branch-side" / "schema" / "schema-0")
     result = Table.open(path).fsck("quick")
     assert [(problem.kind.value, problem.path) for problem in result.problems] == [("schema", str(schema))]
-    assert result.counts["branches"] == 1
+    assert result.counts["branches"] == 2
 
 
 def test_a_tag_keeps_files_that_must_be_there(copies, tmp_path) -> None:
@@ -109,6 +110,33 @@ def test_problems_beyond_the_limit_are_counted(copies, tmp_path) -> None:
     result = Table.open(path).fsck("quick", limit=1)
     assert len(result.problems) == 1
     assert result.problem_count == len(Surgeon(path).live())
+
+
+def test_files_that_wait_for_compaction_are_counted_where_level_0_is_hidden(tmp_path) -> None:
+    def counted(table: Table) -> tuple[int, int]:
+        counts = table.fsck("quick").counts
+        return counts.get("files that wait for compaction", 0), counts.get("buckets with files that wait for compaction", 0)
+
+    hidden, merged = ({"bucket": "2", "write-only": "true", "deletion-vectors.enabled": flag} for flag in ("true", "false"))
+    rows = pa.table({"id": range(20)})
+    for name, options, waiting in (("hidden", hidden, (4, 2)), ("merged", merged, (0, 0))):
+        table = Table.create(tmp_path / name, "id BIGINT", ["id"], [], options)
+        table.write(rows)
+        table.write(rows)
+        assert counted(table) == waiting
+        table.compact(full=True)
+        assert counted(table) == (0, 0)
+
+
+def test_a_check_reads_what_is_held_in_memory_again(copies, tmp_path, monkeypatch) -> None:
+    told = LocalFileIO.identity
+    monkeypatch.setattr(LocalFileIO, "identity", lambda self, path: told(self, path) and (0, 0, 0, 0))  # rot changes no time
+    path = copies.copy("plain", tmp_path)
+    table = Table.open(path)
+    assert table.scan().to_arrow().num_rows == 60
+    manifest = flip(Surgeon(path).name(Surgeon(path).metas()[0].file_name), -40)
+    assert table.scan().to_arrow().num_rows == 60
+    assert str(manifest) in {problem.path for problem in table.fsck("quick").problems}
 
 
 def test_files_of_other_formats_are_counted_and_unreferenced_ones_are_no_problem(copies, tmp_path) -> None:
