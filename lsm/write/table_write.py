@@ -41,6 +41,7 @@ from manifest.io.paths import POSTPONE_BUCKET, FileNames
 from manifest.io.threads import WorkerPool
 from manifest.options.support import check_writable
 from manifest.schema.key_validation import check_crossing_keys
+from manifest.schema.validation import check_written_columns
 from manifest.store import FileStore
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class TableWrite:
         buckets: Collection[int] | None = None,
     ) -> None:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+        check_written_columns(store.schema, store.root)
         check_crossing_keys(store.schema)
         self._durable = GroupSync(store.file_io)
         self.store = store.through(self._durable)

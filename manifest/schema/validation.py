@@ -167,13 +167,25 @@ def _check_columns(schema: TableSchema) -> None:
 def _check_column(field: DataField) -> None:
     if field.name in _SYSTEM_NAMES or field.name.startswith(_KEY_PREFIX) or not field.name:
         raise InvalidSchema(f"column '{field.name}': the name is reserved")
-    if field.type.kind in _UNWRITABLE:
-        raise InvalidSchema(f"column '{field.name}': type {field.type} is not built")
+    if (found := _unwritable(field.type)) is not None:
+        raise InvalidSchema(f"column '{field.name}': type {found} is not built")
     _check_nested(field.name, field.type)
     try:
         default_scalar(field)
     except UnsupportedTable as error:
         raise InvalidSchema(str(error)) from error
+
+
+def check_written_columns(schema: TableSchema, table: str) -> None:
+    """Raise ``UnsupportedTable`` for a column whose values are only read."""
+    for field in schema.fields:
+        if (found := _unwritable(field.type)) is not None:
+            raise UnsupportedTable(f"{table}: column '{field.name}': values of type {found} are only read here. Write with another engine.")
+
+
+def _unwritable(data_type: DataType) -> DataType | None:
+    """Return the part of a type that no data file of ours holds."""
+    return data_type if data_type.kind in _UNWRITABLE else next(filter(None, map(_unwritable, data_type.children)), None)
 
 
 def _check_variants(schema: TableSchema) -> None:
@@ -215,8 +227,6 @@ def _check_nested(column: str, data_type: DataType) -> None:
             raise InvalidSchema(f"column '{column}': a ROW has at least one field")
         _refuse_duplicates(f"column '{column}': field", [field.name for field in data_type.fields])
     for child in data_type.children:
-        if child.kind in _UNWRITABLE:
-            raise InvalidSchema(f"column '{column}': type {child} is not built")
         _check_nested(column, child)
 
 
@@ -305,4 +315,4 @@ def _check_limits(schema: TableSchema, options: CoreOptions) -> None:
     options.stats_modes(schema.names)
 
 
-__all__ = ["build_schema", "check_altered"]
+__all__ = ["build_schema", "check_altered", "check_written_columns"]

@@ -202,6 +202,17 @@ def test_rows_that_are_deleted_by_marks_leave_the_others_their_ids(tmp_path):
     assert table.fsck(depth="deep").problems == ()
 
 
+@pytest.mark.parametrize("options", [{}, {"metadata.stats-mode": "none"}], ids=["bounds", "no bounds"])
+def test_writes_of_blobs_are_refused_by_column(tmp_path, options):
+    table = Table.open(shutil.copytree(HOME / "blobs" / "table", tmp_path / "t"))
+    rows = table.scan().to_arrow()
+    for mode in ("append", "overwrite"):
+        with pytest.raises(UnsupportedTable, match="column 'p': values of type BLOB are only read here"):
+            table.write(rows, mode, options=options)
+    assert table.scan().to_arrow().equals(rows)
+    assert table.list_orphan_files(2**62) == []
+
+
 def test_blobs_in_lists_are_refused_by_column(tmp_path):
     shutil.copytree(HOME / "blobs" / "table", tmp_path / "t")
     for path in (tmp_path / "t" / "schema").iterdir():
