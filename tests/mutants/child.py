@@ -60,10 +60,16 @@ class MutantFinder(MetaPathFinder):
 class FirstFailure:
     """A pytest plugin that keeps the first test that fails, and why."""
 
-    def __init__(self, running: Path) -> None:
+    def __init__(self, running: Path, finder: MutantFinder | None) -> None:
         self.test = ""
         self.reason = ""
         self._running = running
+        self._finder = finder
+
+    def pytest_collection(self) -> None:
+        if self._finder is not None:  # pytest has put a finder of its own in front, for files of its command line
+            sys.meta_path.remove(self._finder)
+            sys.meta_path.insert(0, self._finder)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._running.write_text(nodeid)  # for when the process ends in this test
@@ -100,7 +106,7 @@ def run_tests(finder: MutantFinder | None, tests: Sequence[str], timeout: int, f
     hypothesis.settings.register_profile(PROFILE, max_examples=40, deadline=None, derandomize=True, database=None, phases=phases)
     os.environ["HYPOTHESIS_PROFILE"] = PROFILE
     os.chdir(ROOT)
-    failure = FirstFailure(folder / RUNNING)
+    failure = FirstFailure(folder / RUNNING, finder)
     arguments = ["-q", "-x", "--tb=short", "-p", "no:cacheprovider", "-p", "no:xdist", "--timeout", str(timeout)]
     arguments += ["--timeout-method", "thread"]  # ends the process: hypothesis would catch an error and loop again
     arguments += ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]  # by preload(), before pytest starts

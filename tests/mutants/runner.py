@@ -28,6 +28,8 @@ FIRST_SECONDS = 6.0
 """Test time of the first round: most mutants end in it, and it imports few test modules."""
 _CONFTEST = "while loading conftest"
 """Of pytest's output: a conftest imports the mutant, which fails."""
+DOCTEST_SECONDS = 1.0
+"""Counted for the examples in a module's docstrings, which are not recorded."""
 TEST_SECONDS = 20
 """Least timeout of a test: a mutant may loop for ever."""
 
@@ -77,6 +79,8 @@ def plan(module: str, tests: Iterable[str], seconds: dict[str, float], budget: f
     folder = Path(module).parent.parts
 
     def nearness(path: str) -> int:
+        if path == module:  # the examples in its docstrings
+            return -len(folder) - 1
         own = Path(path).parent.parts[1:]
         return -next((length for length in range(len(folder), 0, -1) if own[:length] == folder[:length]), 0)
 
@@ -172,21 +176,26 @@ class Runner:
     def _begin(self, number: int, mutation: Mutation) -> Result | None:
         source = (ROOT / mutation.module).read_text()
         tests = self._tests.tests_of(mutation, function_lines(source, mutation.function))
+        if ">>> " in source:
+            tests.add(mutation.module)
         if not tests:
             return Result(mutation, UNCOVERED)
-        made = plan(mutation.module, tests, self._tests.seconds, self._budget)
+        made = plan(mutation.module, tests, {test: self._seconds(test) for test in tests}, self._budget)
         attempt = _Attempt(mutation, mutation.apply(source), made, self._folder / str(number), len(tests), time.monotonic())
         self._start(attempt)
         self._running.append(attempt)
         return None
 
+    def _seconds(self, test: str) -> float:
+        return self._tests.seconds.get(test, DOCTEST_SECONDS)
+
     def _start(self, attempt: _Attempt) -> None:
         shutil.rmtree(attempt.folder, ignore_errors=True)
         attempt.folder.mkdir(parents=True)
         tests = attempt.plan.rounds[attempt.round]
-        longest = max(self._tests.seconds[test] for test in tests)
+        longest = max(map(self._seconds, tests))
         limit = self._test_seconds + int(10 * longest)
-        attempt.deadline = time.monotonic() + limit + 60 + 10 * sum(self._tests.seconds[test] for test in tests)
+        attempt.deadline = time.monotonic() + limit + 60 + 10 * sum(map(self._seconds, tests))
         attempt.pid = os.fork()
         if attempt.pid == 0:
             _child(attempt, tests, limit)

@@ -126,6 +126,11 @@ def test_nearest_test_modules_run_first_within_the_budget() -> None:
     assert made.left_out == 1
 
 
+def test_the_examples_in_the_module_itself_run_before_all_tests() -> None:
+    seconds = {"tests/lsm/keys/test_a.py::one": 1.0, "lsm/keys/sort.py": 1.0}
+    assert plan("lsm/keys/sort.py", seconds, seconds, 20).rounds == [["lsm/keys/sort.py", "tests/lsm/keys/test_a.py::one"]]
+
+
 def test_half_of_the_budget_is_for_test_modules_far_away() -> None:
     near = {f"tests/lsm/keys/test_a.py::{number}": 1.0 for number in range(20)}
     far = {f"tests/manifest/test_{module}.py::{number}": 1.0 for module in "bc" for number in range(20)}

@@ -39,10 +39,11 @@ changes = [
     change("if self._is_cut:", "if not self._is_cut:"),
     change("self._count = first.num_rows", "while True: pass"),
     change("self._is_cut = True", "self._is_cut = True; import os; os.abort()"),
+    change("descending=not column.ascending", "descending=column.ascending"),  # an example in a docstring says how it is
 ]
 for result in Runner(tests, Path(folder), workers=2, budget=30, test_seconds=5).run(changes):
     print(json.dumps({"after": result.mutation.after, "status": result.status, "test": result.test}))
-other = Mutation("lsm/keys/sort.py", "", "test", 1, 1, 0, "", "", "none")
+other = Mutation("lsm/keys/__init__.py", "", "test", 1, 1, 0, "", "", "none")
 print(json.dumps({"after": "none", "status": next(Runner(tests, Path(folder), workers=1, budget=30).run([other])).status, "test": ""}))
 """
 
@@ -58,6 +59,7 @@ def test_survivors_failures_loops_and_crashes_are_known_apart(tmp_path: Path) ->
         "if not self._is_cut:": ("killed", TEST),
         "while True: pass": ("timeout", TEST),
         "self._is_cut = True; import os; os.abort()": ("killed", TEST),
+        "descending=column.ascending": ("killed", f"{MODULE}::lsm.keys.order_by.RowOrder"),
         "none": ("not covered", ""),
     }
     assert (ROOT / MODULE).read_bytes() == before

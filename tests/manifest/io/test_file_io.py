@@ -252,6 +252,17 @@ def test_ranges_are_bounded_by_the_file(tmp_path):
             IO.read_range(path, offset, length)
 
 
+def test_a_range_that_the_system_gives_in_pieces_is_whole(tmp_path, monkeypatch):
+    path = str(tmp_path / "a")
+    IO.write(path, bytes(range(100)))
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda descriptor, length, offset: pread(descriptor, min(length, 3), offset))
+    assert IO.read_range(path, 10, 50) == bytes(range(10, 60))
+    monkeypatch.setattr(os, "pread", lambda descriptor, length, offset: pread(descriptor, 2, offset) if offset < 12 else b"")
+    with pytest.raises(CorruptFile, match="was truncated"):
+        IO.read_range(path, 10, 50)
+
+
 def test_an_output_is_exclusive_and_an_input_seeks(tmp_path):
     path = str(tmp_path / "bucket-0" / "data")
     with IO.open_output(path) as out:
