@@ -84,7 +84,7 @@ class DryRunFileIO(WrappedFileIO):
     def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:
         if self.exists(path) or (guard is not None and not guard()):
             return False
-        self._written[path] = bytes(data)
+        self.write(path, data)
         return True
 
     def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fileindex.base.log import TREE, logger_of
+from fileindex.base.log import TREE, logger_of, unlogged
 from manifest.snapshot.manager import SnapshotManager
 from pyspark_paimon import Table
 from pyspark_paimon.example import cities
@@ -74,3 +74,12 @@ def test_no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, TREE)
     log.info("%s refused, s3.secret-key=%s", "s3://user:word@bucket/t", "hidden-word")
     assert caplog.messages == ["s3://***@bucket/t refused, s3.secret-key=***"]
+
+
+def test_nothing_is_logged_of_what_nothing_comes_of(caplog: pytest.LogCaptureFixture) -> None:
+    log = logger_of("manifest.example")
+    caplog.set_level(logging.INFO, TREE)
+    with unlogged():
+        log.warning("tried")
+    log.warning("done")
+    assert caplog.messages == ["done"]
