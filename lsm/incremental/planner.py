@@ -51,11 +51,23 @@ class IncrementalSplit(DataSplit):
     mode: IncrementalMode
     before: tuple[DataFileMeta, ...] = ()
     before_deletion_files: tuple[DeletionFile | None, ...] | None = None
+    retracts: bool | None = None
+    """Read only ``-U`` and ``-D`` rows (True), only the others (False), or all (None)."""
 
     @property
     def merged_row_count(self) -> int | None:
-        """How many rows an unfiltered read gives; unknown where states have to be compared."""
-        return None if self.mode is IncrementalMode.DIFF else self.row_count
+        """Number of rows of an unfiltered read. None: only a read tells."""
+        return None if self.mode is IncrementalMode.DIFF or self.retracts is not None else self.row_count
+
+
+def _retracts_first(store: FileStore, splits: Sequence[IncrementalSplit]) -> Sequence[IncrementalSplit]:
+    """Return splits whose rows of a key come in order, whatever its partition.
+
+    A key that moves to another partition leaves a retract in one split and a new row in another.
+    """
+    if not store.schema.keys_cross_partitions:
+        return splits
+    return [split.model_copy(update={"retracts": retracts}) for retracts in (True, False) for split in splits]
 
 
 _SPLIT: TypeAdapter[IncrementalSplit | DataSplit] = TypeAdapter(IncrementalSplit | DataSplit)
@@ -178,13 +190,26 @@ class Additions:
             tally.count(len(told), len(pieces) - len(told))
             tally.note = f"{pieces[0].snapshot.id} to {pieces[-1].snapshot.id}" if pieces else "none"
         entries = self._wanted(EntryColumns.concat([piece.entries(self._store) for piece in told]))
-        files = self._matching(entries).entries()
+        files = self._matching(entries)
         modes = {piece.mode for piece in told} or {IncrementalMode.DELTA}
         mode = IncrementalMode.DELTA if IncrementalMode.DELTA in modes else IncrementalMode.CHANGELOG
         with self._report.stage("splits") as tally:
-            splits = tuple(self._splits(files, snapshot_id, mode))
+            splits = tuple(
+                split
+                for group in self._ordered_groups(files, told)
+                for split in _retracts_first(self._store, list(self._splits(group.entries(), snapshot_id, mode)))
+            )
             tally.count(len(splits), 0, sum(split.file_size for split in splits))
         return ScanPlan(snapshot_id, splits, tuple(self._report.stages))
+
+    def _ordered_groups(self, files: EntryColumns, pieces: Sequence[Piece]) -> Iterator[EntryColumns]:
+        """Yield the files whose splits may be read in any order."""
+        if not self._store.schema.keys_cross_partitions:
+            yield files
+            return
+        for piece in pieces:
+            names = set(piece.entries(self._store).file_name)
+            yield files.select(np.array([name in names for name in files.file_name], np.bool_))
 
     def _wanted(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:
@@ -265,8 +290,9 @@ class _Difference:
         with self._report.stage("sections") as tally:
             self._refuse_rescaled([*before.items(), *after.items()])
             buckets = sorted({*before, *after})
-            splits = tuple(s for bucket in buckets for s in self._splits(bucket, before.get(bucket), after.get(bucket), snapshot_id))
-            kept = sum(len(split.files) + len(split.before) for split in splits)
+            found = [s for bucket in buckets for s in self._splits(bucket, before.get(bucket), after.get(bucket), snapshot_id)]
+            kept = sum(len(split.files) + len(split.before) for split in found)
+            splits = tuple(_retracts_first(self._store, found))
             tally.count(kept, self._report.stages[0].kept - kept)
             tally.note = "files of both states lie in sections without a change" if self._report.stages[0].kept > kept else ""
         return ScanPlan(snapshot_id, splits, tuple(self._report.stages))

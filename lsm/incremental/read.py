@@ -12,7 +12,7 @@ from fileindex.base.errors import UnknownColumn
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import TRUE, Predicate, columns_of
 from lsm.arrow.limit import limit_rows
-from lsm.arrow.row_kind import ROW_KIND, kind_texts
+from lsm.arrow.row_kind import ROW_KIND, kind_texts, retracts
 from lsm.incremental.planner import IncrementalMode, IncrementalSplit
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import INSERT, VALUE_KIND, SortKey
@@ -63,9 +63,16 @@ def read_incremental(
         if split.mode is IncrementalMode.DIFF
         else _additions(store, split, columns, wanted, counters)
     )
+    if split.retracts is not None:
+        found = (rows for rows in (_of_kind(rows, retracting=split.retracts) for rows in found) if rows.num_rows)
     for batch in limit_rows((batch for rows in found for batch in _in_batches(rows, columns)), limit):
         counters.rows_returned += batch.num_rows
         yield batch
+
+
+def _of_kind(rows: Any, *, retracting: bool) -> Any:
+    """Return the ``-U`` and ``-D`` rows, or the others."""
+    return rows.filter(pa.array(retracts(rows.column(VALUE_KIND)) == retracting))
 
 
 def _additions(
