@@ -43,7 +43,7 @@ COMMANDS = {
     "history": ("history.show_history", "Show snapshots, tags, branches, schemas, partitions or consumers."),
     "tag": ("history.tag_snapshot", "Name a snapshot, so that it can be read after it has expired; or forget the name."),
     "branch": ("history.branch_off", "Branch off at a tag; or forget a branch, or make it the table."),
-    "rollback": ("history.roll_back", "Make an older snapshot or a tag the newest state; what is newer is deleted for good."),
+    "rollback": ("history.roll_back", "Make an older state the newest one; what is newer is deleted for good."),
     "restore": ("history.run_restore", "Make an older state the newest one, by a new snapshot: nothing is deleted."),
     "drop-partitions": ("history.run_drop_partitions", "Remove all rows of the partitions with these values."),
     "expire-partitions": ("history.run_expire_partitions", "Remove the partitions that the table's options call too old."),

@@ -81,13 +81,19 @@ def branch_off(
 
 
 @destroys
-def roll_back(target: TableOption, *, snapshot: SnapshotId = None, tag: TagName = None) -> None:
-    """Make an older snapshot or a tag the newest state; what is newer is deleted for good."""
+def roll_back(
+    target: TableOption,
+    *,
+    snapshot: SnapshotId = None,
+    tag: TagName = None,
+    timestamp: Annotated[str | None, typer.Option("--timestamp", help="A date or time: the newest snapshot until then.")] = None,
+) -> None:
+    """Make an older state the newest one; what is newer is deleted for good."""
     table = target.open()
-    would = table.rollback_to(snapshot, tag=tag, dry_run=True)
+    would = table.rollback_to(snapshot, tag=tag, timestamp=timestamp, dry_run=True)
     tags = f" and tags {', '.join(would.tags)}" if would.tags else ""
     if target.confirmed(f"delete {would.snapshots} snapshots{tags} of {table.path}"):
-        _tell(target, table.rollback_to(snapshot, tag=tag))
+        _tell(target, table.rollback_to(snapshot, tag=tag, timestamp=timestamp))
     else:
         _tell(target, would, "would go: ")
 

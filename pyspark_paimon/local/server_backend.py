@@ -70,8 +70,8 @@ class ServerBackend(LocalBackend):
             case DeleteTag(name=name):
                 api.delete_tag(table, name)
                 return TableChangeResult(tags=(name,))
-            case Rollback(snapshot_id=snapshot_id, tag=tag):
-                return self._rolled_back(self.store(), snapshot_id, tag)
+            case Rollback():
+                return self._rolled_back(self.store(), operation)
             case CreateBranch(name=name, tag=tag):
                 api.create_branch(table, name, tag)
             case DeleteBranch(name=name):
@@ -82,11 +82,9 @@ class ServerBackend(LocalBackend):
                 return None
         return TableChangeResult()
 
-    def _rolled_back(self, store: FileStore, snapshot_id: int | None, tag: str | None) -> TableChangeResult:
-        target, newest = store.snapshots.travel(snapshot_id=snapshot_id, tag=tag), store.snapshots.latest_id()
-        if target is None or (snapshot_id is None) == (tag is None):
-            raise InvalidArgument("a rollback goes to a snapshot or a tag: name one")
-        self._api.rollback(self._table, snapshot_id=None if tag is not None else target.id, tag=tag)
+    def _rolled_back(self, store: FileStore, rollback: Rollback) -> TableChangeResult:
+        target, newest = rollback.target(store), store.snapshots.latest_id()
+        self._api.rollback(self._table, snapshot_id=None if rollback.tag is not None else target.id, tag=rollback.tag)
         return TableChangeResult(snapshot_id=target.id, snapshots=max(0, (newest or 0) - target.id))
 
 

@@ -1,4 +1,4 @@
-"""Roll back to a snapshot or a tag."""
+"""Roll back to a snapshot, a tag, a time or a watermark."""
 
 from __future__ import annotations
 
@@ -10,21 +10,32 @@ from pyspark_paimon.operations.removal import HistoryChange, result_of
 from pyspark_paimon.request.state_results import TableChangeResult
 
 if TYPE_CHECKING:
+    from manifest.snapshot.snapshot import Snapshot
     from manifest.store import FileStore
 
 
 class Rollback(HistoryChange):
-    """Delete everything newer than a snapshot or a tag; one of them is set."""
+    """Delete everything newer than a snapshot; one member names it.
+
+    ``timestamp_millis``: The newest snapshot committed until then. ``watermark``: The oldest snapshot with at least that watermark.
+    """
 
     snapshot_id: int | None = None
     tag: str | None = None
+    timestamp_millis: int | None = None
+    watermark: int | None = None
 
     def change(self, store: FileStore) -> TableChangeResult:
         """Delete newer snapshots and tags, and the files that only they used."""
-        target = store.snapshots.travel(snapshot_id=self.snapshot_id, tag=self.tag)
-        if target is None:
-            raise InvalidArgument("a rollback goes to a snapshot or a tag: name one")
+        target = self.target(store)
         return result_of(rollback_to(store, target)).model_copy(update={"snapshot_id": target.id})
+
+    def target(self, store: FileStore) -> Snapshot:
+        """Return the snapshot that becomes the newest."""
+        found = store.snapshots.travel(**self.model_dump(exclude={"dry_run"}))
+        if found is None:
+            raise InvalidArgument("a rollback needs one of snapshot, tag, timestamp and watermark")
+        return found
 
 
 __all__ = ["Rollback"]

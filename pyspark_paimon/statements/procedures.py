@@ -102,6 +102,12 @@ def _rollback(table: Table, given: Arguments) -> Any:
     return table.rollback_to(int(version)) if version.isdecimal() else table.rollback_to(tag=version)
 
 
+def _number_or_text(given: Arguments, name: str) -> int | str:
+    """Return milliseconds as a number, a time as its text."""
+    text = needed(given, name)
+    return int(text) if text.isdecimal() else text
+
+
 def _restore(table: Table, given: Arguments) -> Any:
     version = needed(given, "version")
     return table.restore(int(version)) if version.isdecimal() else table.restore(tag=version)
@@ -136,6 +142,8 @@ PROCEDURES: dict[str, Procedure] = {
     "delete_tag": Procedure("tag", _delete_tag),
     "rollback": Procedure("version", _rollback),
     "rollback_to": Procedure("version", _rollback),
+    "rollback_to_timestamp": Procedure("timestamp", lambda t, a: t.rollback_to(timestamp=_number_or_text(a, "timestamp"))),
+    "rollback_to_watermark": Procedure("watermark", lambda t, a: t.rollback_to(watermark=int(needed(a, "watermark")))),
     "restore": Procedure("version", _restore),
     "create_branch": Procedure("branch tag", lambda t, a: t.create_branch(needed(a, "branch"), None if "tag" not in a else str(a["tag"]))),
     "delete_branch": Procedure("branch", lambda t, a: t.delete_branch(needed(a, "branch"))),

@@ -135,17 +135,44 @@ class TableHistory(TableRole):
         """Forget the tags whose time is over, and delete the files that only they used; ``dry_run`` tells what would go."""
         return self._backend.run(tags.ExpireTags(dry_run=dry_run))
 
-    def rollback_to(self, snapshot: int | None = None, *, tag: str | None = None, dry_run: bool = False) -> TableChangeResult:
-        """Make an older snapshot or a tag the newest state again.
+    def rollback_to(
+        self,
+        snapshot: int | None = None,
+        *,
+        tag: str | None = None,
+        timestamp: Time | None = None,
+        watermark: int | None = None,
+        dry_run: bool = False,
+    ) -> TableChangeResult:
+        """Make an older state the newest one again.
 
-        All newer snapshots and tags are deleted for good, with the files that only they used; writes that run meanwhile may be
-        lost too. The schema stays. ``dry_run`` tells what would go; ``restore`` deletes nothing.
+        All newer snapshots and tags are deleted for good, with the files that only they used. Writes that run at the same time may be
+        lost too. The schema stays. ``restore`` deletes nothing.
 
-        Raises ``InvalidArgument`` unless one of the two is given, ``SnapshotNotFound``, ``SnapshotExpired``.
+        Args:
+            snapshot: Snapshot id.
+            tag: Tag name.
+            timestamp: The newest snapshot committed until this time: milliseconds, a datetime or its text.
+            watermark: The oldest snapshot with at least this watermark, in milliseconds.
+            dry_run: Report what would be deleted, and change nothing.
+
+        Raises:
+            InvalidArgument: Not exactly one of the four is given.
+            SnapshotNotFound: There is no such snapshot or tag.
+            SnapshotExpired: The snapshot has expired.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.delete("id = 1").snapshot_id, table.count()
+        (2, 2)
+        >>> table.rollback_to(timestamp=table.snapshots()["commit_time"][0].as_py()).snapshot_id, table.count()
+        (1, 3)
         """
-        if (snapshot is None) == (tag is None):
-            raise InvalidArgument("a rollback goes to a snapshot or to a tag: give one of them")
-        return self._backend.run(rollback.Rollback(snapshot_id=snapshot, tag=tag, dry_run=dry_run))
+        if sum(wish is not None for wish in (snapshot, tag, timestamp, watermark)) != 1:
+            raise InvalidArgument("rollback_to needs exactly one of snapshot, tag, timestamp and watermark")
+        return self._backend.run(
+            rollback.Rollback(snapshot_id=snapshot, tag=tag, timestamp_millis=millis_of(timestamp), watermark=watermark, dry_run=dry_run)
+        )
 
     def create_branch(self, name: str, from_tag: str | None = None) -> None:
         """Start a history of its own: at the state of a tag, or without one empty, with the table's schemas.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import time
 import uuid
 from datetime import timedelta
 
@@ -82,10 +83,24 @@ def test_rollback_goes_to_a_snapshot_or_a_tag(table):
     # An object store gives no id twice: each rollback is a snapshot of its own there.
     assert write(table, 5).snapshot_id == (7 if "://" in table.path else 3)
     for wrong in ({}, {"snapshot": 1, "tag": "two"}):
-        with pytest.raises(InvalidArgument, match="give one of them"):
+        with pytest.raises(InvalidArgument, match="exactly one of"):
             table.rollback_to(**wrong)
     with pytest.raises(SnapshotNotFound):
         table.rollback_to(77)
+
+
+def test_rollback_goes_to_the_newest_snapshot_until_a_time(table):
+    first = table.snapshots()["commit_time"][0].as_py()
+    time.sleep(0.01)
+    write(table, 3)
+    assert table.rollback_to(timestamp=first, dry_run=True).snapshots == 1
+    assert (table.rollback_to(timestamp=first).snapshot_id, keys(table)) == (1, [1, 2])
+    with pytest.raises(SnapshotNotFound):
+        table.rollback_to(timestamp=first - timedelta(days=1))
+    with pytest.raises(SnapshotNotFound, match="watermark"):
+        table.rollback_to(watermark=5)
+    with pytest.raises(InvalidArgument, match="exactly one of"):
+        table.rollback_to(1, timestamp=first)
 
 
 def test_a_branch_is_opened_by_name_or_by_path_and_written_apart(table):
