@@ -11,8 +11,9 @@ import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.lazy import LazyModule
@@ -23,6 +24,7 @@ from manifest.commit.history import CommitHistory, base_of, commit_history, comm
 from manifest.commit.index_rewrite import IndexRewrites
 from manifest.commit.made_in_vain import made_in_vain
 from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.outcome import AttemptOutcome, Committed, LostRace, NothingToCommit, Refused, Unknown
 from manifest.commit.resequence import ResequenceFiles, Resequencer
 from manifest.commit.run_notes import CommitRun
 from manifest.commit.runs import begun
@@ -262,82 +264,76 @@ class FileStoreCommit:
         return history
 
     def _run(self, identity: CommitIdentity, plan: Plan, history: CommitHistory | None = None) -> int | None:
-        """Attempt until the snapshot exists: its id, None if there was nothing to commit.
+        """Attempt until the snapshot exists; return its id, or None if there was nothing to commit.
 
         ``history`` was searched for the commit up to its newest snapshot: another run of the same write may be a step ahead.
         """
-        run = None if history is None else history.run
-        try:
-            committed = self._attempted(identity, plan, None if history is None else history.newest, run)
-        except BaseException:
-            if run is not None:
-                run.end(committed=False)
-            raise
-        if run is not None:
-            run.end(committed=committed is not None)
-        return committed
-
-    def _attempted(self, identity: CommitIdentity, plan: Plan, seen: SnapshotKey | None, run: CommitRun | None) -> int | None:
+        pending = _PendingCommit(self.store, identity, plan, *((None, None) if history is None else (history.newest, history.run)))
         options = self.store.options
         deadline = None if options.commit_timeout is None else time.monotonic() + options.commit_timeout / 1000
-        for retry in range(options.commit_max_retries + 1):
-            with self.store.file_io.turn(self.store.paths.snapshots):
-                seen, created = self._attempt(identity, plan, seen, run, merging=retry == 0)
-            if created is not False:
-                return created
-            self.retries += 1
-            _LOG.info(
-                "%s: the %s of '%s' did not follow snapshot %s, attempt %d",
-                self.store.root,
-                identity.kind,
-                self.user,
-                seen and seen.id,
-                retry + 1,
-            )
-            if deadline is not None and time.monotonic() > deadline:
-                break
-            if retry < options.commit_max_retries:
-                time.sleep(_wait_seconds(options.commit_min_retry_wait, options.commit_max_retry_wait, retry))
-        done, _ = committed_since(self.store, self.user, identity.identifier, identity.kind, seen)
-        if done is not None:
-            return done
-        raise CommitGaveUp(
-            f"{self.store.root}: {retry + 1} attempts failed, other commits were faster or the storage did not answer; "
-            "try again, or raise 'commit.max-retries' or 'commit.timeout'"
-        )
-
-    def _attempt(
-        self, identity: CommitIdentity, plan: Plan, seen: SnapshotKey | None, run: CommitRun | None, *, merging: bool
-    ) -> tuple[SnapshotKey | None, int | Literal[False] | None]:
-        """The newest snapshot when it was made, and its outcome: the snapshot's id, None if there was nothing to commit, False if it lost."""
         try:
-            latest = self._latest(first=merging)
+            for retry in range(options.commit_max_retries + 1):
+                with self.store.file_io.turn(self.store.paths.snapshots):
+                    outcome = self._attempt(pending, first=retry == 0)
+                match outcome:
+                    case Committed(snapshot_id):
+                        pending.committed = snapshot_id
+                        return snapshot_id
+                    case NothingToCommit():
+                        return None
+                    case Refused(error):
+                        raise error
+                    case LostRace() | Unknown():
+                        self.retries += 1
+                base = pending.seen and pending.seen.id
+                _LOG.info(
+                    "%s: the %s of '%s' did not follow snapshot %s, attempt %d", self.store.root, identity.kind, self.user, base, retry + 1
+                )
+                if deadline is not None and time.monotonic() > deadline:
+                    break
+                if retry < options.commit_max_retries:
+                    time.sleep(_wait_seconds(options.commit_min_retry_wait, options.commit_max_retry_wait, retry))
+            pending.committed = pending.search()
+            if pending.committed is not None:
+                return pending.committed
+            raise CommitGaveUp(
+                f"{self.store.root}: {retry + 1} attempts failed, other commits were faster or the storage did not answer; "
+                "try again, or raise 'commit.max-retries' or 'commit.timeout'"
+            )
+        finally:
+            pending.end()
+
+    def _attempt(self, pending: _PendingCommit, *, first: bool) -> AttemptOutcome:
+        """Commit on top of the newest snapshot: search, prepare, create, verify."""
+        try:
+            latest = self._latest(first=first)
         except HistoryBusy:
-            return seen, False
-        done, reached = committed_since(self.store, self.user, identity.identifier, identity.kind, seen, newest=latest)
-        seen = latest.key if latest else EMPTY_TABLE
-        self._first_seen = seen.id if self._first_seen is None else self._first_seen
-        if done is not None:
-            return seen, done
-        if run is not None:
-            run.check(seen.id, reached)
+            return LostRace()
+        found = pending.search_to(latest)
+        if self._first_seen is None:
+            self._first_seen = 0 if latest is None else latest.id
+        if found is not None:
+            return Committed(found)
         attempt = CommitAttempt(self.store)
         try:
             with attempt.or_nothing():
-                change = plan(attempt.store, latest)
+                change = pending.plan(attempt.store, latest)
                 if change is None:
-                    return seen, None
-                snapshot = attempt.prepare(latest, change, identity, merging=merging)
-        except SnapshotExpired:  # a whole retention has passed meanwhile: a lost race
-            return seen, False
-        created = self._created(snapshot, attempt, run, latest, change)
-        if created:
+                    return NothingToCommit()
+                snapshot = attempt.prepare(latest, change, pending.identity, merging=first)
+        except SnapshotExpired:  # a whole retention has passed meanwhile
+            return LostRace()
+        pending.begin_create()
+        outcome = self._create(snapshot, attempt, latest, change)
+        if isinstance(outcome, Committed):
+            self._verify(snapshot, latest, change)
+        pending.end_create(outcome)
+        if isinstance(outcome, LostRace | Refused):  # else every file stays until somebody can tell
+            attempt.discard()
+        elif isinstance(outcome, Committed):
             said = (self.store.root, snapshot.id, snapshot.commit_kind, self.user, snapshot.delta_record_count, len(change.entries))
             _LOG.info("%s: committed snapshot %d, %s of '%s': %+d rows, %d files named", *said)
-            return seen, snapshot.id
-        if created is not None:  # surely not there; else every file stays until somebody can tell
-            attempt.discard()
-        return seen, False
+        return outcome
 
     def _latest(self, *, first: bool) -> Snapshot | None:
         """Return the newest snapshot after finishing a rollback or fast-forward that was cut off. Raises ``HistoryBusy``."""
@@ -354,30 +350,36 @@ class FileStoreCommit:
             history_change.finish_replacing(store, latest)
         return latest
 
-    def _created(
-        self, snapshot: Snapshot, attempt: CommitAttempt, run: CommitRun | None, latest: Snapshot | None, change: CommitChange
-    ) -> bool | None:
-        """As ``_publish``, with the checks that follow; the run knows of an outcome that cannot be told."""
-        if run is None:
-            return self._publish(snapshot, attempt, latest, change)
-        with run.outcome_unknown() as mark_known:
-            try:
-                created = self._publish(snapshot, attempt, latest, change)
-            except (OutOfDisk, UnsafeFileIO, CatalogRefused):  # surely not
-                mark_known()
-                raise
-            if created is not None:
-                mark_known()
-            return created
+    def _create(self, snapshot: Snapshot, attempt: CommitAttempt, latest: Snapshot | None, change: CommitChange) -> AttemptOutcome:
+        """Create the snapshot if its id is free and ``latest`` still ends the history."""
+        store, manager = self.store, self.store.snapshots
 
-    def _publish(self, snapshot: Snapshot, attempt: CommitAttempt, latest: Snapshot | None, change: CommitChange) -> bool | None:
-        """Create the snapshot: False if surely nothing was committed, None if the outcome cannot be told."""
-        store = self.store
-        created = self._create(snapshot, attempt, latest, change)
-        if created:
-            _, self._look = store.file_io.together(partial(verify_successor, store, snapshot, latest, change), self._look_ahead)
-            self._untold = snapshot.id  # not told before it was verified: the hint to a late snapshot would hide newer ones
-        return created
+        def follows() -> bool:
+            return store.schemas.holds(store.schema) and manager.is_successor(snapshot.id, latest)
+
+        try:
+            return Committed(snapshot.id) if manager.try_create(snapshot, attempt.changed, follows) else LostRace()
+        except (UnsafeFileIO, CatalogRefused) as error:
+            return Refused(error)
+        except FileReplaced:  # others may have committed on top of it before
+            return Committed(snapshot.id) if is_included(store, change) else Unknown()
+        except OSError as error:
+            try:
+                created = manager.get(snapshot.id).delta_manifest_list == snapshot.delta_manifest_list
+            except SnapshotNotFound:
+                if isinstance(error, OutOfDisk):
+                    return Refused(error)
+            except (StorageError, CatalogRefused):  # nor does it answer
+                pass
+            else:
+                return Committed(snapshot.id) if created else LostRace()
+            _LOG.warning("%s: creating snapshot %s failed", self.store.root, snapshot.id, exc_info=True)
+            return Unknown()
+
+    def _verify(self, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> None:
+        """Raise ``StorageError`` unless the new snapshot is in the history; remember the hint to write."""
+        _, self._look = self.store.file_io.together(partial(verify_successor, self.store, snapshot, latest, change), self._look_ahead)
+        self._untold = snapshot.id  # not told before it was verified: the hint to a late snapshot would hide newer ones
 
     def _look_ahead(self) -> snapshots.FirstLook | None:
         """Of expiry, where that is asked for and questions take time, else None."""
@@ -386,31 +388,6 @@ class FileStoreCommit:
         with suppress(PaimonError, OSError):
             return snapshots.first_look(self.store)
         return None
-
-    def _create(self, snapshot: Snapshot, attempt: CommitAttempt, latest: Snapshot | None, change: CommitChange) -> bool | None:
-        store, manager = self.store, self.store.snapshots
-
-        def follows() -> bool:
-            return store.schemas.holds(store.schema) and manager.is_successor(snapshot.id, latest)
-
-        try:
-            return manager.try_create(snapshot, attempt.changed, follows)
-        except (UnsafeFileIO, CatalogRefused):
-            attempt.discard()
-            raise
-        except FileReplaced:  # others may have committed on top of it before
-            return is_included(store, change) or None
-        except OSError as error:
-            try:
-                return manager.get(snapshot.id).delta_manifest_list == snapshot.delta_manifest_list
-            except SnapshotNotFound:
-                if isinstance(error, OutOfDisk):
-                    attempt.discard()
-                    raise error from None
-            except (StorageError, CatalogRefused):  # nor does it answer
-                pass
-            _LOG.warning("%s: creating snapshot %s failed", self.store.root, snapshot.id, exc_info=True)
-            return None
 
     @property
     def _maintains(self) -> bool:
@@ -429,6 +406,58 @@ class FileStoreCommit:
         untold, self._untold = self._untold, None
         if untold is not None:
             self.store.snapshots.tell_created(untold)
+
+
+@dataclass(slots=True)
+class _PendingCommit:
+    """One snapshot to make, and what its attempts have seen.
+
+    Args:
+        store: The table.
+        identity: What the snapshot says of its maker.
+        plan: The change.
+        seen: The newest snapshot at the last look. None: there was none yet.
+        run: The run that makes it, if another one might.
+        committed: The snapshot, once it exists.
+    """
+
+    store: FileStore
+    identity: CommitIdentity
+    plan: Plan
+    seen: SnapshotKey | None
+    run: CommitRun | None
+    committed: int | None = None
+
+    def search(self) -> int | None:
+        """Look for the commit in the snapshots since the last look."""
+        return self._since_last_look(None)[0]
+
+    def search_to(self, latest: Snapshot | None) -> int | None:
+        """Search up to ``latest``. Raises ``CommitReplayed`` if it may be in a snapshot that has expired."""
+        found, reached = self._since_last_look(latest)
+        self.seen = latest.key if latest else EMPTY_TABLE
+        if found is None and self.run is not None:
+            self.run.check(self.seen.id, reached)
+        return found
+
+    def begin_create(self) -> None:
+        """Until ``end_create`` nobody can tell whether the snapshot exists."""
+        if self.run is not None:
+            self.run.unknown_outcomes += 1
+
+    def end_create(self, outcome: AttemptOutcome) -> None:
+        """Note that an attempt's outcome is known, unless it is not."""
+        if self.run is not None and not isinstance(outcome, Unknown):
+            self.run.unknown_outcomes -= 1
+
+    def end(self) -> None:
+        """End the run."""
+        if self.run is not None:
+            self.run.end(committed=self.committed is not None)
+
+    def _since_last_look(self, newest: Snapshot | None) -> tuple[int | None, int]:
+        identity = self.identity
+        return committed_since(self.store, identity.user, identity.identifier, identity.kind, self.seen, newest=newest)
 
 
 def _deleted(store: FileStore, path: str) -> bool:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 
 from manifest.io.errors import CommitReplayed
@@ -38,15 +37,6 @@ class CommitRun:
             others = notes_of(self.store, self.user, self.identifier)
             others.pop(self.path, None)
             refuse_expired_run(self.store, self.user, others, reached)
-
-    @contextmanager
-    def outcome_unknown(self) -> Iterator[Callable[[], None]]:
-        """While a snapshot is created: unless what is yielded is called, nobody can tell afterwards whether it is there."""
-        self.unknown_outcomes += 1
-        yield self._mark_known
-
-    def _mark_known(self) -> None:
-        self.unknown_outcomes -= 1
 
     def end(self, *, committed: bool) -> None:
         """Take the note away where nothing was committed, or where it is remembered otherwise; while an outcome is unknown it stays."""

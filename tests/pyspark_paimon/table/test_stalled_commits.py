@@ -236,14 +236,14 @@ def meanwhile_in_prepare(monkeypatch, table: Table, action: Callable[[], Any]) -
     """Call ``action`` once, after a write has looked up keys and before it is committed."""
     from manifest.commit.file_store_commit import FileStoreCommit
 
-    waiting, attempt = [action], FileStoreCommit._attempted
+    waiting, attempt = [action], FileStoreCommit._run
 
     def attempted(*args: Any, **options: Any) -> Any:
         if waiting:
             waiting.pop()()
         return attempt(*args, **options)
 
-    monkeypatch.setattr(FileStoreCommit, "_attempted", attempted)
+    monkeypatch.setattr(FileStoreCommit, "_run", attempted)
 
 
 def overwrite(path: str, *with_keys: int) -> Callable[[], Any]:
