@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from manifest.commit.history import base_of
 from manifest.commit.index_update import compaction_paths, index_path, row_paths
 from manifest.commit.message import CommitMessage
+from manifest.entry.live import EntryFilter
 from manifest.store import FileStore
 
 
@@ -27,8 +28,9 @@ def made_in_vain(store: FileStore, user: str, messages: Sequence[CommitMessage],
     candidates: set[str] = set()
     for message in messages:
         candidates.update(row_paths(store, message), compaction_paths(store, message))
+    written = EntryFilter(partitions={message.partition for message in messages}, buckets={message.bucket for message in messages})
     for state in (manager.latest(), *manager.tags().values()):
-        for entry in store.live_entries(state).entries() if candidates else ():
+        for entry in store.live_entries(state, written).entries() if candidates else ():
             candidates.difference_update(store.physical_files(entry.partition, entry.bucket, entry.file))
         for index in store.index_entries(state) if candidates else ():
             candidates.discard(index_path(store, (index.partition, index.bucket), index))
