@@ -1,4 +1,4 @@
 """What a commit asks of the rows: new sequence numbers or buckets after a lost race, and the compaction that follows.
 
-Public: ``resequence``, ``rebucket``, ``post_commit``, ``repair_rows``.
+Public: ``RowTransaction`` (row_transaction), ``resequence``, ``rebucket``, ``post_commit``, ``repair_rows``.
 """

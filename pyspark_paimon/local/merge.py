@@ -25,14 +25,13 @@ from lsm.schema.conform_input import conform
 from lsm.write.append_merge import AppendMerge, Successors
 from lsm.write.new_version import NewVersion
 from lsm.write.table_write import TableWrite
-from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.filter.joined_sql import SOURCE, TARGET
 from pyspark_paimon.jobs.progress_steps import FlushMeter
-from pyspark_paimon.local.update_delete import Change, ChangedRows, Read
+from pyspark_paimon.local.update_delete import Change, Read
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
 from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.keys import any_of_keys
@@ -254,27 +253,21 @@ class MergeChange(Change):
         """See ``Change``."""
         return self.wanted.reads_all(self.store.schema)
 
-    def evaluated(self, base: Snapshot | None) -> ChangedRows:
+    def evaluated(self, base: Snapshot | None, made: list[CommitMessage]) -> int:
         """See ``Change``."""
         merge = MergeRows(self.store.schema, self.wanted)
         self._last.append(merge)
         if self.store.schema.is_primary_key_table:
             base_id = None if base is None else base.id
-            return self._written(merge, base, self._read(None if merge.reads_all else merge.predicate, base_id))
-        messages: list[CommitMessage] = []
+            return self._written(merge, base, self._read(None if merge.reads_all else merge.predicate, base_id), made)
         if base is not None:
             predicate = TRUE if merge.reads_all else merge.predicate
             change = AppendMerge(self.store, base, predicate, self.request.commit_id, decide=merge.successors, tell=merge.replaced)
-            messages, _ = self.replaced(change, "merge")
-        try:
-            made, changed = self._written(merge, base, ())
-        except BaseException:
-            FileStoreCommit(self.store, self.request.commit_id).abort(messages)
-            raise
-        return [*messages, *made], changed
+            self.replaced(change, "merge", made)
+        return self._written(merge, base, (), made)
 
-    def _written(self, merge: MergeRows, base: Snapshot | None, batches: Iterable[pa.RecordBatch]) -> ChangedRows:
-        """New versions of the rows of ``base`` in ``batches`` that change, and what is inserted."""
+    def _written(self, merge: MergeRows, base: Snapshot | None, batches: Iterable[pa.RecordBatch], made: list[CommitMessage]) -> int:
+        """Write new versions of the rows of ``base`` in ``batches`` that change, and what is inserted."""
         user, base_id = self.request.commit_id, None if base is None else base.id
         flush = FlushMeter(self.progress)
         store = self.store.metered(flush)
@@ -287,7 +280,8 @@ class MergeChange(Change):
             _write(write, inserts)
             changed = sum(merge.counts.values())
             with flush.begin(changed):
-                return write.prepare_commit(), changed
+                made += write.prepare_commit()
+        return changed
 
     def _read(self, predicate: Predicate | None, snapshot_id: int | None, keys: KeySet | None = None) -> Iterator[pa.RecordBatch]:
         schema = self.store.schema

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.predicate.tree import TRUE, Predicate
-from lsm.commit.post_commit import compact_after_commit, finish_compaction
+from lsm.commit.row_transaction import RowTransaction
 from lsm.keys.sort import DELETE, UPDATE_AFTER
 from lsm.scan.splits import DataSplit
 from lsm.write.copy_on_write import AppendChange, Update
@@ -19,8 +19,7 @@ from lsm.write.new_version import NewVersion
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
-from manifest.commit.runs import committed_before
-from manifest.io.errors import CommitConflict
+from manifest.commit.transaction import Round
 from manifest.options.support import check_writable
 from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, Snapshot
 from manifest.store import FileStore
@@ -33,10 +32,8 @@ from pyspark_paimon.request.counters import Laps
 from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.scheduling.thread_pool import each
 
-_EVALUATIONS = 20
 Read = Callable[..., Iterator[pa.RecordBatch]]
 """The rows of a ``ScanRequest``; ``stage`` is what the reading is part of."""
-ChangedRows = tuple[list[CommitMessage], int]
 
 
 def delete_rows(store: FileStore, request: DeleteRequest, read: Read, *, threads: int, progress: Progress | None) -> WriteResult:
@@ -74,42 +71,43 @@ class Change:
 
     def run(self) -> WriteResult:
         """Evaluate and commit; again, if another commit changed the buckets of the rows meanwhile."""
-        start, laps, lost = time.perf_counter(), Laps(), 0
+        start, laps = time.perf_counter(), Laps()
         store, user = self.store, self.request.commit_id
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
-        done = None if self.request.first_run else committed_before(store, user)
-        if done is not None:
-            return written(finish_compaction(store, user, done, threads=self.threads), 0, 0, start)
         commit = FileStoreCommit(store, user, fresh=self.request.first_run)
-        for evaluation in range(1, _EVALUATIONS + 1):
+        base: Snapshot | None = None
+        rows = 0
+
+        def evaluate(current: Round[CommitMessage]) -> None:
+            nonlocal base, rows
             base = store.snapshots.latest()
-            messages, rows = self.evaluated(base)
-            if base is None and not messages:
-                break
+            rows = self.evaluated(base, current.made)
             laps("find")
-            try:
-                result = self._published(commit, messages, base)
-            except BaseException as error:
-                commit.abort(messages)
-                if isinstance(error, CommitConflict) and evaluation < _EVALUATIONS:
-                    lost += 1
-                    continue
-                raise
+
+        def publish(messages: Sequence[CommitMessage]) -> CommitResult:
+            if base is None and not messages:
+                return CommitResult()
+            result = self._published(commit, messages, base)
             laps("commit")
-            result = compact_after_commit(store, user, result, messages, owned=True, threads=self.threads)
-            laps("compact")
-            counters = write_counters(messages, rows=rows, retries=lost + commit.retries, millis=laps.millis)
-            return written(result, rows, sum(len(message.new_files) + len(message.compact_after) for message in messages), start, counters)
-        return written(CommitResult(), 0, 0, start)
+            return result
 
-    def evaluated(self, base: Snapshot | None) -> ChangedRows:
-        """What to commit on ``base``, and how many rows it changes."""
+        transaction = RowTransaction(commit, user, is_new=self.request.first_run, threads=self.threads)
+        done = transaction.run(evaluate, publish)
+        if not done.rounds:
+            return written(done.result, 0, 0, start)
+        laps("compact")
+        counters = write_counters(done.messages, rows=rows, retries=done.rounds - 1 + commit.retries, millis=laps.millis)
+        files = sum(len(message.new_files) + len(message.compact_after) for message in done.messages)
+        return written(done.result, rows, files, start, counters)
+
+    def evaluated(self, base: Snapshot | None, made: list[CommitMessage]) -> int:
+        """Add to ``made`` what to commit on ``base``; return the number of rows that it changes."""
         if base is None:
-            return [], 0
-        return self._keyed(base) if self.store.schema.is_primary_key_table else self._appended(base)
+            return 0
+        return self._keyed(base, made) if self.store.schema.is_primary_key_table else self._appended(base, made)
 
-    def _keyed(self, base: Snapshot) -> ChangedRows:
-        """New versions of the rows, by their keys."""
+    def _keyed(self, base: Snapshot, made: list[CommitMessage]) -> int:
+        """Write new versions of the rows, by their keys."""
         names, user = self.store.schema.names, self.request.commit_id
         scan = ScanRequest(
             predicate=self.request.predicate,
@@ -128,17 +126,17 @@ class Change:
                 write.write(rows, kinds=pa.array(np.full(batch.num_rows, kind, np.int8)))
                 found += batch.num_rows
             with flush.begin(found):
-                return write.prepare_commit(), found
+                made += write.prepare_commit()
+        return found
 
-    def _appended(self, base: Snapshot) -> ChangedRows:
-        """What becomes of the rows' files."""
+    def _appended(self, base: Snapshot, made: list[CommitMessage]) -> int:
+        """Mark the rows in their files, or rewrite these."""
         change = AppendChange(self.store, base, self._predicate, self.request.commit_id, self.update)
-        return self.replaced(change, "delete" if self.update is None else "update")
+        return self.replaced(change, "delete" if self.update is None else "update", made)
 
-    def replaced(self, change: AppendChange, stage: str) -> ChangedRows:
-        """What to commit of a change of an append table's files, and how many rows it changes."""
-        done: list[tuple[CommitMessage, int]] = []
-
+    def replaced(self, change: AppendChange, stage: str, made: list[CommitMessage]) -> int:
+        """Change an append table's files; return the number of rows."""
+        rows: list[int] = []
         buckets = list(change.buckets().values())
         total = sum(split.file_size for splits in buckets for split in splits)
         steps = Steps(self.progress, stage, len(buckets), total_bytes=total)
@@ -146,15 +144,13 @@ class Change:
         def one(splits: Sequence[DataSplit]) -> None:
             piece = PieceMeter(steps, sum(split.file_size for split in splits))
             changed = replace(change, store=self.store.metered(piece)).run(splits)
-            done.extend([] if changed is None else [changed])
+            if changed is not None:
+                made.append(changed[0])
+                rows.append(changed[1])
             piece.finish()
 
-        try:
-            each(one, buckets, self.threads)
-        except BaseException:
-            FileStoreCommit(self.store, self.request.commit_id).abort([message for message, _ in done])
-            raise
-        return [message for message, _ in done], sum(rows for _, rows in done)
+        each(one, buckets, self.threads)
+        return sum(rows)
 
     @property
     def reads_all(self) -> bool:
@@ -171,4 +167,4 @@ class Change:
         return publish(messages, read=ReadState(EMPTY_TABLE if base is None else base.key, self.reads_all))
 
 
-__all__ = ["Change", "ChangedRows", "Read", "delete_rows", "update_rows"]
+__all__ = ["Change", "Read", "delete_rows", "update_rows"]

@@ -1,0 +1,72 @@
+"""A transaction that changes rows: an earlier run of it counts, and the compaction that is due follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lsm.commit.post_commit import compact_after_commit, finish_compaction
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.runs import committed_before
+from manifest.commit.transaction import EVALUATIONS, Round, Transaction
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedRows:
+    """What a transaction committed."""
+
+    result: CommitResult
+    messages: Sequence[CommitMessage]
+    rounds: int
+    """Evaluations. 0: an earlier run had committed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowTransaction:
+    """One commit of rows by ``commit.user``.
+
+    Args:
+        commit: Commits the rows.
+        compactor: Commit user of the compaction that follows.
+        identifier: Commit identifier of the rows.
+        is_new: Whether it is known that no earlier run has committed it.
+        owned: Whether writers had their buckets to themselves.
+        compacts: Whether the compaction that is due is part of the transaction.
+        threads: Number of buckets compacted in parallel.
+    """
+
+    commit: FileStoreCommit
+    compactor: str
+    identifier: int = BATCH_IDENTIFIER
+    is_new: bool = False
+    owned: bool = True
+    compacts: bool = True
+    threads: int = 1
+
+    def run(
+        self,
+        evaluate: Callable[[Round[CommitMessage]], object],
+        publish: Callable[[list[CommitMessage]], CommitResult],
+        *,
+        rework: Callable[[Sequence[CommitMessage]], Sequence[CommitMessage]] | None = None,
+        lost: Sequence[CommitMessage] = (),
+        evaluations: int = EVALUATIONS,
+    ) -> CommittedRows:
+        """Commit once, and compact; arguments and errors are those of ``Transaction.run``.
+
+        Raises ``CommitReplayed`` if nobody can tell any more whether an earlier run has committed.
+        """
+        store = self.commit.store
+        earlier = None if self.is_new else committed_before(store, self.commit.user, self.identifier)
+        if earlier is not None:
+            return CommittedRows(finish_compaction(store, self.compactor, earlier, threads=self.threads), [], 0)
+        transaction = Transaction(self.commit.abort)
+        result = transaction.run(evaluate, publish, rework=rework, lost=lost, evaluations=evaluations)
+        if self.compacts:
+            result = compact_after_commit(store, self.compactor, result, transaction.made, owned=self.owned, threads=self.threads)
+        return CommittedRows(result, transaction.made, transaction.rounds)
+
+
+__all__ = ["CommittedRows", "RowTransaction"]
