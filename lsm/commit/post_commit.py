@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 from fileindex.base.log import logger_of
@@ -21,14 +22,13 @@ from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.successor import remember
+from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.entry.columns import EntryColumns
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.threads import WorkerPool
 from manifest.store import FileStore
 
 _LOG = logger_of(__name__)
-_ATTEMPTS = 20
-"""How often a bucket that somebody waits for is compacted again when other commits were faster."""
 _SOME: tuple[BucketId, ...] = ((b"", -1),)
 """Stands for buckets of which nobody could find out whether they wait."""
 
@@ -61,7 +61,7 @@ def compact_after_commit(
     if awaited and left:
         with _told_as_committed(store, user):  # else each is looked at by itself
             left &= _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
-    done = _compacted(store, user, sorted(left), threads, attempts=_ATTEMPTS if awaited else 1)
+    done = _compacted(store, user, sorted(left), threads, evaluations=EVALUATIONS if awaited else 1)
     if done.lost_compactions:
         with suppress(SnapshotNotFound, OSError):  # the log names it, so a repetition must be known for what it is
             remember(store, store.snapshots.get(result.snapshot_id))
@@ -83,14 +83,14 @@ def finish_compaction(store: FileStore, user: str, result: CommitResult, *, thre
         with suppress(SnapshotNotFound):  # expired: whatever waits may be of this commit
             added = store.delta_entries(store.snapshots.get(result.snapshot_id))
             left &= set(zip(added.partition, added.bucket.tolist(), strict=True))
-        done = _compacted(store, user, sorted(left), threads, attempts=_ATTEMPTS)
+        done = _compacted(store, user, sorted(left), threads, evaluations=EVALUATIONS)
         compacted, lost = done.compact_snapshot_id, done.lost_compactions
     return replace(result, compact_snapshot_id=compacted or result.compact_snapshot_id, lost_compactions=lost)
 
 
 def compact_buckets(store: FileStore, user: str, buckets: Collection[BucketId], *, threads: int = 1) -> None:
     """Compact ``buckets`` once, as a commit that has added to them would, whether or not it was for others to do; errors are logged."""
-    _compacted(store, user, sorted(buckets), threads, attempts=1)
+    _compacted(store, user, sorted(buckets), threads, evaluations=1)
 
 
 @contextmanager
@@ -119,45 +119,54 @@ def _waiting_buckets(store: FileStore, entries: EntryColumns) -> set[BucketId]:
     return set(zip(waiting.partition, waiting.bucket.tolist(), strict=True))
 
 
-def _compacted(store: FileStore, user: str, buckets: Sequence[BucketId], threads: int, *, attempts: int) -> CommitResult:
+def _compacted(store: FileStore, user: str, buckets: Sequence[BucketId], threads: int, *, evaluations: int) -> CommitResult:
     """Compact ``buckets``: the newest snapshot of it, and the buckets that others were too fast for or an error left."""
     newest: int | None = None
     lost: list[BucketId] = []
     for some in _chunks(buckets):
-        left: tuple[BucketId, ...] = tuple(some)
-        failed: set[BucketId] = set()
+        compaction = _Compaction(store, user, frozenset(some), threads)
         with _told_as_committed(store, user):
-            for _ in range(attempts):
-                done = _compacted_once(store, user, left, threads, failed)
-                newest, left = done.compact_snapshot_id or newest, done.lost_compactions
-                if not left:
-                    break
-        lost += {*left, *failed}
+            compaction.run(evaluations)
+        newest = compaction.snapshot_id or newest
+        lost += compaction.left | compaction.failed
     return CommitResult(None, newest, False, tuple(sorted(lost)))
 
 
-def _compacted_once(store: FileStore, user: str, buckets: Collection[BucketId], threads: int, failed: set[BucketId]) -> CommitResult:
-    """Compact ``buckets`` as a commit of the table does, and commit that under a name of its own.
+class _Compaction:
+    """Compaction of ``left`` buckets as a commit of the table does it, under a name of its own.
 
-    Buckets that meet an error, which is logged, go to ``failed``, and those that lose a race into the result.
+    ``failed`` are those that met an error, which is logged.
     """
-    full = store.options.compacts_fully_at_commit
-    commit = FileStoreCommit(store, f"{user}-{uuid.uuid4().hex[:8]}", fresh=True)
-    messages: list[CommitMessage] = []
 
-    def one(bucket: BucketId) -> None:
-        failed.add(bucket)
-        with _told_as_committed(store, user):
-            messages.extend(compact_together(store, [bucket], full=full, commit_id=user))
-            failed.remove(bucket)
+    def __init__(self, store: FileStore, user: str, left: frozenset[BucketId], threads: int) -> None:
+        self.left = left
+        self.failed: set[BucketId] = set()
+        self.snapshot_id: int | None = None
+        self._store = store
+        self._user = user
+        self._threads = threads
+        self._commit = FileStoreCommit(store, f"{user}-{uuid.uuid4().hex[:8]}", fresh=True)
+        self._transaction = Transaction(self._commit.abort)
 
-    try:
-        with WorkerPool(max(1, threads)) as pool:
-            list(pool.map(one, buckets))
-        return commit.commit(messages)
-    except BaseException:
-        commit.abort(messages)
-        raise
+    def run(self, evaluations: int) -> None:
+        """Compact; what lost a race again, in at most ``evaluations`` rounds."""
+        self._transaction.run(self._evaluate, self._publish, redo=lambda result: result.lost_compactions, evaluations=evaluations)
+
+    def _evaluate(self, current: Round[CommitMessage]) -> None:
+        with WorkerPool(max(1, self._threads)) as pool:
+            list(pool.map(partial(self._compact_bucket, current.made), sorted(self.left)))
+
+    def _compact_bucket(self, made: list[CommitMessage], bucket: BucketId) -> None:
+        full = self._store.options.compacts_fully_at_commit
+        self.failed.add(bucket)
+        with _told_as_committed(self._store, self._user):
+            made.extend(compact_together(self._store, [bucket], full=full, commit_id=self._user))
+            self.failed.remove(bucket)
+
+    def _publish(self, messages: list[CommitMessage]) -> CommitResult:
+        result = self._commit.commit(messages, self._transaction.rounds)
+        self.snapshot_id, self.left = result.compact_snapshot_id or self.snapshot_id, frozenset(result.lost_compactions)
+        return result
 
 
 def _chunks(buckets: Sequence[BucketId]) -> Iterator[list[BucketId]]:

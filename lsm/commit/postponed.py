@@ -14,14 +14,14 @@ from lsm.read.data_file import DataFileRead
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
+from manifest.commit.transaction import Round, Transaction
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.live import EntryFilter
-from manifest.io.errors import CommitConflict, UnsupportedTable
+from manifest.io.errors import UnsupportedTable
 from manifest.io.paths import POSTPONE_BUCKET
-from manifest.snapshot.snapshot import CommitKind, ReadState, Snapshot, SnapshotKey
+from manifest.snapshot.snapshot import EMPTY_TABLE, CommitKind, ReadState, Snapshot, SnapshotKey
 from manifest.store import FileStore
 
-_EVALUATIONS = 20
 _IDENTIFIER = 0
 """Of the commit; a compaction under the same name counts from 1."""
 
@@ -29,24 +29,27 @@ _IDENTIFIER = 0
 def settle_postponed(store: FileStore, commit_id: str, wanted: EntryFilter, *, threads: int = 1) -> int | None:
     """Move the rows that wait in the partitions ``wanted`` into buckets: the snapshot that shows them, None if none waited.
 
-    On a race with another commit it is done anew. Raises as a write does; what was made is deleted then.
+    After a lost race they are moved again. Raises as a write does.
     """
     if store.options.bucket != POSTPONE_BUCKET:
         return None
-    for evaluation in range(1, _EVALUATIONS + 1):
+    commit = FileStoreCommit(store, commit_id, fresh=True)
+    base = EMPTY_TABLE
+
+    def evaluate(current: Round[CommitMessage]) -> None:
+        nonlocal base
         latest = store.snapshots.latest()
         waiting = waiting_files(store, latest, wanted)
-        if latest is None or not waiting:
+        if latest is not None and waiting:
+            base = latest.key
+            current.made.extend(moved_rows(store, waiting, commit_id, base, threads=threads))
+
+    def publish(messages: Sequence[CommitMessage]) -> int | None:
+        if not messages:
             return None
-        messages = moved_rows(store, waiting, commit_id, latest.key, threads=threads)
-        commit = FileStoreCommit(store, commit_id, fresh=True)
-        try:
-            return commit.replace(messages, _IDENTIFIER, read=ReadState(latest.key), kind=CommitKind.COMPACT).snapshot_id
-        except BaseException as error:
-            commit.abort(messages, _IDENTIFIER)
-            if not isinstance(error, CommitConflict) or evaluation == _EVALUATIONS:
-                raise
-    return None
+        return commit.replace(messages, _IDENTIFIER, read=ReadState(base), kind=CommitKind.COMPACT).snapshot_id
+
+    return Transaction(commit.abort).run(evaluate, publish)
 
 
 def waiting_files(store: FileStore, snapshot: Snapshot | None, wanted: EntryFilter) -> dict[bytes, list[DataFileMeta]]:

@@ -14,6 +14,8 @@ from lsm.scan.planner import ScanPlanner
 from lsm.scan.table_statistics import collect_statistics
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage
+from manifest.commit.transaction import Round, Transaction
 from manifest.fsck.problem import Problem, ProblemKind, RepairKind
 from manifest.fsck.repair import Repairs, states_of
 from manifest.fsck.walk import branch_store
@@ -92,16 +94,14 @@ def _rewrite_files(repairs: Repairs, store: FileStore, wrong: dict[str, str], co
     if buckets and not repairs.dry_run:
         check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
         commit = FileStoreCommit(store, commit_id, fresh=True)
-        with TableWrite(store, commit_user=commit_id, commit_id=commit_id, write_only=True) as write:
-            for (partition, bucket), files in buckets.items():
-                write.rewrite(partition, bucket, files)
-            messages = write.prepare_commit()
-        try:
-            lost = set(commit.commit(messages).lost_compactions)
-        except BaseException:
-            commit.abort(messages)
-            raise
-        for bucket_id in lost:
+
+        def evaluate(current: Round[CommitMessage]) -> None:
+            with TableWrite(store, commit_user=commit_id, commit_id=commit_id, write_only=True) as write:
+                for (partition, bucket), files in buckets.items():
+                    write.rewrite(partition, bucket, files)
+                current.made.extend(write.prepare_commit())
+
+        for bucket_id in set(Transaction(commit.abort).run(evaluate, commit.commit, evaluations=1).lost_compactions):
             del buckets[bucket_id]
     for files in buckets.values():
         for path in files.values():

@@ -10,6 +10,7 @@ from functools import partial
 from lsm.file_index.rewrite import FileIndexRewriter, RewrittenIndex
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.entry.live import EntryFilter
 from manifest.entry.manifest_entry import ManifestEntry
 from manifest.io.errors import CommitGaveUp
@@ -22,8 +23,6 @@ from pyspark_paimon.request.partition_spec import Spec, predicate_of
 from pyspark_paimon.request.results import IndexRewriteResult
 from pyspark_paimon.scheduling.thread_pool import each
 
-_ATTEMPTS = 20
-
 
 def rewrite_indexes(
     store: FileStore, commit_id: str, partitions: Sequence[Spec] | None, *, threads: int, progress: Progress | None
@@ -31,34 +30,48 @@ def rewrite_indexes(
     """Rewrite in this process; what others removed or rewrote meanwhile is looked at again in the newest snapshot."""
     start = time.perf_counter()
     commit = FileStoreCommit(store, commit_id)
+    transaction = Transaction(commit.abort)
     total = IndexRewriteResult(files=0, rewritten=0, bytes_read=0, bytes_written=0, snapshot_id=None)
-    only: frozenset[tuple[bytes, int]] | None = None
-    for attempt in range(1, _ATTEMPTS + 1):
+
+    def evaluate(current: Round[CommitMessage]) -> None:
+        nonlocal total
         snapshot = store.snapshots.latest()
         listed = indexable_files(store, snapshot, partitions)
-        entries = listed if only is None else [entry for entry in listed if (entry.partition, entry.bucket) in only]
+        entries = [entry for entry in listed if current.buckets is None or (entry.partition, entry.bucket) in current.buckets]
         rewriter = FileIndexRewriter(store, commit_id, 0 if snapshot is None else snapshot.id)
-        made: list[RewrittenIndex] = []
-        try:
-            steps = Steps(progress, "rewrite-file-index", len(entries), "files", sum(entry.file.file_size for entry in entries))
-            each(partial(_rewrite_one, rewriter, made, steps), entries, threads)
-            result = commit.rewrite_indexes(messages_of(made), attempt)
-        except BaseException:
-            commit.abort(messages_of(made), attempt)
-            raise
-        files = len(entries) if only is None else total.files
-        total = _added(total, made, files, result)
-        if not result.compact_lost:
-            return total.model_copy(update={"seconds": time.perf_counter() - start})
-        only = frozenset(result.lost_compactions)
-    raise CommitGaveUp(
-        f"{store.root}: {_ATTEMPTS} times in a row other commits changed files while their indexes were rewritten; try again later"
-    )
+        steps = Steps(progress, "rewrite-file-index", len(entries), "files", sum(entry.file.file_size for entry in entries))
+        rewritten: list[RewrittenIndex] = []
+        each(partial(_rewrite_one, rewriter, rewritten, current.made, steps), entries, threads)
+        total = IndexRewriteResult(
+            files=len(entries) if current.buckets is None else total.files,
+            rewritten=total.rewritten,
+            bytes_read=total.bytes_read + sum(one.bytes_read for one in rewritten),
+            bytes_written=total.bytes_written + sum(one.bytes_written for one in rewritten),
+            snapshot_id=total.snapshot_id,
+        )
+
+    def publish(messages: Sequence[CommitMessage]) -> CommitResult:
+        nonlocal total
+        result = commit.rewrite_indexes(messages, transaction.rounds)
+        rewritten = total.rewritten + len(messages) - len(result.lost_compactions)
+        snapshot_id = total.snapshot_id if result.compact_snapshot_id is None else result.compact_snapshot_id
+        total = total.model_copy(update={"rewritten": rewritten, "snapshot_id": snapshot_id})
+        return result
+
+    if transaction.run(evaluate, publish, redo=lambda result: result.lost_compactions).compact_lost:
+        raise CommitGaveUp(
+            f"{store.root}: {EVALUATIONS} times in a row other commits changed files while their indexes were rewritten; try again later"
+        )
+    return total.model_copy(update={"seconds": time.perf_counter() - start})
 
 
-def _rewrite_one(rewriter: FileIndexRewriter, made: list[RewrittenIndex], steps: Steps, entry: ManifestEntry) -> None:
+def _rewrite_one(
+    rewriter: FileIndexRewriter, rewritten: list[RewrittenIndex], made: list[CommitMessage], steps: Steps, entry: ManifestEntry
+) -> None:
     piece = PieceMeter(steps, entry.file.file_size)
-    made.append(replace(rewriter, store=rewriter.store.metered(piece)).rewrite(entry))
+    one = replace(rewriter, store=rewriter.store.metered(piece)).rewrite(entry)
+    made += messages_of([one])
+    rewritten.append(one)
     piece.finish()
 
 
@@ -73,16 +86,6 @@ def indexable_files(store: FileStore, snapshot: Snapshot | None, partitions: Seq
 def messages_of(made: Sequence[RewrittenIndex]) -> list[CommitMessage]:
     """What there is to commit."""
     return [one.message for one in made if one.message is not None]
-
-
-def _added(total: IndexRewriteResult, made: Sequence[RewrittenIndex], files: int, result: CommitResult) -> IndexRewriteResult:
-    return IndexRewriteResult(
-        files=files,
-        rewritten=total.rewritten + len(messages_of(made)) - len(result.lost_compactions),
-        bytes_read=total.bytes_read + sum(one.bytes_read for one in made),
-        bytes_written=total.bytes_written + sum(one.bytes_written for one in made),
-        snapshot_id=total.snapshot_id if result.compact_snapshot_id is None else result.compact_snapshot_id,
-    )
 
 
 __all__ = ["indexable_files", "messages_of", "rewrite_indexes"]
