@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,43 +14,11 @@ from lsm.keys.encoding import one_array
 from lsm.keys.sort import VALUE_KIND
 from lsm.read.full_scan import file_rows
 from lsm.write.table_write import TableWrite
-from manifest.commit.file_store_commit import FileStoreCommit
-from manifest.commit.index_update import compaction_paths, row_paths
-from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.message import CommitMessage
 from manifest.entry.manifest_entry import FileKind
 from manifest.io.errors import CommitConflict, SnapshotNotFound
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
-
-_ASSIGNMENTS = 20
-
-
-def commit_with_rebucket(
-    commit: FileStoreCommit,
-    messages: Sequence[CommitMessage],
-    publish: Callable[[Sequence[CommitMessage]], CommitResult],
-    *,
-    threads: int = 2,
-    overwrite: bool = False,
-    keeps_others: bool = False,
-    again: bool = True,
-) -> tuple[CommitResult, Sequence[CommitMessage]]:
-    """``publish`` new rows with ``commit``; where another writer has assigned keys meanwhile, assign and try again.
-
-    ``overwrite`` and ``keeps_others`` are as of ``TableWrite``. Not if ``again`` is false: then a conflict is one that no other bucket helps against, as when what the rows were computed from has
-    changed. Returns the messages that were published, too. On any error the files of the rows are deleted if they surely are not visible.
-    """
-    store = commit.store
-    assigned = store.schema.has_dynamic_buckets or store.schema.keys_cross_partitions
-    try:
-        for _ in range(_ASSIGNMENTS if again and assigned else 0):
-            with suppress(CommitConflict):
-                return publish(messages), messages
-            messages = rebucket(store, messages, commit.user, threads=threads, overwrite=overwrite, keeps_others=keeps_others)
-        return publish(messages), messages
-    except BaseException:
-        commit.abort(messages)
-        raise
 
 
 def rebucket(
@@ -63,10 +30,9 @@ def rebucket(
     overwrite: bool = False,
     keeps_others: bool = False,
 ) -> list[CommitMessage]:
-    """The rows of ``messages`` written again, in the partitions and buckets that the newest snapshot gives their keys.
+    """Write the rows of ``messages`` again, in the partitions and buckets that the newest snapshot gives their keys.
 
-    The rows are read back from the files that were made for nothing; those are deleted once the new ones are there. On
-    failure no new file remains.
+    The rows are read back from the files of the messages, which stay. On failure no new file remains.
 
     Raises:
         CommitConflict: rows were put into the partition of a key that another commit has deleted: which one they named is not known.
@@ -79,12 +45,7 @@ def rebucket(
     ) as write:
         for rows in _in_order_of_writers(store, messages) if crosses else _of_files(store, _oldest_first(messages)):
             write.write(rows.select(store.schema.names), kinds=rows.column(VALUE_KIND))
-        made = write.prepare_commit()
-    for message in messages:
-        for path in (*row_paths(store, message), *compaction_paths(store, message)):
-            with suppress(OSError):  # an orphan at worst
-                store.file_io.delete(path)
-    return made
+        return write.prepare_commit()
 
 
 def _oldest_first(messages: Sequence[CommitMessage]) -> list[CommitMessage]:
@@ -136,4 +97,4 @@ def _refuse_lost_partitions(store: FileStore, messages: Sequence[CommitMessage])
         ) from error
 
 
-__all__ = ["commit_with_rebucket", "rebucket"]
+__all__ = ["rebucket"]

@@ -6,17 +6,19 @@ deleted, whatever a later one says.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-from lsm.commit.post_commit import compact_after_commit, finish_compaction
-from lsm.commit.rebucket import commit_with_rebucket
+from lsm.commit.rebucket import rebucket
 from lsm.commit.resequence import resequence
+from lsm.commit.row_transaction import RowTransaction
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
-from manifest.commit.message import CommitResult
-from manifest.commit.runs import committed_before
+from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.transaction import EVALUATIONS, Round
 from manifest.options.own_branch import OWN_BRANCH
 from manifest.options.support import check_writable
 from manifest.snapshot.snapshot import Snapshot
@@ -32,25 +34,33 @@ def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads
     Raises as a write does, and ``CommitConflict`` if a rollback removes ``target`` meanwhile; then nothing has changed.
     """
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
-    done = committed_before(store, commit_id)
-    if done is not None:
-        return finish_compaction(store, commit_id, done, threads=threads)
-    others = differing_partitions(store, target, store.snapshots.latest())
-    if not others:
-        return _NOTHING
-    replaced = None if store.schema.keys_cross_partitions else others  # a key may have moved between those that differ and others
     commit = FileStoreCommit(store, commit_id, resequence=resequence(store, commit_id))
+    crosses = store.schema.keys_cross_partitions
     fields = tuple(replace(field, default_value=None) for field in store.schema.fields)
     nulls_stay = store.with_schema(store.schema.model_copy(update={"fields": fields}))
-    with TableWrite(nulls_stay, commit_user=commit_id, commit_id=commit_id, threads=threads, ignore_existing=True) as write:
-        for split in ScanPlanner(store.with_options(OWN_BRANCH)).plan(snapshot=target, partitions=replaced).splits:
-            for rows in read_split(store, split, columns=store.schema.names):
-                write.write(rows)
-        messages = write.prepare_commit()
-    result, published = commit_with_rebucket(
-        commit, messages, lambda made: commit.overwrite(made, partitions=replaced, copied=target), threads=threads, overwrite=True
-    )
-    return compact_after_commit(store, commit_id, result, published, owned=True, threads=threads)
+    others: set[bytes] = set()
+
+    def partitions() -> set[bytes] | None:
+        return None if crosses else others  # a key may have moved between those that differ and others
+
+    def evaluate(current: Round[CommitMessage]) -> None:
+        others.update(differing_partitions(store, target, store.snapshots.latest()))
+        if not others:
+            return
+        with TableWrite(nulls_stay, commit_user=commit_id, commit_id=commit_id, threads=threads, ignore_existing=True) as write:
+            for split in ScanPlanner(store.with_options(OWN_BRANCH)).plan(snapshot=target, partitions=partitions()).splits:
+                for rows in read_split(store, split, columns=store.schema.names):
+                    write.write(rows)
+            current.made.extend(write.prepare_commit())
+
+    def publish(messages: Sequence[CommitMessage]) -> CommitResult:
+        return commit.overwrite(messages, partitions=partitions(), copied=target) if others else _NOTHING
+
+    transaction = RowTransaction(commit, commit_id, threads=threads)
+    rework = partial(rebucket, store, commit_id=commit_id, threads=threads, overwrite=True)
+    return transaction.run(
+        evaluate, publish, rework=rework, evaluations=EVALUATIONS if store.schema.has_dynamic_buckets or crosses else 1
+    ).result
 
 
 def differing_partitions(store: FileStore, target: Snapshot, latest: Snapshot | None) -> set[bytes]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from functools import partial
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 
-from lsm.commit.post_commit import compact_after_commit, finish_compaction
-from lsm.commit.rebucket import commit_with_rebucket
+from lsm.commit.rebucket import rebucket
 from lsm.commit.resequence import resequence
+from lsm.commit.row_transaction import RowTransaction
 from lsm.write.table_write import TableWrite
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
-from manifest.commit.message import CommitResult
-from manifest.commit.runs import committed_before
+from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.transaction import EVALUATIONS
 from manifest.store import FileStore
 from pyspark_paimon.jobs.compaction import write_counters
 from pyspark_paimon.jobs.progress_steps import FlushMeter
@@ -24,6 +25,9 @@ from pyspark_paimon.jobs.publish import publish_rows
 from pyspark_paimon.request.backend import Progress, WriteRequest
 from pyspark_paimon.request.counters import Laps, WriteCounters
 from pyspark_paimon.request.results import ProgressEvent, WriteResult
+
+Batch = tuple[pa.RecordBatch, pa.Array | None]
+"""Rows, and the numbers of their kinds."""
 
 
 class OpenWrite:
@@ -49,6 +53,8 @@ class OpenWrite:
         self._size = 0
         self.rows = 0
         """Rows that were taken."""
+        self.is_over = False
+        """Whether it takes no more rows: its files were handed to a commit, or deleted."""
 
     def __enter__(self) -> Self:
         return self
@@ -70,44 +76,55 @@ class OpenWrite:
 
     def discard(self) -> None:
         """Delete what was written."""
+        self.is_over = True
         self._write.abort()
         self._write.close()
 
-    def commit(self, request: WriteRequest | None = None) -> WriteResult:
-        """Flush and commit, as the ``request`` that it began with unless another batch of that is given; raises typed errors."""
+    def commit(self, request: WriteRequest | None = None, batches: Iterable[Batch] = ()) -> WriteResult:
+        """Take ``batches``, flush and commit; raises typed errors.
+
+        Args:
+            request: What to commit as. None: the request that the write began with.
+            batches: Rows that are taken only if no earlier run has committed.
+        """
         request = request or self._request
         store, threads, laps = self.store, self._threads, self._laps
-        laps("write")
+        overwrite, reassigns = request.mode == "overwrite", store.schema.has_dynamic_buckets or store.schema.keys_cross_partitions
+        commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id), fresh=request.first_run)
+
+        def publish(messages: list[CommitMessage]) -> CommitResult:
+            result = publish_rows(commit, request, messages)
+            laps("commit")
+            return result
+
+        done = RowTransaction(
+            commit, request.compactor, request.identifier, is_new=request.first_run, compacts=self.compacts, threads=threads
+        ).run(
+            lambda current: self._flush_into(current.made, batches),
+            publish,
+            rework=partial(
+                rebucket, store, commit_id=request.commit_id, threads=threads, overwrite=overwrite, keeps_others=request.keeps_others
+            ),
+            evaluations=EVALUATIONS if reassigns else 1,
+        )
+        if not done.rounds:
+            self.discard()
+            return written(done.result, 0, 0, self._start)
+        laps("compact")
+        counters = write_counters(done.messages, rows=self.rows, retries=commit.retries, millis=laps.millis, bytes_in=self._size)
+        return written(done.result, self.rows, sum(len(message.new_files) for message in done.messages), self._start, counters)
+
+    def _flush_into(self, made: list[CommitMessage], batches: Iterable[Batch]) -> None:
+        self.is_over = True
+        for batch, kinds in batches:
+            self.take(batch, kinds)
+        self._laps("write")
         if self._progress is not None:
             size = self._size
             self._progress(ProgressEvent(stage="write", done=self.rows, total=self.rows, bytes_done=size, total_bytes=size))
-        with self._flush.begin(self.rows):
-            messages = self._write.prepare_commit()
-        self._write.close()
-        laps("flush")
-        commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id), fresh=request.first_run)
-        result, published = commit_with_rebucket(
-            commit,
-            messages,
-            partial(publish_rows, commit, request),
-            threads=threads,
-            overwrite=request.mode == "overwrite",
-            keeps_others=request.keeps_others,
-        )
-        laps("commit")
-        if self.compacts:
-            result = compact_after_commit(store, request.compactor, result, published, owned=True, threads=threads)
-        laps("compact")
-        counters = write_counters(published, rows=self.rows, retries=commit.retries, millis=laps.millis, bytes_in=self._size)
-        return written(result, self.rows, sum(len(message.new_files) for message in published), self._start, counters)
-
-
-def replayed(store: FileStore, request: WriteRequest, start: float, *, threads: int) -> WriteResult | None:
-    """What became of the same write before, with the compaction that it left; None if it never was."""
-    if request.first_run:
-        return None
-    done = committed_before(store, request.commit_id, request.identifier)  # looks through all snapshots
-    return None if done is None else written(finish_compaction(store, request.compactor, done, threads=threads), 0, 0, start)
+        with self._write, self._flush.begin(self.rows):
+            made += self._write.prepare_commit()
+        self._laps("flush")
 
 
 def written(result: CommitResult, rows: int, files: int, start: float, counters: WriteCounters | None = None) -> WriteResult:
@@ -124,4 +141,4 @@ def written(result: CommitResult, rows: int, files: int, start: float, counters:
     )
 
 
-__all__ = ["OpenWrite", "replayed", "written"]
+__all__ = ["Batch", "OpenWrite", "written"]

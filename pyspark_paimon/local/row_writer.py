@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from lsm.commit.background import BackgroundCompaction
 from lsm.commit.post_commit import is_awaited
 from manifest.options.support import check_writable
 from manifest.store import FileStore
-from pyspark_paimon.local.open_write import OpenWrite, replayed
+from pyspark_paimon.local.open_write import OpenWrite
 from pyspark_paimon.request.backend import Progress, Rows, WriteRequest
 from pyspark_paimon.request.inputs import collected, split_kinds
 from pyspark_paimon.request.results import WriteResult
@@ -45,19 +44,16 @@ class LocalWriter:
 
     def commit(self, request: WriteRequest) -> WriteResult:
         """Commit what was taken, and compact what is due beside the next rows."""
-        start = time.perf_counter()
         if self._write is None:
             self._write = self._begun(request)
         if self._crowded:
             self._compaction.wait()
         write, store = self._write, self._write.store
-        done = replayed(store, request, start, threads=self._threads)
-        if done is not None:
-            self.discard()
-            return done
-        self._write = None
-        with write:
+        try:
             result = write.commit(request)
+        finally:
+            if write.is_over:
+                self._write = None
         if not (write.compacts or store.options.write_only):
             due = write.runs_due
             self._compaction.begin(store, due)

@@ -15,11 +15,12 @@ from fileindex.base.lazy import LazyModule
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.transaction import Round, Transaction
 from manifest.options.support import check_writable
 from manifest.store import FileStore
 from pyspark_paimon.jobs.compaction import compact_some, compaction_counts, in_jobs, wanted_buckets, wanted_entries
 from pyspark_paimon.jobs.progress_steps import PieceMeter, Steps
-from pyspark_paimon.local.open_write import OpenWrite, replayed
+from pyspark_paimon.local.open_write import Batch, OpenWrite
 from pyspark_paimon.request.backend import ArrowRows, CompactRequest, Progress, WriteRequest
 from pyspark_paimon.request.counters import Laps
 from pyspark_paimon.request.inputs import split_kinds
@@ -31,23 +32,15 @@ if TYPE_CHECKING:
 else:
     postponed = LazyModule("lsm.commit.postponed")
 
-_EVALUATIONS = 20
-
 
 def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, threads: int, progress: Progress | None) -> WriteResult:
     """Write and commit; raises typed errors, and leaves the table as it was then."""
-    start = time.perf_counter()
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
-    done = replayed(store, request, start, threads=threads)
-    if done is not None:
-        return done
     with OpenWrite(store, request, threads=threads, progress=progress) as write:
-        for batch, kinds in _batches(rows, request):
-            write.take(batch, kinds)
-        return write.commit()
+        return write.commit(batches=_batches(rows, request))
 
 
-def _batches(rows: ArrowRows, request: WriteRequest) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
+def _batches(rows: ArrowRows, request: WriteRequest) -> Iterator[Batch]:
     source: Iterator[pa.RecordBatch] = iter(rows.reader)
     if request.order_by is not None:
         source = iter(_ordered(rows.reader.read_all(), request.order_by).to_batches())
@@ -68,35 +61,33 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
     """Compact the buckets of the newest snapshot, a thread each, small ones together; those that lose a race are compacted again."""
     start = time.perf_counter()
     check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
-    laps, lost_commits = Laps(), 0
+    laps = Laps()
     settled = postponed.settle_postponed(store, request.commit_id, wanted_entries(store, request), threads=threads)
     total = CompactResult(files_before=0, files_after=0, bytes_read=0, bytes_written=0, snapshot_id=settled)
-    only: frozenset[BucketId] | None = None
-    for attempt in range(1, _EVALUATIONS + 1):
+    commit = FileStoreCommit(store, request.commit_id, fresh=True)
+    transaction = Transaction(commit.abort)
+
+    def evaluate(current: Round[CommitMessage]) -> None:
         buckets = wanted_buckets(store, request)
-        sizes = {bucket: size for bucket, size in buckets.items() if only is None or bucket in only}
+        sizes = {bucket: size for bucket, size in buckets.items() if current.buckets is None or bucket in current.buckets}
         steps = Steps(progress, "compact", len(sizes), total_bytes=sum(sizes.values()))
-        messages: list[CommitMessage] = []
-        job = partial(_compact_some, store, request, steps=steps, sizes=sizes, messages=messages)
+        job = partial(_compact_some, store, request, steps=steps, sizes=sizes, messages=current.made)
         small_at_once = threads if store.file_io.lanes > 1 else 1  # storage that is far is waited for, not computed for
         large, small = in_jobs(sizes, small_at_once)
-        commit = FileStoreCommit(store, request.commit_id, fresh=True)
-        try:
-            each(job, large, threads)
-            each(job, small, small_at_once)
-            laps("merge")
-            result = commit.commit(messages, identifier=attempt)
-        except BaseException:
-            commit.abort(messages, attempt)
-            raise
+        each(job, large, threads)
+        each(job, small, small_at_once)
+        laps("merge")
+
+    def publish(messages: Sequence[CommitMessage]) -> CommitResult:
+        nonlocal total
+        result = commit.commit(messages, identifier=transaction.rounds)
         laps("commit")
-        lost_commits += commit.retries
         lost = frozenset(result.lost_compactions)
-        total = _added(total, [message for message in messages if message.bucket_id not in lost], result, attempt)
-        if not lost:
-            break
-        only = lost
-    counters = compact_counters(total, retries=total.attempts - 1 + lost_commits, millis=laps.millis)
+        total = _added(total, [message for message in messages if message.bucket_id not in lost], result, transaction.rounds)
+        return result
+
+    transaction.run(evaluate, publish, redo=lambda result: result.lost_compactions)
+    counters = compact_counters(total, retries=total.attempts - 1 + commit.retries, millis=laps.millis)
     return total.model_copy(update={"counters": counters, "seconds": time.perf_counter() - start})
 
 

@@ -7,13 +7,14 @@ finds them there all the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from lsm.commit.post_commit import compact_after_commit, finish_compaction
-from lsm.commit.rebucket import commit_with_rebucket, rebucket
+from lsm.commit.rebucket import rebucket
 from lsm.commit.resequence import resequence
+from lsm.commit.row_transaction import RowTransaction
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
-from manifest.commit.runs import committed_before
+from manifest.commit.transaction import EVALUATIONS
 from manifest.io.errors import CommitConflict
 from manifest.snapshot.snapshot import CommitKind, ReadState
 from manifest.store import FileStore
@@ -33,19 +34,19 @@ def commit_rows(
     kinds: Mapping[str, int] | None = None,
     *,
     asked_for: bool = True,
-) -> None:
-    """Append or overwrite, as the request says; ``kinds`` are counts to note, ``asked_for``: a client will ask how it ended.
+) -> bool:
+    """Append or overwrite, as the request says; return False if an earlier run of the batch had done so.
 
-    Raises as ``FileStoreCommit`` does.
+    Args:
+        store: The table.
+        job: What the tasks did.
+        messages: What they made.
+        rows: Number of rows they took.
+        kinds: Counts to note in the snapshot.
+        asked_for: Whether a client will ask how it ended.
     """
     request = job.request
-    overwriting = request.mode == "overwrite"
     commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id))
-    earlier = None if request.batch_id is None else committed_before(store, request.commit_id, request.batch_id)
-    if earlier is not None:
-        commit.abort(messages, request.identifier)
-        finish_compaction(store, request.compactor, earlier, threads=compaction_threads())
-        return
 
     def publish(made: Sequence[CommitMessage]) -> CommitResult:
         properties = _noted(**_counted(made, rows), **(kinds or {}), files=sum(len(message.new_files) for message in made))
@@ -53,18 +54,25 @@ def commit_rows(
 
     crosses = store.schema.keys_cross_partitions
     assigns = crosses or (store.schema.has_dynamic_buckets and not job.owned)
-    if assigns and not (job.owned or job.keyed):  # tasks that own nothing cannot tell where a key lives
-        messages = rebucket(store, messages, request.commit_id, overwrite=overwriting, keeps_others=request.keeps_others)
-    if assigns:
-        again = job.read is None  # else a conflict means to read again
-        result, messages = commit_with_rebucket(
-            commit, messages, publish, overwrite=overwriting, keeps_others=request.keeps_others, again=again
-        )
-    else:
-        result = publish(messages)
-    result = compact_after_commit(store, request.compactor, result, messages, owned=job.owned, threads=compaction_threads())
-    if asked_for:
-        _keep(store, request.identity, result, commit.retries)
+    unassigned = assigns and not (job.owned or job.keyed)  # tasks that own nothing cannot tell where a key lives
+    rework = partial(rebucket, store, commit_id=request.commit_id, overwrite=request.mode == "overwrite", keeps_others=request.keeps_others)
+    done = RowTransaction(
+        commit,
+        request.compactor,
+        request.identifier,
+        is_new=request.batch_id is None,  # the client has asked
+        owned=job.owned,
+        threads=compaction_threads(),
+    ).run(
+        lambda current: current.made.extend(messages),
+        publish,
+        rework=rework,
+        lost=messages if unassigned else (),
+        evaluations=EVALUATIONS if assigns and job.read is None else 1,  # with ``read`` a conflict means to read again
+    )
+    if done.rounds and asked_for:
+        _keep(store, request.identity, done.result, commit.retries)
+    return done.rounds > 0
 
 
 def commit_change(store: FileStore, job: ChangeJob, messages: Sequence[CommitMessage], rows: int) -> None:

@@ -17,7 +17,7 @@ from pyspark_paimon.spark.driver.commit import commit_index_rewrite
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import errors_noted
-from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages
+from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, uncommitted
 
 
 @dataclass
@@ -38,31 +38,31 @@ class IndexWriter(JobWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """One task: the files in the columns ``partition``, ``bucket`` and ``file``. On an error its side files are deleted."""
         with errors_noted():
-            job, store = self._job, FileStore.open(self.path)
-            rewriter = FileIndexRewriter(store, job.commit_id, job.snapshot_id)
-            made: list[RewrittenIndex] = []
-            try:
-                for entry in _entries(store, job.snapshot_id, iterator):
-                    made.append(rewriter.rewrite(entry))  # noqa: PERF401  # what was made before an error is deleted
-            except BaseException:
-                FileStoreCommit(store, job.commit_id).abort(messages_of(made))
-                raise
+            job, commit = self._job, self.committer()
+            rewriter = FileIndexRewriter(commit.store, job.commit_id, job.snapshot_id)
+            rewritten: list[RewrittenIndex] = []
+            with uncommitted(commit) as made:
+                for entry in _entries(commit.store, job.snapshot_id, iterator):
+                    one = rewriter.rewrite(entry)
+                    made.extend(messages_of([one]))
+                    rewritten.append(one)
             return IndexTaskMessage(
-                [message.model_dump_json() for message in messages_of(made)],
-                bytes_read=sum(one.bytes_read for one in made),
-                bytes_written=sum(one.bytes_written for one in made),
+                [message.model_dump_json() for message in made],
+                bytes_read=sum(one.bytes_read for one in rewritten),
+                bytes_written=sum(one.bytes_written for one in rewritten),
             )
 
     def publish(self, messages: Sequence[IndexTaskMessage | None]) -> None:
         """Commit the rewritten indexes. Raises ``CommitConflict`` for files that are gone; the client looks at the rest again."""
         ended = [message for message in messages if message is not None]
         read, written = sum(message.bytes_read for message in ended), sum(message.bytes_written for message in ended)
-        store = FileStore.open(self.path)
-        commit_index_rewrite(store, self._job.commit_id, commit_messages(messages), bytes_read=read, bytes_written=written)
+        commit_index_rewrite(
+            FileStore.open(self.path), self._job.commit_id, commit_messages(messages), bytes_read=read, bytes_written=written
+        )
 
-    def discard(self, messages: Sequence[IndexTaskMessage | None]) -> None:
-        """Delete the side files of a rewrite that surely was not committed."""
-        FileStoreCommit(FileStore.open(self.path), self._job.commit_id).abort(commit_messages(messages))
+    def committer(self) -> FileStoreCommit:
+        """See ``JobWriter``."""
+        return FileStoreCommit(FileStore.open(self.path), self._job.commit_id)
 
     @property
     def _job(self) -> wire_jobs.IndexJob:

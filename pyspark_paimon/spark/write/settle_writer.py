@@ -13,7 +13,7 @@ from pyspark_paimon.spark.driver.commit import commit_settled
 from pyspark_paimon.spark.read.threads import use_task_cpus
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire.errors import errors_noted
-from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, open_store, touched_buckets
+from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, commit_of, open_store, touched_buckets
 
 
 class SettleWriter(JobWriter):
@@ -39,10 +39,9 @@ class SettleWriter(JobWriter):
         """Show the rows in their buckets. Raises ``CommitConflict`` if another commit changed these; the client tries again."""
         commit_settled(open_store(self.path, self._job.request), self._job, commit_messages(messages))
 
-    def discard(self, messages: Sequence[TaskMessage | None]) -> None:
-        """Delete the files of a move that surely was not committed."""
-        request = self._job.request
-        FileStoreCommit(open_store(self.path, request), request.commit_id).abort(commit_messages(messages))
+    def committer(self) -> FileStoreCommit:
+        """See ``JobWriter``."""
+        return commit_of(self.path, self._job.request)
 
     @property
     def _job(self) -> wire_jobs.SettleJob:

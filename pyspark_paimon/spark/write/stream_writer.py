@@ -16,7 +16,6 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
-from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.options.support import check_writable
 from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.request.validate import commit_identity
@@ -68,14 +67,15 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
             if request is not None:
                 rows = sum(message.rows for message in messages if message is not None)
                 job = RowsJob(request=request, owned=False)
-                commit_rows(open_store(self.path, request), job, commit_messages(messages), rows, asked_for=False)
+                if not commit_rows(open_store(self.path, request), job, commit_messages(messages), rows, asked_for=False):
+                    RowsWriter(self.path, job, None).discard(messages)
 
     def abort(self, messages: Sequence[BatchMessage | None], batchId: int) -> None:  # noqa: N803  # as above
         """Delete the files of a batch that surely was not committed."""
         with errors_noted():
             request = self._numbered(messages, batchId)
             if request is not None:
-                FileStoreCommit(open_store(self.path, request), request.commit_id).abort(commit_messages(messages), request.identifier)
+                RowsWriter(self.path, RowsJob(request=request, owned=False), None).discard(messages)
 
     def _numbered(self, messages: Sequence[BatchMessage | None], batch_id: int) -> WriteRequest | None:
         """The request of the batch; None if no task made anything and nothing is replaced."""

@@ -11,7 +11,9 @@ from typing import Any, Self
 import pyarrow as pa
 from pyspark.sql import datasource as ds
 
+from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import CompactRequest, DeleteRequest, WriteRequest
 from pyspark_paimon.spark.driver.running_jobs import mark_begun, mark_ended
@@ -34,10 +36,12 @@ class TaskMessage(ds.WriterCommitMessage):  # type: ignore[misc]  # Spark's own 
 class JobWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
     """A write job of which the driver knows from ``begun`` to the end of a hook that it is under way.
 
-    Subclasses have ``write`` for tasks, and ``publish`` and ``discard`` for the two hooks.
+    Subclasses have ``write`` for tasks and ``publish`` for the hook after them.
     """
 
     name: str | None = None
+    identifier = BATCH_IDENTIFIER
+    """Of the commit among those of its user."""
 
     def begun(self, name: str) -> Self:
         """Leave the mark of the job ``name``."""
@@ -60,8 +64,14 @@ class JobWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
         """Make visible what the tasks made."""
 
     @abstractmethod
+    def committer(self) -> FileStoreCommit | None:
+        """Return the commit of the job. None: it makes no files."""
+
     def discard(self, messages: Sequence[Any]) -> None:
         """Delete what the tasks made, if it surely is not visible."""
+        commit = self.committer()
+        if commit is not None:
+            commit.abort(commit_messages(messages), self.identifier)
 
     @contextmanager
     def _over(self) -> Iterator[None]:
@@ -77,6 +87,22 @@ def open_store(path: str, request: WriteRequest | CompactRequest | DeleteRequest
     return FileStore.open(path, dynamic_options=request.options)
 
 
+def commit_of(path: str, request: WriteRequest | CompactRequest | DeleteRequest) -> FileStoreCommit:
+    """Return the commit of a request, in the table with its options."""
+    return FileStoreCommit(open_store(path, request), request.commit_id)
+
+
+@contextmanager
+def uncommitted(commit: FileStoreCommit) -> Iterator[list[CommitMessage]]:
+    """Yield the list for what a task makes; if the task fails its files are deleted."""
+    made: list[CommitMessage] = []
+    try:
+        yield made
+    except BaseException:
+        commit.abort(made)
+        raise
+
+
 def commit_messages(messages: Sequence[TaskMessage | None]) -> list[CommitMessage]:
     """The commit messages of the tasks that ended well."""
     return [CommitMessage.model_validate_json(text) for message in messages if message is not None for text in message.messages]
@@ -88,4 +114,4 @@ def touched_buckets(iterator: Iterator[pa.RecordBatch]) -> Iterator[tuple[bytes,
         yield from zip(batch.column("partition").to_pylist(), batch.column("bucket").to_pylist(), strict=True)
 
 
-__all__ = ["JobWriter", "TaskMessage", "commit_messages", "open_store", "touched_buckets"]
+__all__ = ["JobWriter", "TaskMessage", "commit_messages", "commit_of", "open_store", "touched_buckets", "uncommitted"]

@@ -9,12 +9,11 @@ import pyarrow as pa
 from fileindex.predicate.tree import TRUE
 from lsm.write.copy_on_write import AppendChange
 from manifest.commit.file_store_commit import FileStoreCommit
-from manifest.commit.message import CommitMessage
 from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.spark.driver.commit import commit_change
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire.errors import errors_noted
-from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, open_store, touched_buckets
+from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, commit_of, open_store, touched_buckets, uncommitted
 
 
 class ChangeWriter(JobWriter):
@@ -28,22 +27,19 @@ class ChangeWriter(JobWriter):
         """One task: the buckets in the columns ``partition`` and ``bucket``."""
         with errors_noted():
             job = self._job
-            store = open_store(self.path, job.request)
+            commit = self.committer()
+            store = commit.store
             update = None if job.values is None else Assignments.received(job.values, store.schema).applied
             predicate = TRUE if job.request.predicate is None else job.request.predicate
             change = AppendChange(store, store.snapshots.same(job.snapshot), predicate, job.request.commit_id, update)
-            made: list[CommitMessage] = []
             rows = 0
-            try:
+            with uncommitted(commit) as made:
                 for partition, bucket in touched_buckets(iterator):
                     splits = change.buckets([partition]).get((partition, bucket), ())
                     changed = change.run(splits) if splits else None
                     if changed is not None:
                         made.append(changed[0])
                         rows += changed[1]
-            except BaseException:
-                FileStoreCommit(store, job.request.commit_id).abort(made)
-                raise
             return TaskMessage([message.model_dump_json() for message in made], rows)
 
     def publish(self, messages: Sequence[TaskMessage | None]) -> None:
@@ -51,10 +47,9 @@ class ChangeWriter(JobWriter):
         rows = sum(message.rows for message in messages if message is not None)
         commit_change(open_store(self.path, self._job.request), self._job, commit_messages(messages), rows)
 
-    def discard(self, messages: Sequence[TaskMessage | None]) -> None:
-        """Delete the files of a change that surely was not committed."""
-        request = self._job.request
-        FileStoreCommit(open_store(self.path, request), request.commit_id).abort(commit_messages(messages))
+    def committer(self) -> FileStoreCommit:
+        """See ``JobWriter``."""
+        return commit_of(self.path, self._job.request)
 
     @property
     def _job(self) -> wire_jobs.ChangeJob:

@@ -41,7 +41,7 @@ from pyspark_paimon.spark.wire.session_settings import OVERWRITE_MODE, overwrite
 from pyspark_paimon.spark.write.index_writer import IndexWriter
 from pyspark_paimon.spark.write.save import plain_write
 from pyspark_paimon.spark.write.settle_writer import SettleWriter
-from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, open_store, touched_buckets
+from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, commit_of, open_store, touched_buckets, uncommitted
 from pyspark_paimon.spark.write.update_delete import ChangeWriter
 
 KIND_COUNTS = ("inserted", "", "updated", "deleted")
@@ -56,6 +56,7 @@ class RowsWriter(JobWriter):
     def __init__(self, path: str, job: wire_jobs.RowsJob, first_sequence: int | None) -> None:
         self.path = path
         self.job = job.model_dump_json()
+        self.identifier = job.request.identifier
         self.first_sequence = first_sequence
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
@@ -80,7 +81,7 @@ class RowsWriter(JobWriter):
             return TaskMessage([message.model_dump_json() for message in messages], rows, dict(kinds), dynamic)
 
     def publish(self, messages: Sequence[TaskMessage | None]) -> None:
-        """Commit what the tasks made; a repetition finds the first run's snapshot."""
+        """Commit what the tasks made, unless an earlier run of the batch was committed: then its files are deleted."""
         job = wire_jobs.RowsJob.model_validate_json(self.job)
         made = commit_messages(messages)
         if job.asks_mode:
@@ -94,12 +95,12 @@ class RowsWriter(JobWriter):
             _check_owned(made)
         rows = sum(message.rows for message in messages if message is not None)
         kinds = sum((Counter(message.kinds) for message in messages if message is not None), Counter())
-        commit_rows(open_store(self.path, job.request), job, made, rows, kinds if job.read is not None else {})
+        if not commit_rows(open_store(self.path, job.request), job, made, rows, kinds if job.read is not None else {}):
+            self.discard(messages)
 
-    def discard(self, messages: Sequence[TaskMessage | None]) -> None:
-        """Delete the files of a write that surely was not committed."""
-        request = wire_jobs.RowsJob.model_validate_json(self.job).request
-        FileStoreCommit(open_store(self.path, request), request.commit_id).abort(commit_messages(messages))
+    def committer(self) -> FileStoreCommit:
+        """See ``JobWriter``."""
+        return commit_of(self.path, wire_jobs.RowsJob.model_validate_json(self.job).request)
 
     def _table_write(self, store: FileStore, job: wire_jobs.RowsJob) -> TableWrite:
         context = TaskContext.get()
@@ -137,14 +138,10 @@ class CompactWriter(JobWriter):
         """One task: the buckets in the columns ``partition`` and ``bucket``."""
         with errors_noted():
             request = CompactRequest.model_validate_json(self.request)
-            store = open_store(self.path, request)
-            made: list[CommitMessage] = []
-            try:
+            commit = self.committer()
+            with uncommitted(commit) as made:
                 for bucket in touched_buckets(iterator):
-                    made += compact_some(store, request, [bucket])
-            except BaseException:
-                FileStoreCommit(store, request.commit_id).abort(made)
-                raise
+                    made.extend(compact_some(commit.store, request, [bucket]))
             return TaskMessage([message.model_dump_json() for message in made])
 
     def publish(self, messages: Sequence[TaskMessage | None]) -> None:
@@ -152,10 +149,9 @@ class CompactWriter(JobWriter):
         request = CompactRequest.model_validate_json(self.request)
         commit_compaction(open_store(self.path, request), request, commit_messages(messages))
 
-    def discard(self, messages: Sequence[TaskMessage | None]) -> None:
-        """Delete the files of a compaction that surely was not committed."""
-        request = CompactRequest.model_validate_json(self.request)
-        FileStoreCommit(open_store(self.path, request), request.commit_id).abort(commit_messages(messages))
+    def committer(self) -> FileStoreCommit:
+        """See ``JobWriter``."""
+        return commit_of(self.path, CompactRequest.model_validate_json(self.request))
 
 
 class CommandWriter(JobWriter):
@@ -175,7 +171,7 @@ class CommandWriter(JobWriter):
         """Run the command."""
         run_command(self.path, *rpc.parse_command(self.command))
 
-    def discard(self, messages: Sequence[TaskMessage | None]) -> None:
+    def committer(self) -> None:
         """Nothing to undo: a command either did its work or raised."""
 
 

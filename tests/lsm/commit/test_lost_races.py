@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,14 @@ import pytest
 
 from fileindex.base.errors import CorruptFile
 from lsm.bucket.hash_index import read_hashes
-from lsm.commit.rebucket import commit_with_rebucket
+from lsm.commit.rebucket import rebucket
 from lsm.commit.resequence import resequence
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
+from manifest.commit.transaction import EVALUATIONS, Transaction
 from manifest.io.errors import CommitConflict
 from manifest.store import FileStore
 from tests.lsm.write_kit import compact_all, live, make
@@ -36,7 +38,14 @@ def prepared(store: FileStore, table: pa.Table, **settings: object) -> list[Comm
 
 def committed(store: FileStore, messages: list[CommitMessage], user: str = "test") -> list[CommitMessage]:
     commit = FileStoreCommit(store, user, resequence=resequence(store), fresh=True)
-    return list(commit_with_rebucket(commit, messages, commit.commit)[1])
+    transaction = Transaction(commit.abort)
+    transaction.run(
+        lambda current: current.made.extend(messages),
+        commit.commit,
+        rework=partial(rebucket, store, commit_id=user),
+        evaluations=EVALUATIONS if store.schema.has_dynamic_buckets else 1,
+    )
+    return list(transaction.made)
 
 
 def content(store: FileStore) -> dict[int, str]:

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from lsm.commit import row_transaction
 from lsm.write.table_write import TableWrite
 from manifest.commit import run_notes, runs
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.io.paths import TablePaths
 from manifest.store import FileStore
 from pyspark_paimon import CommitConflict, CommitReplayed, Table
-from pyspark_paimon.local import open_write, update_delete
 from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.spark.driver.commit import commit_rows
 from pyspark_paimon.spark.wire.jobs import RowsJob
@@ -71,8 +71,7 @@ def asked_before(monkeypatch: pytest.MonkeyPatch, rival: Callable[[], Any]) -> I
         return answer
 
     with monkeypatch.context() as patch:
-        for module in (open_write, update_delete):
-            patch.setattr(module, "committed_before", asked)
+        patch.setattr(row_transaction, "committed_before", asked)
         yield
 
 
@@ -136,7 +135,7 @@ def test_alone_a_run_commits_although_the_whole_history_expired_meanwhile(table,
         return answer
 
     with monkeypatch.context() as patch:
-        patch.setattr(open_write, "committed_before", slow)
+        patch.setattr(row_transaction, "committed_before", slow)
         assert not table.write(rows((1, 10)), commit_id="nightly").replayed
     assert sum(n for _, n in content(table)) == 11
 
@@ -361,7 +360,7 @@ def test_any_interleaving_of_runs_of_one_id_with_commits_and_expiries(create, mo
         (runs, "commit_history"),
     ):
         monkeypatch.setattr(module, name, stopping(turns, getattr(module, name)))
-    monkeypatch.setattr(open_write, "committed_before", stopping(turns, runs.committed_before))
+    monkeypatch.setattr(row_transaction, "committed_before", stopping(turns, runs.committed_before))
     monkeypatch.setattr(FileStoreCommit, "_attempt", stopping(turns, FileStoreCommit._attempt))
     monkeypatch.setattr("manifest.io.file_io.LocalFileIO.turn", lambda *_: nullcontext())  # fairness only: safety must not rest on it
     for _ in range(3):
