@@ -10,12 +10,14 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from lsm.write.new_version import NewVersion
+from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.fsck.problem import Findings
-from manifest.io.errors import CommitConflict
+from manifest.io.errors import CommitConflict, CommitGaveUp
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import EMPTY_TABLE
@@ -39,7 +41,6 @@ from pyspark_paimon.request.results import CompactResult, IndexRewriteResult, Me
 from pyspark_paimon.request.state_results import FsckResult
 from pyspark_paimon.spark.client.outcomes import compact_result, index_result, nothing_written, write_result
 from pyspark_paimon.spark.client.ownership import Target
-from pyspark_paimon.spark.client.retry import Runner
 from pyspark_paimon.spark.client.scan_backend import SparkScans
 from pyspark_paimon.spark.client.staging import Staged, bucket_frame, file_frame, staged, staged_changes
 from pyspark_paimon.spark.wire import jobs as wire_jobs
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 
 FORMAT_NAME = UNIQUE_NAME
 """What every request is sent to; see ``names``."""
-_ATTEMPTS = 10
 A = TypeVar("A")
 
 
@@ -96,22 +96,29 @@ class SparkBackend(SparkScans):
 
     def _written(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> rpc.Outcome | None:
         """Stage and run; where another commit assigned dynamic buckets meanwhile, again."""
-        job, assigns = None, schema.has_dynamic_buckets or schema.keys_cross_partitions
+        job: Staged | None = None
+        assigns = schema.has_dynamic_buckets or schema.keys_cross_partitions
         based = assigns or schema.core.bucket == POSTPONE_BUCKET
-        for attempt in range(1, _ATTEMPTS + 1):
+
+        def evaluate(current: Round[Staged]) -> None:
+            nonlocal job
             if job is None or isinstance(rows, SparkRows):  # local rows can be staged once, and depend on no snapshot
                 base = self.pin(TravelRequest()) if based else None
                 with errors_mapped():
                     job = staged(self._spark, rows, self._target(schema, base), request)
-            try:
-                return self._run(job, request.identity)
-            except CommitConflict:
-                done = self._outcome(request.identity)  # of this run, that was told of no success, or of another one
-                if done is not None:
-                    return done
-                if attempt == _ATTEMPTS or not assigns:
-                    raise
-        return None
+            current.made.append(job)
+
+        return Transaction[Staged]().run(evaluate, partial(self._published, request.identity), evaluations=EVALUATIONS if assigns else 1)
+
+    def _published(self, identity: str, jobs: Sequence[Staged]) -> rpc.Outcome | None:
+        """Run the job of a commit; after a conflict ask whether it is visible all the same."""
+        try:
+            return self._run(jobs[0], identity) if jobs else None
+        except CommitConflict:
+            done = self._outcome(identity)  # of this run, that was told of no success, or of another one
+            if done is None:
+                raise
+            return done
 
     def _target(self, schema: TableSchema, base: Snapshot | None) -> Target:
 
@@ -167,20 +174,15 @@ class SparkBackend(SparkScans):
         earlier = self._outcome(request.commit_id)
         if earlier is not None:
             return write_result(earlier, started, replayed=True), earlier
-        done: rpc.Outcome | None = None
-        for attempt in range(1, _ATTEMPTS + 1):
+
+        def evaluate(current: Round[Staged]) -> None:
             base = self.pin(TravelRequest())
             with errors_mapped():
                 job = stage(base)
-            try:
-                done = None if job is None else self._run(job, request.commit_id)
-            except CommitConflict:
-                done = self._outcome(request.commit_id)  # before anything is staged again
-                if done is None and attempt < _ATTEMPTS:
-                    continue
-                if done is None:
-                    raise
-            break
+            if job is not None:
+                current.made.append(job)
+
+        done = Transaction[Staged]().run(evaluate, partial(self._published, request.commit_id))
         return (nothing_written(started) if done is None else write_result(done, started)), done
 
     def _staged_change(self, request: DeleteRequest, values: Assignments | None, target: Target) -> Staged | None:
@@ -216,7 +218,7 @@ class SparkBackend(SparkScans):
             buckets = self.ask(ListBuckets(request=this))
             return bucket_frame(self._spark, buckets, wire_jobs.CompactJob(request=this)) if buckets else None
 
-        outcomes, attempts = self._runner.until_nothing_is_lost(request.commit_id, stage)
+        outcomes, attempts = self._until_nothing_is_lost(request.commit_id, stage)
         done = compact_result(outcomes, attempts, started)
         return done if outcomes or settled is None else done.model_copy(update={"snapshot_id": settled})
 
@@ -231,7 +233,7 @@ class SparkBackend(SparkScans):
             buckets = self.ask(ListBuckets(request=this, waiting_at=latest.id))
             return bucket_frame(self._spark, buckets, wire_jobs.SettleJob(request=this, snapshot=latest.key)) if buckets else None
 
-        outcomes, _ = self._runner.until_nothing_is_lost(str(uuid.uuid4()), stage)
+        outcomes, _ = self._until_nothing_is_lost(str(uuid.uuid4()), stage)
         return outcomes[-1].snapshot_id if outcomes else None
 
     def rewrite_file_index(self, commit_id: str, partitions: Sequence[Mapping[str, str | None]] | None) -> IndexRewriteResult:
@@ -246,8 +248,39 @@ class SparkBackend(SparkScans):
             job = wire_jobs.IndexJob(commit_id=this, snapshot_id=found.snapshot_id)
             return file_frame(self._spark, found.files, job) if found.files else None
 
-        outcomes, _ = self._runner.until_nothing_is_lost(commit_id, stage)
+        outcomes, _ = self._until_nothing_is_lost(commit_id, stage)
         return index_result(outcomes, counts[0], started)
+
+    def _until_nothing_is_lost(self, commit_id: str, stage: Callable[[str], Staged | None]) -> tuple[list[rpc.Outcome], int]:
+        """Return the outcomes of all jobs that committed something, and the number of rounds. Raises ``CommitGaveUp``.
+
+        ``stage`` makes the job of a commit id, None if there is nothing to do.
+        """
+        this, outcomes = commit_id, list[rpc.Outcome]()
+        transaction = Transaction[Staged]()
+
+        def evaluate(current: Round[Staged]) -> None:
+            nonlocal this
+            this = commit_id if current.number == 1 else str(uuid.uuid4())
+            job = stage(this)
+            if job is not None:
+                current.made.append(job)
+
+        def publish(jobs: Sequence[Staged]) -> None:
+            done: rpc.Outcome | None = None
+            try:
+                done = self._run(jobs[0], this) if jobs else None
+            except CommitConflict:  # part of it may be committed
+                done = self._outcome(this)
+                raise
+            finally:
+                outcomes.extend([] if done is None else [done])
+
+        try:
+            transaction.run(evaluate, publish)
+        except CommitConflict as lost:
+            raise CommitGaveUp(f"{self._path}: {EVALUATIONS} jobs in a row lost to other commits; try again later") from lost
+        return outcomes, transaction.rounds
 
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata on the driver and files in tasks, balanced by bytes."""
@@ -282,10 +315,6 @@ class SparkBackend(SparkScans):
                 raise
             return found
         return self._outcome(commit_id)
-
-    @property
-    def _runner(self) -> Runner:
-        return Runner(self._path, self._run, self._outcome)
 
     def _outcome(self, commit_id: str) -> rpc.Outcome | None:
         return self._ask(rpc.AskOutcome(commit_id=commit_id))
