@@ -96,3 +96,14 @@ def test_overwrites_and_the_counts_of_compactions_are_the_same_locally_and_on_sp
     assert overwriting == {"manifest/commit/file_store_commit.py", "pyspark_paimon/jobs/publish.py", restoring}
     counting = {str(path) for path in MODULES if {"made_by_compaction", "compact_before"} <= mentioned(path)}
     assert counting == {"pyspark_paimon/jobs/compaction.py"}
+
+
+def test_one_loop_meets_the_conflicts_of_commits() -> None:
+    """What an operation does after a lost race is decided by ``Transaction``; Spark's client asks first whether it was lost."""
+    catching = {
+        str(path)
+        for path in MODULES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ExceptHandler) and node.type is not None and "CommitConflict" in ast.unparse(node.type)
+    }
+    assert catching == {"manifest/commit/transaction.py", "pyspark_paimon/spark/client/backend.py"}

@@ -51,7 +51,7 @@ class RowTransaction:
         publish: Callable[[list[CommitMessage]], CommitResult],
         *,
         rework: Callable[[Sequence[CommitMessage]], Sequence[CommitMessage]] | None = None,
-        lost: Sequence[CommitMessage] = (),
+        lost: Sequence[CommitMessage] | None = None,
         evaluations: int = EVALUATIONS,
     ) -> CommittedRows:
         """Commit once, and compact; arguments and errors are those of ``Transaction.run``.

@@ -50,7 +50,7 @@ class Transaction(Generic[Work]):
         publish: Callable[[list[Work]], Result],
         *,
         rework: Callable[[Sequence[Work]], Sequence[Work]] | None = None,
-        lost: Sequence[Work] = (),
+        lost: Sequence[Work] | None = None,
         redo: Callable[[Result], Collection[BucketId]] | None = None,
         evaluations: int = EVALUATIONS,
     ) -> Result:
@@ -60,7 +60,7 @@ class Transaction(Generic[Work]):
             evaluate: Adds messages, computed from the newest state, to ``Round.made``.
             publish: Commits them. After a ``CommitConflict`` there is another round.
             rework: Makes new messages from the files of those that lost. None: these are undone, then ``evaluate`` runs again.
-            lost: Messages to rework in the first round.
+            lost: Messages to rework in the first round. None: the first round evaluates.
             redo: Returns the buckets of a result whose compaction lost; another round does these again. Lost races show up there alone, so a
                 conflict is an error.
             evaluations: Most rounds. The last one's conflict is raised, and its result returned whatever it lost.
@@ -72,10 +72,10 @@ class Transaction(Generic[Work]):
             current: Round[Work] = Round(self.rounds, buckets)
             self.made = current.made
             try:
-                if rework is not None and lost:
+                if rework is not None and lost is not None:
                     current.made.extend(rework(lost))
                     self._undo(lost)  # only now: ``rework`` reads their files
-                    lost = ()
+                    lost = None
                 else:
                     evaluate(current)
                 try:
@@ -89,7 +89,7 @@ class Transaction(Generic[Work]):
                         lost = current.made
                     continue
             except BaseException:
-                self._undo([*lost, *current.made])
+                self._undo([*(lost or ()), *current.made])
                 raise
             buckets = frozenset() if redo is None else frozenset(redo(result))
             if last or not buckets:

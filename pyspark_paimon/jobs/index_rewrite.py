@@ -70,7 +70,8 @@ def _rewrite_one(
 ) -> None:
     piece = PieceMeter(steps, entry.file.file_size)
     one = replace(rewriter, store=rewriter.store.metered(piece)).rewrite(entry)
-    made += messages_of([one])
+    if one.message is not None:
+        made.append(one.message)
     rewritten.append(one)
     piece.finish()
 
@@ -83,9 +84,4 @@ def indexable_files(store: FileStore, snapshot: Snapshot | None, partitions: Seq
     return sorted(found, key=lambda entry: (-entry.file.file_size, entry.file.file_name))
 
 
-def messages_of(made: Sequence[RewrittenIndex]) -> list[CommitMessage]:
-    """What there is to commit."""
-    return [one.message for one in made if one.message is not None]
-
-
-__all__ = ["indexable_files", "messages_of", "rewrite_indexes"]
+__all__ = ["indexable_files", "rewrite_indexes"]

@@ -53,8 +53,6 @@ class OpenWrite:
         self._size = 0
         self.rows = 0
         """Rows that were taken."""
-        self.is_over = False
-        """Whether it takes no more rows: its files were handed to a commit, or deleted."""
 
     def __enter__(self) -> Self:
         return self
@@ -76,7 +74,6 @@ class OpenWrite:
 
     def discard(self) -> None:
         """Delete what was written."""
-        self.is_over = True
         self._write.abort()
         self._write.close()
 
@@ -115,15 +112,15 @@ class OpenWrite:
         return written(done.result, self.rows, sum(len(message.new_files) for message in done.messages), self._start, counters)
 
     def _flush_into(self, made: list[CommitMessage], batches: Iterable[Batch]) -> None:
-        self.is_over = True
         for batch, kinds in batches:
             self.take(batch, kinds)
         self._laps("write")
         if self._progress is not None:
             size = self._size
             self._progress(ProgressEvent(stage="write", done=self.rows, total=self.rows, bytes_done=size, total_bytes=size))
-        with self._write, self._flush.begin(self.rows):
+        with self._flush.begin(self.rows):
             made += self._write.prepare_commit()
+        self._write.close()
         self._laps("flush")
 
 

@@ -48,12 +48,9 @@ class LocalWriter:
             self._write = self._begun(request)
         if self._crowded:
             self._compaction.wait()
-        write, store = self._write, self._write.store
-        try:
+        write, store, self._write = self._write, self._write.store, None
+        with write:
             result = write.commit(request)
-        finally:
-            if write.is_over:
-                self._write = None
         if not (write.compacts or store.options.write_only):
             due = write.runs_due
             self._compaction.begin(store, due)

@@ -67,7 +67,7 @@ def commit_rows(
         lambda current: current.made.extend(messages),
         publish,
         rework=rework,
-        lost=messages if unassigned else (),
+        lost=messages if unassigned else None,
         evaluations=EVALUATIONS if assigns and job.read is None else 1,  # with ``read`` a conflict means to read again
     )
     if done.rounds and asked_for:

@@ -12,7 +12,6 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.entry.live import EntryFilter
 from manifest.entry.manifest_entry import ManifestEntry
 from manifest.store import FileStore
-from pyspark_paimon.jobs.index_rewrite import messages_of
 from pyspark_paimon.spark.driver.commit import commit_index_rewrite
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
@@ -44,7 +43,8 @@ class IndexWriter(JobWriter):
             with uncommitted(commit) as made:
                 for entry in _entries(commit.store, job.snapshot_id, iterator):
                     one = rewriter.rewrite(entry)
-                    made.extend(messages_of([one]))
+                    if one.message is not None:
+                        made.append(one.message)
                     rewritten.append(one)
             return IndexTaskMessage(
                 [message.model_dump_json() for message in made],

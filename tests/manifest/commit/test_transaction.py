@@ -68,6 +68,12 @@ def test_messages_that_lost_stay_until_they_are_reworked():
     ]
 
 
+def test_a_round_without_messages_is_reworked_not_evaluated_again():
+    operation = Operation(LOST, "done")
+    assert operation.run(evaluate=lambda _: operation.events.append(("evaluate",)), rework=operation.rework) == "done"
+    assert operation.calls == ["evaluate", "publish", "rework", "undo", "publish"]
+
+
 def test_messages_of_others_are_reworked_in_the_first_round():
     operation = Operation("done")
     operation.run(rework=operation.rework, lost=["task"])

@@ -12,6 +12,7 @@ import pytest
 
 from fileindex.format.container import ContainerReader
 from lsm.file_index.locate import index_place
+from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.store import FileStore
 from pyspark_paimon import CorruptFile, Table
 from tests.golden_rows import GOLDEN, expected_rows, golden_rows
@@ -262,17 +263,15 @@ def test_expired_snapshots_take_no_file_that_is_used(cities) -> None:
 
 def test_a_compaction_that_removed_the_files_wins(cities, monkeypatch) -> None:
     """The compaction comes between reading the files and committing their indexes."""
-    from pyspark_paimon.jobs import index_rewrite
-
     cities.alter_options({**bitmap("city"), **BESIDE})
-    original, compacted = index_rewrite.messages_of, []
+    original, compacted = FileStoreCommit.rewrite_indexes, []
 
-    def compact_first(made):
+    def compact_first(*arguments):
         if not compacted:
             compacted.append(Table.open(cities.path).compact(full=True))
-        return original(made)
+        return original(*arguments)
 
-    monkeypatch.setattr(index_rewrite, "messages_of", compact_first)
+    monkeypatch.setattr(FileStoreCommit, "rewrite_indexes", compact_first)
     done = cities.rewrite_file_index()
     assert compacted[0].files_after == 1
     assert (done.files, done.rewritten) == (3, 0)
@@ -282,18 +281,16 @@ def test_a_compaction_that_removed_the_files_wins(cities, monkeypatch) -> None:
 
 
 def test_rows_that_come_meanwhile_stay(cities, monkeypatch) -> None:
-    from pyspark_paimon.jobs import index_rewrite
-
     cities.alter_options(bitmap("city"))
-    original, wrote = index_rewrite.messages_of, []
+    original, wrote = FileStoreCommit.rewrite_indexes, []
 
-    def write_first(made):
+    def write_first(*arguments):
         if not wrote:
             more = pa.table({"id": [999], "city": ["city-4"], "attrs": pa.nulls(1), "n": pa.nulls(1)})
             wrote.append(Table.open(cities.path).write(more))
-        return original(made)
+        return original(*arguments)
 
-    monkeypatch.setattr(index_rewrite, "messages_of", write_first)
+    monkeypatch.setattr(FileStoreCommit, "rewrite_indexes", write_first)
     assert cities.rewrite_file_index().rewritten == 3
     assert cities.scan("city = 'city-4'").count() == 18
 
