@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from lsm.commit.post_commit import compact_after_commit, finish_compaction
 from manifest.commit.file_store_commit import FileStoreCommit
@@ -62,7 +63,7 @@ class RowTransaction:
         earlier = None if self.is_new else committed_before(store, self.commit.user, self.identifier)
         if earlier is not None:
             return CommittedRows(finish_compaction(store, self.compactor, earlier, threads=self.threads), [], 0)
-        transaction = Transaction(self.commit.abort)
+        transaction = Transaction(partial(self.commit.abort, identifier=self.identifier))
         result = transaction.run(evaluate, publish, rework=rework, lost=lost, evaluations=evaluations)
         if self.compacts:
             result = compact_after_commit(store, self.compactor, result, transaction.made, owned=self.owned, threads=self.threads)

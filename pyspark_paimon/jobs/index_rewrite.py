@@ -31,38 +31,39 @@ def rewrite_indexes(
     start = time.perf_counter()
     commit = FileStoreCommit(store, commit_id)
     transaction = Transaction(commit.abort)
-    total = IndexRewriteResult(files=0, rewritten=0, bytes_read=0, bytes_written=0, snapshot_id=None)
+    rewritten: list[RewrittenIndex] = []
+    files = committed = 0
+    snapshot_id: int | None = None
 
     def evaluate(current: Round[CommitMessage]) -> None:
-        nonlocal total
+        nonlocal files
         snapshot = store.snapshots.latest()
         listed = indexable_files(store, snapshot, partitions)
         entries = [entry for entry in listed if current.buckets is None or (entry.partition, entry.bucket) in current.buckets]
+        files = len(entries) if current.buckets is None else files
         rewriter = FileIndexRewriter(store, commit_id, 0 if snapshot is None else snapshot.id)
         steps = Steps(progress, "rewrite-file-index", len(entries), "files", sum(entry.file.file_size for entry in entries))
-        rewritten: list[RewrittenIndex] = []
         each(partial(_rewrite_one, rewriter, rewritten, current.made, steps), entries, threads)
-        total = IndexRewriteResult(
-            files=len(entries) if current.buckets is None else total.files,
-            rewritten=total.rewritten,
-            bytes_read=total.bytes_read + sum(one.bytes_read for one in rewritten),
-            bytes_written=total.bytes_written + sum(one.bytes_written for one in rewritten),
-            snapshot_id=total.snapshot_id,
-        )
 
     def publish(messages: Sequence[CommitMessage]) -> CommitResult:
-        nonlocal total
+        nonlocal committed, snapshot_id
         result = commit.rewrite_indexes(messages, transaction.rounds)
-        rewritten = total.rewritten + len(messages) - len(result.lost_compactions)
-        snapshot_id = total.snapshot_id if result.compact_snapshot_id is None else result.compact_snapshot_id
-        total = total.model_copy(update={"rewritten": rewritten, "snapshot_id": snapshot_id})
+        committed += len(messages) - len(result.lost_compactions)
+        snapshot_id = snapshot_id if result.compact_snapshot_id is None else result.compact_snapshot_id
         return result
 
     if transaction.run(evaluate, publish, redo=lambda result: result.lost_compactions).compact_lost:
         raise CommitGaveUp(
             f"{store.root}: {EVALUATIONS} times in a row other commits changed files while their indexes were rewritten; try again later"
         )
-    return total.model_copy(update={"seconds": time.perf_counter() - start})
+    return IndexRewriteResult(
+        files=files,
+        rewritten=committed,
+        bytes_read=sum(one.bytes_read for one in rewritten),
+        bytes_written=sum(one.bytes_written for one in rewritten),
+        snapshot_id=snapshot_id,
+        seconds=time.perf_counter() - start,
+    )
 
 
 def _rewrite_one(

@@ -60,7 +60,7 @@ def commit_rows(
         commit,
         request.compactor,
         request.identifier,
-        is_new=request.batch_id is None,  # the client has asked
+        is_new=request.batch_id is None,  # its client has asked, and the commit looks again
         owned=job.owned,
         threads=compaction_threads(),
     ).run(
