@@ -154,13 +154,13 @@ class _Compaction:
 
     def _evaluate(self, current: Round[CommitMessage]) -> None:
         with WorkerPool(max(1, self._threads)) as pool:
-            list(pool.map(partial(self._compact_bucket, current.made), sorted(self.left)))
+            list(pool.map(partial(self._compact_bucket, current.work), sorted(self.left)))
 
-    def _compact_bucket(self, made: list[CommitMessage], bucket: BucketId) -> None:
+    def _compact_bucket(self, messages: list[CommitMessage], bucket: BucketId) -> None:
         full = self._store.options.compacts_fully_at_commit
         self.failed.add(bucket)
         with _told_as_committed(self._store, self._user):
-            made.extend(compact_together(self._store, [bucket], full=full, commit_id=self._user))
+            messages.extend(compact_together(self._store, [bucket], full=full, commit_id=self._user))
             self.failed.remove(bucket)
 
     def _publish(self, messages: list[CommitMessage]) -> CommitResult:

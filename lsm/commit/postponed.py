@@ -42,7 +42,7 @@ def settle_postponed(store: FileStore, commit_id: str, wanted: EntryFilter, *, t
         waiting = waiting_files(store, latest, wanted)
         if latest is not None and waiting:
             base = latest.key
-            current.made.extend(moved_rows(store, waiting, commit_id, base, threads=threads))
+            current.work.extend(moved_rows(store, waiting, commit_id, base, threads=threads))
 
     def publish(messages: Sequence[CommitMessage]) -> int | None:
         if not messages:

@@ -30,7 +30,7 @@ def rebucket(
     overwrite: bool = False,
     keeps_others: bool = False,
 ) -> list[CommitMessage]:
-    """Write the rows of ``messages`` again, in the partitions and buckets that the newest snapshot gives their keys.
+    """Write rows again, in the partitions and buckets that their keys have now.
 
     The rows are read back from the files of the messages, which stay. On failure no new file remains.
 

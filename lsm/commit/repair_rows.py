@@ -99,7 +99,7 @@ def _rewrite_files(repairs: Repairs, store: FileStore, wrong: dict[str, str], co
             with TableWrite(store, commit_user=commit_id, commit_id=commit_id, write_only=True) as write:
                 for (partition, bucket), files in buckets.items():
                     write.rewrite(partition, bucket, files)
-                current.made.extend(write.prepare_commit())
+                current.work.extend(write.prepare_commit())
 
         for bucket_id in set(Transaction(commit.abort).run(evaluate, commit.commit, evaluations=1).lost_compactions):
             del buckets[bucket_id]

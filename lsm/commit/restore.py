@@ -51,7 +51,7 @@ def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads
             for split in ScanPlanner(store.with_options(OWN_BRANCH)).plan(snapshot=target, partitions=partitions()).splits:
                 for rows in read_split(store, split, columns=store.schema.names):
                     write.write(rows)
-            current.made.extend(write.prepare_commit())
+            current.work.extend(write.prepare_commit())
 
     def publish(messages: Sequence[CommitMessage]) -> CommitResult:
         return commit.overwrite(messages, partitions=partitions(), copied=target) if others else _NOTHING

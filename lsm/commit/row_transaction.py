@@ -1,4 +1,4 @@
-"""A transaction that changes rows: an earlier run of it counts, and the compaction that is due follows."""
+"""Transactions of rows: the replay check, the rounds, the compaction that is due."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class RowTransaction:
         lost: Sequence[CommitMessage] | None = None,
         evaluations: int = EVALUATIONS,
     ) -> CommittedRows:
-        """Commit once, and compact; arguments and errors are those of ``Transaction.run``.
+        """Commit once and compact, as ``Transaction.run`` does.
 
         Raises ``CommitReplayed`` if nobody can tell any more whether an earlier run has committed.
         """
@@ -66,8 +66,8 @@ class RowTransaction:
         transaction = Transaction(partial(self.commit.abort, identifier=self.identifier))
         result = transaction.run(evaluate, publish, rework=rework, lost=lost, evaluations=evaluations)
         if self.compacts:
-            result = compact_after_commit(store, self.compactor, result, transaction.made, owned=self.owned, threads=self.threads)
-        return CommittedRows(result, transaction.made, transaction.rounds)
+            result = compact_after_commit(store, self.compactor, result, transaction.work, owned=self.owned, threads=self.threads)
+        return CommittedRows(result, transaction.work, transaction.rounds)
 
 
 __all__ = ["CommittedRows", "RowTransaction"]

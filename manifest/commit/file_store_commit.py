@@ -264,9 +264,10 @@ class FileStoreCommit:
         return history
 
     def _run(self, identity: CommitIdentity, plan: Plan, history: CommitHistory | None = None) -> int | None:
-        """Attempt until the snapshot exists; return its id, or None if there was nothing to commit.
+        """Attempt until the snapshot exists; return its id.
 
-        ``history`` was searched for the commit up to its newest snapshot: another run of the same write may be a step ahead.
+        None: there was nothing to commit. ``history`` was searched for the commit up to its newest snapshot: another run of the same write may
+        be a step ahead.
         """
         pending = _PendingCommit(self.store, identity, plan, *((None, None) if history is None else (history.newest, history.run)))
         options = self.store.options

@@ -1,4 +1,7 @@
-"""The loop of optimistic concurrency: evaluate on the newest state, publish, and do it again where another commit was faster."""
+"""The one loop of optimistic commits: evaluate, publish, undo after a conflict.
+
+``Work`` is what a round makes and publishes: commit messages, or the staged jobs of a Spark client.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,8 @@ class Round(Generic[Work]):
     """Counted from 1."""
     buckets: frozenset[BucketId] | None = None
     """Buckets whose compaction lost the round before. None: all."""
-    made: list[Work] = field(default_factory=list)
-    """What the evaluation adds for ``publish``. It is undone if the round fails."""
+    work: list[Work] = field(default_factory=list)
+    """Filled by the evaluation. It is undone if the round fails."""
 
 
 def _ignore(_: object) -> None:
@@ -34,15 +37,15 @@ def _ignore(_: object) -> None:
 
 
 class Transaction(Generic[Work]):
-    """One operation, in as many rounds as other commits make necessary."""
+    """One operation, in rounds until no other commit interferes."""
 
     def __init__(self, undo: Callable[[Sequence[Work]], object] = _ignore) -> None:
         """``undo`` deletes work that surely is not visible, such as ``FileStoreCommit.abort``."""
         self._undo = undo
         self.rounds = 0
         """Evaluations so far."""
-        self.made: Sequence[Work] = ()
-        """What the last of them made."""
+        self.work: Sequence[Work] = ()
+        """Work of the last round."""
 
     def run(
         self,
@@ -57,7 +60,7 @@ class Transaction(Generic[Work]):
         """Return what the last ``publish`` returned. An error undoes the round and is raised.
 
         Args:
-            evaluate: Adds messages, computed from the newest state, to ``Round.made``.
+            evaluate: Adds messages, computed from the newest state, to ``Round.work``.
             publish: Commits them. After a ``CommitConflict`` there is another round.
             rework: Makes new messages from the files of those that lost. None: these are undone, then ``evaluate`` runs again.
             lost: Messages to rework in the first round. None: the first round evaluates.
@@ -70,26 +73,26 @@ class Transaction(Generic[Work]):
             self.rounds += 1
             last = self.rounds >= evaluations
             current: Round[Work] = Round(self.rounds, buckets)
-            self.made = current.made
+            self.work = current.work
             try:
                 if rework is not None and lost is not None:
-                    current.made.extend(rework(lost))
+                    current.work.extend(rework(lost))
                     self._undo(lost)  # only now: ``rework`` reads their files
                     lost = None
                 else:
                     evaluate(current)
                 try:
-                    result = publish(current.made)
+                    result = publish(current.work)
                 except CommitConflict:
                     if last or redo is not None:
                         raise
                     if rework is None:
-                        self._undo(current.made)
+                        self._undo(current.work)
                     else:
-                        lost = current.made
+                        lost = current.work
                     continue
             except BaseException:
-                self._undo([*(lost or ()), *current.made])
+                self._undo([*(lost or ()), *current.work])
                 raise
             buckets = frozenset() if redo is None else frozenset(redo(result))
             if last or not buckets:

@@ -43,7 +43,7 @@ def rewrite_indexes(
         files = len(entries) if current.buckets is None else files
         rewriter = FileIndexRewriter(store, commit_id, 0 if snapshot is None else snapshot.id)
         steps = Steps(progress, "rewrite-file-index", len(entries), "files", sum(entry.file.file_size for entry in entries))
-        each(partial(_rewrite_one, rewriter, rewritten, current.made, steps), entries, threads)
+        each(partial(_rewrite_one, rewriter, rewritten, current.work, steps), entries, threads)
 
     def publish(messages: Sequence[CommitMessage]) -> CommitResult:
         nonlocal committed, snapshot_id
@@ -67,12 +67,12 @@ def rewrite_indexes(
 
 
 def _rewrite_one(
-    rewriter: FileIndexRewriter, rewritten: list[RewrittenIndex], made: list[CommitMessage], steps: Steps, entry: ManifestEntry
+    rewriter: FileIndexRewriter, rewritten: list[RewrittenIndex], messages: list[CommitMessage], steps: Steps, entry: ManifestEntry
 ) -> None:
     piece = PieceMeter(steps, entry.file.file_size)
     one = replace(rewriter, store=rewriter.store.metered(piece)).rewrite(entry)
     if one.message is not None:
-        made.append(one.message)
+        messages.append(one.message)
     rewritten.append(one)
     piece.finish()
 

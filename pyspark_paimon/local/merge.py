@@ -253,20 +253,20 @@ class MergeChange(Change):
         """See ``Change``."""
         return self.wanted.reads_all(self.store.schema)
 
-    def evaluated(self, base: Snapshot | None, made: list[CommitMessage]) -> int:
+    def evaluate(self, base: Snapshot | None, messages: list[CommitMessage]) -> int:
         """See ``Change``."""
         merge = MergeRows(self.store.schema, self.wanted)
         self._last.append(merge)
         if self.store.schema.is_primary_key_table:
             base_id = None if base is None else base.id
-            return self._written(merge, base, self._read(None if merge.reads_all else merge.predicate, base_id), made)
+            return self._written(merge, base, self._read(None if merge.reads_all else merge.predicate, base_id), messages)
         if base is not None:
             predicate = TRUE if merge.reads_all else merge.predicate
             change = AppendMerge(self.store, base, predicate, self.request.commit_id, decide=merge.successors, tell=merge.replaced)
-            self.replaced(change, "merge", made)
-        return self._written(merge, base, (), made)
+            self.replaced(change, "merge", messages)
+        return self._written(merge, base, (), messages)
 
-    def _written(self, merge: MergeRows, base: Snapshot | None, batches: Iterable[pa.RecordBatch], made: list[CommitMessage]) -> int:
+    def _written(self, merge: MergeRows, base: Snapshot | None, batches: Iterable[pa.RecordBatch], messages: list[CommitMessage]) -> int:
         """Write new versions of the rows of ``base`` in ``batches`` that change, and what is inserted."""
         user, base_id = self.request.commit_id, None if base is None else base.id
         flush = FlushMeter(self.progress)
@@ -280,7 +280,7 @@ class MergeChange(Change):
             _write(write, inserts)
             changed = sum(merge.counts.values())
             with flush.begin(changed):
-                made += write.prepare_commit()
+                messages += write.prepare_commit()
         return changed
 
     def _read(self, predicate: Predicate | None, snapshot_id: int | None, keys: KeySet | None = None) -> Iterator[pa.RecordBatch]:

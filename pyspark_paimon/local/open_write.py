@@ -97,7 +97,7 @@ class OpenWrite:
         done = RowTransaction(
             commit, request.compactor, request.identifier, is_new=request.first_run, compacts=self.compacts, threads=threads
         ).run(
-            lambda current: self._flush_into(current.made, batches),
+            lambda current: self._flush_into(current.work, batches),
             publish,
             rework=partial(
                 rebucket, store, commit_id=request.commit_id, threads=threads, overwrite=overwrite, keeps_others=request.keeps_others
@@ -111,7 +111,7 @@ class OpenWrite:
         counters = write_counters(done.messages, rows=self.rows, retries=commit.retries, millis=laps.millis, bytes_in=self._size)
         return written(done.result, self.rows, sum(len(message.new_files) for message in done.messages), self._start, counters)
 
-    def _flush_into(self, made: list[CommitMessage], batches: Iterable[Batch]) -> None:
+    def _flush_into(self, messages: list[CommitMessage], batches: Iterable[Batch]) -> None:
         for batch, kinds in batches:
             self.take(batch, kinds)
         self._laps("write")
@@ -119,7 +119,7 @@ class OpenWrite:
             size = self._size
             self._progress(ProgressEvent(stage="write", done=self.rows, total=self.rows, bytes_done=size, total_bytes=size))
         with self._flush.begin(self.rows):
-            made += self._write.prepare_commit()
+            messages += self._write.prepare_commit()
         self._write.close()
         self._laps("flush")
 

@@ -81,7 +81,7 @@ class Change:
         def evaluate(current: Round[CommitMessage]) -> None:
             nonlocal base, rows
             base = store.snapshots.latest()
-            rows = self.evaluated(base, current.made)
+            rows = self.evaluate(base, current.work)
             laps("find")
 
         def publish(messages: Sequence[CommitMessage]) -> CommitResult:
@@ -100,13 +100,13 @@ class Change:
         files = sum(len(message.new_files) + len(message.compact_after) for message in done.messages)
         return written(done.result, rows, files, start, counters)
 
-    def evaluated(self, base: Snapshot | None, made: list[CommitMessage]) -> int:
-        """Add to ``made`` what to commit on ``base``; return the number of rows that it changes."""
+    def evaluate(self, base: Snapshot | None, messages: list[CommitMessage]) -> int:
+        """Evaluate on ``base``; return the number of rows that change."""
         if base is None:
             return 0
-        return self._keyed(base, made) if self.store.schema.is_primary_key_table else self._appended(base, made)
+        return self._keyed(base, messages) if self.store.schema.is_primary_key_table else self._appended(base, messages)
 
-    def _keyed(self, base: Snapshot, made: list[CommitMessage]) -> int:
+    def _keyed(self, base: Snapshot, messages: list[CommitMessage]) -> int:
         """Write new versions of the rows, by their keys."""
         names, user = self.store.schema.names, self.request.commit_id
         scan = ScanRequest(
@@ -126,15 +126,15 @@ class Change:
                 write.write(rows, kinds=pa.array(np.full(batch.num_rows, kind, np.int8)))
                 found += batch.num_rows
             with flush.begin(found):
-                made += write.prepare_commit()
+                messages += write.prepare_commit()
         return found
 
-    def _appended(self, base: Snapshot, made: list[CommitMessage]) -> int:
+    def _appended(self, base: Snapshot, messages: list[CommitMessage]) -> int:
         """Mark the rows in their files, or rewrite these."""
         change = AppendChange(self.store, base, self._predicate, self.request.commit_id, self.update)
-        return self.replaced(change, "delete" if self.update is None else "update", made)
+        return self.replaced(change, "delete" if self.update is None else "update", messages)
 
-    def replaced(self, change: AppendChange, stage: str, made: list[CommitMessage]) -> int:
+    def replaced(self, change: AppendChange, stage: str, messages: list[CommitMessage]) -> int:
         """Change an append table's files; return the number of rows."""
         rows: list[int] = []
         buckets = list(change.buckets().values())
@@ -145,7 +145,7 @@ class Change:
             piece = PieceMeter(steps, sum(split.file_size for split in splits))
             changed = replace(change, store=self.store.metered(piece)).run(splits)
             if changed is not None:
-                made.append(changed[0])
+                messages.append(changed[0])
                 rows.append(changed[1])
             piece.finish()
 

@@ -71,7 +71,7 @@ def compact_table(store: FileStore, request: CompactRequest, *, threads: int, pr
         buckets = wanted_buckets(store, request)
         sizes = {bucket: size for bucket, size in buckets.items() if current.buckets is None or bucket in current.buckets}
         steps = Steps(progress, "compact", len(sizes), total_bytes=sum(sizes.values()))
-        job = partial(_compact_some, store, request, steps=steps, sizes=sizes, messages=current.made)
+        job = partial(_compact_some, store, request, steps=steps, sizes=sizes, messages=current.work)
         small_at_once = threads if store.file_io.lanes > 1 else 1  # storage that is far is waited for, not computed for
         large, small = in_jobs(sizes, small_at_once)
         each(job, large, threads)

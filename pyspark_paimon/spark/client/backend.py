@@ -106,7 +106,7 @@ class SparkBackend(SparkScans):
                 base = self.pin(TravelRequest()) if based else None
                 with errors_mapped():
                     job = staged(self._spark, rows, self._target(schema, base), request)
-            current.made.append(job)
+            current.work.append(job)
 
         return Transaction[Staged]().run(evaluate, partial(self._published, request.identity), evaluations=EVALUATIONS if assigns else 1)
 
@@ -180,7 +180,7 @@ class SparkBackend(SparkScans):
             with errors_mapped():
                 job = stage(base)
             if job is not None:
-                current.made.append(job)
+                current.work.append(job)
 
         done = Transaction[Staged]().run(evaluate, partial(self._published, request.commit_id))
         return (nothing_written(started) if done is None else write_result(done, started)), done
@@ -264,7 +264,7 @@ class SparkBackend(SparkScans):
             this = commit_id if current.number == 1 else str(uuid.uuid4())
             job = stage(this)
             if job is not None:
-                current.made.append(job)
+                current.work.append(job)
 
         def publish(jobs: Sequence[Staged]) -> None:
             done: rpc.Outcome | None = None

@@ -64,7 +64,7 @@ def commit_rows(
         owned=job.owned,
         threads=compaction_threads(),
     ).run(
-        lambda current: current.made.extend(messages),
+        lambda current: current.work.extend(messages),
         publish,
         rework=rework,
         lost=messages if unassigned else None,

@@ -40,14 +40,14 @@ class IndexWriter(JobWriter):
             job, commit = self._job, self.committer()
             rewriter = FileIndexRewriter(commit.store, job.commit_id, job.snapshot_id)
             rewritten: list[RewrittenIndex] = []
-            with uncommitted(commit) as made:
+            with uncommitted(commit) as messages:
                 for entry in _entries(commit.store, job.snapshot_id, iterator):
                     one = rewriter.rewrite(entry)
                     if one.message is not None:
-                        made.append(one.message)
+                        messages.append(one.message)
                     rewritten.append(one)
             return IndexTaskMessage(
-                [message.model_dump_json() for message in made],
+                [message.model_dump_json() for message in messages],
                 bytes_read=sum(one.bytes_read for one in rewritten),
                 bytes_written=sum(one.bytes_written for one in rewritten),
             )

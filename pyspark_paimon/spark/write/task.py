@@ -94,12 +94,12 @@ def commit_of(path: str, request: WriteRequest | CompactRequest | DeleteRequest)
 
 @contextmanager
 def uncommitted(commit: FileStoreCommit) -> Iterator[list[CommitMessage]]:
-    """Yield the list for what a task makes; if the task fails its files are deleted."""
-    made: list[CommitMessage] = []
+    """Yield the list of a task's messages. Delete their files if the task fails."""
+    messages: list[CommitMessage] = []
     try:
-        yield made
+        yield messages
     except BaseException:
-        commit.abort(made)
+        commit.abort(messages)
         raise
 
 

@@ -33,14 +33,14 @@ class ChangeWriter(JobWriter):
             predicate = TRUE if job.request.predicate is None else job.request.predicate
             change = AppendChange(store, store.snapshots.same(job.snapshot), predicate, job.request.commit_id, update)
             rows = 0
-            with uncommitted(commit) as made:
+            with uncommitted(commit) as messages:
                 for partition, bucket in touched_buckets(iterator):
                     splits = change.buckets([partition]).get((partition, bucket), ())
                     changed = change.run(splits) if splits else None
                     if changed is not None:
-                        made.append(changed[0])
+                        messages.append(changed[0])
                         rows += changed[1]
-            return TaskMessage([message.model_dump_json() for message in made], rows)
+            return TaskMessage([message.model_dump_json() for message in messages], rows)
 
     def publish(self, messages: Sequence[TaskMessage | None]) -> None:
         """Commit the changes. Raises ``CommitConflict`` if a bucket changed meanwhile; the client evaluates again."""

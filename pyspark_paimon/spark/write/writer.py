@@ -139,10 +139,10 @@ class CompactWriter(JobWriter):
         with errors_noted():
             request = CompactRequest.model_validate_json(self.request)
             commit = self.committer()
-            with uncommitted(commit) as made:
+            with uncommitted(commit) as messages:
                 for bucket in touched_buckets(iterator):
-                    made.extend(compact_some(commit.store, request, [bucket]))
-            return TaskMessage([message.model_dump_json() for message in made])
+                    messages.extend(compact_some(commit.store, request, [bucket]))
+            return TaskMessage([message.model_dump_json() for message in messages])
 
     def publish(self, messages: Sequence[TaskMessage | None]) -> None:
         """Commit the compaction. Raises ``CommitConflict`` if another commit was faster; the client tries again."""

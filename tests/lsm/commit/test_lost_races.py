@@ -40,12 +40,12 @@ def committed(store: FileStore, messages: list[CommitMessage], user: str = "test
     commit = FileStoreCommit(store, user, resequence=resequence(store), fresh=True)
     transaction = Transaction(commit.abort)
     transaction.run(
-        lambda current: current.made.extend(messages),
+        lambda current: current.work.extend(messages),
         commit.commit,
         rework=partial(rebucket, store, commit_id=user),
         evaluations=EVALUATIONS if store.schema.has_dynamic_buckets else 1,
     )
-    return list(transaction.made)
+    return list(transaction.work)
 
 
 def content(store: FileStore) -> dict[int, str]:

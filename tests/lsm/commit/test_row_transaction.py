@@ -30,7 +30,7 @@ def rows(*ids: int) -> pa.Table:
 def add(store: FileStore, ids: tuple[int, ...], current: Round[CommitMessage]) -> None:
     with TableWrite(store, commit_id="w") as write:
         write.write(rows(*ids))
-        current.made.extend(write.prepare_commit())
+        current.work.extend(write.prepare_commit())
 
 
 def run(store: FileStore, user: str, *ids: int, after_round: int = 0) -> CommittedRows:

@@ -19,7 +19,7 @@ class Operation:
 
     def evaluate(self, current):
         self.events.append(("evaluate", current.number, current.buckets))
-        current.made.append(f"round-{current.number}")
+        current.work.append(f"round-{current.number}")
 
     def rework(self, lost):
         self.events.append(("rework", *lost))
@@ -44,14 +44,14 @@ def test_without_a_conflict_there_is_one_round():
     operation = Operation("done")
     assert operation.run() == "done"
     assert operation.events == [("evaluate", 1, None), ("publish", "round-1")]
-    assert (operation.transaction.rounds, list(operation.transaction.made)) == (1, ["round-1"])
+    assert (operation.transaction.rounds, list(operation.transaction.work)) == (1, ["round-1"])
 
 
 def test_a_conflict_undoes_the_round_before_the_next_evaluation():
     operation = Operation(LOST, "done")
     assert operation.run() == "done"
     assert operation.events[2:] == [("undo", "round-1"), ("evaluate", 2, None), ("publish", "round-2")]
-    assert (operation.transaction.rounds, list(operation.transaction.made)) == (2, ["round-2"])
+    assert (operation.transaction.rounds, list(operation.transaction.work)) == (2, ["round-2"])
 
 
 def test_messages_that_lost_stay_until_they_are_reworked():
