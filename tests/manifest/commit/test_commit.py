@@ -7,8 +7,9 @@ import pytest
 from fileindex.base.errors import InvalidArgument
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.runs import committed_before
-from manifest.io.errors import CommitConflict, CommitReplayed
+from manifest.io.errors import CommitConflict, CommitGaveUp, CommitReplayed
 from manifest.schema.change import ChangeOptions
+from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, ReadState
 from tests.manifest.commit_kit import (
     EMPTY,
@@ -50,6 +51,16 @@ def test_one_commit_appends_then_compacts(store):
     assert live_names(store, append) == sorted(file.file_name for file in new)
     assert live_names(store) == [after.file_name]
     check_table(store)
+
+
+def test_a_commit_that_loses_gives_up_at_its_timeout(tmp_path, monkeypatch):
+    options = {"commit.timeout": "60 ms", "commit.max-retries": "1000", "commit.min-retry-wait": "20 ms", "commit.max-retry-wait": "20 ms"}
+    store = make_table(tmp_path / "t", options=options)
+    monkeypatch.setattr(SnapshotManager, "try_create", lambda *_, **__: False)
+    job = committer(store)
+    with pytest.raises(CommitGaveUp, match="attempts failed"):
+        job.commit([message(store, [data_file(store)])])
+    assert 2 <= job.retries < 20
 
 
 def test_an_empty_commit_makes_no_snapshot(store):

@@ -29,6 +29,7 @@ from manifest.entry.index_manifest import DELETION_VECTORS, HASH, DeletionVector
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.errors import UnsupportedTable
+from manifest.row.binary_row import encode_row
 from manifest.stats.column_stats import SimpleStats
 from tests.manifest.commit_kit import make_table, outcome
 
@@ -191,6 +192,18 @@ def test_an_entry_cannot_point_out_of_its_directory(name):
         EntryColumns.concat([EntryColumns.of([entry(3)]), columns]).entries()
 
 
+def test_a_file_name_that_is_no_text_is_refused_by_the_name_of_the_manifest():
+    records = [record.replace(b"data-1", b"data-\xff") for record in encode_records(parsed(MANIFEST_ENTRY), [entry(1).to_avro()])]
+    columns = EntryColumns.from_container(read_container("bad", write_avro(MANIFEST_ENTRY, blocks_of(records), codec="null", level=1)))
+    with pytest.raises(CorruptFile, match=r"^bad: a file name is no text"):
+        _ = columns.file_name
+
+
+def test_a_file_without_a_key_has_the_row_of_no_columns_as_its_bounds():
+    file = entry(1).file
+    assert (file.min_key, file.max_key) == (encode_row((), ()), encode_row((), ()))
+
+
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_a_damaged_manifest_reads_right_or_is_refused_by_name(data):
@@ -249,6 +262,7 @@ def test_a_claim_of_many_records_in_few_bytes_is_refused():
         {"type": "array", "items": {"type": "fixed", "name": "f", "size": 0}},
         "record",
         {"type": "array"},
+        {"type": "map", "values": {"type": "array", "items": "null"}},
     ],
 )
 def test_a_schema_of_values_without_bytes_is_refused(field):

@@ -6,6 +6,8 @@ import logging
 import pickle
 import socket
 import threading
+from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -61,6 +63,20 @@ def test_a_page_that_leads_to_itself_is_left(server) -> None:
     found = api(server)
     server.answers = lambda method, path: (200, {"databases": ["a"], "nextPageToken": "a"})
     assert found.databases() == ["a"]
+
+
+def test_each_wait_is_twice_the_one_before_up_to_a_bound(server, proxy, monkeypatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(client_module, "time", SimpleNamespace(sleep=waited.append))
+    monkeypatch.setattr(client_module, "random", SimpleNamespace(uniform=lambda low, high: high))
+    proxy.rule = lambda request: LOSE
+    with pytest.raises(CatalogUnavailable):
+        api(server, proxy.port, **{"rest.client.max-retries": "20"}).databases()
+    steps = [later / sooner for sooner, later in pairwise(waited)]
+    growing = steps.index(1.0) - 1
+    assert growing > 3
+    assert steps[:growing] == [2.0] * growing
+    assert set(waited[growing + 1 :]) == {waited[-1]}
 
 
 @pytest.mark.parametrize("fault", [BUSY, LOSE, DROP, TRUNCATE])
