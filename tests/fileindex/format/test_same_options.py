@@ -57,6 +57,17 @@ def test_what_we_build_is_known_by_its_options(index, column):
     assert not tells_rows or not has_same_options(index_type, payload, column_type, options, len(values) + 1)
 
 
+@pytest.mark.parametrize("room", [28, 33, 48])
+@pytest.mark.parametrize("value", ["{}", "text-{:03}"])
+def test_chunks_that_are_full_to_the_last_byte_are_known_by_their_size(room, value):
+    options = {"chunk-size": f"{room}b"}
+    values = [value.format(chr(ord("a") + number % 26) if value == "{}" else number) for number in range(60)]
+    payload = build("range-bitmap", TEXT, values, options)
+    assert has_same_options("range-bitmap", payload, TEXT, options, len(values))
+    others = [other for other in range(28, 60, 4) if has_same_options("range-bitmap", payload, TEXT, {"chunk-size": f"{other}b"}, 60)]
+    assert all(build("range-bitmap", TEXT, values, {"chunk-size": f"{other}b"}).whole() == payload.whole() for other in others)
+
+
 def test_a_range_bitmap_of_nulls_is_left_empty():
     """Paimon's reader would find only the first and the last of its rows."""
     assert build("range-bitmap", INT, [None] * 5, {}) is None

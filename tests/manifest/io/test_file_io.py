@@ -13,6 +13,7 @@ from manifest.io import posix
 from manifest.io.dry_run import DryRunFileIO
 from manifest.io.errors import FileMissing, FileReplaced, FileTaken, OutOfDisk, StorageDenied, StorageError, UnsafeFileIO
 from manifest.io.file_io import FileIO, LocalFileIO
+from manifest.io.output_file import OutputFile
 from manifest.io.wrapped import WrappedFileIO
 from manifest.storage.resolve import file_io_for
 
@@ -299,6 +300,42 @@ def test_listing_deleting_and_directories(tmp_path):
 )
 def test_local_paths_have_many_spellings(given, found):
     assert file_io_for(given) == (LocalFileIO(), found)
+
+
+def test_a_new_directory_is_durable_in_the_one_above(tmp_path, monkeypatch):
+    synced: list[str] = []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(os.readlink(f"/proc/self/fd/{descriptor}")), fsync(descriptor))[1])
+    IO.mkdirs(str(tmp_path / "a" / "b"))
+    assert synced == [str(tmp_path), str(tmp_path / "a")]
+    IO.write(str(tmp_path / "a" / "b" / "file"), b"1")
+    assert synced[-1] == str(tmp_path / "a" / "b")
+
+
+class Sink:
+    """Keeps what is done to it."""
+
+    def __init__(self, ending: str) -> None:
+        self.done: list[str] = []
+        setattr(self, ending, lambda: self.done.append(ending))
+
+    def open_output(self, path: str):
+        return self
+
+    def delete(self, path: str) -> None:
+        self.done.append(f"delete {path}")
+
+
+@pytest.mark.parametrize("ending", ["abort", "close"])
+def test_an_output_that_is_given_up_is_taken_back_where_that_can_be(ending):
+    sink = Sink(ending)
+    sink.close = getattr(sink, "close", lambda: sink.done.append("finish"))
+    output = OutputFile(sink, "x")
+    output.abort()
+    assert sink.done == [], "nothing was opened"
+    output.open()
+    output.abort()
+    assert sink.done == [ending, "delete x"]
 
 
 def test_a_relative_path_is_of_this_directory():
