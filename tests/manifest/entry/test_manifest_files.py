@@ -250,6 +250,12 @@ def test_lengths_are_bounded_before_anything_is_allocated():
             EntryColumns.from_container(read_container("m", container_of(MANIFEST_ENTRY, payload)))
 
 
+@pytest.mark.parametrize("data", [b"", b"x", b"Obk" + bytes(40)])
+def test_bytes_of_no_format_are_told_as_such(data):
+    with pytest.raises(CorruptFile, match="^m: .*magic bytes"):
+        read_container("m", data)
+
+
 def test_a_claim_of_many_records_in_few_bytes_is_refused():
     with pytest.raises(CorruptFile, match="claims"):
         read_container("m", container_of(MANIFEST_ENTRY, b"\0" * 10, count=2**40))

@@ -166,6 +166,8 @@ def test_broken_rules_name_the_column(columns: str, keys: list[str], partitions:
         {"file-index.bloom.columns": "id"},
         {"file-index.bloom-filter.name.items": "5"},
         {"file-index.bitmap.columns": "price"},
+        {"clustering.columns": "nothing"},
+        {"clustering.columns": "attrs"},
         {"primary-key": "id"},
     ],
     ids=str,

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound
+from manifest.io.wrapped import WrappedFileIO
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from tests.manifest.commit_kit import committer, data_file, make_table, message, outcome, set_watermark
@@ -39,6 +40,25 @@ def test_the_latest_snapshot_is_found_whatever_the_hint_says(shared, hint):
         shared.file_io.write(shared.paths.latest_hint, hint, overwrite=True)
     assert shared.snapshots.latest_id() == 5
     assert shared.snapshots.latest().id == 5
+
+
+class Listings(WrappedFileIO):
+    """Counts directories that are listed."""
+
+    count = 0
+
+    def list(self, path):
+        self.count += 1
+        return super().list(path)
+
+
+@pytest.mark.parametrize(("hint", "listings"), [(b"5", 0), (b"9", 1)])
+def test_a_hint_that_is_right_spares_a_listing(store, hint, listings):
+    store.file_io.write(store.paths.latest_hint, hint, overwrite=True)
+    watched = FileStore.open(store.root, Listings(store.file_io))
+    before = watched.file_io.count
+    assert watched.snapshots.latest().id == 5
+    assert watched.file_io.count - before == listings
 
 
 @pytest.mark.parametrize("hint", [None, b"3", b"2", b"1", b"9", b"x"])
