@@ -54,10 +54,17 @@ def _escaped(text: str) -> str:
 
 
 def _common_names(words: Words) -> set[str]:
-    """Names that WITH gives to queries."""
-    tokens = words.tokens
-    triples = zip(tokens, tokens[1:], tokens[2:], strict=False)
-    return {str(one.text).lower() for one, two, three in triples if two.text.upper() == "AS" and three.text == "("}
+    """Return the names that WITH gives to queries, with or without a list of columns."""
+    texts = [token.text for token in words.tokens]
+    found: set[str] = set()
+    for at, text in enumerate(texts):
+        if at and text.upper() == "AS" and texts[at + 1 : at + 2] == ["("]:
+            name = at - 1
+            if texts[name] == ")" and " ".join(texts[at + 2 : at + 3]).upper() in _SUBQUERIES | {"VALUES", "TABLE"}:
+                name = max((before for before in range(name) if texts[before] == "("), default=0) - 1
+            if name >= 0:
+                found.add(texts[name].lower())
+    return found
 
 
 def _places(words: Words) -> Iterator[int]:

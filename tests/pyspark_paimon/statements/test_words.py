@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -62,8 +63,12 @@ def names(tmp_path_factory):
         ("SELECT * FROM db.u AS x JOIN t ON x.id = t.id", "SELECT * FROM {0} AS x JOIN {1} AS `t` ON x.id = t.id"),
         ("SELECT '{t}' FROM paimon.db.u x, t WHERE t.id IN (1, 2)", "SELECT '{{t}}' FROM {0} x, {1} AS `t` WHERE t.id IN (1, 2)"),
         ("WITH t AS (SELECT 1 AS id) SELECT * FROM t", None),
+        ("WITH t(n, m) AS (SELECT 1, 2) SELECT * FROM t", None),
+        ("WITH RECURSIVE a AS (SELECT 1), `T` (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM t) SELECT n FROM t, a", None),
+        ("WITH a AS (SELECT 1), b(t) AS (SELECT 2) SELECT b.t FROM b, t", "WITH a AS (SELECT 1), b(t) AS (SELECT 2) SELECT b.t FROM b, {0} AS `t`"),
         ("SELECT extract(YEAR FROM t), a IS DISTINCT FROM t FROM other", None),
         ("SELECT t, t FROM other GROUP BY t, t", None),
+        ("ANALYZE TABLE other COMPUTE STATISTICS FOR COLUMNS id, t", None),
         ("SELECT * FROM (SELECT id FROM t), (SELECT 1), db.u", "SELECT * FROM (SELECT id FROM {0} AS `t`), (SELECT 1), {1} AS `u`"),
         ("SELECT f(id, t) FROM t LEFT JOIN db.u USING (id)", "SELECT f(id, t) FROM {0} AS `t` LEFT JOIN {1} AS `u` USING (id)"),
         ("INSERT INTO elsewhere SELECT * FROM t VERSION AS OF 1 LIMIT 3", "INSERT INTO elsewhere SELECT * FROM {0} AS `t` LIMIT 3"),
@@ -82,6 +87,38 @@ def test_tables_of_a_query_are_put_in_their_places(names, monkeypatch, text, wan
     asked, frames = queried(names, text)
     assert asked == (text if wanted is None else wanted.format("{paimon_0}", "{paimon_1}").replace("{t}", "{{t}}"))
     assert len(frames) == (0 if wanted is None else wanted.count("{0}") + wanted.count("{1}"))
+
+
+class Computing(Recorded):
+    """Computes every value as one second after 1970."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def sql(self, text: str, **frames: Any) -> Any:
+        if frames:
+            return text
+        self.asked.append(text)
+        return SimpleNamespace(first=lambda: [1000])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "TIMESTAMP '2024-01-31 10:00:00' - INTERVAL '1' DAY",
+        "DATE '2024-01-31' + INTERVAL 1 HOUR",
+        "current_timestamp() - INTERVAL 2 DAYS",
+        "now()",
+        "'2024-01-31' + INTERVAL 1 HOUR",
+    ],
+)
+def test_a_time_to_travel_to_may_be_computed(names, monkeypatch, value):
+    given: list[dict[str, Any]] = []
+    frame = SimpleNamespace(to_spark=lambda: "frame")
+    monkeypatch.setattr(Catalog, "table", lambda self, name, spark: SimpleNamespace(scan=lambda **travel: given.append(travel) or frame))
+    spark = Computing()
+    assert queried(KnownTables(spark, names.catalog), f"SELECT * FROM t TIMESTAMP AS OF {value} x") == "SELECT * FROM {paimon_0} x"
+    assert (spark.asked, given) == ([f"SELECT unix_millis(CAST({value} AS TIMESTAMP))"], [{"timestamp": 1000}])
 
 
 @pytest.mark.parametrize(
