@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from fileindex.base.errors import InvalidArgument
@@ -49,27 +50,33 @@ def read_column_or_key(new: NewTable, words: Words) -> None:
             new.defaults[name] = words.literal()
         else:
             words.need("COMMENT")
-            text.append("COMMENT '" + str(words.literal()).replace("'", "''") + "'")
+            text.append(f"COMMENT {_doubled_text(str(words.literal()))}")
     new.columns.append(" ".join(text))
 
 
 def copy_definition(new: NewTable, model: TableSchema) -> None:
     """Take columns, keys and options from another table."""
-    new.columns = [column_text(replace(field, default_value=None)) for field in model.fields]
+    new.columns = [column_text(replace(field, default_value=None), _doubled_text) for field in model.fields]
     new.defaults = {field.name: field.default_value for field in model.fields if field.default_value is not None}
     new.primary_keys, new.partition_keys = [*model.primary_keys], [*model.partition_keys]
     new.options = {key: value for key, value in model.options.items() if key != "path"}
     new.comment = model.comment
 
 
-def column_text(field: DataField) -> str:
-    """A column as CREATE TABLE has it."""
+def column_text(field: DataField, literal: Callable[[str], str] = escaped_text) -> str:
+    """Return a column as CREATE TABLE has it, its texts as ``literal`` writes them."""
     said = [quoted_name(field.name), str(field.type)]
     if field.default_value is not None:
-        said.append(f"DEFAULT {escaped_text(field.default_value)}")
+        said.append(f"DEFAULT {literal(field.default_value)}")
     if field.description:
-        said.append(f"COMMENT {escaped_text(field.description)}")
+        said.append(f"COMMENT {literal(field.description)}")
     return " ".join(said)
+
+
+def _doubled_text(text: str) -> str:
+    """Return a text as a literal of a column list, where a backslash is a letter."""
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
 
 
 def spark_type_text(text: str) -> str:

@@ -252,7 +252,7 @@ def test_lengths_are_bounded_before_anything_is_allocated():
 
 @pytest.mark.parametrize("data", [b"", b"x", b"Obk" + bytes(40)])
 def test_bytes_of_no_format_are_told_as_such(data):
-    with pytest.raises(CorruptFile, match="^m: .*magic bytes"):
+    with pytest.raises(CorruptFile, match=r"^m: .*magic bytes"):
         read_container("m", data)
 
 

@@ -304,8 +304,7 @@ def test_local_paths_have_many_spellings(given, found):
 
 def test_a_new_directory_is_durable_in_the_one_above(tmp_path, monkeypatch):
     synced: list[str] = []
-    fsync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(os.readlink(f"/proc/self/fd/{descriptor}")), fsync(descriptor))[1])
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink())))
     IO.mkdirs(str(tmp_path / "a" / "b"))
     assert synced == [str(tmp_path), str(tmp_path / "a")]
     IO.write(str(tmp_path / "a" / "b" / "file"), b"1")

@@ -65,7 +65,10 @@ def names(tmp_path_factory):
         ("WITH t AS (SELECT 1 AS id) SELECT * FROM t", None),
         ("WITH t(n, m) AS (SELECT 1, 2) SELECT * FROM t", None),
         ("WITH RECURSIVE a AS (SELECT 1), `T` (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM t) SELECT n FROM t, a", None),
-        ("WITH a AS (SELECT 1), b(t) AS (SELECT 2) SELECT b.t FROM b, t", "WITH a AS (SELECT 1), b(t) AS (SELECT 2) SELECT b.t FROM b, {0} AS `t`"),
+        (
+            "WITH a AS (SELECT 1), b(t) AS (SELECT 2) SELECT b.t FROM b, t",
+            "WITH a AS (SELECT 1), b(t) AS (SELECT 2) SELECT b.t FROM b, {0} AS `t`",
+        ),
         ("SELECT extract(YEAR FROM t), a IS DISTINCT FROM t FROM other", None),
         ("SELECT t, t FROM other GROUP BY t, t", None),
         ("ANALYZE TABLE other COMPUTE STATISTICS FOR COLUMNS id, t", None),
