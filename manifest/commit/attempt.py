@@ -12,7 +12,7 @@ import numpy as np
 
 from fileindex.base.thresholds import thresholds
 from manifest.commit.partition_statistics import partition_statistics
-from manifest.commit.row_tracking import with_row_ids
+from manifest.commit.row_tracking import first_row_id, with_row_ids
 from manifest.entry.cache import entries_weight, list_weight
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_entry import FileKind
@@ -69,7 +69,7 @@ class CommitAttempt:
         snapshot_id = 1 if latest is None else latest.id + 1
         entries, next_row_id = change.entries, (latest.next_row_id if latest else None) or 0
         if store.options.row_tracking_enabled:
-            entries, next_row_id = with_row_ids(entries, next_row_id, snapshot_id)
+            entries, next_row_id = with_row_ids(entries, first_row_id(store, latest), snapshot_id)
         self._changes = entries
         many = len(entries) >= thresholds().clustered_entries
         delta = (store.manifests.write_clustered if many else store.manifests.write)(entries)

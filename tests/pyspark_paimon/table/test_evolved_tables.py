@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manifest.entry.manifest_file import ManifestFile
 from manifest.io.errors import UnsupportedTable
+from manifest.io.seal import SEAL
 from pyspark_paimon import CorruptFile, Table, UnsupportedOption
 from tests.interop.evolved_tables import HOME, TABLES
 
@@ -200,6 +202,27 @@ def test_rows_that_are_deleted_by_marks_leave_the_others_their_ids(tmp_path):
         with pytest.raises(UnsupportedTable, match=r"row-tracking\.enabled"):
             change()
     assert table.fsck(depth="deep").problems == ()
+
+
+@pytest.mark.parametrize("ranged", [True, False], ids=["row ids in the list", "row ids in the manifests alone"])
+@pytest.mark.parametrize("counter", [0, None])
+def test_new_rows_replace_none_where_another_engine_counts_no_row_ids(tmp_path, monkeypatch, counter, ranged):
+    def unranged(*given):
+        return meta(*given).model_copy(update={"min_row_id": None, "max_row_id": None})
+
+    meta = ManifestFile._meta
+    if not ranged:
+        monkeypatch.setattr(ManifestFile, "_meta", unranged)
+    table = Table.create(tmp_path / "t", "id INT, s STRING", options={"row-tracking.enabled": "true", "data-evolution.enabled": "true"})
+    for first in (0, 5):
+        table.write(pa.table({"id": pa.array(range(first, first + 5), pa.int32()), "s": ["old"] * 5}))
+    newest = tmp_path / "t" / "snapshot" / "snapshot-2"
+    snapshot = {key: value for key, value in json.loads(newest.read_text()).items() if key not in {"nextRowId", SEAL}}
+    newest.write_text(json.dumps(snapshot | ({} if counter is None else {"nextRowId": counter})))
+    table = Table.open(table.path)
+    table.write(pa.table({"id": pa.array([10], pa.int32()), "s": ["new"]}))
+    assert table.scan(order_by="id").to_arrow().to_pydict() == {"id": list(range(11)), "s": ["old"] * 10 + ["new"]}
+    assert [row["_ROW_ID"] for row in Table.open(f"{table.path}$row_tracking").scan("id = 10").to_arrow().to_pylist()] == [10]
 
 
 @pytest.mark.parametrize("options", [{}, {"metadata.stats-mode": "none"}], ids=["bounds", "no bounds"])
