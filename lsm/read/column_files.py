@@ -122,7 +122,7 @@ class ColumnFilesRead:
             following += file.row_count
             self.report.files += 1
             for values in blob_batches(self.store.file_io, self.path(file), file):
-                yield pa.RecordBatch.from_arrays([values], [name])
+                yield pa.RecordBatch.from_arrays([values], schema=pa.schema([self.store.schema.arrow.field(name)]))
         if following != (rows.first_row_id or 0) + rows.row_count:
             raise CorruptFile(self.path(rows), f"has rows of which no file has the column '{name}'")
 

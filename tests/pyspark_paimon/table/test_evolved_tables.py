@@ -236,6 +236,15 @@ def test_writes_of_blobs_are_refused_by_column(tmp_path, options):
     assert table.list_orphan_files(2**62) == []
 
 
+def test_blobs_that_are_never_null_are_read(tmp_path):
+    shutil.copytree(HOME / "blobs" / "table", tmp_path / "t")
+    for path in (tmp_path / "t" / "schema").iterdir():
+        path.write_text(path.read_text().replace('"BLOB"', '"BLOB NOT NULL"'))
+    found = Table.open(str(tmp_path / "t")).scan().to_arrow()
+    assert not found.schema.field("p").nullable
+    assert lines(found.to_pylist()) == lines(expected("blobs"))
+
+
 def test_blobs_in_lists_are_refused_by_column(tmp_path):
     shutil.copytree(HOME / "blobs" / "table", tmp_path / "t")
     for path in (tmp_path / "t" / "schema").iterdir():
