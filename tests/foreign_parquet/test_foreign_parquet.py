@@ -129,6 +129,57 @@ def test_indexes_are_built_compactions_read_and_checks_pass(tmp_path, name):
     assert table.fsck("deep").problems == ()
 
 
+INDEXED = {
+    "bloom-filter": ("id", "s", "t", "n", "d", "day", "ts", "m[k1]"),
+    "bitmap": ("s", "n", "f", "day", "m[k0]"),
+    "range-bitmap": ("id", "t", "d", "day", "ts", "dec"),
+    "bsi": ("n", "day", "ts", "dec"),
+}
+"""Columns that take an index of each type, and keys of the map."""
+
+
+def check_rows(table: Table, expected: list[Row]) -> None:
+    """Compare rows and the answers of filters with those expected, and check every file."""
+    assert found(table.scan()) == expected
+    assert table.fsck("deep").problems == ()
+    for column, text, matches in FILTERS:
+        if column in table.schema.names:
+            assert found(table.scan(text)) == [row for row in expected if matches(row)], text
+
+
+@pytest.mark.parametrize("vectors", [False, True], ids=["rewritten", "vectors"])
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.sampled(5)
+def test_files_are_indexed_changed_compacted_and_evolved_as_ours(tmp_path: Path, name: str, vectors: bool) -> None:
+    table = table_of(tmp_path, name, **{"deletion-vectors.enabled": str(vectors).lower(), "compaction.min.file-num": "2"})
+    indexed = {kind: [column for column in columns if column.partition("[")[0] in held(name)] for kind, columns in INDEXED.items()}
+    table = table.alter_options({f"file-index.{kind}.columns": ",".join(columns) for kind, columns in indexed.items()})
+    assert table.rewrite_file_index().rewritten == 1
+    expected = rows_of(name)
+    check_rows(table, expected)
+    table.delete("s = 's1' OR id BETWEEN 120 AND 140")
+    expected = [row for row in expected if row["s"] != "s1" and not 120 <= row["id"] <= 140]
+    check_rows(table, expected)
+    table.update("t LIKE 'text-001%' OR n IS NULL", {"n": 7, "s": "new"})
+    expected = [row | {"n": 7, "s": "new"} if row["t"].startswith("text-001") or row["n"] is None else row for row in expected]
+    check_rows(table, expected)
+    if vectors:
+        table.compact()
+        check_rows(table, expected)
+    table.rename_column("d", "double")
+    table.change_type("n", "BIGINT").add_column("more", "STRING")
+    table = Table.open(table.path)
+    expected = [{"double" if key == "d" else key: value for key, value in row.items()} | {"more": None} for row in expected]
+    check_rows(table, expected)
+    more = [row | {"id": row["id"] + 1000, "more": "x"} for row in expected[:9]]
+    table.write(pa.Table.from_pylist([{key: _stored(value) for key, value in row.items()} for row in more], table.schema))
+    for _ in range(2):
+        check_rows(table, [*expected, *more])
+        table.compact(full=True)
+    table.rewrite_file_index()
+    check_rows(table, [*expected, *more])
+
+
 def changed(data: bytes, change: Callable[[Any], None]) -> bytes:
     """A file with another footer."""
     length = struct.unpack("<I", data[-8:-4])[0]
