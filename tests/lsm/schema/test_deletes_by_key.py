@@ -62,17 +62,40 @@ def test_a_default_comes_before_zero_and_what_may_be_null_is_left_out() -> None:
     assert deletes_completed(pa.table({"id": [1]}), schema, [DELETE]).to_pylist() == [{"id": 1, "n": 7}]
 
 
-@pytest.mark.parametrize("form", ["plain", "chunks", "dictionary"])
+@pytest.mark.parametrize("form", ["plain", "chunks", "dictionary", "large", "view", "dictionary of large"])
 def test_only_nulls_of_deletes_are_filled(form: str) -> None:
     values = pa.array(["a", None, None, "d", None])
     column = {
         "plain": values,
         "chunks": pa.chunked_array([values[:2], values[2:2], values[2:4], values[4:]]),
         "dictionary": values.dictionary_encode(),
+        "large": values.cast(pa.large_string()),
+        "view": values.cast(pa.string_view()),
+        "dictionary of large": values.cast(pa.large_string()).dictionary_encode(),
     }[form]
     rows = pa.table({"id": [1, 2, 3, 4, 5], "s": column})
     done = deletes_completed(rows, schema_of("s STRING NOT NULL"), [INSERT, DELETE, INSERT, DELETE, DELETE])
     assert done["s"].to_pylist() == ["a", "", None, "d", ""]
+
+
+@pytest.mark.parametrize(
+    ("column_type", "arrow_type", "value", "zero"),
+    [
+        ("BYTES", pa.binary_view(), b"a", b""),
+        ("ARRAY<STRING>", pa.list_(pa.string_view()), ["a", None], []),
+        ("ARRAY<STRING>", pa.list_view(pa.string_view()), ["a", None], []),
+        ("ARRAY<BIGINT>", pa.large_list_view(pa.int64()), [1, None], []),
+        ("ROW<s STRING>", pa.struct([("s", pa.string_view())]), {"s": "a"}, {"s": ""}),
+        ("MAP<STRING, BYTES>", pa.map_(pa.string_view(), pa.binary_view()), [("a", b"b")], []),
+    ],
+    ids=str,
+)
+def test_nulls_of_deletes_are_filled_in_types_that_arrow_cannot_take(
+    column_type: str, arrow_type: pa.DataType, value: object, zero: object
+) -> None:
+    rows = pa.table({"id": [1, 2], "v": pa.array([value, None], arrow_type)})
+    done = deletes_completed(rows, schema_of(f"v {column_type} NOT NULL"), [INSERT, DELETE])
+    assert done["v"].to_pylist() == [value, zero]
 
 
 def test_a_column_of_nulls_alone_is_filled() -> None:
@@ -100,9 +123,10 @@ def test_rows_are_filled_where_nothing_depends_on_what_a_delete_holds(engine: di
     assert done["n"].to_pylist() == [0 if filled else None]
 
 
-def test_the_kinds_may_be_a_column_of_text() -> None:
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_the_kinds_may_be_a_column_of_text(text: pa.DataType) -> None:
     schema = schema_of("op STRING, n INT NOT NULL", **{"rowkind.field": "op"})
-    rows = pa.table({"id": [1, 2, 3], "op": ["+I", "-D", None], "n": pa.array([None, None, None], pa.int32())})
+    rows = pa.table({"id": [1, 2, 3], "op": pa.array(["+I", "-D", None], text), "n": pa.array([None, None, None], pa.int32())})
     assert deletes_completed(rows, schema)["n"].to_pylist() == [None, 0, None]
     assert deletes_completed(rows.drop_columns("op"), schema)["n"].to_pylist() == [None] * 3
 
