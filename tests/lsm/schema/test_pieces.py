@@ -66,6 +66,29 @@ def test_a_few_rows_of_a_longer_array_are_copied_out_of_it(monkeypatch: pytest.M
     assert piece.get_total_buffer_size() < 5000
 
 
+def _views(form: str, texts: list[str | None]) -> pa.Array:
+    views = pa.array(texts).cast(pa.string_view())
+    match form:
+        case "rows":
+            return pa.StructArray.from_arrays([views], ["a"])
+        case "lists":
+            return pa.ListArray.from_arrays(pa.array(range(len(texts) + 1), pa.int32()), views)
+        case "maps":
+            return pa.MapArray.from_arrays(pa.array(range(len(texts) + 1), pa.int32()), pa.array(range(len(texts))), views)
+        case _:
+            return views.cast(pa.binary_view()) if form == "bytes" else views
+
+
+@pytest.mark.parametrize("form", ["texts", "bytes", "rows", "lists", "maps"])
+def test_views_are_cut_into_pieces_of_the_size_asked(form: str) -> None:
+    column = _views(form, ["x" * 200, None, "abc", "y" * 300] * 40)
+    found = [piece for piece, _ in in_pieces(pa.table({"c": column}), most=2000)]
+    assert [value for piece in found for value in piece["c"].to_pylist()] == column.to_pylist()
+    assert 8 <= len(found) <= 32
+    part = pa.table({"c": column.slice(4, 8)})
+    assert sum(piece.num_rows for piece, _ in in_pieces(part, most=2000)) == 8
+
+
 def _longer_than_an_array(rows: int, size: int) -> pa.Table:
     text = np.frombuffer(b"abcdefgh" * (rows * size // 8), np.uint8)
     offsets = pa.py_buffer(np.arange(rows + 1, dtype=np.int64) * size)
