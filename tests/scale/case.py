@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +12,14 @@ import pyarrow.compute as pc
 
 from fileindex.base.thresholds import Thresholds, use_thresholds
 from tests.scale.columns import Column, Dice, made
-from tests.scale.kinds import SIZES, Kind, Size, draw_kind, index_options, new_column
+from tests.scale.kinds import CODECS, SIZES, Kind, Size, draw_kind, index_options, new_column
 from tests.scale.model import Model, difference
-from tests.scale.questions import draw_question
+from tests.scale.questions import Question, draw_question
 
 STEPS = 9
+STEPS_DRAWN = ("write", "write", "write", "grow", "delete", "update", "compact", "full", "index", "kinds", "turn", "evolve", "cluster")
+FORMS = ("table", "dictionary", "large", "view", "stream")
+WIDER = {"TINYINT": "INT", "INT": "BIGINT", "DECIMAL(12, 2)": "DECIMAL(20, 2)", "VARCHAR(40)": "STRING"}
 SIZES_OF_WRITES = (1.0, 0.25, 0.02)
 """Shares of the largest write: files of three sizes."""
 
@@ -73,7 +76,7 @@ class Case:
     def play(self) -> None:
         self.write(1.0)
         for _ in range(STEPS):
-            step = self.dice.choice(["write", "write", "write", "grow", "delete", "update", "compact", "full", "index", "kinds"])
+            step = self.dice.choice(STEPS_DRAWN)
             getattr(self, f"_{step}")()
             self.ask(2)
         self.check("scan at the end")
@@ -111,8 +114,9 @@ class Case:
 
     def write(self, share: float) -> None:
         new = self.rows(max(1, int(self.kind.size.rows * share)))
-        self.note(f"write {new.num_rows} rows")
-        self.table.write(new)
+        form = str(self.dice.choice(FORMS))
+        self.note(f"write {new.num_rows} rows as {form}")
+        self.table.write(in_form(new, form))
         self.model.write(new)
 
     def _write(self) -> None:
@@ -138,6 +142,43 @@ class Case:
         kinds = pc.if_else(pa.array(deleted), "-D", "+I")
         self.table.write(new.append_column("_row_kind", kinds))
         self.model.write(new, deleted)
+        return None
+
+    def _turn(self) -> None:
+        """Let new files have another format and codec."""
+        options = {"file.format": str(self.dice.choice(["parquet", "orc", "avro"])), "file.compression": str(self.dice.choice(CODECS[:3]))}
+        self.note(f"alter {options}")
+        self.table = self.table.alter_options(options)
+        self._write()
+
+    def _evolve(self) -> None:
+        """Rename a column, or give it a wider type."""
+        at = int(self.dice.integers(0, len(self.columns)))
+        column = self.columns[at]
+        if column.type in WIDER:
+            new = replace(column, type=WIDER[column.type])
+            self.note(f"widen {column.name} to {new.type}")
+            self.table = self.table.change_type(column.name, new.type)
+        elif column.name != "n":  # it has an aggregate function
+            self.added += 1
+            new = replace(column, name=f"renamed{self.added}")
+            self.note(f"rename {column.name} to {new.name}")
+            self.table = self.table.alter_options({key: None for key in self.table.options if key.startswith("file-index.")})
+            self.table = self.table.rename_column(column.name, new.name)
+        else:
+            return
+        self.columns[at] = new
+        self.model.replace_column(column.name, new.name, self.table.schema.field(new.name).type)
+
+    def _cluster(self) -> None:
+        """Sort all rows of an append table by a column."""
+        if self.kind.engine != "append" or self.table.options["bucket"] != "-1":
+            return self._compact()
+        asked = [column.name for column in self.columns if column.asked]
+        order = [str(self.dice.choice(asked)), *(["id"] if self.dice.random() < 0.5 else [])]
+        strategy = str(self.dice.choice(["order", "zorder", "hilbert"]))
+        self.note(f"compact by {order}, {strategy}")
+        self.table.compact(order_by=order, strategy=strategy)
         return None
 
     def _delete(self) -> None:
@@ -192,6 +233,36 @@ class Case:
             self._compare(scan.to_arrow(), expected, str(asked))
             if scan.count() != expected.num_rows:
                 raise WrongRows(f"{asked}: count {scan.count()} instead of {expected.num_rows}")
+            if self.dice.random() < 0.3:
+                self._ask_top(asked)
+            if self.kind.keys == ("id",) and self.dice.random() < 0.3:
+                self._look_up()
+
+    def _ask_top(self, asked: Question) -> None:
+        """Compare the first rows by a number, and its sum, with the model."""
+        numbers = [column.name for column in self.columns if column.type in {"BIGINT", "INT", "TINYINT"} and column.name != "big"]
+        name = str(self.dice.choice(["id", *numbers]))
+        self.note(f"order by {name}, sum {name}")
+        rows, count = self.model.rows.filter(asked.rows), int(self.dice.choice([1, 10, 1000]))
+        falls = bool(self.dice.random() < 0.5)
+        scan = self.table.scan(asked.sql, params=asked.params, order_by=f"{name} {'DESC' if falls else 'ASC'}", limit=count)
+        found = scan.to_arrow().column(name).combine_chunks()
+        values = rows.column(name).combine_chunks()
+        placement = "at_end" if falls else "at_start"  # as in Spark
+        order = pc.array_sort_indices(values, order="descending" if falls else "ascending", null_placement=placement)
+        if not found.equals(values.take(order[:count])):
+            raise WrongRows(f"{asked}: order by {name}, falls {falls}: {found[:5]!s} instead of {values.take(order[:5])!s}")
+        sums = self.table.scan(asked.sql, params=asked.params).aggregate({name: ["sum", "min"]})
+        expected = [pc.sum(values).as_py(), pc.min(values).as_py()]
+        if [sums[f"{name}_{part}"][0].as_py() for part in ("sum", "min")] != expected:
+            raise WrongRows(f"{asked}: sum and minimum of {name}: {sums.to_pylist()} instead of {expected}")
+
+    def _look_up(self) -> None:
+        """Compare rows by their keys with the model."""
+        ids = np.unique(self.dice.integers(0, self.next_id + 3, int(self.dice.choice([1, 20, 300]))))
+        self.note(f"look up {len(ids)} keys")
+        found = self.table.lookup({"id": ids.tolist()})
+        self._compare(found, self.model.rows.filter(pc.is_in(self.model.rows.column("id"), pa.array(ids))), "lookup")
 
     def check(self, what: str) -> None:
         self.note(what)
@@ -200,3 +271,14 @@ class Case:
     def _compare(self, found: pa.Table, expected: pa.Table, what: str) -> None:
         if differs := difference(found, expected):
             raise WrongRows(f"{what}: {differs}")
+
+
+def in_form(rows: pa.Table, form: str) -> pa.Table | pa.RecordBatchReader:
+    """Rows whose texts are dictionaries, long or views, or that come in batches."""
+    if form == "stream":
+        return pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(max_chunksize=max(1, rows.num_rows // 7)))
+    kinds = {"dictionary": pa.dictionary(pa.int32(), pa.string()), "large": pa.large_string(), "view": pa.string_view()}
+    if form not in kinds:
+        return rows
+    fields = [field.with_type(kinds[form]) if pa.types.is_string(field.type) else field for field in rows.schema]
+    return rows.cast(pa.schema(fields))

@@ -23,6 +23,10 @@ class Model:
     def add_column(self, name: str, kind: Any) -> None:
         self.rows = self.rows.append_column(name, pa.nulls(self.rows.num_rows, kind))
 
+    def replace_column(self, name: str, new: str, kind: Any) -> None:
+        at = self.rows.schema.get_field_index(name)
+        self.rows = self.rows.set_column(at, new, self.rows.column(at).cast(kind))
+
     def delete(self, mask: Any) -> None:
         self.rows = self.rows.filter(pc.invert(mask))
 
