@@ -25,6 +25,8 @@ class Column:
     indexes: tuple[str, ...] = ()
     asked: bool = True
     """Whether filters compare it with values."""
+    summed: bool = True
+    """Whether the sum of its numbers fits BIGINT."""
 
     @property
     def ddl(self) -> str:
@@ -113,7 +115,7 @@ ALL = ("bloom-filter", "bitmap", "range-bitmap")
 NUMBER = (*ALL, "bsi")
 ORDINARY = (
     Column("n", "BIGINT", _numbers(-500, 500, pa.int64()), NUMBER),
-    Column("big", "BIGINT", _numbers(-(2**62), 2**62, pa.int64()), NUMBER),
+    Column("big", "BIGINT", _numbers(-(2**62), 2**62, pa.int64()), NUMBER, summed=False),
     Column("i", "INT", _numbers(0, 100_000, pa.int32()), NUMBER),
     Column("tiny", "TINYINT", _numbers(-9, 9, pa.int8()), ("bloom-filter", "bitmap", "bsi")),
     Column("d", "DOUBLE", _doubles, ("bloom-filter", "range-bitmap")),

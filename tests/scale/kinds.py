@@ -15,7 +15,8 @@ from tests.tiny import tiny_options
 class Size:
     """How many rows the largest write has, and options that make row groups of them.
 
-    ``bytes`` are those of wide texts of a write, ``columns`` the most columns, ``share`` how often it is drawn.
+    ``bytes`` are those of wide texts of a write, ``columns`` the most columns, ``share`` how often it is drawn, ``steps`` those after the
+    first write.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Size:
     columns: int
     share: float
     options: tuple[tuple[str, str], ...] = ()
+    steps: int = 9
 
     @property
     def tiny(self) -> bool:
@@ -33,10 +35,10 @@ class Size:
 SIZES = (
     Size("tiny", 80, 3_000, 5, 0.65, tuple(tiny_options().items())),
     Size("one group", 40_000, 8 << 20, 6, 0.2),
-    Size("three groups", 1_300_000, 0, 4, 0.03),
-    Size("three wide groups", 60_000, 150 << 20, 4, 0.03),
+    Size("three groups", 1_300_000, 0, 4, 0.03, steps=6),
+    Size("three wide groups", 60_000, 150 << 20, 4, 0.03, steps=6),
     Size("twenty groups", 120_000, 16 << 20, 6, 0.08, (("file.block-size", "1 mb"), ("target-file-size", "16 mb"))),
-    Size("twenty long groups", 10_600_000, 0, 1, 0.01),
+    Size("twenty long groups", 10_600_000, 0, 1, 0.01, steps=3),
 )
 """All but tiny ones have the usual thresholds; those of twenty groups say how large a group is, or are long and narrow."""
 ENGINES = ("deduplicate", "deduplicate", "deduplicate", "partial-update", "aggregation", "first-row", "append", "append", "append")
@@ -129,7 +131,7 @@ def _options(dice: Dice, size: Size, engine: str) -> dict[str, str]:
         options["write-only"] = "true"
     if dice.random() < 0.3:
         options["num-sorted-run.compaction-trigger"] = "2"
-    if engine != "append" and dice.random() < 0.2 and not size.tiny:
+    if engine != "append" and dice.random() < 0.2 and not size.tiny and size.rows < 1_000_000:
         options["write-buffer-size"] = "8 mb"  # rows spill
     return options
 
