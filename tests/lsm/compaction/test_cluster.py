@@ -165,6 +165,14 @@ def test_rows_that_are_appended_meanwhile_stay(tmp_path: Path) -> None:
     assert as_text(append_rows(store)) == as_text(rows)
 
 
+def test_sorted_files_stay_on_the_level_of_those_that_are_appended(tmp_path: Path) -> None:
+    store = make(tmp_path / "t", DDL)
+    for seed in range(2):
+        write(store, sample(50, seed))
+    message = compact_bucket(store, store.partition.encode(()), 0, clustering=Clustering(("a",)))
+    assert [len(message.compact_before), {file.level for file in message.compact_after}] == [2, {0}]
+
+
 def test_an_empty_bucket_needs_no_sorting(tmp_path: Path) -> None:
     store = make(tmp_path / "t", DDL)
     assert compact_bucket(store, store.partition.encode(()), 0, clustering=Clustering(("a",))) is None

@@ -161,6 +161,8 @@ TYPES = {
     "b": (DataType.from_json("BOOLEAN"), [True, None, False, True, None, None, False, True]),
     "f": (DataType.from_json("FLOAT"), [0.5, None, -0.0, 2.0**30, 2.0, None, 3.5, 4.0]),
     "s": (DataType.from_json("STRING"), ["", None, "a", "é" * 100, "x" * 9000, None, "", "z"]),
+    "e": (DataType.from_json("STRING NOT NULL"), [""] * 8),
+    "n": (DataType.from_json("BYTES"), [None] * 8),
     "p": (DataType.from_json("DECIMAL(38, 0)"), [Decimal(n) for n in (0, -1, 127, 128, -128, -129, 10**38 - 1)] + [None]),
     "a": (DataType.from_json({"type": "ARRAY", "element": "INT"}), [[], None, [1], [None, 2], list(range(200)), None, [], [3]]),
     "m": (
@@ -189,6 +191,13 @@ def test_what_is_encoded_in_columns_is_what_avros_own_reader_reads() -> None:
         assert source.tell() == len(data)
         assert [record["s"] for record in records] == TYPES["s"][1][start:end]
         assert [record["p"] for record in records] == TYPES["p"][1][start:end]
+
+
+def test_a_row_that_is_null_is_no_row() -> None:
+    shape, _ = shape_of(avro_schema([DataField(0, "i", DataType.from_json("INT NOT NULL"))]))
+    assert decode_blocks(shape, [(2, b"\2\4\2\6")], ["i"], branch=True).column(0).to_pylist() == [2, 3]
+    with pytest.raises(ValueError, match="null"):
+        decode_blocks(shape, [(2, b"\2\4\0\6")], ["i"], branch=True)
 
 
 def test_a_broken_block_of_ours_is_told(tmp_path: Path) -> None:

@@ -56,6 +56,9 @@ FUNCTIONS = {
     "BYTES": ("rbm32",),
 }
 
+SMALLER = ("TINYINT", "BIGINT", "FLOAT", "DECIMAL(4,2)")
+"""Folded as others are."""
+
 
 @st.composite
 def field_options(draw: st.DrawFn, name: str, kind: str) -> dict[str, str]:
@@ -164,6 +167,22 @@ def test_aggregation_is_the_models(data: st.DataObject) -> None:
 @given(st.data())
 def test_partial_update_is_the_models(data: st.DataObject) -> None:
     check_partial_update(data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "function"),
+    [(kind, function) for kind, functions in FUNCTIONS.items() if kind not in SMALLER for function in functions],
+)
+@settings(max_examples=4, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(st.data())
+def test_each_function_is_the_models_in_order_and_with_late_versions(kind: str, function: str, data: st.DataObject) -> None:
+    options = {"fields.p.aggregate-function": function}
+    if function == "nested_partial_update":
+        options["fields.p.nested-key"] = "a"
+    for engine in ({"merge-engine": "aggregation"}, {"merge-engine": "partial-update", "fields.g.sequence-group": "p"}):
+        types = {"k": "INT NOT NULL", "p": kind} | ({"g": "INT"} if "fields.g.sequence-group" in engine else {})
+        model = Model(types, ("k",), engine | options)
+        check(model, [data.draw(histories(model, number)) for number in range(6)])
 
 
 @pytest.mark.long

@@ -191,7 +191,7 @@ def test_a_limit_stops_planning_only_where_row_counts_are_certain(tmp_path):
     for path in (appended, keyed):
         for start in (0, 10, 20, 30):
             write(path, {"v": list(range(start, start + 10))})
-    assert len(scan(appended, limit=15).plan.splits) == 2
+    assert [len(scan(appended, limit=limit).plan.splits) for limit in (0, 10, 15, 20)] == [0, 1, 2, 2]
     assert len(scan(appended, limit=1000).plan.splits) == 4
     assert len(scan(appended, Compare(V, Op.GE, 5), limit=1).plan.splits) == 4
     assert len(scan(keyed, limit=15).plan.splits) == 4
