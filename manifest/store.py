@@ -26,6 +26,7 @@ from manifest.io.file_io import FileIO
 from manifest.io.meter import UNMETERED, Meter
 from manifest.io.paths import MAIN_BRANCH, FileNames, TablePaths, split_branch
 from manifest.io.system_names import refuse_system, split_system
+from manifest.options import support
 from manifest.options.core_options import CoreOptions
 from manifest.schema.elsewhere import what_is_at
 from manifest.schema.manager import SchemaManager
@@ -178,6 +179,18 @@ class FileStore:
             return (schema if schema_id == schema.id else self.schemas.get(schema_id)).fields
 
         return RangePolicy(fields_of, keys, tuple(schema.partition_keys), values=not keys or self.settles_keys)
+
+    def check_readable(self) -> None:
+        """Raise ``UnsupportedTable`` if reads would give other rows than Paimon's."""
+        support.check_readable(self.options, has_primary_key=self.schema.is_primary_key_table, table=self.root)
+
+    def check_writable(self) -> None:
+        """Raise ``UnsupportedTable`` if writes would break a promise of the options."""
+        support.check_writable(self.options, has_primary_key=self.schema.is_primary_key_table, table=self.root)
+
+    def check_streamable(self) -> None:
+        """Raise ``UnsupportedTable`` if a stream would give other rows than Paimon's."""
+        support.check_streamable(self.options, has_primary_key=self.schema.is_primary_key_table, table=self.root)
 
     @property
     def settles_keys(self) -> bool:

@@ -26,6 +26,7 @@ from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.entry.columns import EntryColumns
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.threads import WorkerPool
+from manifest.schema.bucket_mode import BucketMode
 from manifest.store import FileStore
 
 _LOG = logger_of(__name__)
@@ -103,7 +104,7 @@ def _told_as_committed(store: FileStore, user: str) -> Iterator[None]:
 
 
 def _has_buckets(store: FileStore) -> bool:
-    return store.schema.is_primary_key_table or store.options.bucket > 0
+    return store.schema.bucket_mode is not BucketMode.BUCKET_UNAWARE
 
 
 def is_awaited(store: FileStore) -> bool:

@@ -19,6 +19,7 @@ from manifest.entry.data_file import DataFileMeta
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import UnsupportedTable
 from manifest.io.paths import POSTPONE_BUCKET
+from manifest.schema.bucket_mode import BucketMode
 from manifest.snapshot.snapshot import EMPTY_TABLE, CommitKind, ReadState, Snapshot, SnapshotKey
 from manifest.store import FileStore
 
@@ -31,7 +32,7 @@ def settle_postponed(store: FileStore, commit_id: str, wanted: EntryFilter, *, t
 
     After a lost race they are moved again. Raises as a write does.
     """
-    if store.options.bucket != POSTPONE_BUCKET:
+    if store.schema.bucket_mode is not BucketMode.POSTPONE_MODE:
         return None
     commit = FileStoreCommit(store, commit_id, fresh=True)
     base = EMPTY_TABLE

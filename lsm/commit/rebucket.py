@@ -17,6 +17,7 @@ from lsm.write.table_write import TableWrite
 from manifest.commit.message import CommitMessage
 from manifest.entry.manifest_entry import FileKind
 from manifest.io.errors import CommitConflict, SnapshotNotFound
+from manifest.schema.bucket_mode import BucketMode
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
 
@@ -37,7 +38,7 @@ def rebucket(
     Raises:
         CommitConflict: rows were put into the partition of a key that another commit has deleted: which one they named is not known.
     """
-    crosses = store.schema.keys_cross_partitions
+    crosses = store.schema.bucket_mode is BucketMode.KEY_DYNAMIC
     if crosses and not overwrite:
         _refuse_lost_partitions(store, messages)
     with TableWrite(

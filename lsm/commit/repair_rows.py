@@ -21,7 +21,6 @@ from manifest.fsck.repair import Repairs, states_of
 from manifest.fsck.walk import branch_store
 from manifest.io.seal import sealed
 from manifest.options.own_branch import OWN_BRANCH
-from manifest.options.support import check_writable
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.stats.table_stats import Statistics
 from manifest.store import FileStore
@@ -92,7 +91,7 @@ def _rewrite_files(repairs: Repairs, store: FileStore, wrong: dict[str, str], co
         if path in wrong:
             buckets[entry.partition, entry.bucket][entry.file.file_name] = path
     if buckets and not repairs.dry_run:
-        check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+        store.check_writable()
         commit = FileStoreCommit(store, commit_id, fresh=True)
 
         def evaluate(current: Round[CommitMessage]) -> None:

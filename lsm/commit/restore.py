@@ -20,7 +20,7 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import EVALUATIONS, Round
 from manifest.options.own_branch import OWN_BRANCH
-from manifest.options.support import check_writable
+from manifest.schema.bucket_mode import BucketMode
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
@@ -33,9 +33,9 @@ def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads
     Columns are told by their ids, as in any old file: one that was dropped since is left out, one that was added is null.
     Raises as a write does, and ``CommitConflict`` if a rollback removes ``target`` meanwhile; then nothing has changed.
     """
-    check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+    store.check_writable()
     commit = FileStoreCommit(store, commit_id, resequence=resequence(store, commit_id))
-    crosses = store.schema.keys_cross_partitions
+    crosses = store.schema.bucket_mode is BucketMode.KEY_DYNAMIC
     fields = tuple(replace(field, default_value=None) for field in store.schema.fields)
     nulls_stay = store.with_schema(store.schema.model_copy(update={"fields": fields}))
     others: set[bytes] = set()
@@ -58,9 +58,7 @@ def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads
 
     transaction = RowTransaction(commit, commit_id, threads=threads)
     rework = partial(rebucket, store, commit_id=commit_id, threads=threads, overwrite=True)
-    return transaction.run(
-        evaluate, publish, rework=rework, evaluations=EVALUATIONS if store.schema.has_dynamic_buckets or crosses else 1
-    ).result
+    return transaction.run(evaluate, publish, rework=rework, evaluations=EVALUATIONS if store.schema.bucket_mode.assigns_keys else 1).result
 
 
 def differing_partitions(store: FileStore, target: Snapshot, latest: Snapshot | None) -> set[bytes]:

@@ -15,6 +15,7 @@ from lsm.levels.sorted_runs import LevelRun, SortedRun
 from lsm.levels.universal import CompactUnit, UniversalCompaction
 from manifest.entry.data_file import DataFileMeta
 from manifest.options.core_options import CoreOptions
+from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.clustering import clustering_strategy
 from manifest.store import FileStore
 
@@ -32,7 +33,7 @@ class IncrementalClustering:
     def of(cls, store: FileStore) -> IncrementalClustering | None:
         """What the table's options say; None if its files are only joined."""
         options = store.options
-        if not options.clustering_incremental or store.schema.is_primary_key_table or options.bucket != -1:
+        if not options.clustering_incremental or store.schema.bucket_mode is not BucketMode.BUCKET_UNAWARE:
             return None
         universal = UniversalCompaction(
             options.compaction_max_size_amplification_percent, options.compaction_size_ratio, options.num_sorted_run_compaction_trigger

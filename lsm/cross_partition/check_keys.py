@@ -15,6 +15,7 @@ from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.io.errors import SnapshotExpired
+from manifest.schema.bucket_mode import BucketMode
 from manifest.store import FileStore
 
 _PARTITION = "_PARTITION"
@@ -25,7 +26,7 @@ def check_key_partitions(store: FileStore, found: Findings) -> None:
 
     Cost: all key columns, once; memory is half of ``write-buffer-size``. What cannot be read is told by who checks the files.
     """
-    snapshot = store.snapshots.latest() if store.schema.keys_cross_partitions else None
+    snapshot = store.snapshots.latest() if store.schema.bucket_mode is BucketMode.KEY_DYNAMIC else None
     if snapshot is None:
         return
     whole, names = store.with_options(EVERY_ROW), list(store.schema.primary_keys)

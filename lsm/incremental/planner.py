@@ -31,6 +31,7 @@ from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound, UnsupportedTable
+from manifest.schema.bucket_mode import BucketMode
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.store import FileStore
 
@@ -65,7 +66,7 @@ def _retracts_first(store: FileStore, splits: Sequence[IncrementalSplit]) -> Seq
 
     A key that moves to another partition leaves a retract in one split and a new row in another.
     """
-    if not store.schema.keys_cross_partitions:
+    if store.schema.bucket_mode is not BucketMode.KEY_DYNAMIC:
         return splits
     return [split.model_copy(update={"retracts": retracts}) for retracts in (True, False) for split in splits]
 
@@ -204,7 +205,7 @@ class Additions:
 
     def _ordered_groups(self, files: EntryColumns, pieces: Sequence[Piece]) -> Iterator[EntryColumns]:
         """Yield the files whose splits may be read in any order."""
-        if not self._store.schema.keys_cross_partitions:
+        if self._store.schema.bucket_mode is not BucketMode.KEY_DYNAMIC:
             yield files
             return
         for piece in pieces:

@@ -38,7 +38,6 @@ from manifest.entry.manifest_blocks import EntryNarrowing
 from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.lost_snapshots import refuse_lost_snapshots
-from manifest.options.support import check_readable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
@@ -81,7 +80,7 @@ class ScanPlanner:
         for name in (*(columns or ()), *columns_of(predicate)):
             if name not in schema.column_types:
                 raise UnknownColumn(name, schema.names)
-        check_readable(self.store.options, has_primary_key=schema.is_primary_key_table, table=self.store.root)
+        self.store.check_readable()
         wanted = TRUE if predicate is None else predicate
         other = other_branch(self.store)
         if other is None:

@@ -14,7 +14,7 @@ from manifest.entry.data_file import DataFileMeta
 from manifest.entry.index_manifest import DELETION_VECTORS, IndexManifestEntry
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import UnsupportedTable
-from manifest.io.paths import POSTPONE_BUCKET
+from manifest.schema.bucket_mode import BucketMode
 from manifest.snapshot.snapshot import EMPTY_TABLE, Snapshot, SnapshotKey
 from manifest.store import FileStore
 
@@ -108,7 +108,7 @@ class ExistingFiles:
         """
         self.load([partition])
         options = self._store.options
-        postponed = options.bucket == POSTPONE_BUCKET
+        postponed = self._store.schema.bucket_mode is BucketMode.POSTPONE_MODE
         wanted = options.postpone_default_bucket_num if postponed else options.bucket
         total = self._totals.get(encoded, wanted)
         if new_rows and total != wanted and not postponed:

@@ -37,9 +37,9 @@ from manifest.entry.data_file import DataFileMeta
 from manifest.entry.index_manifest import HASH
 from manifest.io import failpoints
 from manifest.io.group_sync import GroupSync
-from manifest.io.paths import POSTPONE_BUCKET, FileNames
+from manifest.io.paths import FileNames
 from manifest.io.threads import WorkerPool
-from manifest.options.support import check_writable
+from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.key_validation import check_crossing_keys
 from manifest.schema.validation import check_written_columns
 from manifest.store import FileStore
@@ -102,7 +102,7 @@ class TableWrite:
         finds_keys: bool = True,
         buckets: Collection[int] | None = None,
     ) -> None:
-        check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+        store.check_writable()
         check_written_columns(store.schema, store.root)
         check_crossing_keys(store.schema)
         self._durable = GroupSync(store.file_io)
@@ -132,9 +132,9 @@ class TableWrite:
         self._prepared: list[CommitMessage] = []
         self._waiting: list[tuple[Any, Int8s | None]] = []
         self._finds_keys = finds_keys
-        self._replaced: set[bytes] | None = set() if keeps_others and store.schema.keys_cross_partitions else None
+        self._replaced: set[bytes] | None = set() if keeps_others and store.schema.bucket_mode is BucketMode.KEY_DYNAMIC else None
         self._crossing: waiting_rows.WaitingRows | None = None
-        if store.schema.keys_cross_partitions:
+        if store.schema.bucket_mode is BucketMode.KEY_DYNAMIC:
             budget = min(store.options.write_buffer_size // 2, thresholds().source_bytes)
             self._crossing = waiting_rows.WaitingRows(store.schema, budget, self._space)
         self._done = WriteMetrics()
@@ -285,8 +285,8 @@ class TableWrite:
         step = max(1, thresholds().source_bytes * table.num_rows // max(1, table.nbytes))
         for at in range(0, table.num_rows, step):
             source = Source(table.slice(at, step).combine_chunks(), None if kinds is None else kinds[at : at + step])
-            assign: Assign | None = self._assign if self.store.schema.has_dynamic_buckets else None
-            if self.store.options.bucket == POSTPONE_BUCKET:
+            assign: Assign | None = self._assign if self.store.schema.bucket_mode is BucketMode.HASH_DYNAMIC else None
+            if self.store.schema.bucket_mode is BucketMode.POSTPONE_MODE:
                 assign = self._assign_in_partition
                 self._existing.load(row_partitions(source.table, self.store.schema)[1])  # at once, before it asks for each
             self._hand_out(source, route(source.table, self.store.schema, assign, self._pool.map))
@@ -342,7 +342,7 @@ class TableWrite:
     @property
     def _is_unaware(self) -> bool:
         """An append table without buckets: what was there before only matters to its compaction."""
-        return not self.store.schema.is_primary_key_table and self.store.options.bucket < 1
+        return self.store.schema.bucket_mode is BucketMode.BUCKET_UNAWARE
 
     def _writer(self, partition: tuple[Plain, ...], bucket: int, *, compacting: bool = False) -> BucketWriter:
         encoded = self.store.partition.encode(partition)

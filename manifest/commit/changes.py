@@ -15,6 +15,7 @@ from manifest.entry.live import EntryFilter
 from manifest.entry.manifest_entry import ManifestEntry
 from manifest.io.errors import CommitConflict, SnapshotNotFound
 from manifest.io.paths import POSTPONE_BUCKET
+from manifest.schema.bucket_mode import BucketMode
 from manifest.snapshot.snapshot import CommitKind, ReadState, Snapshot, SnapshotKey
 from manifest.stats.table_stats import Statistics
 from manifest.store import FileStore
@@ -24,7 +25,7 @@ def append_change(store: FileStore, latest: Snapshot | None, resequencer: Resequ
     """ADD the new files, numbered above what is there, and the index changes made with them. Raises ``CommitConflict``."""
     writing = [message for message in resequencer.messages if message.has_rows or message.index_changes]
     _refuse_changed_since(store, latest, writing, read)
-    if store.schema.keys_cross_partitions:
+    if store.schema.bucket_mode is BucketMode.KEY_DYNAMIC:
         _refuse_moved_keys(store, latest, writing)
     indexes = IndexUpdate.of(store, latest, writing, compaction=False)
     changelog = changelog_of(writing, compaction=False)
@@ -51,10 +52,10 @@ def overwrite_change(
     """
     if copied is not None and not store.snapshots.still_has(copied):
         raise CommitConflict(f"{store.root}: snapshot {copied.id} was removed while its rows were copied; nothing was changed by this call")
-    if store.schema.keys_cross_partitions and partitions is not None:
+    if store.schema.bucket_mode is BucketMode.KEY_DYNAMIC and partitions is not None:
         _refuse_moved_keys(store, latest, messages)
     base = store.live_entries(latest, EntryFilter(partitions=partitions))
-    if store.options.bucket != POSTPONE_BUCKET:
+    if store.schema.bucket_mode is not BucketMode.POSTPONE_MODE:
         base = base.select(base.bucket != POSTPONE_BUCKET)
     added = EntryColumns.of(_upgraded(store, messages))
     if not len(base) and not len(added):

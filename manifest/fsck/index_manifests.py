@@ -12,6 +12,7 @@ from manifest.fsck.live_files import LiveBucket, LiveFiles
 from manifest.fsck.manifests import BROKEN, CheckedManifests
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.fsck.unit import IndexUnit, Unit
+from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -126,7 +127,7 @@ class CheckedIndexes:
                 else:
                     message = f"has a deletion vector ({entry.file_name}) for {vector.data_file}, which is no file of bucket {entry.bucket}"
                     self.found.add(ProblemKind.DELETION_VECTOR, path, message, origin)
-        if not self.store.schema.has_dynamic_buckets:
+        if self.store.schema.bucket_mode is not BucketMode.HASH_DYNAMIC:
             return
         for bucket_id in live.by_bucket:
             if bucket_id[1] >= 0 and bucket_id not in self.hashes and (str(bucket_id), "") not in self._noted:

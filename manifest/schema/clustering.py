@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import UnsupportedOption
 from manifest.options.core_options import CoreOptions
+from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.table_schema import TableSchema
 
 CurveName: TypeAlias = Literal["order", "zorder", "hilbert"]
@@ -56,7 +57,7 @@ def check_clustering(schema: TableSchema) -> None:
             raise UnsupportedOption(_COLUMNS, f"'{name}' is a partition column or has a type without an order")
     if strategy != "order" and len(core.clustering_columns) > MAX_COLUMNS:
         raise UnsupportedOption(_COLUMNS, f"on a curve ('{strategy}') lie {MAX_COLUMNS} columns at most")
-    if core.clustering_incremental and (schema.is_primary_key_table or core.bucket != -1):
+    if core.clustering_incremental and schema.bucket_mode is not BucketMode.BUCKET_UNAWARE:
         raise UnsupportedOption(_INCREMENTAL, "needs a table without a primary key and without buckets ('bucket' = -1)")
     if core.clustering_incremental and not core.clustering_columns:
         raise UnsupportedOption(_INCREMENTAL, f"needs '{_COLUMNS}', by which rows are sorted")

@@ -14,8 +14,10 @@ from pydantic.alias_generators import to_camel
 from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import CorruptFile, PaimonError, UnknownColumn, UnsupportedType
 from manifest.io.errors import UnsupportedTable
+from manifest.io.paths import POSTPONE_BUCKET
 from manifest.io.seal import check_seal
 from manifest.options.core_options import CoreOptions
+from manifest.schema.bucket_mode import BucketMode
 from manifest.types.data_type import DataField, DataType, arrow_schema
 
 if TYPE_CHECKING:
@@ -159,19 +161,20 @@ class TableSchema(BaseModel):
         return bool(self.primary_keys)
 
     @property
-    def has_dynamic_buckets(self) -> bool:
-        """Whether buckets are opened as keys come, and hash index files tell which key lives where."""
-        return self.is_primary_key_table and self.core.bucket == -1 and self.keys_tell_partitions
+    def bucket_mode(self) -> BucketMode:
+        """How rows are assigned to buckets."""
+        if self.core.bucket > 0:
+            return BucketMode.HASH_FIXED
+        if not self.primary_keys:
+            return BucketMode.BUCKET_UNAWARE
+        if self.core.bucket == POSTPONE_BUCKET:
+            return BucketMode.POSTPONE_MODE
+        return BucketMode.HASH_DYNAMIC if self.keys_tell_partitions else BucketMode.KEY_DYNAMIC
 
     @property
     def keys_tell_partitions(self) -> bool:
         """Whether the primary key holds all partition columns, so that no two partitions can have one key."""
         return all(name in self.primary_keys for name in self.partition_keys)
-
-    @property
-    def keys_cross_partitions(self) -> bool:
-        """Whether a key is unique in the table although it does not tell its partition (Paimon's ``KEY_DYNAMIC``)."""
-        return self.is_primary_key_table and self.core.bucket == -1 and not self.keys_tell_partitions
 
     @cached_property
     def trimmed_primary_keys(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from manifest.io.errors import InvalidSchema, UnsupportedTable
 from manifest.options.core_options import CoreOptions, option_texts
 from manifest.options.support import check_alter, check_settable
 from manifest.options.tag_periods import check_tags
+from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.changelog_validation import check_changelog
 from manifest.schema.clustering import check_clustering
 from manifest.schema.key_validation import check_crossing_keys
@@ -254,7 +255,7 @@ def _check_keys(schema: TableSchema) -> None:
 
 
 def _check_row_tracking(schema: TableSchema, options: CoreOptions) -> None:
-    if options.row_tracking_enabled and (schema.is_primary_key_table or options.bucket != -1):
+    if options.row_tracking_enabled and schema.bucket_mode is not BucketMode.BUCKET_UNAWARE:
         raise UnsupportedOption("row-tracking.enabled", "needs a table without a primary key and without buckets ('bucket' = -1)")
     if options.data_evolution_enabled and not options.row_tracking_enabled:
         raise UnsupportedOption("data-evolution.enabled", "needs 'row-tracking.enabled' too")

@@ -10,6 +10,7 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import columns_of
 from manifest.entry.live import EntryFilter
+from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.clustering import MAX_COLUMNS, NO_ORDER
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.columns import resolve
@@ -58,7 +59,7 @@ def compact_request(
 
 
 def _order_columns(schema: TableSchema, order_by: Sequence[str] | str, strategy: ClusterStrategyName) -> tuple[str, ...]:
-    if schema.is_primary_key_table or schema.core.bucket > 0:
+    if schema.bucket_mode is not BucketMode.BUCKET_UNAWARE:
         raise InvalidArgument("rows can be sorted by columns in append tables without buckets only; others have an order of their own")
     names = tuple(resolve(name, schema.column_types) for name in ([order_by] if isinstance(order_by, str) else order_by))
     if not names or len(set(names)) < len(names):

@@ -10,7 +10,6 @@ from fileindex.base.errors import InvalidArgument
 from manifest.entry.cache import EntryCache, nothing_held
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, TablePaths, split_branch
-from manifest.options.support import check_writable
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
@@ -131,7 +130,7 @@ class LocalBackend(LocalReads):
     def writable(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
         """Open the table to change its rows. Raises ``UnsupportedTable`` where its options forbid that."""
         store = self.store(options, schema_id)
-        check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+        store.check_writable()
         return store
 
     def run(self, operation: Operation[A]) -> A:

@@ -86,7 +86,7 @@ class OpenWrite:
         """
         request = request or self._request
         store, threads, laps = self.store, self._threads, self._laps
-        overwrite, reassigns = request.mode == "overwrite", store.schema.has_dynamic_buckets or store.schema.keys_cross_partitions
+        overwrite, reassigns = request.mode == "overwrite", store.schema.bucket_mode.assigns_keys
         commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id), fresh=request.first_run)
 
         def publish(messages: list[CommitMessage]) -> CommitResult:

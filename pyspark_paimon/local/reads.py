@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from fileindex.base.thresholds import thresholds
 from manifest.entry.cache import EntryCache
-from manifest.options.support import check_readable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import Progress, ScanRequest
@@ -150,7 +149,7 @@ class LocalReads:
 
     def _readable(self, request: ScanRequest) -> FileStore:
         store = self.store(request.options, request.schema_id)
-        check_readable(store.options, has_primary_key=store.schema.is_primary_key_table, table=self._root)
+        store.check_readable()
         return store
 
     def _snapshot(self, store: FileStore, snapshot_id: int | None) -> Snapshot | None:

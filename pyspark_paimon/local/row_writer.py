@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from lsm.commit.background import BackgroundCompaction
 from lsm.commit.post_commit import is_awaited
-from manifest.options.support import check_writable
 from manifest.store import FileStore
 from pyspark_paimon.local.open_write import OpenWrite
 from pyspark_paimon.request.backend import Progress, Rows, WriteRequest
@@ -72,7 +71,7 @@ class LocalWriter:
 
     def _begun(self, request: WriteRequest) -> OpenWrite:
         store = self._opened(request.options, request.schema_id)
-        check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+        store.check_writable()
         return OpenWrite(store, request, threads=self._threads, progress=self._progress, compacts=is_awaited(store))
 
 

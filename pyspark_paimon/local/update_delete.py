@@ -20,7 +20,6 @@ from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import Round
-from manifest.options.support import check_writable
 from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.jobs.compaction import write_counters
@@ -73,7 +72,7 @@ class Change:
         """Evaluate and commit; again, if another commit changed the buckets of the rows meanwhile."""
         start, laps = time.perf_counter(), Laps()
         store, user = self.store, self.request.commit_id
-        check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+        store.check_writable()
         commit = FileStoreCommit(store, user, fresh=self.request.first_run)
         base: Snapshot | None = None
         rows = 0

@@ -16,7 +16,6 @@ from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import Round, Transaction
-from manifest.options.support import check_writable
 from manifest.store import FileStore
 from pyspark_paimon.jobs.compaction import compact_some, compaction_counts, in_jobs, wanted_buckets, wanted_entries
 from pyspark_paimon.jobs.progress_steps import PieceMeter, Steps
@@ -35,7 +34,7 @@ else:
 
 def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, threads: int, progress: Progress | None) -> WriteResult:
     """Write and commit; raises typed errors, and leaves the table as it was then."""
-    check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+    store.check_writable()
     with OpenWrite(store, request, threads=threads, progress=progress) as write:
         return write.commit(batches=_batches(rows, request))
 
@@ -60,7 +59,7 @@ def _ordered(table: pa.Table, column: str) -> pa.Table:
 def compact_table(store: FileStore, request: CompactRequest, *, threads: int, progress: Progress | None) -> CompactResult:
     """Compact the buckets of the newest snapshot, a thread each, small ones together; those that lose a race are compacted again."""
     start = time.perf_counter()
-    check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+    store.check_writable()
     laps = Laps()
     settled = postponed.settle_postponed(store, request.commit_id, wanted_entries(store, request), threads=threads)
     total = CompactResult(files_before=0, files_after=0, bytes_read=0, bytes_written=0, snapshot_id=settled)

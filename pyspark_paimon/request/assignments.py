@@ -16,6 +16,7 @@ from lsm.python_values.columns import python_scalar
 from lsm.schema.conform_input import conform
 from lsm.schema.validate_arrow import validate_rows
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
+from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.columns import resolve
@@ -151,7 +152,7 @@ def _computed(value: Expression, rows: pa.Table) -> Any:
 
 def refuse_fixed(named: Collection[str], schema: TableSchema) -> None:
     """Raise ``InvalidArgument`` for a column that says where a row lies, which no update changes, unless its key crosses partitions."""
-    moves = schema.keys_cross_partitions and schema.core.engine.newest_replaces
+    moves = schema.bucket_mode is BucketMode.KEY_DYNAMIC and schema.core.engine.newest_replaces
     for names, what in (
         (schema.primary_keys, "primary key"),
         (() if moves else schema.partition_keys, "partition"),

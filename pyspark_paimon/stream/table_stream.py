@@ -18,7 +18,6 @@ from lsm.incremental.stream_scan import UNLIMITED, Position, StreamScan
 from lsm.scan.plan import ScanPlan
 from lsm.scan.splits import DataSplit
 from manifest.io.errors import SchemaMismatch
-from manifest.options.support import check_streamable
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import EVERY_LEVEL, ScanRequest
@@ -59,7 +58,7 @@ class TableStream:
         settings = {**(options or {}), **(EVERY_LEVEL if table.is_primary_key_table else {})}
         request = ScanRequest.of(predicate, columns=names, snapshot=None)
         store = backend.store(settings)
-        check_streamable(store.options, has_primary_key=table.is_primary_key_table, table=store.root)
+        store.check_streamable()
         StreamScan(store, asked.overwrites)
         every = table.names if columns is None else None
         return cls(path, request.model_copy(update={"schema_id": table.id, "options": settings}), asked, every)

@@ -18,7 +18,7 @@ from lsm.write.new_version import NewVersion
 from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.fsck.problem import Findings
 from manifest.io.errors import CommitConflict, CommitGaveUp
-from manifest.io.paths import POSTPONE_BUCKET
+from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import EMPTY_TABLE
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
@@ -97,8 +97,8 @@ class SparkBackend(SparkScans):
     def _written(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> rpc.Outcome | None:
         """Stage and run; where another commit assigned dynamic buckets meanwhile, again."""
         job: Staged | None = None
-        assigns = schema.has_dynamic_buckets or schema.keys_cross_partitions
-        based = assigns or schema.core.bucket == POSTPONE_BUCKET
+        assigns = schema.bucket_mode.assigns_keys
+        based = assigns or schema.bucket_mode is BucketMode.POSTPONE_MODE
 
         def evaluate(current: Round[Staged]) -> None:
             nonlocal job
@@ -211,7 +211,7 @@ class SparkBackend(SparkScans):
     def compact(self, request: CompactRequest) -> CompactResult:
         """Compact bucket by bucket in tasks; what loses a race is tried again on the new snapshot."""
         started = time.perf_counter()
-        settled = self._settled(request) if self.schema().core.bucket == POSTPONE_BUCKET else None
+        settled = self._settled(request) if self.schema().bucket_mode is BucketMode.POSTPONE_MODE else None
 
         def stage(commit_id: str) -> Staged | None:
             this = request.model_copy(update={"commit_id": commit_id})

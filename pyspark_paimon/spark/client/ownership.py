@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fileindex.base.lazy import cached_property
-from manifest.io.paths import POSTPONE_BUCKET
+from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import SnapshotKey
 from pyspark_paimon.frames.spark_functions import functions_of
@@ -77,7 +77,7 @@ class Ownership:
     def of(self, frame: Any) -> OwnedFrame | None:
         """``frame``, the rows to write, with an owner for every bucket; None if Spark can compute none and the rows are many."""
         schema, job = self._target.schema, wire_jobs.RowsJob(request=self._request, owned=True)
-        if schema.keys_cross_partitions or schema.core.bucket == POSTPONE_BUCKET:
+        if schema.bucket_mode in {BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE_MODE}:
             return self._by_key(frame, job)
         tasks, _ = self._shape
         keyed = None if tasks == 1 else _keyed(frame, schema)
@@ -85,7 +85,11 @@ class Ownership:
             return OwnedFrame(frame.repartition(1), job)
         if keyed is None:
             return None
-        return self._by_hash(keyed, job) if schema.has_dynamic_buckets else OwnedFrame(_by_bucket(keyed, schema, tasks), job)
+        return (
+            self._by_hash(keyed, job)
+            if schema.bucket_mode is BucketMode.HASH_DYNAMIC
+            else OwnedFrame(_by_bucket(keyed, schema, tasks), job)
+        )
 
     def _by_key(self, frame: Any, job: wire_jobs.RowsJob) -> OwnedFrame:
         """All rows of a key in one task, which finds its partition, or the number of buckets that this has.
@@ -95,7 +99,7 @@ class Ownership:
         schema, request = self._target.schema, self._request
         based = job if request.mode == "overwrite" else job.model_copy(update={"base_snapshot_id": self._target.snapshot_id or 0})
         tasks = self._chosen_writers or self._shape[0]
-        if tasks == 1 or (request.keeps_others and schema.keys_cross_partitions):
+        if tasks == 1 or (request.keeps_others and schema.bucket_mode is BucketMode.KEY_DYNAMIC):
             return OwnedFrame(frame.repartition(1), based)
         keys = ", ".join(_tried(schema, name) for name in schema.primary_keys)
         staged = frame.withColumn(_TASK, functions_of(frame).expr(f"cast(pmod(hash({keys}), {tasks}) as int)")).repartitionById(
@@ -117,7 +121,7 @@ class Ownership:
         """Tasks, as many as the rows are worth; and those that share the dynamic buckets of a partition."""
         schema, size = self._target.schema, self._expected.size
         tasks = self._cores * _UNKNOWN_TASKS if size is None else task_count(size, self._cores)
-        if not schema.has_dynamic_buckets:
+        if schema.bucket_mode is not BucketMode.HASH_DYNAMIC:
             return tasks if schema.partition_keys else min(tasks, schema.core.bucket), 1
         writers = self._writers(tasks)
         return max(tasks, writers) if schema.partition_keys else writers, writers
@@ -170,7 +174,7 @@ class Ownership:
 def _keyed(frame: Any, schema: TableSchema) -> _Keyed | None:
     """None if Spark cannot hash the key."""
     keys, parts = _as_keys(schema, schema.bucket_keys, _KEY), _as_keys(schema, schema.partition_keys, _PART)
-    hashed = [keys, parts] if schema.has_dynamic_buckets and parts else [keys]
+    hashed = [keys, parts] if schema.bucket_mode is BucketMode.HASH_DYNAMIC and parts else [keys]
     if not all(map(expressible, hashed)) or schema.core.bucket_function_type not in {"default", "mod"}:
         return None
     sources = zip([*keys, *parts], [*schema.bucket_keys, *schema.partition_keys], strict=True)

@@ -21,6 +21,7 @@ from lsm.python_values.columns import python_scalar
 from lsm.schema.conform_input import conform
 from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch
+from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import ReadState
 from pyspark_paimon.filter.columns import case_twins
@@ -153,7 +154,7 @@ def _staged_frame(spark: Any, rows: SparkRows, target: Target, request: WriteReq
     refuse_case_twins(spark, rows.schema.names, "rows")
     wanted = [quoted_name(name) for name in [*schema.names, *extra] if name in rows.schema.names]
     frame = rows.frame.select(*wanted)
-    has_buckets = schema.is_primary_key_table or schema.core.bucket >= 1
+    has_buckets = schema.bucket_mode is not BucketMode.BUCKET_UNAWARE
     owned = Ownership(spark, rows, target, request).of(frame) if has_buckets else None
     if owned is None:
         return Staged(frame, wire_jobs.RowsJob(request=request, owned=False))

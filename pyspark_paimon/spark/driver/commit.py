@@ -16,6 +16,7 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import EVALUATIONS
 from manifest.io.errors import CommitConflict
+from manifest.schema.bucket_mode import BucketMode
 from manifest.snapshot.snapshot import CommitKind, ReadState
 from manifest.store import FileStore
 from pyspark_paimon.jobs.compaction import compaction_counts, write_counters
@@ -52,8 +53,8 @@ def commit_rows(
         properties = _noted(**_counted(made, rows), **(kinds or {}), files=sum(len(message.new_files) for message in made))
         return publish_rows(commit, request, made, properties=properties, read=job.read)
 
-    crosses = store.schema.keys_cross_partitions
-    assigns = crosses or (store.schema.has_dynamic_buckets and not job.owned)
+    crosses = store.schema.bucket_mode is BucketMode.KEY_DYNAMIC
+    assigns = crosses or (store.schema.bucket_mode is BucketMode.HASH_DYNAMIC and not job.owned)
     unassigned = assigns and not (job.owned or job.keyed)  # tasks that own nothing cannot tell where a key lives
     rework = partial(rebucket, store, commit_id=request.commit_id, overwrite=request.mode == "overwrite", keeps_others=request.keeps_others)
     done = RowTransaction(

@@ -20,6 +20,7 @@ from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.bucket.router import Share, route
 from lsm.schema.conform_input import conform
+from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.scheduling.balance import balanced
@@ -123,10 +124,10 @@ def _shares(rows: pa.Table, schema: TableSchema, count: int, number: int) -> Ite
 
     Which dynamic or postponed bucket a key has is not known here: all buckets of a partition go to one task, and all rows where keys cross partitions.
     """
-    if schema.keys_cross_partitions:
+    if schema.bucket_mode is BucketMode.KEY_DYNAMIC:
         yield 0, None
         return
-    if schema.core.bucket < 1 and not schema.is_primary_key_table:
+    if schema.bucket_mode is BucketMode.BUCKET_UNAWARE:
         yield number % count, None
         return
     small: dict[int, list[np.ndarray]] = {}

@@ -16,7 +16,6 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
-from manifest.options.support import check_writable
 from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.request.validate import commit_identity
 from pyspark_paimon.spark.driver.commit import commit_rows
@@ -98,7 +97,7 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
         given = write_options({key: value for key, value in options.items() if key not in _OF_SPARK})
         request = WriteRequest(commit_id=user or _UNNAMED, mode="overwrite" if overwrite else "append", options=given)
         store = open_store(path, request)
-        check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+        store.check_writable()
         kinds = fitting_kinds(schema, store.schema)
         return PaimonStreamWriter(path, request.model_copy(update={"row_kinds": kinds}), user, first_sequence(store))
 

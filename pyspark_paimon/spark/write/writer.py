@@ -23,7 +23,6 @@ from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.io.errors import CommitConflict, UnsupportedTable
-from manifest.options.support import check_writable
 from manifest.store import FileStore
 from pyspark_paimon.jobs.compaction import compact_some
 from pyspark_paimon.request.backend import CompactRequest
@@ -201,7 +200,7 @@ def _writer(path: str, job: wire_jobs.Job, store: FileStore) -> JobWriter:
         case wire_jobs.IndexJob():
             return IndexWriter(path, job)
         case wire_jobs.RowsJob():
-            check_writable(store.options, has_primary_key=store.schema.is_primary_key_table, table=store.root)
+            store.check_writable()
             return RowsWriter(path, job, None if job.owned else first_sequence(store))
 
 

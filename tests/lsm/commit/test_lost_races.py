@@ -43,7 +43,7 @@ def committed(store: FileStore, messages: list[CommitMessage], user: str = "test
         lambda current: current.work.extend(messages),
         commit.commit,
         rework=partial(rebucket, store, commit_id=user),
-        evaluations=EVALUATIONS if store.schema.has_dynamic_buckets else 1,
+        evaluations=EVALUATIONS if store.schema.bucket_mode.assigns_keys else 1,
     )
     return list(transaction.work)
 
