@@ -1,0 +1,81 @@
+"""Rounds of a Spark client's jobs: a job that lost is staged again, once its outcome is known; no server is needed."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pyspark.sql.datasource")
+
+from manifest.commit.transaction import EVALUATIONS
+from manifest.io.errors import CommitConflict, CommitGaveUp
+from pyspark_paimon.request.backend import DeleteRequest
+from pyspark_paimon.spark.client.backend import SparkBackend
+from pyspark_paimon.spark.client.staging import Staged
+from pyspark_paimon.spark.wire.rpc import Outcome
+
+FIRST, SECOND = (Outcome(snapshot_id=None, compact_snapshot_id=number) for number in (1, 2))
+
+
+@pytest.fixture
+def backend(monkeypatch):
+    """A backend whose jobs all lose, and that notes what it does."""
+    events: list[str] = []
+
+    def lose(self, job, commit_id):
+        events.append("run")
+        raise CommitConflict("lost")
+
+    def ask(self, commit_id):
+        events.append("ask")
+
+    monkeypatch.setattr(SparkBackend, "_run", lose)
+    monkeypatch.setattr(SparkBackend, "_outcome", ask)
+    monkeypatch.setattr(SparkBackend, "pin", lambda self, travel: None)
+    made = SparkBackend("/t", None)
+    made.events = events
+    return made
+
+
+def staged(*_):
+    return Staged(None, None)
+
+
+def test_maintenance_is_given_up_after_the_last_round(backend):
+    ids = []
+    with pytest.raises(CommitGaveUp, match=rf"/t: {EVALUATIONS} jobs in a row lost"):
+        backend._until_nothing_is_lost("first", lambda commit_id: ids.append(commit_id) or staged())
+    assert ids[0] == "first"
+    assert len(set(ids)) == EVALUATIONS
+    assert backend.events == ["run", "ask"] * EVALUATIONS
+
+
+def test_what_a_job_committed_before_it_lost_counts(backend, monkeypatch):
+    answers = [CommitConflict("some were lost"), SECOND]
+
+    def run(self, job, commit_id):
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(SparkBackend, "_run", run)
+    monkeypatch.setattr(SparkBackend, "_outcome", lambda self, commit_id: FIRST)
+    assert backend._until_nothing_is_lost("c", staged) == ([FIRST, SECOND], 2)
+
+
+def test_nothing_to_do_is_one_round_without_a_job(backend):
+    assert backend._until_nothing_is_lost("c", lambda _: None) == ([], 1)
+    assert backend.events == []
+
+
+def test_a_change_asks_for_its_outcome_before_it_is_staged_again(backend):
+    with pytest.raises(CommitConflict, match="lost"):
+        backend._until_committed(DeleteRequest(commit_id="c", predicate=None), lambda base: backend.events.append("stage") or staged())
+    assert backend.events == ["ask", *["stage", "run", "ask"] * EVALUATIONS]
+
+
+def test_a_change_that_lost_to_its_own_first_run_is_visible(backend, monkeypatch):
+    visible = iter([None, FIRST])
+    monkeypatch.setattr(SparkBackend, "_outcome", lambda self, commit_id: next(visible))
+    result, outcome = backend._until_committed(DeleteRequest(commit_id="c", predicate=None), staged)
+    assert (result.compact_snapshot_id, outcome, backend.events) == (1, FIRST, ["run"])
