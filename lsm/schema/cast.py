@@ -8,7 +8,7 @@ have the date and time that they have in a calendar, and dates and times are rea
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -114,8 +114,17 @@ def _shortest_digits(values: Any, room: int, new: DataType) -> Any:
     size = pc.abs(values)
     fitting = pc.if_else(pc.less(size, 10.0**room), values, pa.scalar(None, pa.float64()))
     if new.scale + _SHORTEST >= _WIDE_SCALE:
-        return fitting.cast(_WIDE)
+        return _digit_by_digit(fitting, new)
     return pc.if_else(pc.less(size, 10.0 ** (-new.scale - 1)), 0.0, fitting).cast(pa.string()).cast(_WIDE)
+
+
+def _digit_by_digit(values: Any, new: DataType) -> Any:
+    """Round doubles by their shortest text, one distinct value at a time."""
+    # Arrow casts no text to a decimal that has fewer digits behind the point.
+    encoded = values.dictionary_encode()
+    step, context = Decimal(1).scaleb(-new.scale), Context(prec=_WIDE.precision, rounding=ROUND_HALF_UP)
+    rounded = [Decimal(repr(value)).quantize(step, context=context) for value in encoded.dictionary.to_pylist()]
+    return pa.array(rounded, _WIDE).take(encoded.indices)
 
 
 def _float_to_integer(array: Any, new: DataType) -> Any:

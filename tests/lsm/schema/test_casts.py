@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -158,3 +158,13 @@ def test_bounds_of_a_column_that_may_turn_null_know_nothing_of_nulls():
     assert mapping.bounds("c", ColumnBounds(None, None, 5, 5)).all_null
     cut = SchemaMapping.of([DataField(1, "c", DataType(Kind.VARCHAR, length=2))], [DataField(1, "c", DataType(Kind.VARCHAR, length=9))], 0)
     assert cut.bounds("c", ColumnBounds("abc", "abd", 0, 5)) == ColumnBounds(None, None, 0, 5)
+
+
+@pytest.mark.parametrize("scale", [0, 18, 20, 21, 30, 37, 38])
+def test_a_double_becomes_the_decimal_of_its_shortest_text(scale: int) -> None:
+    step = Decimal(1).scaleb(-scale)
+    values = [0.1, 0.25, -0.5, -0.0, 1e-25, 2.5e-22, -1.2345678901234567e-21, 5e-324, 0.1]
+    values += [1.005, 9.5, -(2.0**33) / 3] if scale < 28 else []
+    expected = [Decimal(repr(value)).quantize(step, context=Context(prec=80, rounding=ROUND_HALF_UP)) for value in values]
+    found = cast_values(pa.array([*values, None]), DataType(Kind.DOUBLE), DataType(Kind.DECIMAL, precision=38, scale=scale))
+    assert found.to_pylist() == [*expected, None]
