@@ -121,6 +121,16 @@ def test_without_vectors_only_files_with_such_rows_are_rewritten_and_rows_keep_t
     assert len(read(table)) == 7
 
 
+def test_a_file_whose_bounds_do_not_tell_that_it_has_no_such_row_stays(table_root: str) -> None:
+    table = make(table_root, "append")
+    table.write(rows_of(sample(5)))
+    first = files(table)
+    table.write(rows_of([(0, 0, 0, "a"), (9, 9, 9, "b")]))
+    second = files(table) - first
+    assert table.delete("id = 3").rows == 1
+    assert second <= files(table)
+
+
 @pytest.mark.parametrize(
     ("values", "error"),
     [
