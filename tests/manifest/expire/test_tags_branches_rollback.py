@@ -285,6 +285,28 @@ def test_fast_forward_replaces_what_main_did_since(store):
     assert main.snapshots.latest_id() == 3
 
 
+class Stalling(WrappedFileIO):
+    """A storage that cannot take back a creation that is on its way, as object stores."""
+
+    cancels_creates = False
+
+
+def test_where_a_late_commit_cannot_be_cancelled_fast_forward_takes_the_schemas_too(store):
+    base = append(store)
+    store.snapshots.create_tag("v1", store.snapshots.latest())
+    create_branch(store, "dev", "v1")
+    append(store)
+    store.schemas.alter([AddColumn(path=("mine",), type="INT")])
+    branch_of(store, "dev").schemas.alter([AddColumn(path=("theirs",), type="INT")])
+    kept = append(branch_of(store, "dev"))
+    fast_forward(FileStore.open(store.root, Stalling(store.file_io)), "dev")
+    main = FileStore.open(store.root)
+    assert main.schema.names == (*store.schema.names, "theirs")
+    assert live_names(main) == sorted([base, kept])
+    assert main.snapshots.latest_id() == 3, "every id stays taken"
+    check_table(main)
+
+
 def test_a_deleted_branch_leaves_what_main_needs(store):
     base = append(store)
     store.snapshots.create_tag("v1", store.snapshots.latest())
