@@ -39,7 +39,7 @@ def _statistics_of(value: Statistics | str) -> Statistics:
     return Statistics.from_json(value, _SOURCE) if isinstance(value, str) else value
 
 
-ArrowTable: TypeAlias = Annotated[pa.Table, PlainSerializer(_table_text, return_type=str), PlainValidator(_table_of)]
+ArrowTable: TypeAlias = Annotated[pa.Table, PlainValidator(_table_of), PlainSerializer(_table_text, return_type=str)]
 """An Arrow table, as an IPC stream in Base64."""
 SchemaJson: TypeAlias = Annotated[TableSchema, PlainSerializer(TableSchema.to_json, return_type=str), BeforeValidator(_schema_of)]
 """A schema, as Paimon's JSON text."""

@@ -14,7 +14,7 @@ from pyspark_paimon.request.tree_report import TreeReport
 from pyspark_paimon.views.plan_json import plan_from_json, plan_to_json
 from pyspark_paimon.views.summaries import summaries_to_json
 
-PlanJson: TypeAlias = Annotated[ScanPlan, PlainSerializer(plan_to_json, return_type=str), PlainValidator(plan_from_json)]
+PlanJson: TypeAlias = Annotated[ScanPlan, PlainValidator(plan_from_json), PlainSerializer(plan_to_json, return_type=str)]
 
 
 class PlanScan(Question[PlanJson]):

@@ -1,0 +1,152 @@
+"""Operations, questions and their answers as text between a client and a server."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyspark_paimon.operations
+from fileindex.base.errors import InvalidArgument
+from fileindex.predicate.tree import ColumnRef, Compare, Op
+from manifest.fsck.problem import Origin
+from pyspark_paimon import Table
+from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.operations.alter import AlterSchema
+from pyspark_paimon.operations.analyze import Analyze, ReadStatistics
+from pyspark_paimon.operations.branches import CreateBranch, DeleteBranch, FastForward
+from pyspark_paimon.operations.consumers import ResetConsumer
+from pyspark_paimon.operations.create import CreateTable
+from pyspark_paimon.operations.expire import ExpireSnapshots, ListOrphans, RemoveOrphans
+from pyspark_paimon.operations.listings import ListFiles, ListHistory, ListIndexes
+from pyspark_paimon.operations.merge import MergeHeldRows
+from pyspark_paimon.operations.partitions import DropPartitions, ExpirePartitions
+from pyspark_paimon.operations.plan import AggregateCheaply, CountCheaply, DescribeTree, PlanScan
+from pyspark_paimon.operations.repair import RepairTable
+from pyspark_paimon.operations.restore import Restore
+from pyspark_paimon.operations.rollback import Rollback
+from pyspark_paimon.operations.state import Pin, SchemaOf, Snapshots, Start
+from pyspark_paimon.operations.tags import CreateTag, DeleteTag, ExpireTags, RenameTag, ReplaceTag
+from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, ListBuckets, ListIndexableFiles
+from pyspark_paimon.request.backend import CompactRequest, DeleteRequest, ScanRequest, TravelRequest
+from pyspark_paimon.request.merge import Clause, MergeRequest
+from pyspark_paimon.request.merge_clauses import join_of, sides_of
+from pyspark_paimon.request.operation import Operation, Question, Request, parse_request
+
+SCAN = ScanRequest(columns=("id",), snapshot_id=1, predicate=Compare(ColumnRef("id"), Op.EQ, 2))
+QUESTIONS: list[Question[Any]] = [
+    SchemaOf(),
+    SchemaOf(id=0),
+    Pin(travel=TravelRequest(snapshot_id=1)),
+    Start(travel=TravelRequest()),
+    Snapshots(),
+    *(ListHistory(view=view) for view in ("tags", "branches", "schemas", "partitions", "consumers")),
+    ListFiles(snapshot_id=1),
+    ListFiles(snapshot_id=None),
+    ListIndexes(view="file_indexes", snapshot_id=1),
+    ListIndexes(view="index_health", snapshot_id=1),
+    ReadStatistics(snapshot_id=2),
+    ReadStatistics(snapshot_id=None),
+    PlanScan(request=SCAN),
+    DescribeTree(request=SCAN),
+    CountCheaply(request=SCAN),
+    AggregateCheaply(request=SCAN.model_copy(update={"predicate": None})),
+    ListOrphans(older_than_ms=2**62),
+    ListBuckets(request=CompactRequest(commit_id="c")),
+    CountDynamicBuckets(snapshot_id=1),
+    ListIndexableFiles(partitions=None),
+    FindExpired(origins=(Origin(snapshot=1), Origin(snapshot=9))),
+]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    options = {"bucket": "1", "file-index.bloom-filter.columns": "city"}
+    table = Table.create(tmp_path_factory.mktemp("wire") / "t", "id BIGINT, city STRING", primary_keys=["id"], options=options)
+    table.write(pa.table({"id": [1, 2, 3], "city": ["Oslo", "Lima", "Rome"]}))
+    table.analyze()
+    table.create_tag("v1")
+    table.create_branch("side", "v1")
+    table.reset_consumer("nightly", 1)
+    return table
+
+
+def operations(table: Table) -> list[Operation[Any]]:
+    schema = table.table_schema
+    rows = pa.table({"id": [3, 4], "city": ["Roma", "Oulu"]})
+    wanted = MergeRequest(
+        source=rows,
+        join=join_of("id", sides_of(schema, rows.schema)),
+        clauses=(Clause(when="matched", condition=None, action="update", values={}),),
+    )
+    return [
+        CreateTable(table_schema=schema),
+        AlterSchema(changes=()),
+        CreateTag(name="a"),
+        ReplaceTag(name="v1"),
+        RenameTag(name="v1", new_name="v2"),
+        DeleteTag(name="v1", dry_run=True),
+        ExpireTags(),
+        CreateBranch(name="b", tag="v1"),
+        DeleteBranch(name="b"),
+        FastForward(name="b"),
+        Rollback(timestamp_millis=5),
+        Restore(commit_id="c", tag="v1"),
+        ResetConsumer(name="nightly", following=None),
+        DropPartitions(commit_id="c", partitions=({"day": "1"},)),
+        ExpirePartitions(commit_id="c"),
+        RepairTable(commit_id="c", problems=(), older_than_ms=0),
+        ExpireSnapshots(retain_min=1),
+        RemoveOrphans(older_than_ms=0),
+        Analyze(commit_id="c", columns=("id",)),
+        MergeHeldRows(request=DeleteRequest(commit_id="c", predicate=None), wanted=wanted),
+    ]
+
+
+def known(base: type[Request[Any]]) -> set[str]:
+    """Every class of ``operations`` that can be sent."""
+    found = set()
+    for module in pkgutil.iter_modules(pyspark_paimon.operations.__path__):
+        loaded = import_module(f"pyspark_paimon.operations.{module.name}")
+        for name, value in vars(loaded).items():
+            if inspect.isclass(value) and issubclass(value, base) and value.__module__ == loaded.__name__ and not inspect.isabstract(value):
+                found.add(name)
+    return found
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: type(question).__name__)
+def test_a_question_and_its_answer_come_back_from_text_as_they_were(table: Table, question: Question[Any]) -> None:
+    assert parse_request(question.to_text(), Question, "q") == question
+    answer = LocalBackend(table.path).ask(question)
+    again = question.answer_of(question.answer_text(answer))
+    assert again == answer
+    assert type(again) is type(answer)
+
+
+def test_operations_come_back_from_text_as_they_were(table: Table) -> None:
+    for operation in operations(table):
+        again = parse_request(operation.to_text(), Operation, "o")
+        assert again.to_text() == operation.to_text()
+        with pytest.raises(InvalidArgument):
+            parse_request(operation.to_text(), Question, "q")
+
+
+def test_every_operation_and_question_is_tried_here(table: Table) -> None:
+    assert {type(question).__name__ for question in QUESTIONS} == known(Question)
+    assert {type(operation).__name__ for operation in operations(table)} == known(Operation)
+
+
+def test_answers_of_operations_come_back_as_they_were(table: Table) -> None:
+    backend = LocalBackend(table.path)
+    for operation in (
+        CreateTag(name="x"),
+        DeleteTag(name="x", dry_run=True),
+        ExpireSnapshots(dry_run=True),
+        RemoveOrphans(older_than_ms=0),
+    ):
+        answer = backend.run(operation)
+        assert operation.answer_of(operation.answer_text(answer)) == answer
