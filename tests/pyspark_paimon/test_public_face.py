@@ -11,7 +11,7 @@ import pytest
 
 import pyspark_paimon
 from pyspark_paimon.local import backend as local
-from pyspark_paimon.request import backend
+from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.table import table
 
 ROOT = Path(__file__).parent.parent.parent
@@ -62,7 +62,7 @@ def test_every_error_is_a_paimon_error() -> None:
 
 
 def test_the_local_backend_has_every_method_of_the_seam() -> None:
-    seam = {name for name in vars(backend.Backend) if not name.startswith("_")}
+    seam = {name for name in vars(Backend) if not name.startswith("_")}
     assert seam <= {name for kind in local.LocalBackend.__mro__ for name in vars(kind)}
 
 

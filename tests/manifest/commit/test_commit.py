@@ -60,7 +60,7 @@ def test_a_commit_that_loses_gives_up_at_its_timeout(tmp_path, monkeypatch):
     job = committer(store)
     with pytest.raises(CommitGaveUp, match="attempts failed"):
         job.commit([message(store, [data_file(store)])])
-    assert 2 <= job.retries < 20
+    assert 1 <= job.retries < 20  # by the clock: not by the 1,000 retries
 
 
 def test_an_empty_commit_makes_no_snapshot(store):
