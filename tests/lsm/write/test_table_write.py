@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -354,6 +355,29 @@ def attempt(store: FileStore, rows: pa.Table, *, compacts: bool = False, gives_u
         if gives_up:
             raise ZeroDivisionError
         job.prepare_commit()
+
+
+class LateAndFailing(WrappedFileIO):
+    """One bucket's disk is full at once, the others' files come later."""
+
+    def __init__(self, bucket: int) -> None:
+        super().__init__(LocalFileIO())
+        self._full = f"/bucket-{bucket}/"
+
+    def open_output(self, path: str):
+        if self._full in path:
+            raise OutOfDisk(28, "no space left", path)
+        time.sleep(0.1)
+        return super().open_output(path)
+
+
+@pytest.mark.parametrize("bucket", [0, 1])
+def test_buckets_that_are_still_written_when_another_fails_leave_no_file(tmp_path: Path, bucket: int) -> None:
+    store = make(tmp_path / "t", DDL, ("id",), bucket="2")
+    broken = FileStore(LateAndFailing(bucket), store.root, store.schema)
+    with pytest.raises(OutOfDisk):
+        attempt(broken, many(store, 100))
+    assert data_files(store) == []
 
 
 def test_leaving_with_an_error_deletes_what_was_handed_over_to_nobody(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.plain_value import to_scalar
 from lsm.python_values.columns import python_column
+from lsm.python_values.convert import InvalidValue, python_array
 from lsm.schema.conform_input import conform
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.validation import build_schema
@@ -480,3 +481,12 @@ def test_an_inferred_column_holds_what_was_given(values: list[Any]) -> None:
     except PaimonError:
         return
     assert all(map(is_same, found, values)), (found, values)
+
+
+def test_entries_of_a_map_are_pairs_in_any_sequence() -> None:
+    kind = pa.map_(pa.string(), pa.int64())
+    entries = [("b", 2)]
+    assert python_array([[["a", 1]], entries, {"c": 3}, None], kind).to_pylist() == [[("a", 1)], entries, [("c", 3)], None]
+    for wrong in ([["a"]], [["a", 1, 2]], ["ab"]):
+        with pytest.raises(InvalidValue, match="no pair"):
+            python_array([entries, wrong], kind)
