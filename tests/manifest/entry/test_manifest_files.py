@@ -23,12 +23,14 @@ from manifest.avro.codecs import codec_name
 from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
 from manifest.avro.schemas import MANIFEST_ENTRY, MANIFEST_LIST, parsed
 from manifest.entry import manifest_file
+from manifest.entry.cache import EntryCache
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta, wall_clock_millis
 from manifest.entry.index_manifest import DELETION_VECTORS, HASH, DeletionVectorRange, IndexManifestEntry
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.errors import UnsupportedTable
+from manifest.io.file_cache import FileCache
 from manifest.row.binary_row import encode_row
 from manifest.stats.column_stats import SimpleStats
 from tests.manifest.commit_kit import make_table, outcome
@@ -434,3 +436,11 @@ def test_parts_of_an_iterator_are_let_go_once_they_are_copied():
     joined = EntryColumns.concat(parts())
     assert joined.entries() == [entry(number) for number in range(40)]
     assert [one() for one in alive] == [None] * 4
+
+
+@pytest.mark.parametrize("capacity", [0, 100, 10**6])
+def test_parts_are_joined_in_order_whether_or_not_they_can_be_held(capacity):
+    cache = EntryCache(FileCache(capacity))
+    for _ in range(2):
+        parts = [EntryColumns.of([entry(number) for number in range(first, first + 5)]) for first in (0, 5, 10)]
+        assert cache.join(("a", "b", "c"), parts).entries() == [entry(number) for number in range(15)]
