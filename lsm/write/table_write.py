@@ -14,27 +14,25 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pyarrow as pa
 
-from fileindex.base.arrays import Int8s, Int32s
+from fileindex.base.arrays import Int8s
 from fileindex.base.column_type import Plain
 from fileindex.base.lazy import LazyModule
 from fileindex.base.thresholds import thresholds
-from lsm.bucket.hash import buckets_of_hashes
-from lsm.bucket.router import Assign, Share, route, row_partitions
+from lsm.bucket.router import Share
 from lsm.data_files.spill import SpillDirectory, SpillSpace
 from lsm.data_files.writer import data_file_names
 from lsm.schema.conform_input import conform
 from lsm.schema.pieces import in_pieces
 from lsm.write.base_files import ExistingFiles
+from lsm.write.bucket_assignment import AssignmentContext, bucket_assignment
 from lsm.write.bucket_writer import BucketContext, BucketWriter, WriteMetrics
 from lsm.write.merge_tree_writer import MergeTreeWriter
 from lsm.write.row_kind_filter import WriteKinds
 from lsm.write_buffer.source import Source, joined_kinds
 from manifest.commit.conflicts import BucketId
-from manifest.commit.index_change import IndexChange
 from manifest.commit.index_update import compaction_paths, row_paths
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta
-from manifest.entry.index_manifest import HASH
 from manifest.io import failpoints
 from manifest.io.group_sync import GroupSync
 from manifest.io.paths import FileNames
@@ -45,19 +43,14 @@ from manifest.schema.validation import check_written_columns
 from manifest.store import FileStore
 
 if TYPE_CHECKING:
-    from lsm.bucket import dynamic, hash_index
+    from lsm.bucket import dynamic
     from lsm.compaction.cluster import Clustering
-    from lsm.cross_partition import assigner, waiting_rows
     from lsm.deletion_vectors import maintainer
     from lsm.deletion_vectors import writer as vector_files
     from lsm.write import append_writer
 else:  # what only some tables need: together they take as long to load as a hundred thousand rows to write
     append_writer = LazyModule("lsm.write.append_writer")
-    assigner = LazyModule("lsm.cross_partition.assigner")
-    dynamic = LazyModule("lsm.bucket.dynamic")
-    hash_index = LazyModule("lsm.bucket.hash_index")
     maintainer = LazyModule("lsm.deletion_vectors.maintainer")
-    waiting_rows = LazyModule("lsm.cross_partition.waiting_rows")
     vector_files = LazyModule("lsm.deletion_vectors.writer")
 
 T = TypeVar("T")
@@ -125,18 +118,13 @@ class TableWrite:
         self._pool = WorkerPool(max(1, threads), thread_name_prefix="paimon-write")
         self._logs = not ignore_existing
         self._existing = ExistingFiles(store, ignore=ignore_existing, snapshot_id=base_snapshot_id, buckets=buckets)
-        self._owners = owners
-        self._assigner: dynamic.HashBucketAssigner | None = None
         self._index_names = FileNames("index-", commit_id=commit_id)
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._prepared: list[CommitMessage] = []
         self._waiting: list[tuple[Any, Int8s | None]] = []
-        self._finds_keys = finds_keys
-        self._replaced: set[bytes] | None = set() if keeps_others and store.schema.bucket_mode is BucketMode.KEY_DYNAMIC else None
-        self._crossing: waiting_rows.WaitingRows | None = None
-        if store.schema.bucket_mode is BucketMode.KEY_DYNAMIC:
-            budget = min(store.options.write_buffer_size // 2, thresholds().source_bytes)
-            self._crossing = waiting_rows.WaitingRows(store.schema, budget, self._space)
+        self._assignment = bucket_assignment(
+            AssignmentContext(self.store, self._existing, self._index_names, self._space, self._pool.map, owners, keeps_others, finds_keys)
+        )
         self._done = WriteMetrics()
         self._handed_over: dict[BucketId, BucketWriter] = {}
 
@@ -205,24 +193,25 @@ class TableWrite:
     def prepare_commit(self) -> list[CommitMessage]:
         """Flush and compact all buckets; the messages of those that changed. The write can go on afterwards."""
         self._route()
-        self._place_waiting()
+        for routed in self._assignment.drain():
+            self._hand_out(*routed)
+            self._make_room()
         self._encode_texts()
         messages = self._each(self._prepare, list(self._writers.values()))
-        messages = [message if message.is_empty else self._with_hashes(message) for message in messages]
+        messages = [message if message.is_empty else self._with_index_changes(message) for message in messages]
         self._durable.settle()
         failpoints.point("after-data-files")
         self._prepared = []
         self._done = self.metrics
         self._handed_over, self._writers = self._writers, {}
         self._existing.forget()
-        self._assigner = None
+        self._assignment.reset()
         return [message for message in messages if not message.is_empty]
 
     def abort(self) -> None:
         """Delete everything that was written and not handed over; never raises."""
         self._waiting = []
-        if self._crossing is not None:
-            self._crossing.clear()
+        self._assignment.clear()
         self._durable.close()
         for writer in self._writers.values():
             writer.abort()
@@ -239,31 +228,11 @@ class TableWrite:
         self._durable.close()
         self._spill.cleanup()
 
-    def _with_hashes(self, message: CommitMessage) -> CommitMessage:
-        """The message with the bucket's hash index: a new one, or the one that the rows rely on."""
-        if self._assigner is None:
-            return message
-        known = self._assigner.entries(message.partition)
-        hashes = self._assigner.new_hashes(message.partition, message.bucket)
-        change = IndexChange(kind=HASH, base=tuple(entry.file_name for entry in known), partition_wide=True)
-        if hashes is not None:
-            made = hash_index.write_hashes(self.store, self._index_names, message.partition, message.bucket, hashes)
-            old = tuple(entry.file for entry in known if entry.bucket == message.bucket)
-            change = change.model_copy(update={"new": (made,), "removed": old})
-        done = message.model_copy(update={"index_changes": (*message.index_changes, change)})
-        self._prepared.append(done)
+    def _with_index_changes(self, message: CommitMessage) -> CommitMessage:
+        done = self._assignment.with_index_changes(message)
+        if done is not message:
+            self._prepared.append(done)
         return done
-
-    def _assign_in_partition(self, partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:
-        """Buckets of keys where each partition has a number of its own."""
-        encoded = self.store.partition.encode(partition)
-        return buckets_of_hashes(hashes, self._existing.total_buckets(partition, encoded, new_rows=True))
-
-    def _assign(self, partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:
-        """Dynamic buckets of keys, as of the snapshot that the write began with."""
-        if self._assigner is None:
-            self._assigner = dynamic.HashBucketAssigner(self.store, self._existing.snapshot, self._owners)
-        return self._assigner.assign(self.store.partition.encode(partition), hashes)
 
     def _prepare(self, writer: BucketWriter) -> CommitMessage:
         message = writer.prepare()
@@ -271,38 +240,14 @@ class TableWrite:
         return message
 
     def _route(self) -> None:
-        """Hand the waiting rows to their buckets, as one source that they share; or keep them until those of a key are together."""
+        """Hand the waiting rows to their buckets."""
         waiting, self._waiting = [(table, kinds) for table, kinds in self._waiting if table.num_rows], []
         if not waiting:
             return
         table, kinds = pa.concat_tables([table for table, _ in waiting]), joined_kinds([(t.num_rows, k) for t, k in waiting])
-        if self._crossing is not None:
-            if self._replaced is not None:
-                self._replaced |= {self.store.partition.encode(values) for values in row_partitions(table, self.store.schema)[1]}
-            self._crossing.add(table, kinds)
-            return
         self._make_room()
-        step = max(1, thresholds().source_bytes * table.num_rows // max(1, table.nbytes))
-        for at in range(0, table.num_rows, step):
-            source = Source(table.slice(at, step).combine_chunks(), None if kinds is None else kinds[at : at + step])
-            assign: Assign | None = self._assign if self.store.schema.bucket_mode is BucketMode.HASH_DYNAMIC else None
-            if self.store.schema.bucket_mode is BucketMode.POSTPONE_MODE:
-                assign = self._assign_in_partition
-                self._existing.load(row_partitions(source.table, self.store.schema)[1])  # at once, before it asks for each
-            self._hand_out(source, route(source.table, self.store.schema, assign, self._pool.map))
-
-    def _place_waiting(self) -> None:
-        """Find the partition and the bucket of each key that crosses partitions, and hand its rows out."""
-        if self._crossing is None:
-            return
-        snapshot = self._existing.snapshot if self._replaced is None else self._existing.overwritten
-        snapshot = snapshot if self._finds_keys else None
-        owned = dynamic.Owned() if self._owners is None else dynamic.Owned(self._owners.task, self._owners.tasks)
-        keys_of = self._existing.keys_by_bucket
-        crossing = assigner.CrossPartitionAssigner(self.store, snapshot, keys_of, owned=owned, replaced=self._replaced, each=self._pool.map)
-        for table, kinds in self._crossing.drain():
-            self._make_room()
-            self._hand_out(*crossing.assign(table, kinds))
+        for routed in self._assignment.add(table, kinds):
+            self._hand_out(*routed)
 
     def _hand_out(self, source: Source, shares: Sequence[Share]) -> None:
         if not self._is_unaware:

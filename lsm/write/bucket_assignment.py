@@ -1,0 +1,208 @@
+"""Assign the rows of a write to buckets: one class for each of the table's bucket modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from fileindex.base.arrays import Int8s, Int32s
+from fileindex.base.column_type import Plain
+from fileindex.base.lazy import LazyModule
+from fileindex.base.thresholds import thresholds
+from lsm.bucket.hash import buckets_of_hashes
+from lsm.bucket.router import Assign, Share, route, row_partitions
+from lsm.data_files.spill import SpillSpace
+from lsm.write.base_files import ExistingFiles
+from lsm.write_buffer.source import Source
+from manifest.commit.index_change import IndexChange
+from manifest.commit.message import CommitMessage
+from manifest.entry.index_manifest import HASH
+from manifest.io.paths import FileNames
+from manifest.schema.bucket_mode import BucketMode
+from manifest.store import FileStore
+
+if TYPE_CHECKING:
+    from lsm.bucket import dynamic, hash_index
+    from lsm.cross_partition import assigner, waiting_rows
+else:  # only tables with dynamic buckets need these
+    assigner = LazyModule("lsm.cross_partition.assigner")
+    dynamic = LazyModule("lsm.bucket.dynamic")
+    hash_index = LazyModule("lsm.bucket.hash_index")
+    waiting_rows = LazyModule("lsm.cross_partition.waiting_rows")
+
+RoutedRows: TypeAlias = tuple[Source, Sequence[Share]]
+"""A table of rows, and the row numbers of each bucket in it."""
+
+
+@dataclass(frozen=True)
+class AssignmentContext:
+    """Everything that an assignment may need from its write."""
+
+    store: FileStore
+    existing: ExistingFiles
+    index_names: FileNames
+    space: SpillSpace
+    each: Callable[..., Any]
+    """Runs a function for several values, as ``map`` does, in threads."""
+    owners: dynamic.Owners | None = None
+    keeps_others: bool = False
+    finds_keys: bool = True
+
+
+class BucketAssignment(Protocol):
+    """Assigns rows to buckets, for one write."""
+
+    def add(self, table: Any, kinds: Int8s | None) -> Iterator[RoutedRows]:
+        """Take rows. Yield those whose buckets are known."""
+
+    def drain(self) -> Iterator[RoutedRows]:
+        """Yield the rows that waited for the end of the write."""
+
+    def with_index_changes(self, message: CommitMessage) -> CommitMessage:
+        """Return the message of a bucket with the changes of its hash index."""
+
+    def reset(self) -> None:
+        """Forget what was assigned: the next commit looks at the newest snapshot."""
+
+    def clear(self) -> None:
+        """Drop waiting rows."""
+
+
+class FixedBuckets:
+    """Buckets by the hash of the bucket key, or none (``HASH_FIXED``, ``BUCKET_UNAWARE``)."""
+
+    def __init__(self, context: AssignmentContext) -> None:
+        self.context = context
+
+    def add(self, table: Any, kinds: Int8s | None) -> Iterator[RoutedRows]:
+        """See ``BucketAssignment``."""
+        step = max(1, thresholds().source_bytes * table.num_rows // max(1, table.nbytes))
+        for at in range(0, table.num_rows, step):
+            source = Source(table.slice(at, step).combine_chunks(), None if kinds is None else kinds[at : at + step])
+            yield source, route(source.table, self.context.store.schema, self.assign_of(source), self.context.each)
+
+    def assign_of(self, source: Source) -> Assign | None:  # noqa: ARG002  # overridden
+        """Return the function from hashes to buckets. None: by the table's number of buckets."""
+        return None
+
+    def drain(self) -> Iterator[RoutedRows]:
+        """No rows wait."""
+        return iter(())
+
+    def with_index_changes(self, message: CommitMessage) -> CommitMessage:
+        """There is no index."""
+        return message
+
+    def reset(self) -> None:
+        """Nothing was remembered."""
+
+    def clear(self) -> None:
+        """No rows wait."""
+
+
+class PartitionBuckets(FixedBuckets):
+    """Buckets by hash, with a number of buckets for each partition (``POSTPONE_MODE``)."""
+
+    def assign_of(self, source: Source) -> Assign:
+        """See ``FixedBuckets``."""
+        # Read the manifests once for all partitions.
+        self.context.existing.load(row_partitions(source.table, self.context.store.schema)[1])
+        return self._assign
+
+    def _assign(self, partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:
+        encoded = self.context.store.partition.encode(partition)
+        return buckets_of_hashes(hashes, self.context.existing.total_buckets(partition, encoded, new_rows=True))
+
+
+class HashIndexBuckets(FixedBuckets):
+    """Buckets by hash index files, as of the snapshot that the write began with (``HASH_DYNAMIC``)."""
+
+    def __init__(self, context: AssignmentContext) -> None:
+        super().__init__(context)
+        self._assigner: dynamic.HashBucketAssigner | None = None
+
+    def assign_of(self, source: Source) -> Assign:  # noqa: ARG002  # one for all
+        """See ``FixedBuckets``."""
+        return self._assign
+
+    def _assign(self, partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:
+        context = self.context
+        if self._assigner is None:
+            self._assigner = dynamic.HashBucketAssigner(context.store, context.existing.snapshot, context.owners)
+        return self._assigner.assign(context.store.partition.encode(partition), hashes)
+
+    def with_index_changes(self, message: CommitMessage) -> CommitMessage:
+        """Add the bucket's new hash index, or the one that its rows rely on."""
+        if self._assigner is None:
+            return message
+        known = self._assigner.entries(message.partition)
+        hashes = self._assigner.new_hashes(message.partition, message.bucket)
+        change = IndexChange(kind=HASH, base=tuple(entry.file_name for entry in known), partition_wide=True)
+        if hashes is not None:
+            made = hash_index.write_hashes(self.context.store, self.context.index_names, message.partition, message.bucket, hashes)
+            old = tuple(entry.file for entry in known if entry.bucket == message.bucket)
+            change = change.model_copy(update={"new": (made,), "removed": old})
+        return message.model_copy(update={"index_changes": (*message.index_changes, change)})
+
+    def reset(self) -> None:
+        """See ``BucketAssignment``."""
+        self._assigner = None
+
+
+class CrossPartitionBuckets:
+    """Partition and bucket by where each key lives in the table (``KEY_DYNAMIC``)."""
+
+    def __init__(self, context: AssignmentContext) -> None:
+        self._context = context
+        budget = min(context.store.options.write_buffer_size // 2, thresholds().source_bytes)
+        self._waiting = waiting_rows.WaitingRows(context.store.schema, budget, context.space)
+        # Partitions that an overwrite replaces. None: it replaces none, or all.
+        self._replaced: set[bytes] | None = set() if context.keeps_others else None
+
+    def add(self, table: Any, kinds: Int8s | None) -> Iterator[RoutedRows]:
+        """Keep the rows: a key is looked up once all its rows are here."""
+        store = self._context.store
+        if self._replaced is not None:
+            self._replaced |= {store.partition.encode(values) for values in row_partitions(table, store.schema)[1]}
+        self._waiting.add(table, kinds)
+        return iter(())
+
+    def drain(self) -> Iterator[RoutedRows]:
+        """See ``BucketAssignment``."""
+        context = self._context
+        existing, owners = context.existing, context.owners
+        snapshot = (existing.snapshot if self._replaced is None else existing.overwritten) if context.finds_keys else None
+        owned = dynamic.Owned() if owners is None else dynamic.Owned(owners.task, owners.tasks)
+        crossing = assigner.CrossPartitionAssigner(
+            context.store, snapshot, existing.keys_by_bucket, owned=owned, replaced=self._replaced, each=context.each
+        )
+        for table, kinds in self._waiting.drain():
+            yield crossing.assign(table, kinds)
+
+    def with_index_changes(self, message: CommitMessage) -> CommitMessage:
+        """There is no index."""
+        return message
+
+    def reset(self) -> None:
+        """Nothing is remembered."""
+
+    def clear(self) -> None:
+        """See ``BucketAssignment``."""
+        self._waiting.clear()
+
+
+def bucket_assignment(context: AssignmentContext) -> BucketAssignment:
+    """Return the assignment for the table's bucket mode."""
+    match context.store.schema.bucket_mode:
+        case BucketMode.HASH_DYNAMIC:
+            return HashIndexBuckets(context)
+        case BucketMode.KEY_DYNAMIC:
+            return CrossPartitionBuckets(context)
+        case BucketMode.POSTPONE_MODE:
+            return PartitionBuckets(context)
+        case _:
+            return FixedBuckets(context)
+
+
+__all__ = ["AssignmentContext", "BucketAssignment", "bucket_assignment"]
