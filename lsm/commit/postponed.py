@@ -11,6 +11,7 @@ import pyarrow as pa
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import VALUE_KIND
 from lsm.read.data_file import DataFileRead
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
@@ -72,9 +73,7 @@ def moved_rows(
     if store.options.changelog_producer == "input":
         raise UnsupportedTable(f"{store.root}: changelog-producer 'input' does not go with buckets that are postponed")
     columns = (*store.schema.names, VALUE_KIND)
-    with TableWrite(
-        store, commit_user=commit_id, commit_id=commit_id, write_only=True, threads=threads, base_snapshot_id=snapshot.id
-    ) as write:
+    with TableWrite(store, WriteJob(commit_id=commit_id, write_only=True, threads=threads, base_snapshot_id=snapshot.id)) as write:
         for partition, files in waiting.items():
             for file in sorted(files, key=_arrival):
                 for batch in DataFileRead(store, partition, POSTPONE_BUCKET, file, columns).batches():

@@ -13,6 +13,7 @@ from lsm.arrow.row_kind import retracts
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import VALUE_KIND
 from lsm.read.full_scan import file_rows
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.message import CommitMessage
 from manifest.entry.manifest_entry import FileKind
@@ -41,9 +42,7 @@ def rebucket(
     crosses = store.schema.bucket_mode is BucketMode.KEY_DYNAMIC
     if crosses and not overwrite:
         _refuse_lost_partitions(store, messages)
-    with TableWrite(
-        store, commit_user=commit_id, commit_id=commit_id, threads=threads, ignore_existing=overwrite, keeps_others=keeps_others
-    ) as write:
+    with TableWrite(store, WriteJob(commit_id=commit_id, threads=threads, overwrites=overwrite, keeps_others=keeps_others)) as write:
         for rows in _in_order_of_writers(store, messages) if crosses else _of_files(store, _oldest_first(messages)):
             write.write(rows.select(store.schema.names), kinds=rows.column(VALUE_KIND))
         return write.prepare_commit()

@@ -12,6 +12,7 @@ from fileindex.base.log import logger_of
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from lsm.scan.table_statistics import collect_statistics
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
@@ -95,7 +96,7 @@ def _rewrite_files(repairs: Repairs, store: FileStore, wrong: dict[str, str], co
         commit = FileStoreCommit(store, commit_id, fresh=True)
 
         def evaluate(current: Round[CommitMessage]) -> None:
-            with TableWrite(store, commit_user=commit_id, commit_id=commit_id, write_only=True) as write:
+            with TableWrite(store, WriteJob(commit_id=commit_id, write_only=True)) as write:
                 for (partition, bucket), files in buckets.items():
                     write.rewrite(partition, bucket, files)
                 current.work.extend(write.prepare_commit())

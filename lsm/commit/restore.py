@@ -15,6 +15,7 @@ from lsm.commit.resequence import resequence
 from lsm.commit.row_transaction import RowTransaction
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
@@ -47,7 +48,7 @@ def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads
         others.update(differing_partitions(store, target, store.snapshots.latest()))
         if not others:
             return
-        with TableWrite(nulls_stay, commit_user=commit_id, commit_id=commit_id, threads=threads, ignore_existing=True) as write:
+        with TableWrite(nulls_stay, WriteJob(commit_id=commit_id, threads=threads, overwrites=True)) as write:
             for split in ScanPlanner(store.with_options(OWN_BRANCH)).plan(snapshot=target, partitions=partitions()).splits:
                 for rows in read_split(store, split, columns=store.schema.names):
                     write.write(rows)

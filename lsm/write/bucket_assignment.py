@@ -14,6 +14,7 @@ from lsm.bucket.hash import buckets_of_hashes
 from lsm.bucket.router import Assign, Share, route, row_partitions
 from lsm.data_files.spill import SpillSpace
 from lsm.write.base_files import ExistingFiles
+from lsm.write.job import WriteJob
 from lsm.write_buffer.source import Source
 from manifest.commit.index_change import IndexChange
 from manifest.commit.message import CommitMessage
@@ -40,14 +41,12 @@ class AssignmentContext:
     """Everything that an assignment may need from its write."""
 
     store: FileStore
+    job: WriteJob
     existing: ExistingFiles
     index_names: FileNames
     space: SpillSpace
     each: Callable[..., Any]
     """Runs a function for several values, as ``map`` does, in threads."""
-    owners: dynamic.Owners | None = None
-    keeps_others: bool = False
-    finds_keys: bool = True
 
 
 class BucketAssignment(Protocol):
@@ -129,7 +128,7 @@ class HashIndexBuckets(FixedBuckets):
     def _assign(self, partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:
         context = self.context
         if self._assigner is None:
-            self._assigner = dynamic.HashBucketAssigner(context.store, context.existing.snapshot, context.owners)
+            self._assigner = dynamic.HashBucketAssigner(context.store, context.existing.snapshot, context.job.owners)
         return self._assigner.assign(context.store.partition.encode(partition), hashes)
 
     def with_index_changes(self, message: CommitMessage) -> CommitMessage:
@@ -158,7 +157,7 @@ class CrossPartitionBuckets:
         budget = min(context.store.options.write_buffer_size // 2, thresholds().source_bytes)
         self._waiting = waiting_rows.WaitingRows(context.store.schema, budget, context.space)
         # Partitions that an overwrite replaces. None: it replaces none, or all.
-        self._replaced: set[bytes] | None = set() if context.keeps_others else None
+        self._replaced: set[bytes] | None = set() if context.job.keeps_others else None
 
     def add(self, table: Any, kinds: Int8s | None) -> Iterator[RoutedRows]:
         """Keep the rows: a key is looked up once all its rows are here."""
@@ -171,8 +170,8 @@ class CrossPartitionBuckets:
     def drain(self) -> Iterator[RoutedRows]:
         """See ``BucketAssignment``."""
         context = self._context
-        existing, owners = context.existing, context.owners
-        snapshot = (existing.snapshot if self._replaced is None else existing.overwritten) if context.finds_keys else None
+        existing, owners = context.existing, context.job.owners
+        snapshot = (existing.snapshot if self._replaced is None else existing.overwritten) if context.job.finds_keys else None
         owned = dynamic.Owned() if owners is None else dynamic.Owned(owners.task, owners.tasks)
         crossing = assigner.CrossPartitionAssigner(
             context.store, snapshot, existing.keys_by_bucket, owned=owned, replaced=self._replaced, each=context.each

@@ -26,6 +26,7 @@ from lsm.schema.pieces import in_pieces
 from lsm.write.base_files import ExistingFiles
 from lsm.write.bucket_assignment import AssignmentContext, bucket_assignment
 from lsm.write.bucket_writer import BucketContext, BucketWriter, WriteMetrics
+from lsm.write.job import WriteJob
 from lsm.write.merge_tree_writer import MergeTreeWriter
 from lsm.write.row_kind_filter import WriteKinds
 from lsm.write_buffer.source import Source, joined_kinds
@@ -43,7 +44,6 @@ from manifest.schema.validation import check_written_columns
 from manifest.store import FileStore
 
 if TYPE_CHECKING:
-    from lsm.bucket import dynamic
     from lsm.compaction.cluster import Clustering
     from lsm.deletion_vectors import maintainer
     from lsm.deletion_vectors import writer as vector_files
@@ -57,55 +57,30 @@ T = TypeVar("T")
 
 
 class TableWrite:
-    """One write job of one process. A context manager: an exception aborts, leaving does not commit.
+    """One write job of one process, a context manager.
+
+    An exception aborts the write. Leaving the block does not commit it.
 
     Args:
-        store: The table, by its latest schema.
-        commit_user: Who will commit; only for error texts and names.
-        write_only: No compaction after flushing; None: as the table's option says.
-        commit_id: Leads the names of all files, so that an abort can tell whose they are.
-        threads: Buckets that are flushed and compacted at a time.
-        ignore_existing: Write as if the buckets were empty, as an overwrite does.
-        first_sequence: Number rows from here in every bucket: writers that share a bucket in one commit have ranges of their
-            own. The commit numbers anew what it finds below rows that were committed meanwhile. None: above the bucket's rows.
-        owners: Which dynamic buckets may take new keys: of several writers in one commit each has its own; None: all.
-        base_snapshot_id: The snapshot to build on, that all writers of one commit may agree (0: an empty table); None: the newest.
-        keeps_others: An overwrite leaves partitions as they are for which it has no rows: no key may live in one of them.
-        finds_keys: Where keys cross partitions, look for them in the table; if not, keys are told apart in this write alone, and
-            whoever commits has to assign them (``lsm.commit.rebucket``).
-        buckets: Those that may be touched; None: all. A job for one of many need not look at the files of the others.
+        store: The table, with its newest schema.
+        job: What this process writes.
 
     Raises:
-        UnsupportedTable, UnsupportedOption: The table's options ask for something that is not built.
+        UnsupportedTable, UnsupportedOption: The table's options need something that is not built.
     """
 
-    def __init__(
-        self,
-        store: FileStore,
-        *,
-        commit_user: str = "",
-        write_only: bool | None = None,
-        commit_id: str | None = None,
-        threads: int = 2,
-        ignore_existing: bool = False,
-        first_sequence: int | None = None,
-        owners: dynamic.Owners | None = None,
-        base_snapshot_id: int | None = None,
-        keeps_others: bool = False,
-        finds_keys: bool = True,
-        buckets: Collection[int] | None = None,
-    ) -> None:
+    def __init__(self, store: FileStore, job: WriteJob = WriteJob()) -> None:  # noqa: B008  # frozen
         store.check_writable()
         check_written_columns(store.schema, store.root)
         check_crossing_keys(store.schema)
+        self._job = job
         self._durable = GroupSync(store.file_io)
         self.store = store.through(self._durable)
         self._kinds = WriteKinds(store.schema, store.root)
-        self.commit_user = commit_user
-        compacts = not (store.options.write_only if write_only is None else write_only)
-        told = store.options.changelog_producer == "lookup"  # an overwrite is in no changelog, its compaction neither: so it is done here
-        self._compacts = compacts and (not ignore_existing or told)  # others are compacted where they are alone in their buckets
-        self._names = data_file_names(store, commit_id)
+        compacts = not (store.options.write_only if job.write_only is None else job.write_only)
+        # An overwrite compacts where it is alone in its buckets. With 'lookup' it is in no changelog, so it compacts at once.
+        self._compacts = compacts and (not job.overwrites or store.options.changelog_producer == "lookup")
+        self._names = data_file_names(store, job.commit_id)
         self._spill = SpillDirectory()
         raw = store.options.raw
         self._space = SpillSpace(
@@ -114,16 +89,14 @@ class TableWrite:
             int(raw.get("spill-compression.zstd-level", "1")),
             min(thresholds().spill_batch_bytes, store.options.write_buffer_size // thresholds().spill_fan_in),
         )
-        self._first_sequence = first_sequence
-        self._pool = WorkerPool(max(1, threads), thread_name_prefix="paimon-write")
-        self._logs = not ignore_existing
-        self._existing = ExistingFiles(store, ignore=ignore_existing, snapshot_id=base_snapshot_id, buckets=buckets)
-        self._index_names = FileNames("index-", commit_id=commit_id)
+        self._pool = WorkerPool(max(1, job.threads), thread_name_prefix="paimon-write")
+        self._existing = ExistingFiles(store, ignore=job.overwrites, snapshot_id=job.base_snapshot_id, buckets=job.buckets)
+        self._index_names = FileNames("index-", commit_id=job.commit_id)
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._prepared: list[CommitMessage] = []
         self._waiting: list[tuple[Any, Int8s | None]] = []
         self._assignment = bucket_assignment(
-            AssignmentContext(self.store, self._existing, self._index_names, self._space, self._pool.map, owners, keeps_others, finds_keys)
+            AssignmentContext(self.store, job, self._existing, self._index_names, self._space, self._pool.map)
         )
         self._done = WriteMetrics()
         self._handed_over: dict[BucketId, BucketWriter] = {}
@@ -306,9 +279,9 @@ class TableWrite:
                 existing=files,
                 base=self._existing.key,
                 compacts=self._compacts,
-                first_sequence=self._first_sequence,
+                first_sequence=self._job.first_sequence,
                 vectors=self._vectors(encoded, bucket, files),
-                logs=self._logs,
+                logs=not self._job.overwrites,
                 total_buckets=total,
             )
             found = MergeTreeWriter(context) if self.store.schema.is_primary_key_table else append_writer.AppendOnlyWriter(context)
@@ -346,7 +319,7 @@ def compact_together(
     that was made remains. Several small buckets at once cost a third less than each by itself: they share a look at the
     manifests, and the next is merged while the disk is waited for.
     """
-    with TableWrite(store, write_only=True, commit_id=commit_id, threads=1, buckets={bucket for _, bucket in buckets}) as write:
+    with TableWrite(store, WriteJob(write_only=True, commit_id=commit_id, threads=1, buckets={bucket for _, bucket in buckets})) as write:
         write.look_at(partition for partition, _ in buckets)
         for partition, bucket in buckets:
             if clustering is None:

@@ -23,6 +23,7 @@ from lsm.keys.key_set import KeySet
 from lsm.keys.sort import DELETE, INSERT, UPDATE_AFTER
 from lsm.schema.conform_input import conform
 from lsm.write.append_merge import AppendMerge, Successors
+from lsm.write.job import WriteJob
 from lsm.write.new_version import NewVersion
 from lsm.write.table_write import TableWrite
 from manifest.commit.message import CommitMessage
@@ -271,7 +272,7 @@ class MergeChange(Change):
         user, base_id = self.request.commit_id, None if base is None else base.id
         flush = FlushMeter(self.progress)
         store = self.store.metered(flush)
-        with TableWrite(store, commit_user=user, commit_id=user, threads=self.threads, base_snapshot_id=base_id) as write:
+        with TableWrite(store, WriteJob(commit_id=user, threads=self.threads, base_snapshot_id=base_id)) as write:
             for batch in batches:
                 _write(write, merge.of_target(batch))
             inserts = list(merge.inserts())

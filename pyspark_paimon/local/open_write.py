@@ -13,6 +13,7 @@ import pyarrow as pa
 from lsm.commit.rebucket import rebucket
 from lsm.commit.resequence import resequence
 from lsm.commit.row_transaction import RowTransaction
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
@@ -43,12 +44,13 @@ class OpenWrite:
         self._flush = FlushMeter(progress)
         self._write = TableWrite(
             store.metered(self._flush),
-            commit_user=request.commit_id,
-            commit_id=request.commit_id,
-            threads=threads,
-            ignore_existing=request.mode == "overwrite",
-            keeps_others=request.keeps_others,
-            write_only=None if compacts else True,
+            WriteJob(
+                commit_id=request.commit_id,
+                threads=threads,
+                overwrites=request.mode == "overwrite",
+                keeps_others=request.keeps_others,
+                write_only=None if compacts else True,
+            ),
         )
         self._size = 0
         self.rows = 0

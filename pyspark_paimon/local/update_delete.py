@@ -15,6 +15,7 @@ from lsm.commit.row_transaction import RowTransaction
 from lsm.keys.sort import DELETE, UPDATE_AFTER
 from lsm.scan.splits import DataSplit
 from lsm.write.copy_on_write import AppendChange, Update
+from lsm.write.job import WriteJob
 from lsm.write.new_version import NewVersion
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
@@ -118,7 +119,7 @@ class Change:
         )
         found, flush = 0, FlushMeter(self.progress)
         store = self.store.metered(flush)
-        with TableWrite(store, commit_user=user, commit_id=user, threads=self.threads, base_snapshot_id=base.id) as write:
+        with TableWrite(store, WriteJob(commit_id=user, threads=self.threads, base_snapshot_id=base.id)) as write:
             for batch in self.read(scan):
                 kind = DELETE if self.update is None else UPDATE_AFTER
                 rows = batch if self.update is None else self.update(pa.Table.from_batches([batch]))

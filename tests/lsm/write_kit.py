@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lsm.commit.resequence import resequence
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite, compact_together
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
@@ -32,7 +33,7 @@ def commit(store: FileStore, messages: list[CommitMessage], identifier: int = 2*
 
 def write(store: FileStore, *tables: pa.Table, kinds: Any = None, **settings: Any) -> list[CommitMessage]:
     """Write and commit; kinds go with a single table."""
-    with TableWrite(store, **settings) as job:
+    with TableWrite(store, WriteJob(**settings)) as job:
         for table in tables:
             job.write(table, kinds=kinds)
         messages = job.prepare_commit()

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 from fileindex.base.errors import InvalidArgument
 from lsm.bucket.dynamic import Owners
 from lsm.schema.validate_arrow import validate_rows
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
@@ -107,16 +108,17 @@ class RowsWriter(JobWriter):
         sequence = None if self.first_sequence is None else self.first_sequence + task * STRIDE
         return TableWrite(
             store,
-            commit_user=job.request.commit_id,
-            commit_id=job.request.commit_id,
-            write_only=None if job.owned else True,
-            threads=use_task_cpus(),
-            ignore_existing=job.request.mode == "overwrite",
-            keeps_others=job.request.keeps_others,
-            finds_keys=job.owned or job.keyed,
-            first_sequence=sequence,
-            owners=Owners(task, job.tasks, job.writers) if job.tasks > 1 else None,
-            base_snapshot_id=job.base_snapshot_id,
+            WriteJob(
+                commit_id=job.request.commit_id,
+                write_only=None if job.owned else True,
+                threads=use_task_cpus(),
+                overwrites=job.request.mode == "overwrite",
+                keeps_others=job.request.keeps_others,
+                finds_keys=job.owned or job.keyed,
+                first_sequence=sequence,
+                owners=Owners(task, job.tasks, job.writers) if job.tasks > 1 else None,
+                base_snapshot_id=job.base_snapshot_id,
+            ),
         )
 
 

@@ -15,6 +15,7 @@ from lsm.commit.rebucket import rebucket
 from lsm.commit.resequence import resequence
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
@@ -31,7 +32,7 @@ def rows(ids: range | list[int], text: str = "x") -> pa.Table:
 
 
 def prepared(store: FileStore, table: pa.Table, **settings: object) -> list[CommitMessage]:
-    with TableWrite(store, **settings) as job:
+    with TableWrite(store, WriteJob(**settings)) as job:
         job.write(table)
         return job.prepare_commit()
 
@@ -157,7 +158,7 @@ def test_writers_that_own_buckets_do_not_meet(tmp_path: Path) -> None:
 def test_an_overwrite_starts_the_hash_index_anew(tmp_path: Path) -> None:
     store = make(tmp_path, "id INT, v STRING", ("id",), dynamic_bucket__target_row_num="2")
     committed(store, prepared(store, rows(range(9))))
-    messages = prepared(store, rows([100], "n"), ignore_existing=True)
+    messages = prepared(store, rows([100], "n"), overwrites=True)
     FileStoreCommit(store, "over").overwrite(messages)
     assert content(store) == {100: "n100"}
     assert [(entry.bucket, entry.row_count) for entry in store.index_entries(store.snapshots.latest())] == [(0, 1)]

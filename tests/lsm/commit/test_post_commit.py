@@ -11,6 +11,7 @@ import pytest
 import lsm.commit.post_commit
 from lsm.commit.post_commit import compact_after_commit
 from lsm.commit.resequence import resequence
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite, compact_together
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
@@ -29,7 +30,7 @@ def unowned(store: FileStore, user: str, ids: range, v: str, *, fresh: bool = Fa
     """Commit rows as a plain Spark write does: three writers a bucket, level 0 only."""
     messages = []
     for at, part in enumerate((ids[::3], ids[1::3], ids[2::3])):
-        with TableWrite(store, write_only=True, commit_id=user, first_sequence=at << 32) as write:
+        with TableWrite(store, WriteJob(write_only=True, commit_id=user, first_sequence=at << 32)) as write:
             write.write(pa.table({"id": list(part), "v": [v] * len(part)}))
             messages += write.prepare_commit()
     return FileStoreCommit(store, user, fresh=fresh, resequence=resequence(store)).commit(messages), messages
@@ -149,7 +150,7 @@ def test_files_of_buckets_that_were_done_when_another_failed_are_deleted(tmp_pat
     monkeypatch.setattr(TableWrite, "_prepare", failing)
 
     def write() -> None:
-        with TableWrite(store, threads=1) as job:
+        with TableWrite(store, WriteJob(threads=1)) as job:
             job.write(pa.table({"id": list(range(100)), "v": ["x"] * 100}))
             job.prepare_commit()
 

@@ -11,6 +11,7 @@ import pytest
 from lsm.commit.rebucket import rebucket
 from lsm.commit.resequence import resequence
 from lsm.commit.row_transaction import CommittedRows, RowTransaction
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
@@ -28,7 +29,7 @@ def rows(*ids: int) -> pa.Table:
 
 
 def add(store: FileStore, ids: tuple[int, ...], current: Round[CommitMessage]) -> None:
-    with TableWrite(store, commit_id="w") as write:
+    with TableWrite(store, WriteJob(commit_id="w")) as write:
         write.write(rows(*ids))
         current.work.extend(write.prepare_commit())
 

@@ -20,6 +20,7 @@ from lsm.keys.sort import SortKey
 from lsm.merge.engines import merge_function_for
 from lsm.merge.lookup_function import LookupMerge, with_level, without_level
 from lsm.merge.merge_iterator import merge_rounds
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.expire.snapshots import expire_snapshots
@@ -238,7 +239,7 @@ def test_an_overwrite_has_no_changelog(tmp_path: Path) -> None:
     for producer in ("input", "lookup", "full-compaction"):
         store = make(tmp_path / producer, DDL, ("id",), bucket="1", changelog_producer=producer)
         write(store, rows((1, 1)))
-        with TableWrite(store, ignore_existing=True) as job:
+        with TableWrite(store, WriteJob(overwrites=True)) as job:
             job.write(rows((2, 2)))
             messages = job.prepare_commit()
         FileStoreCommit(store, "other").overwrite(messages)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from fileindex.predicate.tree import ColumnRef, Compare, Op
 from lsm.compaction.cluster import Clustering
 from lsm.compaction.space_filling_curve import Quantiles, bits_per_column, hilbert, z_order
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.entry.manifest_entry import FileKind
 from manifest.snapshot.snapshot import CommitKind
@@ -156,7 +157,7 @@ def test_a_failing_sort_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytes
 
 def test_rows_that_are_appended_meanwhile_stay(tmp_path: Path) -> None:
     store = table(tmp_path / "t", rows=200)
-    with TableWrite(store, write_only=True) as job:
+    with TableWrite(store, WriteJob(write_only=True)) as job:
         job.cluster(store.partition.encode(()), 0, Clustering(("a",)))
         messages = job.prepare_commit()
     write(store, sample(50, 99))

@@ -191,6 +191,7 @@ def test_a_full_compaction_rewrites_the_files_with_marks_and_only_those(tmp_path
 
 
 def test_an_overwrite_is_visible_at_once_and_leaves_no_old_marks(tmp_path: Path) -> None:
+    from lsm.write.job import WriteJob
     from lsm.write.table_write import TableWrite
     from manifest.commit.file_store_commit import FileStoreCommit
 
@@ -198,7 +199,7 @@ def test_an_overwrite_is_visible_at_once_and_leaves_no_old_marks(tmp_path: Path)
     upsert(store, *(row(key) for key in range(10)))
     compact_all(store)
     upsert(store, row(3, "new"))
-    with TableWrite(store, ignore_existing=True) as job:
+    with TableWrite(store, WriteJob(overwrites=True)) as job:
         job.write(rows_of(store, [row(3, "newest"), row(4), row(4)]), kinds=pa.array([0, 0, 3], pa.int8()))
         messages = job.prepare_commit()
     FileStoreCommit(store, "test-2").overwrite(messages)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.message import CommitMessage
 from manifest.io.errors import CommitConflict, OutOfDisk, SchemaMismatch, UnsupportedTable
@@ -280,7 +281,7 @@ def test_file_names_lead_with_the_commit_and_never_meet(tmp_path: Path) -> None:
     store = make(tmp_path / "t", DDL, ("id",), bucket="1", data_file__prefix="mine-")
     names = set()
     for _ in range(2):
-        with TableWrite(store, commit_id="commit-7") as job:
+        with TableWrite(store, WriteJob(commit_id="commit-7")) as job:
             job.write(many(store, 10))
             names |= {f.file_name for message in job.prepare_commit() for f in message.new_files}
     assert len(names) == 2
@@ -413,7 +414,7 @@ def test_another_bucket_count_needs_an_overwrite(tmp_path: Path) -> None:
     wider = store.with_options({"bucket": "2"})
     with pytest.raises(UnsupportedTable, match="1 buckets"):
         attempt(wider, many(store, 10))
-    with TableWrite(wider, ignore_existing=True) as job:
+    with TableWrite(wider, WriteJob(overwrites=True)) as job:
         job.write(many(store, 10))
         messages = job.prepare_commit()
     assert {message.base_max_sequence for message in messages} == {-1}

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from lsm.commit import row_transaction
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit import run_notes, runs
 from manifest.commit.file_store_commit import FileStoreCommit
@@ -200,7 +201,7 @@ def test_two_jobs_of_one_id_that_servers_run_without_knowing_of_each_other(creat
     store = FileStore.open(table.path)
     job = RowsJob(request=WriteRequest(commit_id="X", mode="upsert" if keys else "append"), owned=True)
     for _ in range(2):
-        with TableWrite(store, commit_user="X", commit_id="X") as write:
+        with TableWrite(store, WriteJob(commit_id="X")) as write:
             write.write(rows((1, 10)).to_batches()[0])
             messages = write.prepare_commit()
         commit_rows(FileStore.open(table.path), job, messages, 1, asked_for=False)

@@ -13,6 +13,7 @@ import pytest
 
 from lsm.commit.post_commit import compact_after_commit
 from lsm.commit.resequence import resequence
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.io import failpoints
@@ -220,7 +221,7 @@ def test_who_follows_a_changelog_has_all_of_it_once_rows_of_shared_buckets_are_c
     offset = None
     for number in range(5):
         store, user = FileStore.open(table.path), f"batch-{number}"
-        with TableWrite(store, write_only=True, commit_id=user) as write:
+        with TableWrite(store, WriteJob(write_only=True, commit_id=user)) as write:
             write.write(rows(dict.fromkeys(range(number, number + 6), number)))
             messages = write.prepare_commit()
         result = FileStoreCommit(store, user, resequence=resequence(store, user)).commit(messages)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lsm.commit.rebucket import rebucket
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.io.errors import CommitConflict, UnmergeableRows
@@ -79,7 +80,7 @@ def test_rows_move_by_update_delete_and_merge(tmp_path):
 
 
 def assigned(store, commit_id, *values):
-    with TableWrite(store, commit_user=commit_id, commit_id=commit_id) as write:
+    with TableWrite(store, WriteJob(commit_id=commit_id)) as write:
         write.write(rows(*values))
         return write.prepare_commit()
 
@@ -138,7 +139,7 @@ def test_a_key_that_lives_twice_is_told(tmp_path):
     table = made(tmp_path / "t")
     store = FileStore.open(str(tmp_path / "t"))
     for day in (1, 2):  # as writers do that do not look for it
-        with TableWrite(store, commit_user="u", commit_id=f"u{day}", finds_keys=False) as write:
+        with TableWrite(store, WriteJob(commit_id=f"u{day}", finds_keys=False)) as write:
             write.write(rows((1, "a", day, 1, None)))
             FileStoreCommit(store, f"u{day}").commit(write.prepare_commit())
     with pytest.raises(UnmergeableRows, match=r"id = 1, name = 'a' lives in two partitions, \(1,\) and \(2,\)"):
@@ -184,7 +185,7 @@ def test_an_overwrite_of_a_partition_sees_what_comes_beside_it(tmp_path):
     table = made(tmp_path / "t")
     table.write(rows((1, "a", 1, 1, None)))
     store = FileStore.open(str(tmp_path / "t"))
-    with TableWrite(store, commit_user="o", commit_id="o", ignore_existing=True, keeps_others=True) as write:
+    with TableWrite(store, WriteJob(commit_id="o", overwrites=True, keeps_others=True)) as write:
         write.write(rows((5, "a", 1, 2, None)))
         made_of_it = write.prepare_commit()
     table.write(rows((5, "a", 2, 3, None)))

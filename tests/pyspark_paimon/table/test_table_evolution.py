@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fileindex.base.thresholds import Thresholds, use_thresholds
+from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.snapshot.snapshot import ReadState
@@ -112,7 +113,7 @@ def test_nested_columns_evolve_in_place(table_root):
 
 def test_a_writer_that_opened_before_the_change_is_still_right(table):
     store = FileStore.open(table.path)
-    with TableWrite(store, commit_id="early") as write:
+    with TableWrite(store, WriteJob(commit_id="early")) as write:
         write.write(pa.table({"id": [9], "a": pa.array([90], pa.int32()), "b": ["early"]}))
         table.rename_column("a", "z").add_column("c", "INT").drop_column("b")
         messages = write.prepare_commit()
@@ -130,7 +131,7 @@ def test_a_writer_that_opened_before_the_change_never_rewrites_newer_files(table
             pa.table({"id": [key], "a": pa.nulls(1, pa.int32()), "b": [""], "c": pa.array([key], pa.int32())}),
             options={"write-only": "true"},
         )
-    with TableWrite(store, commit_id="early") as write:
+    with TableWrite(store, WriteJob(commit_id="early")) as write:
         write.write(pa.table({"id": [9], "a": pa.array([90], pa.int32()), "b": ["early"]}))
         FileStoreCommit(store, "early").commit(write.prepare_commit())
     assert [row["c"] for row in rows(table)] == [None, None, 3, 4, 5, None]
@@ -138,7 +139,7 @@ def test_a_writer_that_opened_before_the_change_never_rewrites_newer_files(table
 
 def test_rows_computed_before_the_change_conflict(table):
     store = FileStore.open(table.path)
-    with TableWrite(store, commit_id="computed") as write:
+    with TableWrite(store, WriteJob(commit_id="computed")) as write:
         write.write(pa.table({"id": [1], "a": pa.array([0], pa.int32()), "b": ["x"]}))
         messages = write.prepare_commit()
     table.add_column("c", "INT")
