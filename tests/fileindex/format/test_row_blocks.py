@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -61,6 +64,22 @@ def test_no_row_with_a_value_is_lost(column_type):
             assert not isinstance(result, RowSet) or not result.exact
 
     check()
+
+
+WRITTEN_BEFORE = (
+    "eNptUUEOxCAIHAhtSE806aEP3P+f9gErikXdzkEJM8CItKOAvuX4eEAiECQUsAzhnJYM1QwFI5yCm1zPndZWA9VIFjHvyBkcbepx"
+    "xc1d3FAd8JEVDRuXNrpmnQjDvBJdro95a5EMwtNjDVKxQrOjvDBELW0xe9re9CbGP85uzOzZsGHuYsNAcxP2bmcoyU+tT7ph0/+B"
+    "rW/mB4H3BD8="
+)
+"""Row blocks of 500 numbers, i // 25 * 25, in blocks of 100, compressed."""
+
+
+def test_row_blocks_that_were_written_before_are_read():
+    reader = RowBlocksReader(Payload.of(zlib.decompress(base64.b64decode(WRITTEN_BEFORE))), BIGINT)
+    for number in range(0, 500, 25):
+        start = number // 100 * 100
+        assert rows_of(reader.evaluate(Compare(A, Op.EQ, number)), 500) == BitMap(range(start, start + 100))
+    assert reader.evaluate(In(A, (1, 501))) == SKIP
 
 
 def test_other_blocks_are_left_out():

@@ -13,6 +13,7 @@ import lsm.parquet.footer_seal
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import CorruptFile
 from fileindex.base.thresholds import Thresholds
+from lsm.parquet.footer_seal import check_footer_seal
 from lsm.parquet.reader import ParquetDataFile
 from lsm.parquet.write.writer import ParquetFileWriter
 from manifest.io.file_io import LocalFileIO
@@ -75,6 +76,16 @@ def test_no_bit_of_a_footer_is_flipped_unseen(tmp_path: Path) -> None:
         except CorruptFile:
             continue
     assert unseen == list(range(first - SEAL, first - SEAL + 4))  # the mark itself: then there is no seal, and nothing else is wrong
+
+
+def test_a_seal_that_was_written_before_is_known() -> None:
+    indexes, seal = bytes(range(256)) * 20, bytes.fromhex("822091a2264c0bb75050533100140000114fec8e")
+    found = check_footer_seal(seal, b"footer", 100 + len(indexes) + len(seal))
+    read = found.reading(lambda offset, length: indexes[offset - 100 : offset - 100 + length])
+    assert (found.start, read(100, len(indexes)), read(4200, 9)) == (100, indexes, indexes[4100:4109])
+    spoiled = found.reading(lambda offset, length: bytes(length))
+    with pytest.raises(ValueError, match="not what was written"):
+        spoiled(4200, 9)
 
 
 def test_what_page_indexes_say_is_what_was_written_or_nothing(whole: bytes, tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import uuid
 
 import pytest
 
+from manifest.io.errors import StorageError
+from manifest.storage import upload
 from manifest.storage.object_store import ObjectStoreFileIO
 from manifest.storage.storage_options import StorageOptions
 
@@ -31,3 +34,21 @@ def test_a_part_is_read_from_its_start_or_from_the_end(start: int, length: int, 
     bucket, key = io._at(f"{root}/a")
     bucket._ends = asked_by_end
     assert bucket.get_part(key, start, length) == (expected, len(DATA))
+
+
+class FailsAtTheEnd:
+    """Takes all parts of an upload, and fails to finish it."""
+
+    def put_stream(self, key, parts):
+        self.taken = list(parts)
+        raise StorageError(errno.EIO, "cannot be finished", key)
+
+
+def test_an_upload_that_fails_at_its_end_is_not_closed_as_if_it_were_whole(monkeypatch):
+    monkeypatch.setattr(upload, "PART_BYTES", 4)
+    bucket = FailsAtTheEnd()
+    output = upload._Upload(bucket, "key")
+    output.write(b"123456789")
+    with pytest.raises(StorageError, match="cannot be finished"):
+        output.close()
+    assert bucket.taken == [b"1234", b"5678", b"9"]
