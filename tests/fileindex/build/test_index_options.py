@@ -48,6 +48,16 @@ def test_columns_are_split_at_commas(text, expected):
     assert columns(parse({"file-index.bitmap.columns": text})) == expected
 
 
+@pytest.mark.parametrize(("rows", "is_taken"), [("0", True), ("1", False), ("99", False), ("100", True)])
+def test_a_block_has_a_hundred_rows_at_least(rows, is_taken):
+    raw = {"file-index.bloom-filter.columns": "a", "file-index.bloom-filter.a.block-rows": rows}
+    if is_taken:
+        assert parse(raw).specs[0].block_rows == int(rows)
+    else:
+        with pytest.raises(UnsupportedOption, match="too few for a block"):
+            parse(raw)
+
+
 @pytest.mark.parametrize("text", ["", ",a", "a,,b", "a, "])
 def test_a_blank_column_is_refused(text):
     with pytest.raises(UnsupportedOption, match="empty column name") as caught:

@@ -52,6 +52,13 @@ def test_gaps_between_64_bit_bitmaps_are_empty_bitmaps():
     assert decode_deletion_vector(record("d1d33964", bitmaps)) == BitMap([7])
 
 
+@pytest.mark.parametrize("keys", [(0, 0), (1, 0), (0,)], ids=["twice", "backwards", "too few"])
+def test_64_bit_bitmaps_out_of_order_are_refused(keys):
+    parts = [key.to_bytes(4, "little") + (BitMap([7]) if not key else BitMap()).serialize() for key in keys]
+    with pytest.raises(CorruptIndex, match="out of order"):
+        decode_deletion_vector(record("d1d33964", (2).to_bytes(8, "little") + b"".join(parts)))
+
+
 def test_rows_beyond_four_billion_are_refused_by_name():
     with pytest.raises(UnsupportedTable, match=r"2\^32"):
         decode_deletion_vector(record("d1d33964", BitMap64([2**32]).serialize()))
