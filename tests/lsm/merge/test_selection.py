@@ -203,3 +203,12 @@ def test_keys_of_other_types_have_no_codes() -> None:
     assert packed_keys([[pa.array(["a"])], [pa.array(["b"])]]) is None
     assert packed_keys([[pa.array([1, None])], [pa.array([1])]]) is None
     assert packed_keys([[pa.array([-(2**63), 0]), pa.array([1, 2])], [pa.array([2**63 - 1]), pa.array([1])]]) is None
+
+
+@pytest.mark.parametrize("order", ["older first", "newer first"])
+def test_a_large_run_is_no_base_where_another_run_is_older(order: str) -> None:
+    tables = (run_of({key: (0, key) for key in range(8)}, 100), run_of({3: (0, 77), 6: (0, 77)}, 1), run_of({1: (0, 88), 5: (0, 88)}, 1000))
+    base, *others = (table.set_column(0, "k", pa.array([int(key[4:]) for key in table["k"].to_pylist()])) for table in tables)
+    runs = [base, *(others if order == "older first" else others[::-1])]
+    found = in_order(list(selection_vectors([iter([run]) for run in runs], SortKey(("k",)), Deduplicate())), base.schema)
+    assert [row["version"] for row in found] == [0, 88, 2, 3, 4, 88, 6, 7]
