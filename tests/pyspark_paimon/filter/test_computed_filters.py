@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import FilterFailed, InvalidFilter
+from fileindex.base.time_zone import time_zone
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.json import from_json, to_json
 from fileindex.predicate.tree import TRUE, And, ColumnRef, Compare, Formula, In, Op, StartsWith
+from manifest.schema.validation import build_schema
 from pyspark_paimon import Table
 from pyspark_paimon.filter.parse import bind_filter, parse_filter
 from tests.computed_filters import FAILING, REFUSED, SAFE, TABLE, TYPES, pairs_of_columns
@@ -254,3 +256,16 @@ def test_columns_that_were_added_later_are_null_in_old_files(table):
     assert table.scan("coalesce(c, 7) = 7").count() == table.count()
     assert table.scan("a + c > 0").count() == 0
     assert bind_filter("c + 1 IS NULL OR TRUE", table.table_schema.column_types) == TRUE
+
+
+@pytest.mark.parametrize(("kind", "name"), [("TIMESTAMP", "TIMESTAMP_NTZ"), ("TIMESTAMP_LTZ", "TIMESTAMP")])
+@pytest.mark.parametrize("precision", [0, 3, 6, 9])
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
+def test_a_computed_timestamp_is_the_time_that_its_text_says(kind: str, name: str, precision: int, zone: str) -> None:
+    types = build_schema(f"at {kind}({precision})").column_types
+    with time_zone(zone):
+        for text in ("2024-01-01 00:00:03", "1969-12-31 23:59:59"):
+            written = bind_filter(f"at >= {name} '{text}'", types)
+            for computed in (f"CAST('{text}' AS {name})", f"coalesce(NULL, {name} '{text}')"):
+                assert bind_filter(f"at >= {computed}", types) == written
+                assert bind_filter(f"at IN ({computed})", types) == bind_filter(f"at IN ({name} '{text}')", types)
