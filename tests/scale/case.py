@@ -18,7 +18,7 @@ from tests.scale.questions import Question, draw_question
 
 STEPS = ("write", "write", "write", "grow", "delete", "update", "compact", "full", "index", "kinds", "turn", "evolve", "cluster")
 FORMS = ("table", "dictionary", "large", "view", "stream")
-WIDER = {"TINYINT": "INT", "INT": "BIGINT", "DECIMAL(12, 2)": "DECIMAL(20, 2)", "VARCHAR(40)": "STRING"}
+WIDER = {"TINYINT": "INT", "INT": "BIGINT", "DECIMAL(12, 2)": "DECIMAL(18, 2)", "VARCHAR(40)": "STRING"}
 SIZES_OF_WRITES = (1.0, 0.25, 0.02)
 """Shares of the largest write: files of three sizes."""
 

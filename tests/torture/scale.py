@@ -13,7 +13,8 @@ from tests.torture.kills import scratch_folder
 from tests.torture.report import Outcome, case_of, leave_case
 
 PART = "scale"
-PATIENCE_SECONDS = 600.0
+PATIENCE_SECONDS = 900.0
+"""Of a case of twenty long groups, on cores that others use, too."""
 
 
 def outcomes(seed: int, folder: Path) -> Iterator[Outcome]:
