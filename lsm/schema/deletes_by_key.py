@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from fileindex.base.arrays import Mask
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE
+from lsm.schema.leaf_types import with_leaves, without_views
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import TableSchema
@@ -54,7 +55,7 @@ def deletes_completed(rows: pa.Table, schema: TableSchema, kinds: Any = None) ->
         if field.name in given:
             at, column = rows.schema.get_field_index(field.name), rows.column(field.name)
             if (gone := deletes & ~np.asarray(column.is_valid())).any():
-                column = column.cast(zero.type if pa.types.is_null(column.type) else _takeable(column.type))
+                column = column.cast(zero.type if pa.types.is_null(column.type) else with_leaves(column.type, _takeable))
                 rows = rows.set_column(at, field.name, _replaced(column, gone, zero))
         elif deletes.all():
             rows = rows.append_column(field.name, pa.repeat(zero, rows.num_rows))
@@ -76,24 +77,9 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _takeable(kind: pa.DataType) -> pa.DataType:
+def _takeable(leaf: pa.DataType) -> pa.DataType:
     """Return a type of the same values that Arrow can ``take``: it cannot take texts in views."""
-    types = pa.types
-    if types.is_dictionary(kind):
-        return _takeable(kind.value_type)
-    if types.is_string_view(kind):
-        return pa.large_string()
-    if types.is_binary_view(kind):
-        return pa.large_binary()
-    if types.is_struct(kind):
-        return pa.struct([kind.field(at).with_type(_takeable(kind.field(at).type)) for at in range(kind.num_fields)])
-    if types.is_map(kind):
-        return pa.map_(_takeable(kind.key_type), kind.item_field.with_type(_takeable(kind.item_type)))
-    if types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_takeable(kind.value_type)))
-    if types.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_takeable(kind.value_type)))
-    return kind
+    return with_leaves(leaf.value_type, _takeable) if pa.types.is_dictionary(leaf) else without_views(leaf)
 
 
 def _names_suffice(schema: TableSchema) -> bool:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.thresholds import thresholds
+from lsm.schema.leaf_types import with_leaves, without_views
 
 _FARTHEST = (1 << 31) - 1
 
@@ -27,7 +28,7 @@ def in_pieces(rows: Any, kinds: Any = None, most: int | None = None) -> Iterator
     most = thresholds().piece_bytes if most is None else most
     if sum(map(_expanded, table.columns)) > most:
         # A slice of views counts the bytes of all of them, and Arrow takes no rows of views.
-        table = table.cast(pa.schema([field.with_type(_without_views(field.type)) for field in table.schema]))
+        table = table.cast(pa.schema([field.with_type(with_leaves(field.type, without_views)) for field in table.schema]))
     pieces = list(_cut(table, 0, most))
     if len(pieces) == 1 and not any(map(_lies_far, table.columns)):
         yield table, kinds
@@ -35,24 +36,6 @@ def in_pieces(rows: Any, kinds: Any = None, most: int | None = None) -> Iterator
     for first, last in pieces:
         piece = table.slice(first, last - first)
         yield piece.take(pa.array(np.arange(last - first))), None if kinds is None else kinds[first:last]  # offsets begin at 0 again
-
-
-def _without_views(kind: Any) -> Any:
-    """Return a type with large texts and binaries in the place of views."""
-    types = pa.types
-    if types.is_string_view(kind):
-        return pa.large_string()
-    if types.is_binary_view(kind):
-        return pa.large_binary()
-    if types.is_struct(kind):
-        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
-    if types.is_map(kind):
-        return pa.map_(_without_views(kind.key_type), kind.item_field.with_type(_without_views(kind.item_type)), kind.keys_sorted)
-    if types.is_list(kind) or types.is_large_list(kind):
-        return (pa.list_ if types.is_list(kind) else pa.large_list)(kind.value_field.with_type(_without_views(kind.value_type)))
-    if types.is_fixed_size_list(kind):
-        return pa.list_(kind.value_field.with_type(_without_views(kind.value_type)), kind.list_size)
-    return kind
 
 
 def _cut(table: Any, first: int, most: int) -> Iterator[tuple[int, int]]:

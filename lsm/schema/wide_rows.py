@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lsm.schema.leaf_types import with_leaves
 from lsm.schema.pieces import in_pieces
 
 _LONGEST = 2**31 - 1
@@ -19,7 +20,7 @@ def widened(rows: Any) -> Any:
     """
     if all(column.nbytes <= _LONGEST for column in rows.columns):
         return rows
-    return rows.cast(pa.schema([field.with_type(_wide(field.type)) for field in rows.schema]))
+    return rows.cast(pa.schema([field.with_type(with_leaves(field.type, _wide)) for field in rows.schema]))
 
 
 def narrowed(rows: Any, schema: Any) -> Any:
@@ -27,19 +28,10 @@ def narrowed(rows: Any, schema: Any) -> Any:
     return pa.concat_tables([piece.cast(schema) for piece, _ in in_pieces(rows)])
 
 
-def _wide(kind: Any) -> Any:
-    types = pa.types
-    if types.is_string(kind):
+def _wide(leaf: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(leaf):
         return pa.large_string()
-    if types.is_binary(kind):
-        return pa.large_binary()
-    if types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_wide(kind.value_type)))
-    if types.is_map(kind):
-        return pa.map_(kind.key_field.with_type(_wide(kind.key_type)), kind.item_field.with_type(_wide(kind.item_type)))
-    if types.is_struct(kind):
-        return pa.struct([kind.field(at).with_type(_wide(kind.field(at).type)) for at in range(kind.num_fields)])
-    return kind
+    return pa.large_binary() if pa.types.is_binary(leaf) else leaf
 
 
 __all__ = ["narrowed", "widened"]
