@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fileindex.base.arrays import Int8s, Int32s
 from fileindex.base.column_type import Plain
@@ -49,30 +50,33 @@ class AssignmentContext:
     """Runs a function for several values, as ``map`` does, in threads."""
 
 
-class BucketAssignment(Protocol):
-    """Assigns rows to buckets, for one write."""
+class BucketAssignment(ABC):
+    """Assigns rows to buckets, for one write. Most keep no rows and no index."""
 
+    def __init__(self, context: AssignmentContext) -> None:
+        self.context = context
+
+    @abstractmethod
     def add(self, table: Any, kinds: Int8s | None) -> Iterator[RoutedRows]:
         """Take rows. Yield those whose buckets are known."""
 
     def drain(self) -> Iterator[RoutedRows]:
         """Yield the rows that waited for the end of the write."""
+        return iter(())
 
     def with_index_changes(self, message: CommitMessage) -> CommitMessage:
         """Return the message of a bucket with the changes of its hash index."""
+        return message
 
-    def reset(self) -> None:
+    def reset(self) -> None:  # noqa: B027  # an assignment that remembers nothing has nothing to forget
         """Forget what was assigned: the next commit looks at the newest snapshot."""
 
-    def clear(self) -> None:
+    def clear(self) -> None:  # noqa: B027  # as above
         """Drop waiting rows."""
 
 
-class FixedBuckets:
+class FixedBuckets(BucketAssignment):
     """Buckets by the hash of the bucket key, or none (``HASH_FIXED``, ``BUCKET_UNAWARE``)."""
-
-    def __init__(self, context: AssignmentContext) -> None:
-        self.context = context
 
     def add(self, table: Any, kinds: Int8s | None) -> Iterator[RoutedRows]:
         """See ``BucketAssignment``."""
@@ -84,20 +88,6 @@ class FixedBuckets:
     def assign_of(self, source: Source) -> Assign | None:  # noqa: ARG002  # overridden
         """Return the function from hashes to buckets. None: by the table's number of buckets."""
         return None
-
-    def drain(self) -> Iterator[RoutedRows]:
-        """No rows wait."""
-        return iter(())
-
-    def with_index_changes(self, message: CommitMessage) -> CommitMessage:
-        """There is no index."""
-        return message
-
-    def reset(self) -> None:
-        """Nothing was remembered."""
-
-    def clear(self) -> None:
-        """No rows wait."""
 
 
 class PartitionBuckets(FixedBuckets):
@@ -149,11 +139,11 @@ class HashIndexBuckets(FixedBuckets):
         self._assigner = None
 
 
-class CrossPartitionBuckets:
+class CrossPartitionBuckets(BucketAssignment):
     """Partition and bucket by where each key lives in the table (``KEY_DYNAMIC``)."""
 
     def __init__(self, context: AssignmentContext) -> None:
-        self._context = context
+        super().__init__(context)
         budget = min(context.store.options.write_buffer_size // 2, thresholds().source_bytes)
         self._waiting = waiting_rows.WaitingRows(context.store.schema, budget, context.space)
         # Partitions that an overwrite replaces. None: it replaces none, or all.
@@ -161,7 +151,7 @@ class CrossPartitionBuckets:
 
     def add(self, table: Any, kinds: Int8s | None) -> Iterator[RoutedRows]:
         """Keep the rows: a key is looked up once all its rows are here."""
-        store = self._context.store
+        store = self.context.store
         if self._replaced is not None:
             self._replaced |= {store.partition.encode(values) for values in row_partitions(table, store.schema)[1]}
         self._waiting.add(table, kinds)
@@ -169,7 +159,7 @@ class CrossPartitionBuckets:
 
     def drain(self) -> Iterator[RoutedRows]:
         """See ``BucketAssignment``."""
-        context = self._context
+        context = self.context
         existing, owners = context.existing, context.job.owners
         snapshot = (existing.snapshot if self._replaced is None else existing.overwritten) if context.job.finds_keys else None
         owned = dynamic.Owned() if owners is None else dynamic.Owned(owners.task, owners.tasks)
@@ -178,13 +168,6 @@ class CrossPartitionBuckets:
         )
         for table, kinds in self._waiting.drain():
             yield crossing.assign(table, kinds)
-
-    def with_index_changes(self, message: CommitMessage) -> CommitMessage:
-        """There is no index."""
-        return message
-
-    def reset(self) -> None:
-        """Nothing is remembered."""
 
     def clear(self) -> None:
         """See ``BucketAssignment``."""
