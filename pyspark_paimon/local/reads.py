@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from fileindex.base.thresholds import thresholds
 from manifest.entry.cache import EntryCache
-from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import Progress, ScanRequest
 from pyspark_paimon.request.counters import ScanTally
@@ -151,9 +150,6 @@ class LocalReads:
         store = self.store(request.options, request.schema_id)
         store.check_readable()
         return store
-
-    def _snapshot(self, store: FileStore, snapshot_id: int | None) -> Snapshot | None:
-        return None if snapshot_id is None else store.snapshots.readable(snapshot_id)
 
     def _plan(self, store: FileStore, request: ScanRequest) -> ScanPlan:
         from pyspark_paimon.local.plan import plan_request  # noqa: PLC0415  # see test_imports

@@ -79,10 +79,9 @@ class TableInspection(TableRole):
         >>> table.statistics().select(["column", "record_count", "distinct_count", "min", "max", "null_count"]).to_pylist()
         [{'column': 'city', 'record_count': 3, 'distinct_count': 3, 'min': 'Lima', 'max': 'Rome', 'null_count': 0}]
         """
-        pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
         from pyspark_paimon.views.statistics_view import statistics_table  # noqa: PLC0415  # loads the planner and the commit
 
-        return statistics_table(self._backend.ask(analyze.ReadStatistics(snapshot_id=None if pinned is None else pinned.id)))
+        return statistics_table(self._backend.ask(analyze.ReadStatistics(snapshot_id=self._pinned_id(snapshot))))
 
     def files(self, snapshot: int | None = None) -> pa.Table:
         """One row for every live data file of a snapshot (default: the newest): bucket, level, rows, bytes, keys, index.
@@ -91,8 +90,7 @@ class TableInspection(TableRole):
         >>> cities().files().select(["bucket", "level", "row_count", "min_key", "max_key", "file_index"]).to_pylist()
         [{'bucket': 0, 'level': 0, 'row_count': 3, 'min_key': '1', 'max_key': '3', 'file_index': 'embedded'}]
         """
-        pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
-        return self._backend.ask(listings.ListFiles(snapshot_id=None if pinned is None else pinned.id))
+        return self._backend.ask(listings.ListFiles(snapshot_id=self._pinned_id(snapshot)))
 
     def clustering_information(self, columns: Sequence[str] | str | None = None, snapshot: int | None = None) -> pa.Table:
         """How well the files of each partition are clustered by each column (default: ``clustering.columns``), by their ranges in metadata.
@@ -133,9 +131,13 @@ class TableInspection(TableRole):
         """
         return self._index_view("index_health", snapshot)
 
-    def _index_view(self, view: IndexView, snapshot: int | None) -> pa.Table:
+    def _pinned_id(self, snapshot: int | None) -> int | None:
+        """Return the id of the snapshot asked for. None: the table is empty."""
         pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
-        return self._backend.ask(listings.ListIndexes(view=view, snapshot_id=None if pinned is None else pinned.id))
+        return None if pinned is None else pinned.id
+
+    def _index_view(self, view: IndexView, snapshot: int | None) -> pa.Table:
+        return self._backend.ask(listings.ListIndexes(view=view, snapshot_id=self._pinned_id(snapshot)))
 
     def fsck(
         self,
