@@ -63,8 +63,8 @@ class MergeRound:
 
 def merge_rounds(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold) -> Iterator[MergeRound]:
     """As ``merge_runs``, with the versions that each result was made of, as changelogs need them."""
-    for tables, alone in aligned_versions(runs, key):
-        yield _merge_round(tables, key, fold, alone=alone)
+    for tables, single in aligned_versions(runs, key):
+        yield _merge_round(tables, key, fold, alone=single == len(tables) == 1)
 
 
 def _merge_round(tables: list[Any], key: SortKey, fold: Fold, *, alone: bool) -> MergeRound:

@@ -55,8 +55,11 @@ def selection_vectors(runs: Sequence[Iterator[Any]], key: SortKey, fold: Chooses
     [(1, 1), (2, 2), (3, 2), (4, 1)]
     """
     names = list(dict.fromkeys([*key.columns, *key.sequence_fields, SEQUENCE_NUMBER, VALUE_KIND]))
-    for tables, alone in aligned_versions(runs, key):
-        chosen = [~retracts(tables[0].column(VALUE_KIND))] if alone else _chosen(tables, names, key, fold)
+    for tables, single in aligned_versions(runs, key):
+        if single == len(tables) == 1:
+            chosen = [~retracts(tables[0].column(VALUE_KIND))]
+        else:
+            chosen = _chosen(tables, names, key, fold, first_is_run=single > 0)
         largest = max(range(len(tables)), key=lambda at: int(tables[at].num_rows))
         rows, mask = tables.pop(largest), chosen.pop(largest)
         if mask.any():
@@ -66,9 +69,9 @@ def selection_vectors(runs: Sequence[Iterator[Any]], key: SortKey, fold: Chooses
             yield _masked(rows, np.concatenate(chosen))
 
 
-def _chosen(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Chooses) -> list[Mask]:
-    """Of every table, a piece of a run, oldest run first, a mask of its surviving rows."""
-    if len(tables) > 1 and fold.newest_wins and not key.sequence_fields and _is_base(tables):
+def _chosen(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Chooses, *, first_is_run: bool) -> list[Mask]:
+    """Return a mask of the surviving rows of each table; ``first_is_run``: the first one has each key once."""
+    if first_is_run and len(tables) > 1 and fold.newest_wins and not key.sequence_fields and _is_base(tables):
         codes = packed_keys([[one_array(table.column(name)) for name in key.columns] for table in tables])
         if codes is not None:
             return [_not_overwritten(tables[0], codes), *_sorted_out(tables[1:], names, key, fold)]

@@ -19,21 +19,23 @@ from lsm.keys.sort import SortKey, sort_rows
 from lsm.merge.alignment import aligned, table_of_rows
 
 
-def aligned_versions(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[tuple[list[Any], bool]]:
-    """As ``aligned``, of runs with the same columns: tables that hold all rows of their keys, and whether each key has but one row in them.
+def aligned_versions(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[tuple[list[Any], int]]:
+    """Align runs with the same columns; small ones are joined.
 
-    Larger runs come first, in the order given. The list is the caller's: what he takes out of it nobody else holds.
+    Yields:
+        Tables that hold all rows of their keys, and how many of them, from the first on, are of one run each, so that each of their
+        keys is there once. The others may hold several versions of a key. The list is the caller's alone.
 
     >>> runs = [iter([pa.table({"id": [at]})]) for at in range(9)]
-    >>> [([piece["id"].to_pylist() for piece in pieces], alone) for pieces, alone in aligned_versions(runs, SortKey(("id",)))]
-    [([[0, 1, 2, 3, 4, 5, 6, 7, 8]], False)]
+    >>> [([piece["id"].to_pylist() for piece in pieces], single) for pieces, single in aligned_versions(runs, SortKey(("id",)))]
+    [([[0, 1, 2, 3, 4, 5, 6, 7, 8]], 0)]
     """
     kept, gathered = gathered_runs(runs, key)
     for pieces in aligned([*kept, *gathered], key):
-        alone = len(pieces) == 1 and pieces[0][0] < len(kept)
+        single = sum(number < len(kept) for number, _ in pieces)
         tables = [table for _, table in pieces]
         pieces.clear()
-        yield tables, alone
+        yield tables, single
 
 
 def gathered_runs(runs: Sequence[Iterator[Any]], key: SortKey) -> tuple[list[Iterator[Any]], list[Iterator[Any]]]:

@@ -29,11 +29,11 @@ ADDS, ALL = [0, 2], [0, 1, 2, 3]
 TEXTS = ["red", "red\0", "green", "", None, "blue" * 9]
 
 
-def run_of(rows: dict[int, tuple[int, int | None]], first_sequence: int) -> pa.Table:
+def run_of(rows: dict[int, tuple[int, int | None]], first_sequence: int, *, numbered: bool = False) -> pa.Table:
     keys = sorted(rows)
     return pa.table(
         {
-            "k": pa.array([f"key {key:02d}" for key in keys], pa.string()),
+            "k": pa.array(keys, pa.int64()) if numbered else pa.array([f"key {key:02d}" for key in keys], pa.string()),
             "_SEQUENCE_NUMBER": pa.array([first_sequence + key for key in keys], pa.int64()),
             "_VALUE_KIND": pa.array([rows[key][0] for key in keys], pa.int8()),
             "version": pa.array([rows[key][1] for key in keys], pa.int32()),
@@ -47,6 +47,8 @@ def batches(run: pa.Table, size: int, encoded: bool) -> Iterator[pa.Table]:
     for number, at in enumerate(range(0, run.num_rows, size)):
         part = run.slice(at, size)
         for name in ("k", "text") if encoded and number % 2 == 0 else ():
+            if not pa.types.is_string(part[name].type):
+                continue
             part = part.set_column(part.schema.get_field_index(name), name, part[name].dictionary_encode())
         yield part
 
@@ -59,24 +61,43 @@ def in_order(tables: list[pa.Table], schema: pa.Schema) -> list[dict]:
 
 @settings(deadline=None)
 @given(
-    runs=st.lists(st.dictionaries(st.integers(0, 40), st.tuples(st.sampled_from(ALL), st.none() | st.integers(0, 4))), max_size=5),
+    runs=st.lists(
+        st.dictionaries(st.integers(0, 9) | st.integers(0, 40), st.tuples(st.sampled_from(ALL), st.none() | st.integers(0, 4))), max_size=6
+    ),
     engine=st.sampled_from([Deduplicate(), Deduplicate(ignore_delete=True), FirstRow(ignore_delete=True)]),
-    size=st.integers(1, 9),
+    size=st.integers(1, 9) | st.just(99),
     rule=st.sampled_from(["arrival", "ascending", "descending"]),
     encoded=st.booleans(),
-    many=st.sampled_from([0, 1, 8]),
+    numbered=st.booleans(),
+    joined=st.tuples(st.sampled_from([0, 1, 8]), st.sampled_from([2, 1 << 14, 1 << 14]), st.sampled_from([1, 200, 500, 1 << 20])),
 )
 def test_the_rows_that_survive_are_those_of_the_merge_that_sorts(
-    *, runs: list, engine, size: int, rule: str, encoded: bool, many: int
+    *, runs: list, engine, size: int, rule: str, encoded: bool, numbered: bool, joined: tuple[int, int, int]
 ) -> None:
     key = SortKey(("k",), () if rule == "arrival" else ("version",), rule == "descending")
-    tables = [run_of(run, 100 * number) for number, run in enumerate(runs)]
-    schema = run_of({}, 0).schema
+    tables = [run_of(run, 100 * number, numbered=numbered) for number, run in enumerate(runs)]
+    schema = run_of({}, 0, numbered=numbered).schema
     sorted_rows = list(merge_runs([batches(table, size, encoded=False) for table in tables], key, engine, drop_delete=True))
-    with use_thresholds(many_runs=many):
+    with use_thresholds(**dict(zip(("many_runs", "small_run_rows", "gathered_bytes"), joined, strict=True))):
         masked = list(selection_vectors([batches(table, size, encoded) for table in tables], key, engine))
     assert all(table.num_rows for table in masked)
     assert in_order(masked, schema) == in_order(sorted_rows, schema)
+
+
+@settings(deadline=None)
+@given(
+    runs=st.lists(st.dictionaries(st.integers(0, 6), st.tuples(st.sampled_from(ALL), st.none()), min_size=1), min_size=3, max_size=8),
+    numbered=st.booleans(),
+    room=st.integers(1, 300),
+)
+def test_runs_that_are_joined_give_each_key_once(*, runs: list, numbered: bool, room: int) -> None:
+    tables = [run_of(run, 100 * number, numbered=numbered) for number, run in enumerate(runs)]
+    newest = {key: kind for run in runs for key, (kind, _) in run.items()}
+    with use_thresholds(many_runs=2, gathered_bytes=room):
+        found = list(selection_vectors([iter([table]) for table in tables], SortKey(("k",)), Deduplicate()))
+    keys = [key for table in found for key in table["k"].to_pylist()]
+    alive = [key for key, kind in newest.items() if kind in ADDS]
+    assert sorted(keys) == sorted(alive if numbered else [f"key {key:02d}" for key in alive])
 
 
 def test_rows_that_nothing_overwrites_are_not_copied() -> None:
@@ -212,3 +233,12 @@ def test_a_large_run_is_no_base_where_another_run_is_older(order: str) -> None:
     runs = [base, *(others if order == "older first" else others[::-1])]
     found = in_order(list(selection_vectors([iter([run]) for run in runs], SortKey(("k",)), Deduplicate())), base.schema)
     assert [row["version"] for row in found] == [0, 88, 2, 3, 4, 88, 6, 7]
+
+
+def test_many_small_runs_of_more_bytes_than_are_joined_give_each_key_once(tmp_path, set_thresholds) -> None:
+    """The joined runs of a merge have several versions of a key: the oldest of them is not a base."""
+    set_thresholds(gathered_bytes=1 << 10)
+    path = create(tmp_path / "t", "id INT NOT NULL, v INT", keys=["id"], bucket="1", **{"write-only": "true"})
+    for number in range(12):
+        write(path, {"id": list(range(40)), "v": [number] * 40})
+    assert sorted(scan(path).table.to_pylist(), key=lambda row: row["id"]) == [{"id": key, "v": 11} for key in range(40)]
