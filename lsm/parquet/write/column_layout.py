@@ -107,7 +107,8 @@ def _widths(rows: Any) -> Any:
 
 
 def _layout(rows: Any, plain: frozenset[str], codec: str, level: int | None, *, by_sample: bool, table: str | None) -> ColumnLayout:
-    tried = by_sample and codec != "none" and rows.num_rows >= thresholds().fewest_rows
+    # A table without columns has no rows: all columns were bulky.
+    tried = by_sample and codec != "none" and rows.num_columns > 0 and rows.num_rows >= thresholds().fewest_rows
     if table is None or not rows.num_rows:
         return _chosen(rows, plain, codec, level, tried=tried)
     key = ("column layout", table, rows.schema, plain, codec, level, tried, int(rows.num_rows).bit_length())

@@ -242,3 +242,12 @@ def test_columns_with_very_large_values_have_neither_dictionary_nor_bounds_and_e
     assert found["s"].has_dictionary_page
     assert not found["t"].has_dictionary_page
     assert found["t"].compression == "ZSTD"
+
+
+def test_a_table_of_bulky_texts_alone_is_written(tmp_path: Path) -> None:
+    """No column is left to be tried with a codec."""
+    texts = [*map(str, range(4_999)), "x" * (2**20 + 1)]
+    assert layout(text=pa.array(texts)).compressed is None
+    table = Table.create(tmp_path / "t", "text STRING")
+    table.write(pa.table({"text": texts}))
+    assert table.scan().to_arrow()["text"].to_pylist() == texts
