@@ -36,17 +36,17 @@ class Condition:
     values: tuple[Any, ...] = ()
     parts: tuple[Condition, ...] = ()
 
-    def judge(self, row: Row) -> bool | None:
-        """True, False, or None for unknown."""
+    def judge(self, row: Row, language: str = "sql") -> bool | None:
+        """True, False, or None for unknown. Arrow's ``is_in`` says False of null, where SQL does not know."""
         if self.column is None:
-            return _joined(self.kind, [part.judge(row) for part in self.parts])
+            return _joined(self.kind, [part.judge(row, language) for part in self.parts])
         value = row[self.column.name]
         if self.kind == "null":
             return (value is None) == (self.operator == "=")
         if self.kind == "entry" and value is not None:
             value = dict(value).get("a")
         if value is None:
-            return None
+            return False if self.kind == "in" and language == "arrow" else None
         if self.kind == "prefix":
             return bool(value.startswith(self.values[0]))
         left, kind = order_of(_equal_zero(value), self.column.type), self.column.type
@@ -55,8 +55,8 @@ class Condition:
             return left in right
         return COMPARE[self.operator](left, right[0])
 
-    def matches(self, row: Row) -> bool:
-        return self.judge(row) is True
+    def matches(self, row: Row, language: str = "sql") -> bool:
+        return self.judge(row, language) is True
 
     def sql(self, params: dict[str, Any], schema: pa.Schema) -> str:
         """SQL text; values are parameters."""

@@ -27,7 +27,7 @@ class Scan(Step):
 
     def run(self, world: World, side: Side) -> None:
         said, params = self.condition.said(self.language, side.table.schema)
-        wanted = [row for row in side.state.rows() if self.condition.matches(row)]
+        wanted = [row for row in side.state.rows() if self.condition.matches(row, self.language)]
         names = self.names or side.state.names
         scan = side.table.scan(said, self.names, self.limit, params=params)
         found = scan.to_arrow()

@@ -55,6 +55,10 @@ class State:
             return [row for kind, _, row in self.records.values() if kind in VISIBLE]
         return self.bag
 
+    def shows(self, key: Key) -> bool:
+        """Whether the table has a row of a key."""
+        return key in self.records and self.records[key][0] in VISIBLE
+
     def key_of(self, row: Row) -> Key:
         return tuple(bits(row[name]) for name in self.kind.keys)
 

@@ -194,7 +194,7 @@ class GoBack(Step):
             side.overwritten = True
         else:
             side.table.rollback_to(self.snapshot, tag=self.tag)
-            side.offset = None
+            side.offset, side.lags = None, True
             side.snapshots = {at: found for at, found in side.snapshots.items() if at <= number}
             side.tags = {name: found for name, found in side.tags.items() if found[0] <= number}
         side.state = side.state.restored(shown.state)
@@ -219,9 +219,8 @@ class Branch(Step):
                 side.table.create_branch(self.name, self.tag)
                 number, shown = side.tags[self.tag or ""]
                 state = shown.state.copied()
-                world.sides[self.name] = Side(
-                    Table.open(world.path, branch=self.name), state, {number: shown}, {self.tag or "": (number, shown)}
-                )
+                table, tags = Table.open(world.path, branch=self.name), {self.tag or "": (number, shown)}
+                world.sides[self.name] = Side(table, state, {number: shown}, tags, lags=True)
             case "delete":
                 side.table.delete_branch(self.name)
                 del world.sides[self.name]

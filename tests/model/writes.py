@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -142,7 +143,7 @@ class Overwrite(Step):
             kept = state.without(lambda row: tuple(bits(row[name]) for name in kind.partitions) in touched)
         else:
             kept = state.without(lambda row: True)
-        if kind.crosses_partitions and any(kept.key_of(kept.idents(row)) in kept.records for row in self.rows):
+        if kind.crosses_partitions and any(kept.shows(kept.key_of(kept.idents(row))) for row in self.rows):
             before = state.copied()
             try:
                 side.table.write(side.arrow(self.rows), "overwrite", partition=self._partition(side))
@@ -169,7 +170,7 @@ class Delete(Step):
     side: str = MAIN
 
     def run(self, world: World, side: Side) -> None:
-        wanted, count = side.state.removed(self.condition.matches)
+        wanted, count = side.state.removed(partial(self.condition.matches, language=self.language))
         said, params = self.condition.said(self.language, side.table.schema)
         if (world.kind.keys and (not world.kind.takes_deletes or world.kind.ignores_deletes)) or (
             world.kind.on("row-tracking.enabled") and not world.kind.on("deletion-vectors.enabled")
@@ -239,7 +240,7 @@ class Update(Step):
         return {name: pa.scalar(value, side.table.schema.field(name).type).as_py() for name, value in self.values.items()}
 
     def run(self, world: World, side: Side) -> None:
-        wanted, count = side.state.updated(self.condition.matches, self.values)
+        wanted, count = side.state.updated(partial(self.condition.matches, language=self.language), self.values)
         said, params = self.condition.said(self.language, side.table.schema)
         expected_rows(side.table.update(said, set=self._set(side), params=params).rows, count, "update")
         side.state = wanted
