@@ -161,7 +161,7 @@ def test_the_process_of_a_spark_question_loads_nothing_that_plans_reads_or_write
         "lsm.scan.planner",
         "lsm.file_index",
         "pyspark_paimon.local.read",
-        "pyspark_paimon.jobs.compaction",
+        "pyspark_paimon.operations.compact",
     )
     known = {"manifest.commit", "manifest.store"}  # what finds a commit's snapshot, and what knows where things are
     assert found(tuple(room for room in rooms if room not in known), modules) == []

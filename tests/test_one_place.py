@@ -80,11 +80,11 @@ def test_only_one_loop_cuts_a_stream_of_batches_at_a_limit() -> None:
 def test_overwrites_and_the_counts_of_compactions_are_the_same_locally_and_on_spark() -> None:
     """Which partitions a static overwrite replaces, and what a compaction has done, is told by ``jobs`` to both engines."""
     homes = {
-        "publish_rows": ("jobs/publish.py", "local/open_write.py"),
-        "compaction_counts": ("jobs/compaction.py", "local/write_compact.py"),
+        "publish_rows": ("jobs/publish.py", "local/open_write.py", "spark/driver/commit.py"),
+        "compaction_counts": ("jobs/counting.py", "operations/compact.py"),
     }
     for name, callers in homes.items():
-        expected = {f"pyspark_paimon/{path}" for path in (*callers, "spark/driver/commit.py")}
+        expected = {f"pyspark_paimon/{path}" for path in callers}
         assert {str(path) for path in MODULES if name in mentioned(path)} == expected, name
     overwriting = {
         str(path)
@@ -95,7 +95,7 @@ def test_overwrites_and_the_counts_of_compactions_are_the_same_locally_and_on_sp
     restoring = "lsm/commit/restore.py"  # the rows of an older state, of no partitions that anybody named
     assert overwriting == {"manifest/commit/file_store_commit.py", "pyspark_paimon/jobs/publish.py", restoring}
     counting = {str(path) for path in MODULES if {"made_by_compaction", "compact_before"} <= mentioned(path)}
-    assert counting == {"pyspark_paimon/jobs/compaction.py"}
+    assert counting == {"pyspark_paimon/jobs/counting.py"}
 
 
 def test_one_loop_meets_the_conflicts_of_commits() -> None:

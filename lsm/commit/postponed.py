@@ -13,45 +13,13 @@ from lsm.keys.sort import VALUE_KIND
 from lsm.read.data_file import DataFileRead
 from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
-from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
-from manifest.commit.transaction import Round, Transaction
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import UnsupportedTable
 from manifest.io.paths import POSTPONE_BUCKET
-from manifest.schema.bucket_mode import BucketMode
-from manifest.snapshot.snapshot import EMPTY_TABLE, CommitKind, ReadState, Snapshot, SnapshotKey
+from manifest.snapshot.snapshot import Snapshot, SnapshotKey
 from manifest.store import FileStore
-
-_IDENTIFIER = 0
-"""Of the commit; a compaction under the same name counts from 1."""
-
-
-def settle_postponed(store: FileStore, commit_id: str, wanted: EntryFilter, *, threads: int = 1) -> int | None:
-    """Move the rows that wait in the partitions ``wanted`` into buckets: the snapshot that shows them, None if none waited.
-
-    After a lost race they are moved again. Raises as a write does.
-    """
-    if store.schema.bucket_mode is not BucketMode.POSTPONE_MODE:
-        return None
-    commit = FileStoreCommit(store, commit_id, fresh=True)
-    base = EMPTY_TABLE
-
-    def evaluate(current: Round[CommitMessage]) -> None:
-        nonlocal base
-        latest = store.snapshots.latest()
-        waiting = waiting_files(store, latest, wanted)
-        if latest is not None and waiting:
-            base = latest.key
-            current.work.extend(moved_rows(store, waiting, commit_id, base, threads=threads))
-
-    def publish(messages: Sequence[CommitMessage]) -> int | None:
-        if not messages:
-            return None
-        return commit.replace(messages, _IDENTIFIER, read=ReadState(base), kind=CommitKind.COMPACT).snapshot_id
-
-    return Transaction(commit.abort).run(evaluate, publish)
 
 
 def waiting_files(store: FileStore, snapshot: Snapshot | None, wanted: EntryFilter) -> dict[bytes, list[DataFileMeta]]:
@@ -98,4 +66,4 @@ def _arrival(file: DataFileMeta) -> tuple[int, str]:
     return file.creation_time or 0, file.file_name
 
 
-__all__ = ["moved_rows", "settle_postponed", "waiting_files"]
+__all__ = ["moved_rows", "waiting_files"]

@@ -1,4 +1,4 @@
-"""Jobs that both engines run alike, described as plain values: compaction, index rewrite, fsck, incremental scans; their progress.
+"""Parts that both executors share: counts, publishing, checks, incremental scans, progress.
 
-Public: ``compaction``, ``index_rewrite``, ``fsck``, ``progress``.
+Public: ``counting``, ``publish``, ``fsck``, ``progress``.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from fileindex.base.errors import InvalidArgument
@@ -19,7 +19,6 @@ from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
 from pyspark_paimon.local.reads import LocalReads
 from pyspark_paimon.request.backend import (
-    CompactRequest,
     DeleteRequest,
     FsckRequest,
     Progress,
@@ -29,10 +28,7 @@ from pyspark_paimon.request.backend import (
     WriteRequest,
 )
 from pyspark_paimon.request.executor import RowWriter
-from pyspark_paimon.request.partition_spec import Spec
 from pyspark_paimon.request.results import (
-    CompactResult,
-    IndexRewriteResult,
     MergeResult,
     WriteResult,
 )
@@ -41,7 +37,7 @@ from pyspark_paimon.request.state_results import FsckResult
 if TYPE_CHECKING:
     from pyspark_paimon.request.assignments import Assignments
     from pyspark_paimon.request.merge import MergeRequest
-    from pyspark_paimon.request.operation import Operation, Question
+    from pyspark_paimon.request.operation import Operation, Question, TaskOperation
 
 A = TypeVar("A")
 
@@ -137,6 +133,12 @@ class LocalBackend(LocalReads):
         """Run an operation in this process."""
         return operation.run(self)
 
+    def run_tasks(self, operation: TaskOperation[A]) -> A:
+        """Run the tasks of an operation in threads."""
+        from pyspark_paimon.local.tasks import run_tasks  # noqa: PLC0415  # see test_imports
+
+        return run_tasks(operation, self.store(operation.options), threads=self._threads, progress=self._progress)
+
     def ask(self, question: Question[A]) -> A:
         """Return the answer to a question."""
         return question.answer(self)
@@ -196,7 +198,7 @@ class LocalBackend(LocalReads):
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
         """Write and commit; on any error nothing is visible."""
         store = self.store(request.options, request.schema_id)
-        from pyspark_paimon.local.write_compact import write_rows  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.local.open_write import write_rows  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.request.inputs import collected  # noqa: PLC0415  # see test_imports
 
         return write_rows(store, request, collected(rows), threads=self._threads, progress=self._progress)
@@ -226,18 +228,6 @@ class LocalBackend(LocalReads):
 
         store = self.store(request.options)
         return merge_rows(store, request, wanted, self.read, threads=self._threads, progress=self._progress)
-
-    def compact(self, request: CompactRequest) -> CompactResult:
-        """Compact; a lost race is tried again on the new snapshot."""
-        from pyspark_paimon.local.write_compact import compact_table  # noqa: PLC0415  # see test_imports
-
-        return compact_table(self.store(request.options), request, threads=self._threads, progress=self._progress)
-
-    def rewrite_file_index(self, commit_id: str, partitions: Sequence[Spec] | None) -> IndexRewriteResult:
-        """Give files that exist the indexes that the table's options ask for, a thread each."""
-        from pyspark_paimon.jobs.index_rewrite import rewrite_indexes  # noqa: PLC0415  # see test_imports
-
-        return rewrite_indexes(self.store(), commit_id, partitions, threads=self._threads, progress=self._progress)
 
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata and files, a thread each; changes nothing."""

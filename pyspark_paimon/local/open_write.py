@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from fileindex.base.errors import InvalidArgument
 from lsm.commit.rebucket import rebucket
 from lsm.commit.resequence import resequence
 from lsm.commit.row_transaction import RowTransaction
@@ -20,11 +22,12 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import EVALUATIONS
 from manifest.store import FileStore
-from pyspark_paimon.jobs.compaction import write_counters
+from pyspark_paimon.jobs.counting import write_counters
 from pyspark_paimon.jobs.progress_steps import FlushMeter
 from pyspark_paimon.jobs.publish import publish_rows
-from pyspark_paimon.request.backend import Progress, WriteRequest
+from pyspark_paimon.request.backend import ArrowRows, Progress, WriteRequest
 from pyspark_paimon.request.counters import Laps, WriteCounters
+from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.results import ProgressEvent, WriteResult
 
 Batch = tuple[pa.RecordBatch, pa.Array | None]
@@ -140,4 +143,28 @@ def written(result: CommitResult, rows: int, files: int, start: float, counters:
     )
 
 
-__all__ = ["Batch", "OpenWrite", "written"]
+def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, threads: int, progress: Progress | None) -> WriteResult:
+    """Write and commit; raises typed errors, and leaves the table as it was then."""
+    store.check_writable()
+    with OpenWrite(store, request, threads=threads, progress=progress) as write:
+        return write.commit(batches=_batches(rows, request))
+
+
+def _batches(rows: ArrowRows, request: WriteRequest) -> Iterator[Batch]:
+    source: Iterator[pa.RecordBatch] = iter(rows.reader)
+    if request.order_by is not None:
+        source = iter(_ordered(rows.reader.read_all(), request.order_by).to_batches())
+    for batch in source:
+        yield split_kinds(batch) if request.row_kinds else (batch, None)
+
+
+def _ordered(table: pa.Table, column: str) -> pa.Table:
+    """Rows by ``column``, equal ones as they came, null before all: the last of a key is the one to keep."""
+    if column not in table.column_names:
+        raise InvalidArgument(f"order_by: the rows have no column '{column}'")
+    values = table[column]
+    keys = pa.table({"known": values.is_valid(), "value": values})  # null is least, as in Spark; NaN is greatest
+    return table.take(pc.sort_indices(keys, sort_keys=[("known", "ascending"), ("value", "ascending")]))
+
+
+__all__ = ["Batch", "OpenWrite", "write_rows", "written"]

@@ -23,7 +23,7 @@ from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import Round
 from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, Snapshot
 from manifest.store import FileStore
-from pyspark_paimon.jobs.compaction import write_counters
+from pyspark_paimon.jobs.counting import write_counters
 from pyspark_paimon.jobs.progress_steps import FlushMeter, PieceMeter, Steps
 from pyspark_paimon.local.open_write import written
 from pyspark_paimon.request.assignments import Assignments, refuse_delete

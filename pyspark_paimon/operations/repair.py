@@ -8,8 +8,9 @@ from lsm.commit.repair_rows import repair_rows
 from manifest.fsck.problem import Problem, Repair, RepairKind
 from manifest.fsck.repair import Repairs, repair_metadata
 from manifest.fsck.states import WAITING
+from pyspark_paimon.operations.compact import Compact, compact_table
 from pyspark_paimon.operations.removal import Destruction
-from pyspark_paimon.request.backend import CompactRequest, FsckRequest
+from pyspark_paimon.request.backend import FsckRequest
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.message import CommitId
 from pyspark_paimon.request.operation import OpenTable
@@ -57,9 +58,9 @@ def _compacted(backend: Backend, waiting: int, *, dry_run: bool) -> tuple[Repair
         return ()
     message = f"{waiting:,} files waited on level 0, where engines that hide it do not see their rows"
     if not dry_run:
-        done = backend.compact(CompactRequest(commit_id=commit_identity(None)))
+        done = compact_table(backend, Compact(commit_id=commit_identity(None)))
         if done.snapshot_id is None:
-            done = backend.compact(CompactRequest(commit_id=commit_identity(None), full=True))
+            done = compact_table(backend, Compact(commit_id=commit_identity(None), full=True))
         if done.snapshot_id is None:
             return ()
         message += f"; snapshot {done.snapshot_id} has {done.files_before:,} files as {done.files_after:,}"

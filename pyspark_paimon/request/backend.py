@@ -171,22 +171,6 @@ class DeleteRequest(Message):
     options: dict[str, str] = Field(default_factory=dict)
 
 
-class CompactRequest(Message):
-    """Compact all buckets of ``partitions`` (each a full partition specification; None: of all partitions).
-
-    ``predicate`` (bound, on partition columns) limits it instead. With ``order_by`` the rows of an append table without
-    buckets are sorted anew, as ``strategy`` says.
-    """
-
-    commit_id: CommitId
-    full: bool = False
-    partitions: tuple[dict[str, str | None], ...] | None = None
-    predicate: BoundFilter | None = None
-    order_by: tuple[str, ...] = ()
-    strategy: ClusterStrategyName = "order"
-    options: dict[str, str] = Field(default_factory=dict)
-
-
 class FsckRequest(Message):
     """Check the table, so deep; of the problems at most ``limit`` are told, the others counted."""
 
@@ -229,7 +213,6 @@ __all__ = [
     "EVERY_LEVEL",
     "ArrowRows",
     "ClusterStrategyName",
-    "CompactRequest",
     "DeleteRequest",
     "FsckRequest",
     "IncrementalModeName",

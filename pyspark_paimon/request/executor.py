@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from pyspark_paimon.request.backend import CompactRequest, DeleteRequest, FsckRequest, Rows, ScanRequest, TravelRequest, WriteRequest
+from pyspark_paimon.request.backend import DeleteRequest, FsckRequest, Rows, ScanRequest, TravelRequest, WriteRequest
 from pyspark_paimon.request.counters import ScanTally
 
 if TYPE_CHECKING:
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.request.merge import MergeRequest
     from pyspark_paimon.request.operation import Operation, Question
     from pyspark_paimon.request.results import (
-        CompactResult,
         FunnelStage,
-        IndexRewriteResult,
         MergeResult,
         WriteResult,
     )
@@ -125,12 +123,6 @@ class Backend(Protocol):
 
     def merge(self, request: DeleteRequest, wanted: MergeRequest) -> MergeResult:
         """Merge rows of a source; conflicts with newer changes of the touched buckets and re-evaluates."""
-
-    def compact(self, request: CompactRequest) -> CompactResult:
-        """Compact; a lost race is tried again on the new snapshot."""
-
-    def rewrite_file_index(self, commit_id: str, partitions: Sequence[Mapping[str, str | None]] | None) -> IndexRewriteResult:
-        """Give files that exist the indexes that the table's options ask for."""
 
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata and files; changes nothing."""

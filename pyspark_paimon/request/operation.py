@@ -1,26 +1,30 @@
-"""Base of operations and questions, and their text on the wire."""
+"""Bases of operations and questions, and their text on the wire."""
 
 from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from fileindex.base.errors import InvalidArgument
-from pyspark_paimon.request.message import Message
+from pyspark_paimon.request.message import CommitId, Message
+from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from lsm.aggregate.summary import RowSummary
     from lsm.scan.plan import ScanPlan
+    from manifest.commit.conflicts import BucketId
+    from manifest.commit.file_store_commit import FileStoreCommit
+    from manifest.commit.message import CommitMessage, CommitResult
     from manifest.schema.table_schema import TableSchema
-    from manifest.snapshot.snapshot import Snapshot
+    from manifest.snapshot.snapshot import Snapshot, SnapshotKey
     from manifest.store import FileStore
     from pyspark_paimon.request.backend import DeleteRequest, Progress, ScanRequest, TravelRequest
     from pyspark_paimon.request.merge import MergeRequest
@@ -72,6 +76,9 @@ class OpenTable(Protocol):
 
     def read(self, request: ScanRequest, *, stage: str = "scan") -> Iterator[pa.RecordBatch]:
         """Read the rows of a scan; ``stage`` names the progress."""
+
+    def run_tasks(self, operation: TaskOperation[A]) -> A:
+        """Run the tasks of an operation in threads."""
 
     def merge(self, request: DeleteRequest, wanted: MergeRequest) -> MergeResult:
         """Merge rows of a source."""
@@ -127,6 +134,64 @@ class Question(Request[A], Generic[A]):
         """Return the answer."""
 
 
+class TaskOperation(Operation[A], Generic[A]):
+    """A change whose work is cut into buckets or files.
+
+    An executor asks for the ``plan`` where the metadata is, has threads or Spark's tasks do the tasks, and commits their messages. If
+    another commit was faster, it begins again.
+    """
+
+    stage: ClassVar[str]
+    """Name of the progress."""
+    unit: ClassVar[str] = "buckets"
+    """What one task works on."""
+    commits_parts: ClassVar[bool] = False
+    """Whether tasks that lost a race drop out of a commit, which keeps the others. False: all or nothing."""
+
+    commit_id: CommitId
+    options: dict[str, str] = Field(default_factory=dict)
+
+    def run(self, table: OpenTable) -> A:
+        """Run all tasks in this process."""
+        return table.run_tasks(self)
+
+    def round(self, number: int) -> Self:
+        """Return the operation of a round, counted from 1. Rounds that commit parts have commits of their own."""
+        return self if number == 1 or not self.commits_parts else self.model_copy(update={"commit_id": f"{self.commit_id}-{number}"})
+
+    @abstractmethod
+    def plan(self, store: FileStore) -> TaskPlan:
+        """List the tasks at the newest snapshot."""
+
+    @abstractmethod
+    def prepare(self, store: FileStore, base: SnapshotKey, tasks: Sequence[Task], threads: int) -> Worker:
+        """Return what does ``tasks``, whose messages are relative to ``base``; each call of it may use ``threads`` threads."""
+
+    def grouped(self, tasks: Sequence[Task], small_at_once: int) -> tuple[list[list[Task]], list[list[Task]]]:
+        """Return the tasks by call of the worker: large ones, then small ones, ``small_at_once`` calls at a time."""
+        del small_at_once
+        return [[task] for task in tasks], []
+
+    def counts(self, work: TaskWork, lost: Sequence[BucketId] = ()) -> dict[str, int]:
+        """Return the counts of committed work, without the buckets that lost a race."""
+        del lost
+        return dict(work.counts)
+
+    @abstractmethod
+    def commit(
+        self,
+        commit: FileStoreCommit,
+        base: SnapshotKey,
+        messages: Sequence[CommitMessage],
+        properties: dict[str, str] | None,
+    ) -> CommitResult:
+        """Commit the messages of all tasks. Raises ``CommitConflict``."""
+
+    @abstractmethod
+    def result(self, run: TaskRun) -> A:
+        """Return the answer for users."""
+
+
 def parse_request(text: str, base: type[_R], option: str) -> _R:
     """Return the request in ``text``. Raises ``InvalidArgument``.
 
@@ -174,4 +239,4 @@ def _answers(request: type[Request[Any]]) -> TypeAdapter[Any]:
     raise TypeError(f"{request.__name__} has no answer type")
 
 
-__all__ = ["OpenTable", "Operation", "Question", "Request", "parse_request"]
+__all__ = ["OpenTable", "Operation", "Question", "Request", "TaskOperation", "parse_request"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field
 
@@ -28,6 +28,15 @@ class Removal(Message):
     bytes: int = 0
 
 
+class Outcome(Message):
+    """A visible commit: its snapshots and the counts of its work."""
+
+    snapshot_id: int | None
+    compact_snapshot_id: int | None
+    compact_lost: bool = False
+    counts: dict[str, int] = Field(default_factory=dict)
+
+
 class WriteResult(Message):
     """What a write, a delete or an overwrite did.
 
@@ -51,6 +60,23 @@ class WriteResult(Message):
     removal: Removal | None = None
     counters: WriteCounters | None = None
     seconds: float = 0.0
+
+    @classmethod
+    def of(cls, outcome: Outcome | None, seconds: float, millis: dict[str, float], *, replayed: bool = False) -> Self:
+        """Return the result of a commit. None: there was nothing to commit."""
+        if outcome is None:
+            return cls(rows=0, files=0, snapshot_id=None, seconds=seconds)
+        known = {name: count for name, count in outcome.counts.items() if name in WriteCounters.model_fields}
+        return cls(
+            rows=outcome.counts.get("rows", 0),
+            files=outcome.counts.get("files", 0),
+            snapshot_id=outcome.snapshot_id,
+            compact_snapshot_id=outcome.compact_snapshot_id,
+            compact_lost=outcome.compact_lost,
+            replayed=replayed,
+            counters=None if replayed else WriteCounters(**known, millis=millis),
+            seconds=seconds,
+        )
 
 
 class MergeResult(WriteResult):
@@ -186,6 +212,7 @@ __all__ = [
     "IndexRewriteResult",
     "MaintenanceResult",
     "MergeResult",
+    "Outcome",
     "ProgressEvent",
     "Removal",
     "WriteResult",

@@ -16,8 +16,9 @@ from pyspark_paimon.table.role import TableRole
 
 if TYPE_CHECKING:
     from manifest.schema import change
-    from pyspark_paimon.operations import alter
+    from pyspark_paimon.operations import alter, rewrite_file_index
     from pyspark_paimon.operations import analyze as analyze_table
+    from pyspark_paimon.operations import compact as compaction
     from pyspark_paimon.operations import expire as expiry
     from pyspark_paimon.operations import maintenance as rounds
     from pyspark_paimon.operations import partitions as old_partitions
@@ -27,8 +28,10 @@ else:
     change = LazyModule("manifest.schema.change")
     alter = LazyModule("pyspark_paimon.operations.alter")
     analyze_table = LazyModule("pyspark_paimon.operations.analyze")
+    compaction = LazyModule("pyspark_paimon.operations.compact")
     expiry = LazyModule("pyspark_paimon.operations.expire")
     old_partitions = LazyModule("pyspark_paimon.operations.partitions")
+    rewrite_file_index = LazyModule("pyspark_paimon.operations.rewrite_file_index")
     rounds = LazyModule("pyspark_paimon.operations.maintenance")
     tag_changes = LazyModule("pyspark_paimon.operations.tags")
 
@@ -68,9 +71,7 @@ class TableMaintenance(TableRole):
         >>> result.files_before, result.files_after, result.snapshot_id
         (1, 1, 2)
         """
-        from pyspark_paimon.jobs.compaction import compact_request  # noqa: PLC0415  # see test_imports
-
-        request = compact_request(
+        operation = compaction.Compact.of(
             self._backend.schema(),
             full=full,
             partitions=partitions,
@@ -79,7 +80,7 @@ class TableMaintenance(TableRole):
             strategy=strategy,
             options=self._write_options(options),
         )
-        return self._backend.compact(request)
+        return compaction.compact_table(self._backend, operation)
 
     def rewrite_file_index(self, partitions: Sequence[Mapping[str, object]] | None = None) -> IndexRewriteResult:
         """Add, replace or drop indexes on files that already exist, so that they are what the table's options ask for.
@@ -100,7 +101,7 @@ class TableMaintenance(TableRole):
         """
         schema = self._backend.schema()
         specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
-        return self._backend.rewrite_file_index(commit_identity(None), specs)
+        return self._backend.run(rewrite_file_index.RewriteFileIndex(commit_id=commit_identity(None), partitions=specs))
 
     def analyze(self, columns: Sequence[str] | None = None) -> AnalyzeResult:
         """Count the table's rows, and of ``columns`` (None: all, (): none) distinct values, extremes, nulls and lengths.

@@ -96,7 +96,7 @@ class FaultyWriter(DataSourceArrowWriter):
 
     def commit(self, messages):
         reached(self.folder, "commit")
-        known = {name: getattr(spark_writer, name) for name in ("commit_rows", "commit_compaction")}
+        known = {name: getattr(spark_writer, name) for name in ("commit_rows", "commit_tasks")}
         try:
             for name, function in known.items():
                 setattr(spark_writer, name, self._stopping(function))

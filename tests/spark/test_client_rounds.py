@@ -8,12 +8,16 @@ pytest.importorskip("pyspark.sql.datasource")
 
 from manifest.commit.transaction import EVALUATIONS
 from manifest.io.errors import CommitConflict, CommitGaveUp
+from manifest.snapshot.snapshot import EMPTY_TABLE
+from pyspark_paimon.operations.compact import Compact, MovePostponed
 from pyspark_paimon.request.backend import DeleteRequest
+from pyspark_paimon.request.results import Outcome
+from pyspark_paimon.request.tasks import Task, TaskPlan
+from pyspark_paimon.spark.client import backend as client
 from pyspark_paimon.spark.client.backend import SparkBackend
 from pyspark_paimon.spark.client.staging import Staged
-from pyspark_paimon.spark.wire.rpc import Outcome
 
-FIRST, SECOND = (Outcome(snapshot_id=None, compact_snapshot_id=number) for number in (1, 2))
+FIRST, SECOND = (Outcome(snapshot_id=None, compact_snapshot_id=number, counts={"buckets": 1}) for number in (1, 2))
 
 
 @pytest.fixture
@@ -40,16 +44,29 @@ def staged(*_):
     return Staged(None, None)
 
 
-def test_maintenance_is_given_up_after_the_last_round(backend):
-    ids = []
+PLAN = TaskPlan(base=EMPTY_TABLE, tasks=(Task("", 0, 9),))
+
+
+@pytest.fixture
+def tasks(backend, monkeypatch):
+    """What the server answers to a question for tasks."""
+    plans = [PLAN]
+    monkeypatch.setattr(SparkBackend, "ask", lambda self, question: plans[0])
+    monkeypatch.setattr(client, "staged_tasks", lambda spark, tasks, operation, job: Staged(None, job))
+    return plans
+
+
+def test_maintenance_is_given_up_after_the_last_round(backend, tasks, monkeypatch):
+    names = []
+    lose = SparkBackend._run
+    monkeypatch.setattr(SparkBackend, "_run", lambda self, job, commit_id: names.append(job.job.identity) or lose(self, job, commit_id))
     with pytest.raises(CommitGaveUp, match=rf"/t: {EVALUATIONS} jobs in a row lost"):
-        backend._until_nothing_is_lost("first", lambda commit_id: ids.append(commit_id) or staged())
-    assert ids[0] == "first"
-    assert len(set(ids)) == EVALUATIONS
+        backend.run(Compact(commit_id="c"))
+    assert names == ["c", *(f"c-{number}" for number in range(2, EVALUATIONS + 1))]
     assert backend.events == ["run", "ask"] * EVALUATIONS
 
 
-def test_what_a_job_committed_before_it_lost_counts(backend, monkeypatch):
+def test_what_a_job_committed_before_it_lost_counts(backend, tasks, monkeypatch):
     answers = [CommitConflict("some were lost"), SECOND]
 
     def run(self, job, commit_id):
@@ -60,11 +77,19 @@ def test_what_a_job_committed_before_it_lost_counts(backend, monkeypatch):
 
     monkeypatch.setattr(SparkBackend, "_run", run)
     monkeypatch.setattr(SparkBackend, "_outcome", lambda self, commit_id: FIRST)
-    assert backend._until_nothing_is_lost("c", staged) == ([FIRST, SECOND], 2)
+    done = backend.run(Compact(commit_id="c"))
+    assert (done.snapshot_id, done.buckets, done.attempts) == (2, 2, 2)
 
 
-def test_nothing_to_do_is_one_round_without_a_job(backend):
-    assert backend._until_nothing_is_lost("c", lambda _: None) == ([], 1)
+def test_all_or_nothing_is_done_if_its_first_run_is_visible_after_all(backend, tasks, monkeypatch):
+    monkeypatch.setattr(SparkBackend, "_outcome", lambda self, commit_id: FIRST)
+    assert backend.run(MovePostponed(commit_id="c")).snapshot_id == 1
+    assert backend.events == ["run"]
+
+
+def test_nothing_to_do_is_one_round_without_a_job(backend, tasks):
+    tasks[0] = TaskPlan(base=EMPTY_TABLE)
+    assert backend.run(Compact(commit_id="c")).attempts == 1
     assert backend.events == []
 
 

@@ -15,12 +15,14 @@ pytest.importorskip("pyspark.sql.datasource")
 
 from manifest.io.errors import CommitConflict
 from pyspark_paimon import Table
-from pyspark_paimon.operations.tasks import ListIndexableFiles
+from pyspark_paimon.operations.rewrite_file_index import RewriteFileIndex
+from pyspark_paimon.operations.tasks import PlanTasks
+from pyspark_paimon.request.results import Outcome
 from pyspark_paimon.spark.driver.outcome import outcome
 from pyspark_paimon.spark.server import schema as answer
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
-from pyspark_paimon.spark.write.index_writer import IndexWriter
+from pyspark_paimon.spark.write.writer import TasksWriter
 
 FAR = 2**62
 ATTRS = pa.map_(pa.string(), pa.int32())
@@ -38,17 +40,19 @@ def table(tmp_path) -> Table:
     return made.alter_options(OPTIONS)
 
 
-def job(table: Table) -> wire_jobs.IndexJob:
-    return wire_jobs.IndexJob(commit_id=str(uuid.uuid4()), snapshot_id=table.snapshots().num_rows)
+def job(table: Table) -> wire_jobs.TasksJob:
+    operation = RewriteFileIndex(commit_id=str(uuid.uuid4()))
+    plan = operation.plan(table_store(table))
+    return wire_jobs.TasksJob(operation=operation.to_text(), identity=operation.commit_id, base=plan.base)
 
 
 def rows(table: Table, chosen=slice(None)) -> pa.RecordBatch:
     """The job's rows, as a client makes them of the server's answer."""
-    question = ListIndexableFiles(partitions=None)
-    found = question.answer_of(rpc.answer_of(answer({"path": table.path, rpc.QUESTION: question.to_text()})))
-    files = sorted(found.files)[chosen]
-    columns = [[bytes.fromhex(file[0]) for file in files], [file[1] for file in files], [file[2] for file in files]]
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=list(rpc.FILE_COLUMNS))
+    question = PlanTasks(operation=RewriteFileIndex(commit_id="c").to_text())
+    plan = question.answer_of(rpc.answer_of(answer({"path": table.path, rpc.QUESTION: question.to_text()})))
+    tasks = sorted(plan.tasks, key=lambda task: (task.partition, task.file))[chosen]
+    columns = [pa.array([getattr(task, name) for task in tasks]) for name in rpc.TASK_COLUMNS]
+    return pa.RecordBatch.from_arrays(columns, names=list(rpc.TASK_COLUMNS))
 
 
 def side_files(table: Table) -> list[str]:
@@ -56,7 +60,7 @@ def side_files(table: Table) -> list[str]:
 
 
 def test_tasks_make_side_files_and_the_driver_commits_them(table):
-    writer = pickle.loads(pickle.dumps(IndexWriter(table.path, job(table))))
+    writer = pickle.loads(pickle.dumps(TasksWriter(table.path, job(table))))
     messages = [pickle.loads(pickle.dumps(writer.write(iter([rows(table, chosen)])))) for chosen in (slice(0, 3), slice(3, 4), slice(0, 0))]
     assert [len(message.messages) for message in messages] == [3, 1, 0]
     assert table.file_indexes().num_rows == 0
@@ -68,7 +72,7 @@ def test_tasks_make_side_files_and_the_driver_commits_them(table):
 
 
 def test_an_aborted_rewrite_leaves_no_side_file(table):
-    writer = IndexWriter(table.path, job(table))
+    writer = TasksWriter(table.path, job(table))
     messages = [writer.write(iter([rows(table)])), None]
     assert len(side_files(table)) == 4
     writer.abort(messages)
@@ -85,23 +89,23 @@ def test_a_task_that_fails_deletes_its_side_files(table):
     )
     damaged.write_bytes(b"damaged")
     with pytest.raises(Exception, match="Parquet"):
-        IndexWriter(table.path, job(table)).write(iter([rows(table)]))
+        TasksWriter(table.path, job(table)).write(iter([rows(table)]))
     assert side_files(table) == []
 
 
 def test_files_of_a_killed_task_are_orphans_that_carry_the_commit_id(table):
     killed = job(table)
-    IndexWriter(table.path, killed).write(iter([rows(table, slice(0, 2))]))
+    TasksWriter(table.path, killed).write(iter([rows(table, slice(0, 2))]))
     found = [orphan.path for orphan in table.list_orphan_files(FAR)]
     assert len(found) == 2
-    assert all(killed.commit_id in path for path in found)
+    assert all(killed.identity in path for path in found)
     table.remove_orphan_files(FAR)
     assert side_files(table) == []
     assert table.scan().count() == 40
 
 
 def test_a_repeated_commit_hook_commits_once(table):
-    writer = IndexWriter(table.path, job(table))
+    writer = TasksWriter(table.path, job(table))
     messages = [writer.write(iter([rows(table)]))]
     writer.commit(messages)
     writer.commit(messages)
@@ -110,12 +114,12 @@ def test_a_repeated_commit_hook_commits_once(table):
 
 
 def test_files_that_were_removed_meanwhile_are_a_conflict_and_the_others_are_committed(table):
-    writer = IndexWriter(table.path, job(table))
+    writer = TasksWriter(table.path, job(table))
     messages = [writer.write(iter([rows(table)]))]
     table.alter_options({"compaction.min.file-num": "2"}).compact(full=True, partitions=[{"day": "mon"}])
     with pytest.raises(CommitConflict, match="2 files"):
         writer.commit(messages)
-    told = rpc.Outcome.model_validate_json(outcome(table_store(table), wire_jobs.IndexJob.model_validate_json(writer.job).commit_id))
+    told = Outcome.model_validate_json(outcome(table_store(table), wire_jobs.TasksJob.model_validate_json(writer.job).identity))
     assert told.counts["rewritten"] == 2
     assert sorted(name for name in table.files()["file_index"].to_pylist()) == side_files(table)
     assert table.rewrite_file_index().rewritten == 0

@@ -22,17 +22,21 @@ from fileindex.base.errors import InvalidArgument
 from lsm.write.table_write import compact_together
 from manifest.io.errors import CommitConflict
 from manifest.schema.validation import build_schema
-from manifest.snapshot.snapshot import ReadState
+from manifest.snapshot.snapshot import ReadState, SnapshotKey
 from manifest.store import FileStore
 from pyspark_paimon import Table, UnknownColumn
 from pyspark_paimon.frames.spark_types import spark_schema
+from pyspark_paimon.operations.compact import Compact
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.operations.expire import ExpireSnapshots
 from pyspark_paimon.operations.plan import CountCheaply
-from pyspark_paimon.request.backend import CompactRequest, ScanRequest, WriteRequest
+from pyspark_paimon.request.backend import ScanRequest, WriteRequest
+from pyspark_paimon.request.operation import TaskOperation
+from pyspark_paimon.request.results import Outcome
+from pyspark_paimon.request.tasks import TaskWork
 from pyspark_paimon.spark.driver import commit
 from pyspark_paimon.spark.driver.commands import run_command
-from pyspark_paimon.spark.driver.commit import commit_compaction
+from pyspark_paimon.spark.driver.commit import commit_tasks
 from pyspark_paimon.spark.driver.options import flag, pushes_once, travel
 from pyspark_paimon.spark.driver.outcome import job_name, outcome
 from pyspark_paimon.spark.driver.running_jobs import mark_begun, runs
@@ -150,14 +154,19 @@ def test_compaction_follows_a_plain_write_that_makes_it_due(tmp_path, write_only
     else:
         assert (kinds[-1], 0 in levels) == ("COMPACT", False)
         commit_id = wire_jobs.RowsJob.model_validate_json(writer.job).request.commit_id
-        told = rpc.Outcome.model_validate_json(outcome(FileStore.open(made.path), commit_id))
+        told = Outcome.model_validate_json(outcome(FileStore.open(made.path), commit_id))
         assert (told.snapshot_id, told.compact_snapshot_id) == (len(kinds) - 1, len(kinds))
+
+
+def round_of(operation: TaskOperation, table: Table) -> wire_jobs.TasksJob:
+    base = operation.plan(FileStore.open(table.path)).base
+    return wire_jobs.TasksJob(operation=operation.to_text(), identity=operation.commit_id, base=base)
 
 
 def test_a_compaction_that_loses_a_race_is_a_conflict_and_leaves_the_table(table, tmp_path):
     table.write(pa.table({"id": [1, 2, 3, 4], "v": ["x"] * 4}))
     store = FileStore.open(table.path)
-    request = CompactRequest(commit_id=str(uuid.uuid4()), full=True)
+    request = Compact(commit_id=str(uuid.uuid4()), full=True)
     slow = [
         message
         for bucket in (0, 1)
@@ -168,8 +177,8 @@ def test_a_compaction_that_loses_a_race_is_a_conflict_and_leaves_the_table(table
     assert len(slow) == 2
     table.compact(full=True)
     files = data_files(tmp_path)
-    with pytest.raises(CommitConflict, match="lost"):
-        commit_compaction(FileStore.open(table.path), request, slow)
+    with pytest.raises(CommitConflict, match="other commits changed 2 buckets"):
+        commit_tasks(FileStore.open(table.path), round_of(request, table), request, TaskWork(slow))
     assert content(table) == dict.fromkeys((1, 2, 3, 4), "x")
     assert data_files(tmp_path) < files
 
@@ -179,9 +188,9 @@ def test_the_outcome_of_a_commit_tells_its_counts(table, monkeypatch):
     writer = RowsWriter(table.path, job(), None)
     writer.commit([writer.write(batches(7, 8, 7))])
     commit_id = wire_jobs.RowsJob.model_validate_json(writer.job).request.commit_id
-    found = rpc.Outcome.model_validate_json(outcome(FileStore.open(table.path), commit_id))
+    found = Outcome.model_validate_json(outcome(FileStore.open(table.path), commit_id))
     monkeypatch.setattr("pyspark_paimon.spark.driver.outcome.stored_answer", lambda _: None)
-    noted = rpc.Outcome.model_validate_json(outcome(FileStore.open(table.path), commit_id))
+    noted = Outcome.model_validate_json(outcome(FileStore.open(table.path), commit_id))
     assert noted.model_copy(update={"counts": {**noted.counts, "retries": 0}}) == found  # no snapshot knows how often its commit was tried
     assert (found.snapshot_id, found.counts["rows"], found.counts["files"]) == (2, 3, table.files().num_rows - 2)
     assert (found.counts["bytes_written"], found.counts["compacted_files"]) == (
@@ -300,7 +309,7 @@ def test_who_asks_for_the_outcome_of_a_commit_that_is_being_made_waits_for_it(ta
     hook.start()
     found = outcome(FileStore.open(table.path), commit_id)
     hook.join()
-    assert rpc.Outcome.model_validate_json(found).snapshot_id == 2
+    assert Outcome.model_validate_json(found).snapshot_id == 2
     assert not runs(name)
 
 
@@ -364,8 +373,8 @@ def test_questions_commands_and_jobs_come_back_from_json_as_they_were():
     assert rpc.parse_question(question.to_text()) == question
     assert rpc.parse_command(rpc.Command(id="x", operation=command.to_text()).model_dump_json()) == ("x", command)
     assert rpc.parse_job(job().model_dump_json()).job == "rows"
-    rewrite = wire_jobs.IndexJob(commit_id="c", snapshot_id=7)
-    assert rpc.parse_job(rewrite.model_dump_json()) == rewrite
+    tasks = wire_jobs.TasksJob(operation="{}", identity="c-2", base=SnapshotKey(7, "list"))
+    assert rpc.parse_job(tasks.model_dump_json()) == tasks
 
 
 def test_an_answer_travels_in_the_metadata_of_a_column():

@@ -7,13 +7,16 @@ import re
 import pyarrow as pa
 import pytest
 
+from manifest.snapshot.snapshot import EMPTY_TABLE
 from manifest.store import FileStore
 from pyspark_paimon import Table
 from pyspark_paimon.frames.spark_types import arrow_for_spark
-from pyspark_paimon.request.backend import ArrowRows, CompactRequest, SparkRows, WriteRequest
+from pyspark_paimon.operations.compact import Compact
+from pyspark_paimon.request.backend import ArrowRows, SparkRows, WriteRequest
+from pyspark_paimon.request.tasks import Task
 from pyspark_paimon.spark.client import estimate as estimates
 from pyspark_paimon.spark.client.ownership import Target
-from pyspark_paimon.spark.client.staging import bucket_frame, staged
+from pyspark_paimon.spark.client.staging import staged, staged_tasks
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 
 pytestmark = pytest.mark.spark
@@ -134,10 +137,11 @@ def test_what_nobody_can_estimate_is_shared_among_the_cores(spark, tmp_path):
 
 
 def test_a_compaction_of_many_small_buckets_has_few_tasks(spark):
-    buckets = [(b"".hex(), bucket, 1000) for bucket in range(500)]
-    job = wire_jobs.CompactJob(request=CompactRequest(commit_id="a-commit"))
-    assert tasks_of(bucket_frame(spark, buckets, job).frame) == 2
-    assert tasks_of(bucket_frame(spark, [(p, b, 64 << 20) for p, b, _ in buckets], job).frame) == 4 * CORES
+    operation = Compact(commit_id="a-commit")
+    job = wire_jobs.TasksJob(operation=operation.to_text(), identity=operation.commit_id, base=EMPTY_TABLE)
+    for size, tasks in ((1000, 2), (64 << 20, 4 * CORES)):
+        buckets = [Task("", bucket, size) for bucket in range(500)]
+        assert tasks_of(staged_tasks(spark, buckets, operation, job).frame) == tasks
 
 
 def test_the_cores_of_a_server_are_those_that_it_cuts_a_range_for(spark):

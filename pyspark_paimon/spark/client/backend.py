@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -22,12 +22,12 @@ from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import EMPTY_TABLE
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
+from pyspark_paimon.operations.change_files import ChangeFiles
 from pyspark_paimon.operations.merge import MergeHeldRows
-from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, ListBuckets, ListIndexableFiles
+from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, PlanTasks
 from pyspark_paimon.request.assignments import Assignments, refuse_delete
 from pyspark_paimon.request.backend import (
     EVERY_LEVEL,
-    CompactRequest,
     DeleteRequest,
     FsckRequest,
     Rows,
@@ -37,12 +37,13 @@ from pyspark_paimon.request.backend import (
     WriteRequest,
 )
 from pyspark_paimon.request.merge import check_merge
-from pyspark_paimon.request.results import CompactResult, IndexRewriteResult, MergeResult, WriteResult
+from pyspark_paimon.request.operation import TaskOperation
+from pyspark_paimon.request.results import MergeResult, Outcome, WriteResult
 from pyspark_paimon.request.state_results import FsckResult
-from pyspark_paimon.spark.client.outcomes import compact_result, index_result, nothing_written, write_result
+from pyspark_paimon.request.tasks import TaskRun
 from pyspark_paimon.spark.client.ownership import Target
 from pyspark_paimon.spark.client.scan_backend import SparkScans
-from pyspark_paimon.spark.client.staging import Staged, bucket_frame, file_frame, staged, staged_changes
+from pyspark_paimon.spark.client.staging import Staged, staged, staged_changes, staged_tasks
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import errors_mapped
@@ -66,6 +67,9 @@ class SparkBackend(SparkScans):
 
         After an error without a typed cause, the stored answer says whether it ran.
         """
+        if isinstance(operation, TaskOperation):
+            done: A = self.run_tasks(operation)
+            return done
         command = rpc.Command(id=str(uuid.uuid4()), operation=operation.to_text())
         question = rpc.AskAnswer(id=command.id)
         options = {"path": self._path, rpc.COMMAND: command.model_dump_json()}
@@ -90,11 +94,11 @@ class SparkBackend(SparkScans):
         started = time.perf_counter()
         earlier = self._outcome(request.identity)
         if earlier is not None:
-            return write_result(earlier, started, replayed=True)
+            return WriteResult.of(earlier, _since(started), {}, replayed=True)
         done = self._written(rows, self.schema(), request)
-        return nothing_written(started) if done is None else write_result(done, started)
+        return _result(done, started)
 
-    def _written(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> rpc.Outcome | None:
+    def _written(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> Outcome | None:
         """Stage and run; where another commit assigned dynamic buckets meanwhile, again."""
         job: Staged | None = None
         assigns = schema.bucket_mode.assigns_keys
@@ -110,7 +114,7 @@ class SparkBackend(SparkScans):
 
         return Transaction[Staged]().run(evaluate, partial(self._published, request.identity), evaluations=EVALUATIONS if assigns else 1)
 
-    def _published(self, identity: str, jobs: Sequence[Staged]) -> rpc.Outcome | None:
+    def _published(self, identity: str, jobs: Sequence[Staged]) -> Outcome | None:
         """Run the job of a commit; after a conflict ask whether it is visible all the same."""
         try:
             return self._run(jobs[0], identity) if jobs else None
@@ -160,20 +164,30 @@ class SparkBackend(SparkScans):
 
     def _changed(self, request: DeleteRequest, values: Assignments | None) -> WriteResult:
         schema = self.schema()
+        if not schema.is_primary_key_table:
+            return self._changed_files(request, values)
 
         def stage(base: Snapshot | None) -> Staged | None:
             return None if base is None else self._staged_change(request, values, self._target(schema, base))
 
         return self._until_committed(request, stage)[0]
 
+    def _changed_files(self, request: DeleteRequest, values: Assignments | None) -> WriteResult:
+        started = time.perf_counter()
+        earlier = self._outcome(request.commit_id)
+        if earlier is not None:
+            return WriteResult.of(earlier, _since(started), {}, replayed=True)
+        sent = None if values is None else values.sent()
+        return self.run_tasks(ChangeFiles(commit_id=request.commit_id, predicate=request.predicate, values=sent, options=request.options))
+
     def _until_committed(
         self, request: DeleteRequest, stage: Callable[[Snapshot | None], Staged | None]
-    ) -> tuple[WriteResult, rpc.Outcome | None]:
+    ) -> tuple[WriteResult, Outcome | None]:
         """Stage a change on the newest snapshot and commit it there; again, where its rows changed meanwhile."""
         started = time.perf_counter()
         earlier = self._outcome(request.commit_id)
         if earlier is not None:
-            return write_result(earlier, started, replayed=True), earlier
+            return WriteResult.of(earlier, _since(started), {}, replayed=True), earlier
 
         def evaluate(current: Round[Staged]) -> None:
             base = self.pin(TravelRequest())
@@ -183,15 +197,10 @@ class SparkBackend(SparkScans):
                 current.work.append(job)
 
         done = Transaction[Staged]().run(evaluate, partial(self._published, request.commit_id))
-        return (nothing_written(started) if done is None else write_result(done, started)), done
+        return _result(done, started), done
 
-    def _staged_change(self, request: DeleteRequest, values: Assignments | None, target: Target) -> Staged | None:
+    def _staged_change(self, request: DeleteRequest, values: Assignments | None, target: Target) -> Staged:
         schema, snapshot_id = target.schema, target.snapshot_id or 0
-        if not schema.is_primary_key_table:
-            ids = self.ask(ListBuckets(request=CompactRequest(commit_id=request.commit_id)))
-            sent = None if values is None else values.sent()
-            job = wire_jobs.ChangeJob(request=request, snapshot=target.key, values=sent)
-            return bucket_frame(self._spark, ids, job) if ids else None
         if values is not None:
             values.refuse_expressions()
             NewVersion.of(schema, values.values, self._path)
@@ -208,79 +217,43 @@ class SparkBackend(SparkScans):
         write = WriteRequest(commit_id=request.commit_id, mode="upsert", row_kinds=True, options=request.options)
         return staged_changes(self._spark, self.frame(scan, None), target, write, None if values is None else values.values)
 
-    def compact(self, request: CompactRequest) -> CompactResult:
-        """Compact bucket by bucket in tasks; what loses a race is tried again on the new snapshot."""
+    def run_tasks(self, operation: TaskOperation[A]) -> A:
+        """Have Spark's tasks do the work; what loses a race runs again on the newest snapshot. Raises ``CommitGaveUp``."""
         started = time.perf_counter()
-        settled = self._settled(request) if self.schema().bucket_mode is BucketMode.POSTPONE_MODE else None
-
-        def stage(commit_id: str) -> Staged | None:
-            this = request.model_copy(update={"commit_id": commit_id})
-            buckets = self.ask(ListBuckets(request=this))
-            return bucket_frame(self._spark, buckets, wire_jobs.CompactJob(request=this)) if buckets else None
-
-        outcomes, attempts = self._until_nothing_is_lost(request.commit_id, stage)
-        done = compact_result(outcomes, attempts, started)
-        return done if outcomes or settled is None else done.model_copy(update={"snapshot_id": settled})
-
-    def _settled(self, request: CompactRequest) -> int | None:
-        """Give rows that wait in postponed buckets theirs, partition by partition in tasks: the snapshot that shows them."""
-
-        def stage(commit_id: str) -> Staged | None:
-            this = request.model_copy(update={"commit_id": commit_id})
-            latest = self.pin(TravelRequest())
-            if latest is None:
-                return None
-            buckets = self.ask(ListBuckets(request=this, waiting_at=latest.id))
-            return bucket_frame(self._spark, buckets, wire_jobs.SettleJob(request=this, snapshot=latest.key)) if buckets else None
-
-        outcomes, _ = self._until_nothing_is_lost(str(uuid.uuid4()), stage)
-        return outcomes[-1].snapshot_id if outcomes else None
-
-    def rewrite_file_index(self, commit_id: str, partitions: Sequence[Mapping[str, str | None]] | None) -> IndexRewriteResult:
-        """Rewrite indexes file by file in tasks; as ``compact``."""
-        started = time.perf_counter()
-        question = ListIndexableFiles(partitions=None if partitions is None else tuple(dict(spec) for spec in partitions))
-        counts: list[int] = []
-
-        def stage(this: str) -> Staged | None:
-            found = self.ask(question)
-            counts.append(len(found.files))
-            job = wire_jobs.IndexJob(commit_id=this, snapshot_id=found.snapshot_id)
-            return file_frame(self._spark, found.files, job) if found.files else None
-
-        outcomes, _ = self._until_nothing_is_lost(commit_id, stage)
-        return index_result(outcomes, counts[0], started)
-
-    def _until_nothing_is_lost(self, commit_id: str, stage: Callable[[str], Staged | None]) -> tuple[list[rpc.Outcome], int]:
-        """Return the outcomes of all jobs that committed something, and the number of rounds. Raises ``CommitGaveUp``.
-
-        ``stage`` makes the job of a commit id, None if there is nothing to do.
-        """
-        this, outcomes = commit_id, list[rpc.Outcome]()
+        outcomes, tasks = list[Outcome](), 0
         transaction = Transaction[Staged]()
 
         def evaluate(current: Round[Staged]) -> None:
-            nonlocal this
-            this = commit_id if current.number == 1 else str(uuid.uuid4())
-            job = stage(this)
-            if job is not None:
-                current.work.append(job)
+            nonlocal tasks
+            this = operation.round(current.number)
+            text = this.to_text()
+            plan = self.ask(PlanTasks(operation=text))
+            tasks = len(plan.tasks) if current.number == 1 else tasks
+            job = wire_jobs.TasksJob(operation=text, identity=this.commit_id, base=plan.base)
+            if plan.tasks:
+                with errors_mapped():
+                    current.work.append(staged_tasks(self._spark, plan.tasks, this, job))
 
         def publish(jobs: Sequence[Staged]) -> None:
-            done: rpc.Outcome | None = None
+            if not jobs:
+                return
+            identity = operation.round(transaction.rounds).commit_id
             try:
-                done = self._run(jobs[0], this) if jobs else None
-            except CommitConflict:  # part of it may be committed
-                done = self._outcome(this)
-                raise
-            finally:
+                done = self._run(jobs[0], identity)
+            except CommitConflict:
+                done = self._outcome(identity)
+                outcomes.extend([] if done is None else [done])
+                if done is None or operation.commits_parts:  # other parts have lost
+                    raise
+            else:
                 outcomes.extend([] if done is None else [done])
 
         try:
             transaction.run(evaluate, publish)
         except CommitConflict as lost:
             raise CommitGaveUp(f"{self._path}: {EVALUATIONS} jobs in a row lost to other commits; try again later") from lost
-        return outcomes, transaction.rounds
+        seconds = _since(started)
+        return operation.result(TaskRun(outcomes, tasks, transaction.rounds, seconds, {"job": seconds * 1000}))
 
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata on the driver and files in tasks, balanced by bytes."""
@@ -299,7 +272,7 @@ class SparkBackend(SparkScans):
             return self._ask(question)
         return None
 
-    def _run(self, job: Staged, commit_id: str) -> rpc.Outcome | None:
+    def _run(self, job: Staged, commit_id: str) -> Outcome | None:
         """Run a write job; its outcome, None if there was nothing to commit. An error of a commit that is visible is none."""
         options = {"path": self._path, rpc.WRITE: job.job.model_dump_json()}
         try:
@@ -316,8 +289,17 @@ class SparkBackend(SparkScans):
             return found
         return self._outcome(commit_id)
 
-    def _outcome(self, commit_id: str) -> rpc.Outcome | None:
+    def _outcome(self, commit_id: str) -> Outcome | None:
         return self._ask(rpc.AskOutcome(commit_id=commit_id))
+
+
+def _since(started: float) -> float:
+    return round(time.perf_counter() - started, 6)
+
+
+def _result(done: Outcome | None, started: float) -> WriteResult:
+    seconds = _since(started)
+    return WriteResult.of(done, seconds, {"job": seconds * 1000})
 
 
 def _how_to_repeat(identity: str) -> str:

@@ -13,12 +13,11 @@ from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest, SparkRows, WriteRequest
 from pyspark_paimon.request.merge import MergeRequest
-from pyspark_paimon.request.results import MergeResult, WriteResult
+from pyspark_paimon.request.results import MergeResult, Outcome, WriteResult
 from pyspark_paimon.spark.client.estimate import estimate
 from pyspark_paimon.spark.client.merge_frame import MergeFrame
 from pyspark_paimon.spark.client.ownership import Target
 from pyspark_paimon.spark.client.staging import Staged, refuse_case_twins, staged_kinds
-from pyspark_paimon.spark.wire.rpc import Outcome
 
 
 def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Table | SparkRows:

@@ -29,6 +29,8 @@ from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
 from pyspark_paimon.request.assignments import is_spark_column
 from pyspark_paimon.request.backend import ArrowRows, Rows, SparkRows, WriteRequest
+from pyspark_paimon.request.operation import TaskOperation
+from pyspark_paimon.request.tasks import Task
 from pyspark_paimon.scheduling.balance import balanced
 from pyspark_paimon.scheduling.task_count import task_count
 from pyspark_paimon.spark.client.binary_row_expr import quoted_name
@@ -46,13 +48,10 @@ class Staged:
 
     frame: Any
     job: wire_jobs.Job
+    stage: str = "write"
+    """Name of the progress."""
     share: str = ""
-    """How much the job does, for people."""
-
-    @property
-    def stage(self) -> str:
-        """What the job does, for people."""
-        return "write" if isinstance(self.job, wire_jobs.RowsJob) else self.job.job
+    """Amount of work, for users."""
 
 
 def staged(spark: Any, rows: Rows, target: Target, request: WriteRequest) -> Staged:
@@ -118,32 +117,14 @@ def _literal(frame: Any, schema: TableSchema, name: str, value: Any) -> Any:
     return functions.expr(scalar_sql(scalar, wanted.column_type))
 
 
-def bucket_frame(spark: Any, buckets: Sequence[tuple[str, int, int]], job: wire_jobs.Job) -> Staged:
-    """A ``job`` that does something for each of the buckets (partition in hexadecimal, number, bytes), balanced over the tasks."""
-    partitions, numbers, sizes = zip(*buckets, strict=True)
-    columns = {
-        "partition": pa.array([bytes.fromhex(partition) for partition in partitions], pa.binary()),
-        "bucket": pa.array(numbers, pa.int32()),
-    }
-    return Staged(_shared_out(spark, columns, sizes), job, f"{len(sizes)} buckets")
-
-
-def file_frame(spark: Any, files: Sequence[tuple[str, int, str, int]], job: wire_jobs.Job) -> Staged:
-    """A ``job`` that does something for each of the data files (as ``AskIndexFiles`` answers), balanced over the tasks."""
-    partitions, buckets, names, sizes = zip(*files, strict=True)
-    arrays = (
-        pa.array([bytes.fromhex(partition) for partition in partitions], pa.binary()),
-        pa.array(buckets, pa.int32()),
-        pa.array(names, pa.string()),
-    )
-    return Staged(_shared_out(spark, dict(zip(rpc.FILE_COLUMNS, arrays, strict=True)), sizes), job, f"{len(sizes)} files")
-
-
-def _shared_out(spark: Any, columns: Mapping[str, pa.Array], sizes: Sequence[int]) -> Any:
-    """A DataFrame whose rows come to the tasks so that all have about as many bytes to work on."""
-    tasks = min(len(sizes), task_count(sum(max(size, thresholds().piece_cost_bytes) for size in sizes), cores(spark)))
-    rows = pa.table({TASK: pa.array(balanced(sizes, tasks), pa.int32()), **columns})
-    return spark.createDataFrame(rows).repartitionById(tasks, TASK).select(*columns)
+def staged_tasks(spark: Any, tasks: Sequence[Task], operation: TaskOperation[Any], job: wire_jobs.TasksJob) -> Staged:
+    """Return the job that does some tasks, shared out so that Spark's tasks have about as many bytes to read."""
+    sizes = [task.size for task in tasks]
+    number = min(len(sizes), task_count(sum(max(size, thresholds().piece_cost_bytes) for size in sizes), cores(spark)))
+    columns = dict(zip(rpc.TASK_COLUMNS, map(pa.array, zip(*tasks, strict=True)), strict=True))
+    rows = pa.table({TASK: pa.array(balanced(sizes, number), pa.int32()), **columns})
+    frame = spark.createDataFrame(rows).repartitionById(number, TASK).select(*columns)
+    return Staged(frame, job, operation.stage, f"{len(tasks)} {operation.unit}")
 
 
 def _staged_frame(spark: Any, rows: SparkRows, target: Target, request: WriteRequest) -> Staged:
@@ -183,4 +164,4 @@ def _ordered(rows: ArrowRows, by: str | None) -> pa.RecordBatchReader:
     return table.take(order).to_reader()
 
 
-__all__ = ["Staged", "bucket_frame", "file_frame", "refuse_case_twins", "staged", "staged_changes", "staged_kinds"]
+__all__ = ["Staged", "refuse_case_twins", "staged", "staged_changes", "staged_kinds", "staged_tasks"]

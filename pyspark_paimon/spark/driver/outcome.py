@@ -12,9 +12,9 @@ from manifest.commit.runs import committed_before
 from manifest.io.errors import CommitReplayed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
+from pyspark_paimon.request.results import Outcome
 from pyspark_paimon.spark.driver.answers import stored_answer
 from pyspark_paimon.spark.driver.running_jobs import after_its_end, runs
-from pyspark_paimon.spark.wire.rpc import Outcome
 
 PREFIX = "pyspark-paimon."
 """Leads the names of the counts that a snapshot notes in its properties."""

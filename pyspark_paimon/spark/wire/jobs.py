@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from manifest.snapshot.snapshot import ReadState, SnapshotKey
-from pyspark_paimon.request.backend import CompactRequest, DeleteRequest, WriteRequest
-from pyspark_paimon.request.message import CommitId, Message
+from pyspark_paimon.request.backend import WriteRequest
+from pyspark_paimon.request.message import Message
 
 
 class HashScan(Message):
@@ -45,62 +45,19 @@ class RowsJob(Message):
         return self.request.identity
 
 
-class CompactJob(Message):
-    """A compaction; the rows of the job are the ids of buckets, and no row of the table crosses the JVM."""
+class TasksJob(Message):
+    """One round of a ``TaskOperation``. The rows of the job are its tasks, in ``TASK_COLUMNS``; no row of the table crosses the JVM."""
 
-    job: Literal["compact"] = "compact"
-    request: CompactRequest
-
-    @property
-    def identity(self) -> str:
-        """Whose outcome is asked for."""
-        return self.request.commit_id
-
-
-class SettleJob(Message):
-    """Rows that wait in postponed buckets at a snapshot are moved into buckets; the rows of the job are ids of partitions' buckets."""
-
-    job: Literal["settle"] = "settle"
-    request: CompactRequest
-    snapshot: SnapshotKey
-
-    @property
-    def identity(self) -> str:
-        """Whose outcome is asked for."""
-        return self.request.commit_id
+    job: Literal["tasks"] = "tasks"
+    operation: str
+    """Wire text."""
+    identity: str
+    """Commit id of the round, whose outcome is asked for."""
+    base: SnapshotKey
+    """Snapshot that the tasks are planned on."""
 
 
-class ChangeJob(Message):
-    """A delete or an update in an append table; the rows of the job are the ids of buckets.
-
-    ``values``: the new values by column, as ``Assignments`` sends them; None deletes.
-    """
-
-    job: Literal["change"] = "change"
-    request: DeleteRequest
-    snapshot: SnapshotKey
-    values: str | None = None
-
-    @property
-    def identity(self) -> str:
-        """Whose outcome is asked for."""
-        return self.request.commit_id
+Job: TypeAlias = RowsJob | TasksJob
 
 
-class IndexJob(Message):
-    """A rewrite of file indexes; the rows of the job are data files of a snapshot, in ``FILE_COLUMNS``."""
-
-    job: Literal["rewrite-file-index"] = "rewrite-file-index"
-    commit_id: CommitId
-    snapshot_id: int
-
-    @property
-    def identity(self) -> str:
-        """Whose outcome is asked for."""
-        return self.commit_id
-
-
-Job: TypeAlias = RowsJob | CompactJob | SettleJob | ChangeJob | IndexJob
-
-
-__all__ = ["ChangeJob", "CompactJob", "HashScan", "IndexJob", "Job", "RowsJob", "SettleJob"]
+__all__ = ["HashScan", "Job", "RowsJob", "TasksJob"]

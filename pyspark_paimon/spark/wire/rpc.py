@@ -16,6 +16,7 @@ from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.message import CommitId, Message
 from pyspark_paimon.request.operation import Operation, Request, parse_request
+from pyspark_paimon.request.results import Outcome
 from pyspark_paimon.spark.wire.jobs import HashScan, Job
 from pyspark_paimon.spark.wire.native_plan import NativePlan
 from pyspark_paimon.spark.wire.server_info import ServerFacts
@@ -33,19 +34,11 @@ WRITE = "paimon.write"
 HASHES = "paimon.hashes"
 FSCK = "paimon.fsck"
 """A check of the table, as a job that reads: an ``FsckRequest``."""
-FILE_COLUMNS = ("partition", "bucket", "file")
+TASK_COLUMNS = ("partition", "bucket", "size", "file")
+"""Columns of the rows of a ``TasksJob``: the members of ``Task``."""
 HASH_COLUMN, HOME_COLUMN, HOME_PART = "__paimon_hash", "__paimon_home", "__paimon_home_part"
 """Columns of the answer to ``HashScan``: a key's hash, its bucket, and (numbered) the values of its partition."""
 ANSWER = "answer"
-
-
-class Outcome(Message):
-    """A visible commit: its snapshots, and the counts that it noted in their properties."""
-
-    snapshot_id: int | None
-    compact_snapshot_id: int | None
-    compact_lost: bool = False
-    counts: dict[str, int] = Field(default_factory=dict)
 
 
 class AskNative(Request[NativePlan]):
@@ -153,7 +146,6 @@ def _parse(adapter: TypeAdapter[_T], option: str, text: str) -> _T:
 __all__ = [
     "ANSWER",
     "COMMAND",
-    "FILE_COLUMNS",
     "FORM",
     "FSCK",
     "HASHES",
@@ -162,13 +154,13 @@ __all__ = [
     "HOME_PART",
     "QUESTION",
     "SCAN",
+    "TASK_COLUMNS",
     "WRITE",
     "AskAnswer",
     "AskNative",
     "AskOutcome",
     "AskServer",
     "Command",
-    "Outcome",
     "answer_of",
     "answer_schema",
     "form_of",

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-import pyarrow as pa
 from pyspark.sql import datasource as ds
 
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
-from pyspark_paimon.request.backend import CompactRequest, DeleteRequest, WriteRequest
+from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.spark.driver.running_jobs import mark_begun, mark_ended
 from pyspark_paimon.spark.wire.errors import errors_noted
 
 
 @dataclass
 class TaskMessage(ds.WriterCommitMessage):  # type: ignore[misc]  # Spark's own annotations are not followed
-    """What one task made: messages as JSON, and how many rows it took in; ``kinds``: those that carry a kind, by kind.
+    """What one task made: messages as JSON, the number of rows it took in, and counts by name: rows by kind, or those of ``TaskWork``.
 
     ``dynamic``: whether the session's overwrites replace the partitions of the rows alone, where the job asks for it.
     """
 
     messages: list[str] = field(default_factory=list)
     rows: int = 0
-    kinds: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     dynamic: bool | None = None
 
 
@@ -82,25 +82,9 @@ class JobWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
                 mark_ended(self.name)
 
 
-def open_store(path: str, request: WriteRequest | CompactRequest | DeleteRequest) -> FileStore:
-    """The table with the options of one call."""
+def open_store(path: str, request: WriteRequest) -> FileStore:
+    """Open the table with the options of a write."""
     return FileStore.open(path, dynamic_options=request.options)
-
-
-def commit_of(path: str, request: WriteRequest | CompactRequest | DeleteRequest) -> FileStoreCommit:
-    """Return the commit of a request, in the table with its options."""
-    return FileStoreCommit(open_store(path, request), request.commit_id)
-
-
-@contextmanager
-def uncommitted(commit: FileStoreCommit) -> Iterator[list[CommitMessage]]:
-    """Yield the list of a task's messages. Delete their files if the task fails."""
-    messages: list[CommitMessage] = []
-    try:
-        yield messages
-    except BaseException:
-        commit.abort(messages)
-        raise
 
 
 def commit_messages(messages: Sequence[TaskMessage | None]) -> list[CommitMessage]:
@@ -108,10 +92,9 @@ def commit_messages(messages: Sequence[TaskMessage | None]) -> list[CommitMessag
     return [CommitMessage.model_validate_json(text) for message in messages if message is not None for text in message.messages]
 
 
-def touched_buckets(iterator: Iterator[pa.RecordBatch]) -> Iterator[tuple[bytes, int]]:
-    """The (partition, bucket) ids in the columns ``partition`` and ``bucket``."""
-    for batch in iterator:
-        yield from zip(batch.column("partition").to_pylist(), batch.column("bucket").to_pylist(), strict=True)
+def sum_counts(messages: Sequence[TaskMessage | None]) -> Counter[str]:
+    """Add up the counts of the tasks that ended well."""
+    return sum((Counter(message.counts) for message in messages if message is not None), Counter())
 
 
-__all__ = ["JobWriter", "TaskMessage", "commit_messages", "commit_of", "open_store", "touched_buckets", "uncommitted"]
+__all__ = ["JobWriter", "TaskMessage", "commit_messages", "open_store", "sum_counts"]

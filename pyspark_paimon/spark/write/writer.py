@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +26,11 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.io.errors import CommitConflict, UnsupportedTable
 from manifest.store import FileStore
-from pyspark_paimon.jobs.compaction import compact_some
-from pyspark_paimon.request.backend import CompactRequest
 from pyspark_paimon.request.inputs import split_kinds
+from pyspark_paimon.request.operation import TaskOperation, parse_request
+from pyspark_paimon.request.tasks import Task, TaskWork
 from pyspark_paimon.spark.driver.commands import run_command
-from pyspark_paimon.spark.driver.commit import commit_compaction, commit_rows
+from pyspark_paimon.spark.driver.commit import commit_rows, commit_tasks
 from pyspark_paimon.spark.driver.options import table_path
 from pyspark_paimon.spark.driver.outcome import job_name
 from pyspark_paimon.spark.read.threads import use_task_cpus
@@ -38,11 +39,8 @@ from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import rows_of_blobs
 from pyspark_paimon.spark.wire.errors import errors_noted
 from pyspark_paimon.spark.wire.session_settings import OVERWRITE_MODE, overwrites_partitions, refuse_task_settings
-from pyspark_paimon.spark.write.index_writer import IndexWriter
 from pyspark_paimon.spark.write.save import plain_write
-from pyspark_paimon.spark.write.settle_writer import SettleWriter
-from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, commit_of, open_store, touched_buckets, uncommitted
-from pyspark_paimon.spark.write.update_delete import ChangeWriter
+from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, open_store, sum_counts
 
 KIND_COUNTS = ("inserted", "", "updated", "deleted")
 """What rows of each kind are called in counts; the row before an update is none of its own."""
@@ -94,13 +92,14 @@ class RowsWriter(JobWriter):
         if job.owned:
             _check_owned(made)
         rows = sum(message.rows for message in messages if message is not None)
-        kinds = sum((Counter(message.kinds) for message in messages if message is not None), Counter())
+        kinds = sum_counts(messages)
         if not commit_rows(open_store(self.path, job.request), job, made, rows, kinds if job.read is not None else {}):
             self.discard(messages)
 
     def committer(self) -> FileStoreCommit:
         """See ``JobWriter``."""
-        return commit_of(self.path, wire_jobs.RowsJob.model_validate_json(self.job).request)
+        request = wire_jobs.RowsJob.model_validate_json(self.job).request
+        return FileStoreCommit(open_store(self.path, request), request.commit_id)
 
     def _table_write(self, store: FileStore, job: wire_jobs.RowsJob) -> TableWrite:
         context = TaskContext.get()
@@ -128,31 +127,48 @@ def _valid(batch: pa.RecordBatch) -> tuple[pa.RecordBatch]:
     return (batch,)
 
 
-class CompactWriter(JobWriter):
-    """Compacts the buckets that the job's rows name; the rows of the table stay in the worker."""
+class TasksWriter(JobWriter):
+    """Does one round of a task operation; the rows of the table stay in the worker."""
 
-    def __init__(self, path: str, request: CompactRequest) -> None:
+    def __init__(self, path: str, job: wire_jobs.TasksJob) -> None:
         self.path = path
-        self.request = request.model_dump_json()
+        self.job = job.model_dump_json()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """One task: the buckets in the columns ``partition`` and ``bucket``."""
+        """Do the tasks in the rows. On an error their files are deleted."""
         with errors_noted():
-            request = CompactRequest.model_validate_json(self.request)
+            job, operation = self._parsed()
             commit = self.committer()
-            with uncommitted(commit) as messages:
-                for bucket in touched_buckets(iterator):
-                    messages.extend(compact_some(commit.store, request, [bucket]))
-            return TaskMessage([message.model_dump_json() for message in messages])
+            columns = rpc.TASK_COLUMNS
+            tasks = [
+                Task(*values) for batch in iterator for values in zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+            ]
+            work = TaskWork()
+            if tasks:
+                one = operation.prepare(commit.store, job.base, tasks, use_task_cpus())
+                try:
+                    for groups in operation.grouped(tasks, 1):
+                        for group in groups:
+                            work.add(one(commit.store, group))
+                except BaseException:
+                    commit.abort(work.messages)
+                    raise
+            return TaskMessage([message.model_dump_json() for message in work.messages], counts=dict(work.counts))
 
     def publish(self, messages: Sequence[TaskMessage | None]) -> None:
-        """Commit the compaction. Raises ``CommitConflict`` if another commit was faster; the client tries again."""
-        request = CompactRequest.model_validate_json(self.request)
-        commit_compaction(open_store(self.path, request), request, commit_messages(messages))
+        """Commit. Raises ``CommitConflict`` if some of it lost a race; the client runs another round."""
+        job, operation = self._parsed()
+        work = TaskWork(commit_messages(messages), sum_counts(messages))
+        commit_tasks(self.committer().store, job, operation, work)
 
     def committer(self) -> FileStoreCommit:
         """See ``JobWriter``."""
-        return commit_of(self.path, CompactRequest.model_validate_json(self.request))
+        _, operation = self._parsed()
+        return FileStoreCommit(FileStore.open(self.path, dynamic_options=operation.options), operation.commit_id)
+
+    def _parsed(self) -> tuple[wire_jobs.TasksJob, TaskOperation[Any]]:
+        job = wire_jobs.TasksJob.model_validate_json(self.job)
+        return job, parse_request(job.operation, TaskOperation, rpc.WRITE)  # type: ignore[type-abstract]  # only a base
 
 
 class CommandWriter(JobWriter):
@@ -185,25 +201,17 @@ def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: boo
             return CommandWriter(path, options[rpc.COMMAND]).begun(command_id)
         if rpc.WRITE in options:
             job = rpc.parse_job(options[rpc.WRITE])
-            store = FileStore.open(path) if isinstance(job, wire_jobs.IndexJob) else open_store(path, job.request)
+            store = open_store(path, job.request) if isinstance(job, wire_jobs.RowsJob) else FileStore.open(path)
         else:
             job, store = plain_write(path, options, schema, overwrite=overwrite)
         return _writer(path, job, store).begun(job_name(store, job.identity))
 
 
 def _writer(path: str, job: wire_jobs.Job, store: FileStore) -> JobWriter:
-    match job:
-        case wire_jobs.CompactJob():
-            return CompactWriter(path, job.request)
-        case wire_jobs.SettleJob():
-            return SettleWriter(path, job)
-        case wire_jobs.ChangeJob():
-            return ChangeWriter(path, job)
-        case wire_jobs.IndexJob():
-            return IndexWriter(path, job)
-        case wire_jobs.RowsJob():
-            store.check_writable()
-            return RowsWriter(path, job, None if job.owned else first_sequence(store))
+    if isinstance(job, wire_jobs.TasksJob):
+        return TasksWriter(path, job)
+    store.check_writable()
+    return RowsWriter(path, job, None if job.owned else first_sequence(store))
 
 
 def first_sequence(store: FileStore) -> int | None:
@@ -239,4 +247,4 @@ def _check_owned(messages: Sequence[CommitMessage]) -> None:
         raise CommitConflict("two tasks wrote the same bucket although the rows were staged by bucket; nothing was committed")
 
 
-__all__ = ["CommandWriter", "CompactWriter", "RowsWriter", "first_sequence", "writer_for"]
+__all__ = ["CommandWriter", "RowsWriter", "TasksWriter", "first_sequence", "writer_for"]

@@ -266,10 +266,10 @@ def test_a_compaction_that_removed_the_files_wins(cities, monkeypatch) -> None:
     cities.alter_options({**bitmap("city"), **BESIDE})
     original, compacted = FileStoreCommit.rewrite_indexes, []
 
-    def compact_first(*arguments):
+    def compact_first(*arguments, **named):
         if not compacted:
             compacted.append(Table.open(cities.path).compact(full=True))
-        return original(*arguments)
+        return original(*arguments, **named)
 
     monkeypatch.setattr(FileStoreCommit, "rewrite_indexes", compact_first)
     done = cities.rewrite_file_index()
@@ -284,11 +284,11 @@ def test_rows_that_come_meanwhile_stay(cities, monkeypatch) -> None:
     cities.alter_options(bitmap("city"))
     original, wrote = FileStoreCommit.rewrite_indexes, []
 
-    def write_first(*arguments):
+    def write_first(*arguments, **named):
         if not wrote:
             more = pa.table({"id": [999], "city": ["city-4"], "attrs": pa.nulls(1), "n": pa.nulls(1)})
             wrote.append(Table.open(cities.path).write(more))
-        return original(*arguments)
+        return original(*arguments, **named)
 
     monkeypatch.setattr(FileStoreCommit, "rewrite_indexes", write_first)
     assert cities.rewrite_file_index().rewritten == 3

@@ -19,6 +19,8 @@ from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.operations.alter import AlterSchema
 from pyspark_paimon.operations.analyze import Analyze, ReadStatistics
 from pyspark_paimon.operations.branches import CreateBranch, DeleteBranch, FastForward
+from pyspark_paimon.operations.change_files import ChangeFiles
+from pyspark_paimon.operations.compact import Compact, MovePostponed
 from pyspark_paimon.operations.consumers import ResetConsumer
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.operations.expire import ExpireSnapshots, ListOrphans, RemoveOrphans
@@ -28,11 +30,12 @@ from pyspark_paimon.operations.partitions import DropPartitions, ExpirePartition
 from pyspark_paimon.operations.plan import AggregateCheaply, CountCheaply, DescribeTree, PlanScan
 from pyspark_paimon.operations.repair import RepairTable
 from pyspark_paimon.operations.restore import Restore
+from pyspark_paimon.operations.rewrite_file_index import RewriteFileIndex
 from pyspark_paimon.operations.rollback import Rollback
 from pyspark_paimon.operations.state import Pin, SchemaOf, Snapshots, Start
 from pyspark_paimon.operations.tags import CreateTag, DeleteTag, ExpireTags, RenameTag, ReplaceTag
-from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, ListBuckets, ListIndexableFiles
-from pyspark_paimon.request.backend import CompactRequest, DeleteRequest, ScanRequest, TravelRequest
+from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, PlanTasks
+from pyspark_paimon.request.backend import DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.merge import Clause, MergeRequest
 from pyspark_paimon.request.merge_clauses import join_of, sides_of
 from pyspark_paimon.request.operation import Operation, Question, Request, parse_request
@@ -56,9 +59,8 @@ QUESTIONS: list[Question[Any]] = [
     CountCheaply(request=SCAN),
     AggregateCheaply(request=SCAN.model_copy(update={"predicate": None})),
     ListOrphans(older_than_ms=2**62),
-    ListBuckets(request=CompactRequest(commit_id="c")),
+    PlanTasks(operation=Compact(commit_id="c").to_text()),
     CountDynamicBuckets(snapshot_id=1),
-    ListIndexableFiles(partitions=None),
     FindExpired(origins=(Origin(snapshot=1), Origin(snapshot=9))),
 ]
 
@@ -103,6 +105,10 @@ def operations(table: Table) -> list[Operation[Any]]:
         ExpireSnapshots(retain_min=1),
         RemoveOrphans(older_than_ms=0),
         Analyze(commit_id="c", columns=("id",)),
+        Compact(commit_id="c", full=True),
+        MovePostponed(commit_id="c"),
+        RewriteFileIndex(commit_id="c"),
+        ChangeFiles(commit_id="c", predicate=None),
         MergeHeldRows(request=DeleteRequest(commit_id="c", predicate=None), wanted=wanted),
     ]
 

@@ -13,7 +13,7 @@ from lsm.write.table_write import TableWrite
 from manifest.store import FileStore
 from pyspark_paimon import InvalidArgument, InvalidFilter, Table, UnsupportedOption
 from pyspark_paimon.local import update_delete
-from pyspark_paimon.local import write_compact as jobs
+from pyspark_paimon.operations import compact
 
 
 def rows(ids, city="x") -> pa.Table:
@@ -137,18 +137,18 @@ def test_a_compaction_that_lost_a_race_is_tried_again(create, monkeypatch) -> No
     table = create(options={"write-only": "true"})
     for _ in range(3):
         table.write(rows(range(10)))
-    original, calls = jobs.compact_some, []
+    original, calls = compact.table_write.compact_together, []
 
     def racing(*arguments, **keywords):
         message = original(*arguments, **keywords)
         calls.append(message)
         if len(calls) == 1:
-            monkeypatch.setattr(jobs, "compact_some", original)
+            monkeypatch.setattr(compact.table_write, "compact_together", original)
             Table.open(table.path).compact(full=True)
             Table.open(table.path).write(rows([77]))
         return message
 
-    monkeypatch.setattr(jobs, "compact_some", racing)
+    monkeypatch.setattr(compact.table_write, "compact_together", racing)
     result = table.compact(full=True)
     assert result.attempts == 2
     assert set(table.files()["level"].to_pylist()) == {5}

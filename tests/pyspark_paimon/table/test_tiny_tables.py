@@ -260,6 +260,7 @@ def lived(home: str, kind: str) -> None:
     assert ordered == [{"id": row["id"], "price": row["price"]} for row in best]
     table.analyze()
     assert table.fsck("deep").problems == ()
+    assert table.snapshots()["snapshot_id"].to_pylist() == list(range(1, table.snapshots().num_rows + 1))
     table.expire_snapshots(retain_min=1, retain_max=1)
     table.compact(full=True)
     check(Table.open(table.path), rows)

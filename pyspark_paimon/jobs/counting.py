@@ -1,0 +1,60 @@
+"""Counts of commit messages: files, bytes and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark_paimon.request.counters import WriteCounters
+
+if TYPE_CHECKING:
+    from manifest.commit.message import CommitMessage
+
+
+def compaction_counts(messages: Sequence[CommitMessage]) -> dict[str, int]:
+    """Return counts by the names of ``CompactResult``.
+
+    A file that only changed its level was neither read nor written.
+    """
+    before = [file for message in messages for file in message.compact_before]
+    after = [file for message in messages for file in message.compact_after]
+    made = [file for message in messages for file in message.made_by_compaction()]
+    kept = {file.file_name for file in after} - {file.file_name for file in made}
+    return {
+        "files_before": len(before),
+        "files_after": len(after),
+        "bytes_read": sum(file.file_size for file in before if file.file_name not in kept),
+        "bytes_written": sum(file.file_size for file in made),
+        "rows": sum(file.row_count for file in after),
+        "buckets": len(messages),
+    }
+
+
+def write_counters(
+    messages: Iterable[CommitMessage], *, rows: int, retries: int, millis: dict[str, float], bytes_in: int = 0
+) -> WriteCounters:
+    """Return the counters of a commit."""
+    told = list(messages)
+    new = [file for message in told for file in message.new_files]
+    made = [file for message in told for file in message.made_by_compaction()]
+    before = [file for message in told for file in message.compact_before]
+    return WriteCounters(
+        rows=rows,
+        bytes_in=bytes_in,
+        files=len(new) + len(made),
+        bytes_written=sum(file.file_size for file in (*new, *made)),
+        compacted_files=len(before),
+        compacted_bytes=sum(file.file_size for file in before),
+        retries=retries,
+        millis=millis,
+    )
+
+
+def write_counts(messages: Sequence[CommitMessage], *, rows: int) -> dict[str, int]:
+    """Return the counts that a commit notes in its snapshot."""
+    names = {"rows", "bytes_written", "compacted_files", "compacted_bytes"}
+    counts = write_counters(messages, rows=rows, retries=0, millis={}).model_dump(include=names)
+    return {**counts, "files": sum(len(message.new_files) + len(message.compact_after) for message in messages)}
+
+
+__all__ = ["compaction_counts", "write_counters", "write_counts"]

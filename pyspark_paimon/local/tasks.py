@@ -1,0 +1,83 @@
+"""The executor of task operations in this process: threads and one commit a round."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import TypeVar
+
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.transaction import EVALUATIONS, Round, Transaction
+from manifest.io.errors import CommitGaveUp
+from manifest.snapshot.snapshot import EMPTY_TABLE
+from manifest.store import FileStore
+from pyspark_paimon.jobs.progress_steps import PieceMeter, Steps
+from pyspark_paimon.request.backend import Progress
+from pyspark_paimon.request.counters import Laps
+from pyspark_paimon.request.operation import TaskOperation
+from pyspark_paimon.request.results import Outcome
+from pyspark_paimon.request.tasks import Task, TaskRun, TaskWork
+from pyspark_paimon.scheduling.thread_pool import each
+
+A = TypeVar("A")
+
+
+def run_tasks(operation: TaskOperation[A], store: FileStore, *, threads: int, progress: Progress | None) -> A:
+    """Run an operation; tasks that lose a race run again on the newest snapshot. Raises ``CommitGaveUp``."""
+    start, laps = time.perf_counter(), Laps()
+    outcomes: list[Outcome] = []
+    this, commit = operation, FileStoreCommit(store, operation.commit_id, fresh=True)
+    base, tasks, counted = EMPTY_TABLE, 0, list[Counter[str]]()
+
+    def evaluate(current: Round[CommitMessage]) -> None:
+        nonlocal this, commit, base, tasks, counted
+        if current.number > 1:
+            this = operation.round(current.number)
+            commit = FileStoreCommit(store, this.commit_id, fresh=True)
+        plan = this.plan(store)
+        todo = [task for task in plan.tasks if current.buckets is None or task.bucket_id in current.buckets]
+        base, counted = plan.base, []
+        tasks = len(todo) if current.number == 1 else tasks
+        steps = Steps(progress, operation.stage, len(todo), operation.unit, sum(task.size for task in todo))
+        small_at_once = threads if store.file_io.lanes > 1 else 1  # small files of remote storage are waited for, not computed on
+        if not todo:
+            return
+        work = this.prepare(store, base, todo, max(1, threads // len(todo)))
+
+        def one(group: Sequence[Task]) -> None:
+            piece = PieceMeter(steps, sum(task.size for task in group))
+            done = work(store.metered(piece), group)
+            current.work.extend(done.messages)
+            counted.append(done.counts)
+            piece.finish(len(group))
+
+        large, small = this.grouped(todo, small_at_once)
+        each(one, large, threads)
+        each(one, small, small_at_once)
+        laps("merge")
+
+    def publish(messages: Sequence[CommitMessage]) -> CommitResult:
+        result = this.commit(commit, base, messages, None) if messages else CommitResult()
+        laps("commit")
+        work = TaskWork(list(messages), sum(counted, Counter()))
+        told = {**this.counts(work, result.lost_compactions), "retries": commit.retries}
+        outcomes.append(Outcome(snapshot_id=result.snapshot_id, compact_snapshot_id=result.compact_snapshot_id, counts=told))
+        return result
+
+    def undo(messages: Sequence[CommitMessage]) -> None:
+        commit.abort(messages)
+
+    transaction = Transaction(undo)
+    parts = operation.commits_parts
+    done = transaction.run(evaluate, publish, redo=(lambda result: result.lost_compactions) if parts else None)
+    if done.compact_lost:
+        raise CommitGaveUp(
+            f"{store.root}: {EVALUATIONS} times in a row other commits changed what '{operation.stage}' had done; try again later"
+        )
+    seconds = time.perf_counter() - start
+    return operation.result(TaskRun(outcomes, tasks, transaction.rounds, seconds, laps.millis))
+
+
+__all__ = ["run_tasks"]

@@ -1,0 +1,95 @@
+"""Deletes and updates of append tables: one task a bucket, whose files are marked or rewritten."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from fileindex.base.lazy import LazyModule
+from fileindex.predicate.tree import TRUE
+from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, SnapshotKey
+from pyspark_paimon.jobs.counting import write_counts
+from pyspark_paimon.request.assignments import Assignments
+from pyspark_paimon.request.bound import BoundFilter
+from pyspark_paimon.request.operation import TaskOperation
+from pyspark_paimon.request.results import WriteResult
+from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker
+
+if TYPE_CHECKING:
+    from lsm.write import copy_on_write
+    from manifest.commit.conflicts import BucketId
+    from manifest.commit.file_store_commit import FileStoreCommit
+    from manifest.commit.message import CommitMessage, CommitResult
+    from manifest.snapshot.snapshot import Snapshot
+    from manifest.store import FileStore
+else:  # the client of a server sends this operation and needs no storage engine
+    copy_on_write = LazyModule("lsm.write.copy_on_write")
+
+
+class ChangeFiles(TaskOperation[WriteResult]):
+    """Delete or update the rows of an append table that match a bound filter.
+
+    ``values``: new values by column, as ``Assignments.sent`` returns them. None: delete.
+    """
+
+    stage: ClassVar[str] = "change"
+
+    predicate: BoundFilter | None
+    values: str | None = None
+
+    def plan(self, store: FileStore) -> TaskPlan:
+        """List buckets that may have matching rows."""
+        store.check_writable()
+        latest = store.snapshots.latest()
+        if latest is None:
+            return TaskPlan(base=EMPTY_TABLE)
+        tasks = (
+            Task(partition.hex(), bucket, sum(split.file_size for split in splits))
+            for (partition, bucket), splits in self._change(store, latest).buckets().items()
+        )
+        return TaskPlan(base=latest.key, tasks=tuple(tasks))
+
+    def prepare(self, store: FileStore, base: SnapshotKey, tasks: Sequence[Task], threads: int) -> Worker:
+        """Return the change of some buckets."""
+        del threads
+        change = self._change(store, store.snapshots.same(base))
+        splits = change.buckets({bytes.fromhex(task.partition) for task in tasks})
+
+        def changed(metered: FileStore, some: Sequence[Task]) -> TaskWork:
+            work = TaskWork()
+            for task in some:
+                done = replace(change, store=metered).run(splits[task.bucket_id]) if task.bucket_id in splits else None
+                if done is not None:
+                    work.add(TaskWork([done[0]], Counter(rows=done[1])))
+            return work
+
+        return changed
+
+    def counts(self, work: TaskWork, lost: Sequence[BucketId] = ()) -> dict[str, int]:
+        """Return counts of rows, files and bytes."""
+        del lost
+        return write_counts(work.messages, rows=work.counts["rows"])
+
+    def commit(
+        self,
+        commit: FileStoreCommit,
+        base: SnapshotKey,
+        messages: Sequence[CommitMessage],
+        properties: dict[str, str] | None,
+    ) -> CommitResult:
+        """Commit deletion vectors, or files in the place of others."""
+        publish = commit.commit if commit.store.options.deletion_vectors_enabled else commit.replace
+        return publish(messages, properties=properties, read=ReadState(base))
+
+    def result(self, run: TaskRun) -> WriteResult:
+        """Return the counts of the commit."""
+        return WriteResult.of(run.outcomes[-1] if run.outcomes else None, run.seconds, run.millis)
+
+    def _change(self, store: FileStore, snapshot: Snapshot) -> copy_on_write.AppendChange:
+        update = None if self.values is None else Assignments.received(self.values, store.schema).applied
+        return copy_on_write.AppendChange(store, snapshot, TRUE if self.predicate is None else self.predicate, self.commit_id, update)
+
+
+__all__ = ["ChangeFiles"]

@@ -1,0 +1,95 @@
+"""Rewrite of file indexes: one task a data file, one commit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from fileindex.base.lazy import LazyModule
+from manifest.entry.live import EntryFilter
+from manifest.io.paths import POSTPONE_BUCKET
+from manifest.snapshot.snapshot import EMPTY_TABLE, SnapshotKey
+from pyspark_paimon.request.operation import TaskOperation
+from pyspark_paimon.request.partition_spec import predicate_of
+from pyspark_paimon.request.results import IndexRewriteResult
+from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker
+
+if TYPE_CHECKING:
+    from lsm.file_index import rewrite
+    from manifest.commit.conflicts import BucketId
+    from manifest.commit.file_store_commit import FileStoreCommit
+    from manifest.commit.message import CommitMessage, CommitResult
+    from manifest.store import FileStore
+else:  # the client of a server sends this operation and needs no storage engine
+    rewrite = LazyModule("lsm.file_index.rewrite")
+
+
+class RewriteFileIndex(TaskOperation[IndexRewriteResult]):
+    """Give data files the indexes that the table's options ask for.
+
+    ``partitions``: full partition specifications. None: all.
+    """
+
+    stage: ClassVar[str] = "rewrite-file-index"
+    unit: ClassVar[str] = "files"
+    commits_parts: ClassVar[bool] = True
+
+    partitions: tuple[dict[str, str | None], ...] | None = None
+
+    def plan(self, store: FileStore) -> TaskPlan:
+        """List data files, the largest first."""
+        latest = store.snapshots.latest()
+        wanted = None if self.partitions is None else predicate_of(self.partitions, store.schema)
+        entries = store.live_entries(latest, EntryFilter(predicate=wanted))
+        found = entries.select(entries.bucket != POSTPONE_BUCKET).entries()
+        tasks = (Task(entry.partition.hex(), entry.bucket, entry.file.file_size, entry.file.file_name) for entry in found)
+        return TaskPlan(
+            base=EMPTY_TABLE if latest is None else latest.key, tasks=tuple(sorted(tasks, key=lambda task: (-task.size, task.file)))
+        )
+
+    def prepare(self, store: FileStore, base: SnapshotKey, tasks: Sequence[Task], threads: int) -> Worker:
+        """Look the files up, and return what rewrites some of them."""
+        del threads
+        partitions = frozenset(bytes.fromhex(task.partition) for task in tasks)
+        found = store.live_entries(store.snapshots.same(base), EntryFilter(partitions=partitions)).entries()
+        entries = {(entry.partition, entry.bucket, entry.file.file_name): entry for entry in found}
+        rewriter = rewrite.FileIndexRewriter(store, self.commit_id, base.id)
+
+        def rewritten(metered: FileStore, some: Sequence[Task]) -> TaskWork:
+            one = replace(rewriter, store=metered)
+            done = [one.rewrite(entries[*task.bucket_id, task.file]) for task in some]
+            sizes = Counter(bytes_read=sum(file.bytes_read for file in done), bytes_written=sum(file.bytes_written for file in done))
+            return TaskWork([file.message for file in done if file.message is not None], sizes)
+
+        return rewritten
+
+    def counts(self, work: TaskWork, lost: Sequence[BucketId] = ()) -> dict[str, int]:
+        """Return counts of rewritten indexes and of bytes."""
+        return {**work.counts, "rewritten": len(work.messages) - len(lost)}
+
+    def commit(
+        self,
+        commit: FileStoreCommit,
+        base: SnapshotKey,
+        messages: Sequence[CommitMessage],
+        properties: dict[str, str] | None,
+    ) -> CommitResult:
+        """Commit; files that are gone drop out."""
+        del base
+        return commit.rewrite_indexes(messages, properties=properties)
+
+    def result(self, run: TaskRun) -> IndexRewriteResult:
+        """Return the counts of all rounds."""
+        return IndexRewriteResult(
+            files=run.tasks,
+            rewritten=run.total("rewritten"),
+            bytes_read=run.total("bytes_read"),
+            bytes_written=run.total("bytes_written"),
+            snapshot_id=run.snapshot_id,
+            seconds=run.seconds,
+        )
+
+
+__all__ = ["RewriteFileIndex"]
