@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark_paimon.request.counters import WriteCounters
+from pyspark_paimon.request.results import WriteResult
 
 if TYPE_CHECKING:
-    from manifest.commit.message import CommitMessage
+    from manifest.commit.message import CommitMessage, CommitResult
 
 
 def compaction_counts(messages: Sequence[CommitMessage]) -> dict[str, int]:
@@ -57,4 +59,18 @@ def write_counts(messages: Sequence[CommitMessage], *, rows: int) -> dict[str, i
     return {**counts, "files": sum(len(message.new_files) + len(message.compact_after) for message in messages)}
 
 
-__all__ = ["compaction_counts", "write_counters", "write_counts"]
+def written(result: CommitResult, rows: int, files: int, start: float, counters: WriteCounters | None = None) -> WriteResult:
+    """Return the result of a commit that began at ``start`` (``time.perf_counter``)."""
+    return WriteResult(
+        rows=rows,
+        files=files,
+        snapshot_id=result.snapshot_id,
+        compact_snapshot_id=result.compact_snapshot_id,
+        compact_lost=result.compact_lost,
+        replayed=result.replayed,
+        counters=counters,
+        seconds=time.perf_counter() - start,
+    )
+
+
+__all__ = ["compaction_counts", "write_counters", "write_counts", "written"]

@@ -19,7 +19,6 @@ from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
 from pyspark_paimon.local.reads import LocalReads
 from pyspark_paimon.request.backend import (
-    DeleteRequest,
     FsckRequest,
     Progress,
     Rows,
@@ -29,14 +28,11 @@ from pyspark_paimon.request.backend import (
 )
 from pyspark_paimon.request.executor import RowWriter
 from pyspark_paimon.request.results import (
-    MergeResult,
     WriteResult,
 )
 from pyspark_paimon.request.state_results import FsckResult
 
 if TYPE_CHECKING:
-    from pyspark_paimon.request.assignments import Assignments
-    from pyspark_paimon.request.merge import MergeRequest
     from pyspark_paimon.request.operation import Operation, Question, TaskOperation
 
 A = TypeVar("A")
@@ -208,26 +204,6 @@ class LocalBackend(LocalReads):
         from pyspark_paimon.local.row_writer import LocalWriter  # noqa: PLC0415  # see test_imports
 
         return LocalWriter(self.store, commit_id, threads=self._threads, progress=self._progress)
-
-    def delete(self, request: DeleteRequest) -> WriteResult:
-        """Delete by filter; evaluated again if a touched bucket changed meanwhile."""
-        from pyspark_paimon.local.update_delete import delete_rows  # noqa: PLC0415  # see test_imports
-
-        return delete_rows(self.store(request.options), request, self.read, threads=self._threads, progress=self._progress)
-
-    def update(self, request: DeleteRequest, values: Assignments) -> WriteResult:
-        """Update by filter; evaluated again if a touched bucket changed meanwhile."""
-        from pyspark_paimon.local.update_delete import update_rows  # noqa: PLC0415  # see test_imports
-
-        store = self.store(request.options)
-        return update_rows(store, request, values, self.read, threads=self._threads, progress=self._progress)
-
-    def merge(self, request: DeleteRequest, wanted: MergeRequest) -> MergeResult:
-        """Merge rows of a source; evaluated again if a touched bucket changed meanwhile."""
-        from pyspark_paimon.local.merge import merge_rows  # noqa: PLC0415  # see test_imports
-
-        store = self.store(request.options)
-        return merge_rows(store, request, wanted, self.read, threads=self._threads, progress=self._progress)
 
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata and files, a thread each; changes nothing."""

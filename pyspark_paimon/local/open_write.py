@@ -22,11 +22,11 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import EVALUATIONS
 from manifest.store import FileStore
-from pyspark_paimon.jobs.counting import write_counters
+from pyspark_paimon.jobs.counting import write_counters, written
 from pyspark_paimon.jobs.progress_steps import FlushMeter
 from pyspark_paimon.jobs.publish import publish_rows
 from pyspark_paimon.request.backend import ArrowRows, Progress, WriteRequest
-from pyspark_paimon.request.counters import Laps, WriteCounters
+from pyspark_paimon.request.counters import Laps
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.results import ProgressEvent, WriteResult
 
@@ -129,20 +129,6 @@ class OpenWrite:
         self._laps("flush")
 
 
-def written(result: CommitResult, rows: int, files: int, start: float, counters: WriteCounters | None = None) -> WriteResult:
-    """The answer for people to a commit of so many rows and files, begun at ``start`` (``time.perf_counter``)."""
-    return WriteResult(
-        rows=rows,
-        files=files,
-        snapshot_id=result.snapshot_id,
-        compact_snapshot_id=result.compact_snapshot_id,
-        compact_lost=result.compact_lost,
-        replayed=result.replayed,
-        counters=counters,
-        seconds=time.perf_counter() - start,
-    )
-
-
 def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, threads: int, progress: Progress | None) -> WriteResult:
     """Write and commit; raises typed errors, and leaves the table as it was then."""
     store.check_writable()
@@ -167,4 +153,4 @@ def _ordered(table: pa.Table, column: str) -> pa.Table:
     return table.take(pc.sort_indices(keys, sort_keys=[("known", "ascending"), ("value", "ascending")]))
 
 
-__all__ = ["Batch", "OpenWrite", "write_rows", "written"]
+__all__ = ["Batch", "OpenWrite", "write_rows"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import TypeAdapter
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
@@ -133,6 +133,14 @@ class Assignments:
                 raise SchemaMismatch(f"column '{name}' is {self.schema.field(name).type} and cannot be set to null")
 
 
+def _sent_text(values: Assignments | str) -> str:
+    return values if isinstance(values, str) else values.sent()
+
+
+SentAssignments: TypeAlias = Annotated[Assignments | str, PlainValidator(lambda given: given), PlainSerializer(_sent_text, return_type=str)]
+"""Assignments, or their text as ``Assignments.sent`` returns it."""
+
+
 def is_bound(value: object) -> bool:
     """Whether a value is an expression that is bound to the table's columns."""
     return isinstance(value, ColumnValue | LiteralValue | FunctionCall)
@@ -182,4 +190,4 @@ def is_spark_column(value: object) -> bool:
     return kind.__module__.startswith("pyspark.") and kind.__name__ == "Column"
 
 
-__all__ = ["Assignments", "is_bound", "is_spark_column", "refuse_delete", "refuse_fixed"]
+__all__ = ["Assignments", "SentAssignments", "is_bound", "is_spark_column", "refuse_delete", "refuse_fixed"]

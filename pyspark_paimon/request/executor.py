@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from pyspark_paimon.request.backend import DeleteRequest, FsckRequest, Rows, ScanRequest, TravelRequest, WriteRequest
+from pyspark_paimon.request.backend import FsckRequest, Rows, ScanRequest, TravelRequest, WriteRequest
 from pyspark_paimon.request.counters import ScanTally
 
 if TYPE_CHECKING:
@@ -16,12 +16,9 @@ if TYPE_CHECKING:
     from lsm.scan.splits import DataSplit
     from manifest.schema.table_schema import TableSchema
     from manifest.snapshot.snapshot import Snapshot
-    from pyspark_paimon.request.assignments import Assignments
-    from pyspark_paimon.request.merge import MergeRequest
     from pyspark_paimon.request.operation import Operation, Question
     from pyspark_paimon.request.results import (
         FunnelStage,
-        MergeResult,
         WriteResult,
     )
     from pyspark_paimon.request.state_results import FsckResult
@@ -114,15 +111,6 @@ class Backend(Protocol):
 
     def writer(self, commit_id: str) -> RowWriter:
         """A writer whose compactions have a name like ``commit_id``. Raises ``InvalidArgument`` where no process of ours would hold the rows."""
-
-    def delete(self, request: DeleteRequest) -> WriteResult:
-        """Delete by filter; conflicts with newer changes of the touched buckets and re-evaluates."""
-
-    def update(self, request: DeleteRequest, values: Assignments) -> WriteResult:
-        """Put rows with new values in the place of those that the filter finds; as ``delete``."""
-
-    def merge(self, request: DeleteRequest, wanted: MergeRequest) -> MergeResult:
-        """Merge rows of a source; conflicts with newer changes of the touched buckets and re-evaluates."""
 
     def fsck(self, request: FsckRequest) -> FsckResult:
         """Check metadata and files; changes nothing."""

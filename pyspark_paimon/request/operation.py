@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
     from manifest.snapshot.snapshot import Snapshot, SnapshotKey
     from manifest.store import FileStore
-    from pyspark_paimon.request.backend import DeleteRequest, Progress, ScanRequest, TravelRequest
-    from pyspark_paimon.request.merge import MergeRequest
-    from pyspark_paimon.request.results import MergeResult
+    from pyspark_paimon.request.backend import Progress, ScanRequest, TravelRequest
     from pyspark_paimon.request.tree_report import TreeReport
 
 A = TypeVar("A")
@@ -79,9 +77,6 @@ class OpenTable(Protocol):
 
     def run_tasks(self, operation: TaskOperation[A]) -> A:
         """Run the tasks of an operation in threads."""
-
-    def merge(self, request: DeleteRequest, wanted: MergeRequest) -> MergeResult:
-        """Merge rows of a source."""
 
     def cheap_count(self, request: ScanRequest) -> int | None:
         """Count rows without opening data files. None: not possible."""

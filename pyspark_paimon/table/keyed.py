@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,9 +20,11 @@ from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.table.scan import Scan
 
 if TYPE_CHECKING:
+    from pyspark_paimon.operations import change_rows
     from pyspark_paimon.request import results
     from pyspark_paimon.table.merge import Merge
 else:
+    change_rows = LazyModule("pyspark_paimon.operations.change_rows")
     results = LazyModule("pyspark_paimon.request.results")
 
 
@@ -102,16 +103,15 @@ class TableRows(TableRole):
         (2, 1)
         """
         if keys is None:
-            return self._changed(
-                self._change("delete", filter, params, self._write_options(options), commit_id), self._backend.delete, dry_run=dry_run
-            )
+            request = self._change("delete", filter, params, self._write_options(options), commit_id)
+            return self._changed(change_rows.DeleteRows(request=request), dry_run=dry_run)
         if filter is not None or params:
             raise InvalidArgument("delete takes a filter or keys, not both")
         schema = self.table_schema
         wanted = keys_of(keys, schema, "delete")
         request = _request(any_of_keys(wanted, schema), self._write_options(options), commit_id)
         named = request.model_copy(update={"keys": None if tells_keys(schema) else wanted})
-        return self._changed(named, self._backend.delete, dry_run=dry_run)
+        return self._changed(change_rows.DeleteRows(request=named), dry_run=dry_run)
 
     def update(
         self,
@@ -146,7 +146,7 @@ class TableRows(TableRole):
 
         values = Assignments.of(set, self.table_schema)
         request = self._change("update", filter, params, self._write_options(options), commit_id)
-        return self._changed(request, partial(self._backend.update, values=values), dry_run=dry_run)
+        return self._changed(change_rows.UpdateRows(request=request, values=values), dry_run=dry_run)
 
     def merge(
         self, source: Data, on: str | Sequence[str] | Any, *, options: Mapping[str, str] | None = None, commit_id: str | None = None
@@ -181,12 +181,11 @@ class TableRows(TableRole):
         wanted = MergeRequest(source=held, join=join_of(on, sides))
         return Merge(self._backend, _request(None, self._write_options(options), commit_id), wanted, schema, sides)
 
-    def _changed(
-        self, request: DeleteRequest, change: Callable[[DeleteRequest], results.WriteResult], *, dry_run: bool
-    ) -> results.WriteResult:
-        """What the change did, or in a dry run the number of rows that it would find now."""
+    def _changed(self, change: change_rows.DeleteRows | change_rows.UpdateRows, *, dry_run: bool) -> results.WriteResult:
+        """Return what the change did, in a dry run the number of rows that it would find now."""
         if not dry_run:
-            return change(request)
+            return self._backend.run(change)
+        request = change.request
         pinned, schema = self._backend.start(TravelRequest())
         asked = ScanRequest.of(request.predicate, columns=schema.names, snapshot=pinned).model_copy(
             update={"schema_id": schema.id, "keys": request.keys, "options": EVERY_LEVEL if schema.is_primary_key_table else OWN_BRANCH}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from pyspark_paimon.operations.change_rows import MergeRows
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.executor import Backend
@@ -84,7 +85,7 @@ class Merge(CheckedMethods):
         key, or an insert would replace a row that does not match; ``UnsupportedTable`` where the table takes no such change,
         ``CommitConflict``, ``CommitReplayed``, ``FilterFailed``; nothing is committed then.
         """
-        return self.backend.merge(self.request, self.wanted)
+        return self.backend.run(MergeRows(request=self.request, wanted=self.wanted))
 
     def _with(self, when: When, action: Action, values: object, condition: MergeCondition) -> Merge:
         from pyspark_paimon.request.merge_clauses import clause_of  # noqa: PLC0415  # parses SQL

@@ -28,6 +28,7 @@ from manifest.types.data_type import DataField, DataType
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.operations.alter import AlterSchema
+from pyspark_paimon.operations.change_rows import DeleteRows
 from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.validate import commit_identity
 from tests.golden_rows import from_golden, golden_predicate
@@ -91,7 +92,7 @@ def our_step(path: Path, step: Step) -> None:
         case Delete():
             predicate = golden_predicate(dict(step.filter), table.table_schema)
             assert predicate is not None
-            table._backend.delete(DeleteRequest(commit_id=commit_identity(None), predicate=to_json(predicate)))
+            table._backend.run(DeleteRows(request=DeleteRequest(commit_id=commit_identity(None), predicate=to_json(predicate))))
         case Alter():
             table._backend.run(AlterSchema(changes=tuple(map(our_change, step.changes))))
         case Tag():

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from lsm.write.new_version import NewVersion
@@ -23,7 +23,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import EMPTY_TABLE
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
 from pyspark_paimon.operations.change_files import ChangeFiles
-from pyspark_paimon.operations.merge import MergeHeldRows
+from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows
 from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, PlanTasks
 from pyspark_paimon.request.assignments import Assignments, refuse_delete
 from pyspark_paimon.request.backend import (
@@ -51,7 +51,6 @@ from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 
 if TYPE_CHECKING:
     from manifest.snapshot.snapshot import Snapshot
-    from pyspark_paimon.request.merge import MergeRequest
     from pyspark_paimon.request.operation import Operation, Request
 
 FORMAT_NAME = UNIQUE_NAME
@@ -63,13 +62,26 @@ class SparkBackend(SparkScans):
     """The engine of a table whose files ``spark``'s server reads and writes; see ``engine.Backend``."""
 
     def run(self, operation: Operation[A]) -> A:
+        """Run an operation: in Spark's tasks where its work is large, else on the driver."""
+        asked: Operation[Any] = operation
+        match asked:
+            case TaskOperation():
+                done: Any = self.run_tasks(asked)
+            case DeleteRows():
+                done = self._changed(asked.request, None)
+            case UpdateRows(values=Assignments() as values):
+                done = self._changed(asked.request, values)
+            case MergeRows():
+                done = self._merged(asked)
+            case _:
+                done = self._commanded(asked)
+        return cast("A", done)
+
+    def _commanded(self, operation: Operation[A]) -> A:
         """Have the driver run an operation once.
 
         After an error without a typed cause, the stored answer says whether it ran.
         """
-        if isinstance(operation, TaskOperation):
-            done: A = self.run_tasks(operation)
-            return done
         command = rpc.Command(id=str(uuid.uuid4()), operation=operation.to_text())
         question = rpc.AskAnswer(id=command.id)
         options = {"path": self._path, rpc.COMMAND: command.model_dump_json()}
@@ -137,24 +149,16 @@ class SparkBackend(SparkScans):
             f"{self._path}: a writer holds rows in the process that writes files; over Spark, write DataFrames with write(), or a stream"
         )
 
-    def delete(self, request: DeleteRequest) -> WriteResult:
-        """Find the rows in tasks and delete them; a change of their buckets meanwhile is evaluated again."""
-        return self._changed(request, None)
-
-    def update(self, request: DeleteRequest, values: Assignments) -> WriteResult:
-        """Find the rows in tasks and put new ones in their place; as ``delete``."""
-        return self._changed(request, values)
-
-    def merge(self, request: DeleteRequest, wanted: MergeRequest) -> MergeResult:
+    def _merged(self, operation: MergeRows) -> MergeResult:
         """Merge rows of this process on the driver, where few files can match them; Spark joins many, or those of a DataFrame."""
         from pyspark_paimon.spark.client.merge import merge_result, merge_source, staged_merge  # noqa: PLC0415  # writes expressions
 
-        schema = self.schema()
+        request, wanted, schema = operation.request, operation.wanted, self.schema()
         check_merge(wanted.clauses, schema, self._path)
         with errors_mapped():
             wanted = wanted.model_copy(update={"source": merge_source(self._spark, wanted, schema)})
         if not isinstance(wanted.source, SparkRows):
-            return self.run(MergeHeldRows(request=request, wanted=wanted))
+            return self._commanded(MergeRows(request=request, wanted=wanted))
 
         def stage(base: Snapshot | None) -> Staged:
             target = self._target(schema, base)

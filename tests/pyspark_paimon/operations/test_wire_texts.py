@@ -20,12 +20,12 @@ from pyspark_paimon.operations.alter import AlterSchema
 from pyspark_paimon.operations.analyze import Analyze, ReadStatistics
 from pyspark_paimon.operations.branches import CreateBranch, DeleteBranch, FastForward
 from pyspark_paimon.operations.change_files import ChangeFiles
+from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows
 from pyspark_paimon.operations.compact import Compact, MovePostponed
 from pyspark_paimon.operations.consumers import ResetConsumer
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.operations.expire import ExpireSnapshots, ListOrphans, RemoveOrphans
 from pyspark_paimon.operations.listings import ListFiles, ListHistory, ListIndexes
-from pyspark_paimon.operations.merge import MergeHeldRows
 from pyspark_paimon.operations.partitions import DropPartitions, ExpirePartitions
 from pyspark_paimon.operations.plan import AggregateCheaply, CountCheaply, DescribeTree, PlanScan
 from pyspark_paimon.operations.repair import RepairTable
@@ -35,6 +35,7 @@ from pyspark_paimon.operations.rollback import Rollback
 from pyspark_paimon.operations.state import Pin, SchemaOf, Snapshots, Start
 from pyspark_paimon.operations.tags import CreateTag, DeleteTag, ExpireTags, RenameTag, ReplaceTag
 from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, PlanTasks
+from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.backend import DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.merge import Clause, MergeRequest
 from pyspark_paimon.request.merge_clauses import join_of, sides_of
@@ -80,6 +81,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
 def operations(table: Table) -> list[Operation[Any]]:
     schema = table.table_schema
     rows = pa.table({"id": [3, 4], "city": ["Roma", "Oulu"]})
+    changed = DeleteRequest(commit_id="c", predicate=None)
     wanted = MergeRequest(
         source=rows,
         join=join_of("id", sides_of(schema, rows.schema)),
@@ -109,7 +111,9 @@ def operations(table: Table) -> list[Operation[Any]]:
         MovePostponed(commit_id="c"),
         RewriteFileIndex(commit_id="c"),
         ChangeFiles(commit_id="c", predicate=None),
-        MergeHeldRows(request=DeleteRequest(commit_id="c", predicate=None), wanted=wanted),
+        DeleteRows(request=changed),
+        UpdateRows(request=changed, values=Assignments.of({"city": "Oulu"}, schema)),
+        MergeRows(request=changed, wanted=wanted),
     ]
 
 

@@ -12,7 +12,7 @@ import pytest
 from lsm.write.table_write import TableWrite
 from manifest.store import FileStore
 from pyspark_paimon import InvalidArgument, InvalidFilter, Table, UnsupportedOption
-from pyspark_paimon.local import update_delete
+from pyspark_paimon.jobs import change_rows
 from pyspark_paimon.operations import compact
 
 
@@ -72,7 +72,7 @@ def test_a_delete_that_lost_a_race_is_evaluated_again(create, monkeypatch) -> No
     table = create()
     table.write(rows([1, 2]))
     interfered = []
-    original = update_delete.TableWrite
+    original = change_rows.TableWrite
 
     def racing(*arguments, **keywords):
         if not interfered:
@@ -80,7 +80,7 @@ def test_a_delete_that_lost_a_race_is_evaluated_again(create, monkeypatch) -> No
             Table.open(table.path).write(rows([4, 7]))
         return original(*arguments, **keywords)
 
-    monkeypatch.setattr(update_delete, "TableWrite", racing)
+    monkeypatch.setattr(change_rows, "TableWrite", racing)
 
     deleted = table.delete("n = 1")
     assert ids(table) == [2]

@@ -1,4 +1,4 @@
-"""Delete and update in process: rows are found in one snapshot and changed on top of it, or found again."""
+"""Deletes and updates in this process: rows are found in one snapshot and changed on it, or found again."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import Round
 from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, Snapshot
 from manifest.store import FileStore
-from pyspark_paimon.jobs.counting import write_counters
+from pyspark_paimon.jobs.counting import write_counters, written
 from pyspark_paimon.jobs.progress_steps import FlushMeter, PieceMeter, Steps
-from pyspark_paimon.local.open_write import written
 from pyspark_paimon.request.assignments import Assignments, refuse_delete
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
 from pyspark_paimon.request.counters import Laps

@@ -31,8 +31,8 @@ from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.filter.joined_sql import SOURCE, TARGET
+from pyspark_paimon.jobs.change_rows import Change, Read
 from pyspark_paimon.jobs.progress_steps import FlushMeter
-from pyspark_paimon.local.update_delete import Change, Read
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
 from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.keys import any_of_keys
