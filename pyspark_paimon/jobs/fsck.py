@@ -18,7 +18,7 @@ from manifest.fsck.unit import Unit
 from manifest.fsck.walk import count_orphans, gone, walk
 from manifest.store import FileStore
 from pyspark_paimon.jobs.progress_steps import Steps
-from pyspark_paimon.request.backend import FsckRequest, Progress
+from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.state_results import FsckResult
 from pyspark_paimon.scheduling.thread_pool import each
 
@@ -28,23 +28,23 @@ _EXPIRY_SECONDS = 1.0
 _EXPIRY_TRIES = 3
 
 
-def check_table(store: FileStore, request: FsckRequest, *, threads: int, progress: Progress | None) -> FsckResult:
+def check_table(store: FileStore, depth: Depth, *, limit: int, threads: int, progress: Progress | None) -> FsckResult:
     """Check the table; memory is bounded by the live files of one state and the names of all."""
     start = time.perf_counter()
     started_ms = int(time.time() * 1000)
-    found = Findings(request.limit)
-    check = FileCheck(store, request.depth)
+    found = Findings(limit)
+    check = FileCheck(store, depth)
     steps = Steps(progress, STAGE, None, "files")
     for some in _batches(walk(store, found)):
-        for one in each(partial(_checked, check, request.limit, steps), some, threads):
+        for one in each(partial(_checked, check, limit, steps), some, threads):
             found.merge(one)
-    if request.depth is Depth.DEEP:
+    if depth is Depth.DEEP:
         check_key_partitions(store, found)
     found = without_expired(found, partial(gone, store))
-    if request.depth is not Depth.QUICK and not found.total:
+    if depth is not Depth.QUICK and not found.total:
         count_orphans(store, started_ms, found)
     steps.end()
-    return result_of(found, request.depth, start)
+    return result_of(found, depth, start)
 
 
 def _checked(check: FileCheck, limit: int, steps: Steps, unit: Unit) -> Findings:

@@ -19,7 +19,6 @@ from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
 from pyspark_paimon.local.reads import LocalReads
 from pyspark_paimon.request.backend import (
-    FsckRequest,
     Progress,
     Rows,
     ScanRequest,
@@ -30,7 +29,6 @@ from pyspark_paimon.request.executor import RowWriter
 from pyspark_paimon.request.results import (
     WriteResult,
 )
-from pyspark_paimon.request.state_results import FsckResult
 
 if TYPE_CHECKING:
     from pyspark_paimon.request.operation import Operation, Question, TaskOperation
@@ -125,6 +123,10 @@ class LocalBackend(LocalReads):
         store.check_writable()
         return store
 
+    def uncached(self) -> FileStore:
+        """Open the table without what is held of it: a check reads what is on storage."""
+        return FileStore.open(self._root, self._file_io, cache=nothing_held())
+
     def run(self, operation: Operation[A]) -> A:
         """Run an operation in this process."""
         return operation.run(self)
@@ -204,13 +206,6 @@ class LocalBackend(LocalReads):
         from pyspark_paimon.local.row_writer import LocalWriter  # noqa: PLC0415  # see test_imports
 
         return LocalWriter(self.store, commit_id, threads=self._threads, progress=self._progress)
-
-    def fsck(self, request: FsckRequest) -> FsckResult:
-        """Check metadata and files, a thread each; changes nothing."""
-        from pyspark_paimon.jobs.fsck import check_table  # noqa: PLC0415  # see test_imports
-
-        store = FileStore.open(self._root, self._file_io, cache=nothing_held())  # what counts is on storage
-        return check_table(store, request, threads=self._readers, progress=self._progress)
 
     def _snapshots(self) -> SnapshotManager:
         """Those of the table, whatever its schema."""

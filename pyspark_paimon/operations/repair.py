@@ -9,8 +9,8 @@ from manifest.fsck.problem import Problem, Repair, RepairKind
 from manifest.fsck.repair import Repairs, repair_metadata
 from manifest.fsck.states import WAITING
 from pyspark_paimon.operations.compact import Compact, compact_table
+from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.operations.removal import Destruction
-from pyspark_paimon.request.backend import FsckRequest
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.message import CommitId
 from pyspark_paimon.request.operation import OpenTable
@@ -37,16 +37,16 @@ class RepairTable(Destruction):
         return TableChangeResult(repairs=tuple(repairs.done))
 
 
-def repair_table(backend: Backend, request: FsckRequest, older_than_ms: int, *, dry_run: bool) -> FsckResult:
+def repair_table(backend: Backend, check: Fsck, older_than_ms: int, *, dry_run: bool) -> FsckResult:
     """Check the table, repair it, and check it again.
 
     ``dry_run``: report the repairs and change nothing.
     """
     start = time.perf_counter()
-    found = backend.fsck(request)
+    found = backend.ask(check)
     change = RepairTable(commit_id=commit_identity(None), problems=found.problems, older_than_ms=older_than_ms, dry_run=dry_run)
     repairs = (*backend.run(change).repairs, *_compacted(backend, found.counts.get(WAITING, 0), dry_run=dry_run))
-    left = backend.fsck(request) if repairs and not dry_run else found
+    left = backend.ask(check) if repairs and not dry_run else found
     copies = next((_folder(backend.path, copy) for repair in repairs for copy in repair.copies), None)
     told = {"repairs": repairs, "copies": copies, "dry_run": dry_run, "seconds": time.perf_counter() - start}
     return left.model_copy(update=told)

@@ -17,7 +17,6 @@ from pydantic import Field
 from fileindex.predicate.tree import Predicate
 from lsm.aggregate.names import AggregateName
 from lsm.keys.sort_column import SortColumn
-from manifest.fsck.depth import Depth
 from manifest.options.own_branch import OWN_BRANCH
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from pyspark_paimon.request.bound import BoundFilter, BoundKeys
@@ -171,13 +170,6 @@ class DeleteRequest(Message):
     options: dict[str, str] = Field(default_factory=dict)
 
 
-class FsckRequest(Message):
-    """Check the table, so deep; of the problems at most ``limit`` are told, the others counted."""
-
-    depth: Depth = Depth.FOOTERS
-    limit: int = 1000
-
-
 class OrphanFile(Message):
     """A file that nothing refers to, old enough to be nobody's work in progress."""
 
@@ -214,7 +206,6 @@ __all__ = [
     "ArrowRows",
     "ClusterStrategyName",
     "DeleteRequest",
-    "FsckRequest",
     "IncrementalModeName",
     "IncrementalRange",
     "IndexView",

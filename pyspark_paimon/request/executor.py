@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from pyspark_paimon.request.backend import FsckRequest, Rows, ScanRequest, TravelRequest, WriteRequest
+from pyspark_paimon.request.backend import Rows, ScanRequest, TravelRequest, WriteRequest
 from pyspark_paimon.request.counters import ScanTally
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         FunnelStage,
         WriteResult,
     )
-    from pyspark_paimon.request.state_results import FsckResult
     from pyspark_paimon.request.tree_report import TreeReport
 
 A = TypeVar("A")
@@ -111,9 +110,6 @@ class Backend(Protocol):
 
     def writer(self, commit_id: str) -> RowWriter:
         """A writer whose compactions have a name like ``commit_id``. Raises ``InvalidArgument`` where no process of ours would hold the rows."""
-
-    def fsck(self, request: FsckRequest) -> FsckResult:
-        """Check metadata and files; changes nothing."""
 
 
 __all__ = ["Backend", "RowWriter"]

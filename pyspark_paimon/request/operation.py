@@ -54,6 +54,9 @@ class OpenTable(Protocol):
     def writable(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
         """Open the table to change its rows. Raises ``UnsupportedTable`` where its options forbid that."""
 
+    def uncached(self) -> FileStore:
+        """Open the table without its caches."""
+
     def create(self, schema: TableSchema) -> TableSchema:
         """Create the table. Raises ``TableExists``."""
 

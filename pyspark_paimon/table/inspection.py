@@ -11,7 +11,7 @@ from fileindex.base.errors import CorruptFile, InvalidArgument
 from fileindex.base.lazy import LazyModule
 from manifest.fsck.depth import Depth
 from manifest.options.support import effect_of
-from pyspark_paimon.request.backend import FsckRequest, IndexView, TravelRequest
+from pyspark_paimon.request.backend import IndexView, TravelRequest
 from pyspark_paimon.request.validate import cutoff_of
 from pyspark_paimon.table.role import TableRole
 
@@ -179,19 +179,20 @@ class TableInspection(TableRole):
         if depth not in tuple(Depth) or limit < 0:
             raise InvalidArgument(f"fsck goes as deep as {', '.join(Depth)}, not {depth!r}, and tells of 0 problems or more")
         from manifest.fsck.problem import Problem, ProblemKind  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.operations.fsck import Fsck  # noqa: PLC0415  # as above
         from pyspark_paimon.request.state_results import FsckResult  # noqa: PLC0415  # as above
 
-        request = FsckRequest(depth=Depth(depth), limit=limit)
+        check = Fsck(depth=Depth(depth), limit=limit)
         if not repair:
             try:
-                return self._backend.fsck(request)
+                return self._backend.ask(check)
             except CorruptFile as error:
                 # The table cannot be opened: its newest schema or the note of a rollback is damaged.
                 problem = Problem(kind=ProblemKind.SNAPSHOT, path=error.path, message=error.reason)
-                return FsckResult(depth=request.depth, problems=(problem,), problem_count=1)
+                return FsckResult(depth=check.depth, problems=(problem,), problem_count=1)
         from pyspark_paimon.operations.repair import repair_table  # noqa: PLC0415  # loads what changes tables
 
-        return repair_table(self._backend, request, cutoff_of(None), dry_run=dry_run)
+        return repair_table(self._backend, check, cutoff_of(None), dry_run=dry_run)
 
     def tags(self) -> pa.Table:
         """One row for every tag, by name: its snapshot, and how long it stays if it was made for a while.

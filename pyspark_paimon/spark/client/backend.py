@@ -24,12 +24,12 @@ from manifest.snapshot.snapshot import EMPTY_TABLE
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
 from pyspark_paimon.operations.change_files import ChangeFiles
 from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows
+from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, PlanTasks
 from pyspark_paimon.request.assignments import Assignments, refuse_delete
 from pyspark_paimon.request.backend import (
     EVERY_LEVEL,
     DeleteRequest,
-    FsckRequest,
     Rows,
     ScanRequest,
     SparkRows,
@@ -51,7 +51,7 @@ from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 
 if TYPE_CHECKING:
     from manifest.snapshot.snapshot import Snapshot
-    from pyspark_paimon.request.operation import Operation, Request
+    from pyspark_paimon.request.operation import Operation, Question, Request
 
 FORMAT_NAME = UNIQUE_NAME
 """What every request is sent to; see ``names``."""
@@ -259,16 +259,21 @@ class SparkBackend(SparkScans):
         seconds = _since(started)
         return operation.result(TaskRun(outcomes, tasks, transaction.rounds, seconds, {"job": seconds * 1000}))
 
-    def fsck(self, request: FsckRequest) -> FsckResult:
+    def ask(self, question: Question[A]) -> A:
+        """Return the answer of the server, to which tasks contribute where it reads all files."""
+        asked: Question[Any] = question
+        return cast("A", self._checked(asked) if isinstance(asked, Fsck) else self._ask(asked))
+
+    def _checked(self, check: Fsck) -> FsckResult:
         """Check metadata on the driver and files in tasks, balanced by bytes."""
         started = time.perf_counter()
-        found = Findings(request.limit)
-        options = {"path": self._path, rpc.FSCK: request.model_dump_json()}
+        found = Findings(check.limit)
+        options = {"path": self._path, rpc.FSCK: check.model_dump_json()}
         with errors_mapped(), self._told(STAGE):
             for row in self._spark.read.format(FORMAT_NAME).options(**options).load().collect():
                 found.merge(findings_from_json(row[rpc.ANSWER]))
         found = without_expired(found, lambda origins: self.ask(FindExpired(origins=tuple(origins))))
-        return result_of(found, request.depth, started)
+        return result_of(found, check.depth, started)
 
     def _after_error(self, question: Request[A | None]) -> A | None:
         """Return the answer. None: the server gives none, so raise the first error."""

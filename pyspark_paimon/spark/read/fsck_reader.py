@@ -26,7 +26,7 @@ from manifest.fsck.walk import count_orphans, walk
 from manifest.store import FileStore
 from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.jobs.fsck import findings_from_json, findings_to_json
-from pyspark_paimon.request.backend import FsckRequest
+from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.scheduling.balance import balanced
 from pyspark_paimon.scheduling.thread_pool import each
 from pyspark_paimon.spark.wire import rpc
@@ -59,7 +59,7 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
     def partitions(self) -> list[ds.InputPartition]:
         """What was found in the metadata goes with the first."""
         with errors_noted():
-            request = FsckRequest.model_validate_json(self.request)
+            request = Fsck.model_validate_json(self.request)
             started_ms = int(time.time() * 1000)
             store = FileStore.open(self.path, cache=nothing_held())
             found = Findings(request.limit)
@@ -76,7 +76,7 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         if not isinstance(partition, FsckPartition):
             return
         with errors_noted():
-            request = FsckRequest.model_validate_json(self.request)
+            request = Fsck.model_validate_json(self.request)
             found = Findings(request.limit) if partition.found is None else findings_from_json(partition.found)
             store = FileStore.open(self.path, cache=nothing_held())
             check = FileCheck(store, request.depth)

@@ -33,7 +33,7 @@ or ``summaries`` (what is asked of columns, as JSON, one per split)."""
 WRITE = "paimon.write"
 HASHES = "paimon.hashes"
 FSCK = "paimon.fsck"
-"""A check of the table, as a job that reads: an ``FsckRequest``."""
+"""A check of the table, as a job that reads: the arguments of ``Fsck``."""
 TASK_COLUMNS = ("partition", "bucket", "size", "file")
 """Columns of the rows of a ``TasksJob``: the members of ``Task``."""
 HASH_COLUMN, HOME_COLUMN, HOME_PART = "__paimon_hash", "__paimon_home", "__paimon_home_part"

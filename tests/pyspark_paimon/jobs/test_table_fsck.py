@@ -22,7 +22,7 @@ from manifest.io.file_io import LocalFileIO
 from pyspark_paimon import Table
 from pyspark_paimon.cli import main
 from pyspark_paimon.local.backend import LocalBackend
-from pyspark_paimon.request.backend import FsckRequest
+from pyspark_paimon.operations.fsck import Fsck
 from tests.golden_rows import GOLDEN
 from tests.pyspark_paimon.fsck_kit import MAKERS, Copies, Surgeon, cut, flip, gone
 
@@ -182,7 +182,7 @@ class ExpiringIO(LocalFileIO):
 def test_what_is_expired_meanwhile_is_no_problem(copies, tmp_path) -> None:
     path = copies.copy("written", tmp_path)
     ExpiringIO.expire = lambda: Table.open(path).expire_snapshots(retain_min=1, retain_max=1)
-    result = LocalBackend(path, file_io=ExpiringIO()).fsck(FsckRequest(depth="deep"))
+    result = LocalBackend(path, file_io=ExpiringIO()).ask(Fsck(depth="deep"))
     assert ExpiringIO.expire is None
     assert result.problems == ()
     assert Table.open(path).snapshots().num_rows == 1

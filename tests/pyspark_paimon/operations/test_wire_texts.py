@@ -25,6 +25,7 @@ from pyspark_paimon.operations.compact import Compact, MovePostponed
 from pyspark_paimon.operations.consumers import ResetConsumer
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.operations.expire import ExpireSnapshots, ListOrphans, RemoveOrphans
+from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.operations.listings import ListFiles, ListHistory, ListIndexes
 from pyspark_paimon.operations.partitions import DropPartitions, ExpirePartitions
 from pyspark_paimon.operations.plan import AggregateCheaply, CountCheaply, DescribeTree, PlanScan
@@ -62,6 +63,7 @@ QUESTIONS: list[Question[Any]] = [
     ListOrphans(older_than_ms=2**62),
     PlanTasks(operation=Compact(commit_id="c").to_text()),
     CountDynamicBuckets(snapshot_id=1),
+    Fsck(),
     FindExpired(origins=(Origin(snapshot=1), Origin(snapshot=9))),
 ]
 

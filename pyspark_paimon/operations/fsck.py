@@ -1,0 +1,31 @@
+"""Check of metadata and files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fileindex.base.lazy import LazyModule
+from manifest.fsck.depth import Depth
+from pyspark_paimon.request.operation import OpenTable, Question
+from pyspark_paimon.request.state_results import FsckResult
+
+if TYPE_CHECKING:
+    from pyspark_paimon.jobs import fsck
+else:  # the client of a server asks this question and needs no storage engine
+    fsck = LazyModule("pyspark_paimon.jobs.fsck")
+
+
+class Fsck(Question[FsckResult]):
+    """Check the table; at most ``limit`` problems are told, the others are counted."""
+
+    depth: Depth = Depth.FOOTERS
+    limit: int = 1000
+
+    def answer(self, table: OpenTable) -> FsckResult:
+        """Check in threads of this process."""
+        store = table.uncached()
+        threads = max(table.threads, store.file_io.lanes)
+        return fsck.check_table(store, self.depth, limit=self.limit, threads=threads, progress=table.progress)
+
+
+__all__ = ["Fsck"]
