@@ -21,11 +21,11 @@ from fileindex.base.column_type import Kind
 from fileindex.base.errors import InvalidArgument, UnsupportedType
 from manifest.io.paths import MAIN_BRANCH
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.filter.parse import Filter
 from pyspark_paimon.request.backend import Mode
 from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
 from pyspark_paimon.table.table import Table
+from pyspark_paimon.typing import Filter, SparkSession
 
 if TYPE_CHECKING:
     import pyspark.pandas as ps
@@ -37,7 +37,7 @@ FIRST_UNKNOWN_PANDAS = (3, 1)
 def read_paimon(
     path: str | os.PathLike[str],
     *,
-    spark: Any = None,
+    spark: SparkSession | None = None,
     columns: Sequence[str] | None = None,
     filter: Filter = None,  # noqa: A002  # as in Table.scan
     limit: int | None = None,

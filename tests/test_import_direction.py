@@ -43,7 +43,8 @@ FLOORS = {
         "commit",
     ),
     "pyspark_paimon": (
-        "_version filter frames html scheduling",
+        "_version typing",
+        "filter frames html scheduling",
         "request",
         "jobs views",
         "operations spark/wire tree",

@@ -5,21 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument, InvalidFilter
 from fileindex.base.time_zone import UTC, session_zone, time_zone
 from fileindex.predicate.tree import And, Compare, Formula, In, IsNull, Or, Predicate, StartsWith
+from pyspark_paimon.typing import Filter
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
-
     from pyspark_paimon.filter.ast import Condition
     from pyspark_paimon.filter.bind import Types
-
-Filter: TypeAlias = "str | pc.Expression | Column | Predicate | None"
 
 _HAS_TIMES = re.compile("date|time|cast|year|::", re.IGNORECASE)
 _KEPT_TEXT = 1024
@@ -96,4 +93,4 @@ def _kept_condition(text: str, zone: str) -> Condition:  # noqa: ARG001  # a par
     return _condition(text)
 
 
-__all__ = ["Filter", "bind_filter", "parse_filter"]
+__all__ = ["bind_filter", "parse_filter"]

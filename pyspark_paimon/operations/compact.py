@@ -17,7 +17,7 @@ from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.clustering import MAX_COLUMNS, NO_ORDER
 from manifest.snapshot.snapshot import EMPTY_TABLE, CommitKind, ReadState, SnapshotKey
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.filter.parse import Filter, bind_filter
+from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.jobs.counting import compaction_counts
 from pyspark_paimon.request.backend import ClusterStrategyName
 from pyspark_paimon.request.bound import BoundFilter
@@ -26,6 +26,7 @@ from pyspark_paimon.request.partition_spec import predicate_of, spec_of
 from pyspark_paimon.request.results import CompactResult, compact_counters
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker
 from pyspark_paimon.request.validate import checked_options, commit_identity
+from pyspark_paimon.typing import Filter
 
 if TYPE_CHECKING:
     from lsm.commit import postponed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,13 +20,10 @@ from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.pandas_frames import index_levels, spark_frame
 from pyspark_paimon.request.backend import ArrowRows, Rows, SparkRows
+from pyspark_paimon.typing import Data
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Data: TypeAlias = Any
-"""An Arrow table, batch, reader or dataset, an iterable of batches, a list of dicts, a dict of lists, anything with an Arrow C stream, or a
-pandas, polars, Spark or pandas-on-Spark DataFrame."""
 
 _ACCEPTED = (
     "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, an iterable of RecordBatches, a list of dicts, a dict of lists, "
@@ -54,7 +51,7 @@ def rows_of(data: Data, schema: pa.Schema) -> Rows:
     return rows
 
 
-def _rows(data: Data, schema: pa.Schema) -> Rows:
+def _rows(data: Any, schema: pa.Schema) -> Rows:
     match data:
         case pa.Table():
             return ArrowRows(data.to_reader())
@@ -238,4 +235,4 @@ def split_kinds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
     return batch.remove_column(at), codes.cast(pa.int8())
 
 
-__all__ = ["Data", "collected", "has_row_kinds", "rows_of", "split_kinds"]
+__all__ = ["collected", "has_row_kinds", "rows_of", "split_kinds"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +16,8 @@ from lsm.keys.key_set import KeySet
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.backend import ArrowRows
-from pyspark_paimon.request.inputs import Data, rows_of
-
-Keys = Data | Mapping[str, Any]
-"""Keys, a row each, in the columns of the primary key: what can be written, or a dict of lists."""
+from pyspark_paimon.request.inputs import rows_of
+from pyspark_paimon.typing import Keys
 
 
 def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
@@ -74,4 +71,4 @@ def in_order_of(keys: KeySet, rows: pa.Table) -> pa.Table:
     return rows.take(pa.array(asked[asked >= 0]))
 
 
-__all__ = ["Keys", "any_of_keys", "in_order_of", "keys_of", "tells_keys"]
+__all__ = ["any_of_keys", "in_order_of", "keys_of", "tells_keys"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -17,14 +16,12 @@ from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.backend import Mode, TravelRequest, WriteRequest
 from pyspark_paimon.request.partition_spec import spec_of
+from pyspark_paimon.typing import Time
 
 _ONE_DAY_MS = 24 * 3600 * 1000
 _LONGEST_ID = 64
 _SECONDS = 10**9
 """Seconds since the epoch had so many in 2001; as milliseconds they are in 1970, before any table."""
-
-Time: TypeAlias = int | str | date
-"""A moment: milliseconds since the epoch, a date or datetime, or ISO text of one."""
 
 
 def write_request(
@@ -170,7 +167,6 @@ def cutoff_of(time: Time | None) -> int:
 
 
 __all__ = [
-    "Time",
     "checked_options",
     "commit_identity",
     "cutoff_of",

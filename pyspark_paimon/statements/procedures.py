@@ -77,7 +77,8 @@ def _compact(table: Table, given: Arguments) -> Any:
     if kind not in {"full", "minor"}:
         raise InvalidArgument(f"argument 'compact_strategy' is full or minor, not '{kind}'")
     full = kind == "full"
-    return table.compact(full, partitions_of(given), filter=given.get("where"), options=options_given(given), **chosen)
+    where = given.get("where")
+    return table.compact(full, partitions_of(given), filter=None if where is None else str(where), options=options_given(given), **chosen)
 
 
 def _expire_snapshots(table: Table, given: Arguments) -> Any:

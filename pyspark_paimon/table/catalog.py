@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
+from typing import Any
 
 from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import TableExists, TableNotFound
@@ -25,9 +23,7 @@ from pyspark_paimon.table.catalog_base import (
     split_name,
 )
 from pyspark_paimon.table.table import Table
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+from pyspark_paimon.typing import Schema, SparkSession
 
 
 class Catalog(AnyCatalog):
@@ -102,7 +98,7 @@ class Catalog(AnyCatalog):
     def create_table(
         self,
         name: str,
-        schema: pa.Schema | StructType | str,
+        schema: Schema,
         primary_keys: Sequence[str] = (),
         partition_keys: Sequence[str] = (),
         options: Mapping[str, str] | None = None,
@@ -125,7 +121,7 @@ class Catalog(AnyCatalog):
             storage_options=self._options,
         )
 
-    def table(self, name: str, spark: Any = None) -> Table:
+    def table(self, name: str, spark: SparkSession | None = None) -> Table:
         """Open a table, with ``database.table$branch_name`` a branch, with ``database.table$files`` a system table; with ``spark`` that session's server reads and writes it.
 
         The server sees the same paths, and reaches stores by this catalog's options or, without any, by its own environment; the server of
@@ -138,7 +134,7 @@ class Catalog(AnyCatalog):
         options = self._options if spark is None or hasattr(spark, "client") else None
         return Table.open(f"{with_branch(self._path(plain), branch)}{suffix}", spark, storage_options=options)
 
-    def create_views(self, spark: Any, database: str = DEFAULT_DATABASE) -> list[str]:
+    def create_views(self, spark: SparkSession, database: str = DEFAULT_DATABASE) -> list[str]:
         """Make a temporary view of every table of a database in a session, by the table's name, for SQL; their names, in order.
 
         A view reads the snapshot that was newest when it was made. Raises ``DatabaseNotFound``.

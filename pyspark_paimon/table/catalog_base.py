@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.results import Removal
 from pyspark_paimon.table.table import Table
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+from pyspark_paimon.typing import Schema, SparkSession
 
 DATABASE_SUFFIX = ".db"
 DEFAULT_DATABASE = "default"
@@ -58,7 +53,7 @@ class AnyCatalog(CheckedMethods, ABC):
     def create_table(
         self,
         name: str,
-        schema: pa.Schema | StructType | str,
+        schema: Schema,
         primary_keys: Sequence[str] = (),
         partition_keys: Sequence[str] = (),
         options: Mapping[str, str] | None = None,
@@ -68,10 +63,10 @@ class AnyCatalog(CheckedMethods, ABC):
         """Create a table, as ``Table.create`` does. Raises ``DatabaseNotFound`` (``default`` is created), ``TableExists``."""
 
     @abstractmethod
-    def table(self, name: str, spark: Any = None) -> Table:
+    def table(self, name: str, spark: SparkSession | None = None) -> Table:
         """Open a table, or with ``database.table$branch_name`` a branch. Raises ``DatabaseNotFound``, ``TableNotFound``."""
 
-    def open(self, name: str, spark: Any = None) -> Table:
+    def open(self, name: str, spark: SparkSession | None = None) -> Table:
         """As ``table``."""
         return self.table(name, spark)
 

@@ -10,10 +10,14 @@ from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.jobs.progress import chosen
 from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.typing import SparkSession
 
 
 def backend_for(
-    path: str | os.PathLike[str], spark: Any, progress: Progress | bool | None = None, storage_options: Mapping[str, Any] | None = None
+    path: str | os.PathLike[str],
+    spark: SparkSession | None,
+    progress: Progress | bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Backend:
     """The engine for a path: a session's server, or this process.
 
@@ -34,7 +38,7 @@ def backend_for(
     return local_backend(path, progress=chosen(progress), storage_options=storage_options)
 
 
-def check_session(spark: Any) -> None:
+def check_session(spark: object) -> None:
     """Raises ``InvalidArgument`` for what is no Spark session."""
     if not all(hasattr(spark, name) for name in ("range", "read", "conf")):
         raise InvalidArgument(f"spark is a session of Spark, classic or Connect, not {type(spark).__name__}; see spark_session()")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from manifest.options.core_options import option_texts
 from manifest.types.data_type import DataType, from_arrow
 from manifest.types.type_parser import quoted
 from pyspark_paimon.table.role import TableRole
+from pyspark_paimon.typing import ColumnPath, Type
 
 if TYPE_CHECKING:
     from manifest.schema import change
@@ -24,12 +25,6 @@ else:
     change = LazyModule("manifest.schema.change")
     ddl = LazyModule("manifest.types.ddl")
     alter_schema = LazyModule("pyspark_paimon.operations.alter")
-
-Column: TypeAlias = str | Sequence[str]
-"""A column's name or, for a part of a nested one, its path: ``["address", "city"]``, ``["tags", "element", "name"]``."""
-
-Type: TypeAlias = str | pa.DataType | Any
-"""A type as DDL text (``"DECIMAL(10, 2)"``), as Arrow's or as Spark's."""
 
 
 class TableEvolution(TableRole):
@@ -47,7 +42,7 @@ class TableEvolution(TableRole):
 
     def add_column(
         self,
-        name: Column,
+        name: ColumnPath,
         type: Type,  # noqa: A002  # SQL's word
         *,
         after: str | None = None,
@@ -71,11 +66,11 @@ class TableEvolution(TableRole):
         )
         return self._alter(added)
 
-    def drop_column(self, name: Column) -> Self:
+    def drop_column(self, name: ColumnPath) -> Self:
         """Drop a column that is no key and that no option names; a column added later under its name starts empty."""
         return self._alter(change.DropColumn(path=_path(name)))
 
-    def rename_column(self, name: Column, new_name: str) -> Self:
+    def rename_column(self, name: ColumnPath, new_name: str) -> Self:
         """Rename a column that is no partition column; options that name it, those of its file indexes too, follow.
 
         >>> from pyspark_paimon.example import cities
@@ -84,11 +79,11 @@ class TableEvolution(TableRole):
         """
         return self._alter(change.RenameColumn(path=_path(name), name=new_name))
 
-    def move_column(self, name: Column, *, after: str | None = None, first: bool = False) -> Self:
+    def move_column(self, name: ColumnPath, *, after: str | None = None, first: bool = False) -> Self:
         """Give a column another place: ``first``, ``after`` a sibling, or else last."""
         return self._alter(change.MoveColumn(path=_path(name), first=first, after=after))
 
-    def change_type(self, name: Column, type: Type) -> Self:  # noqa: A002  # SQL's word
+    def change_type(self, name: ColumnPath, type: Type) -> Self:  # noqa: A002  # SQL's word
         """Give a column another type that its values can be cast to; keys keep theirs. Nullability stays as it is.
 
         Values of old files are cast when they are read: numbers too great for a narrower type wrap around or become null as in
@@ -100,7 +95,7 @@ class TableEvolution(TableRole):
         """
         return self._alter(change.ChangeType(path=_path(name), type=_type(type, name)))
 
-    def set_nullable(self, name: Column, nullable: bool = True) -> Self:
+    def set_nullable(self, name: ColumnPath, nullable: bool = True) -> Self:
         """Allow nulls, or with ``nullable=False`` forbid them if ``alter-column-null-to-not-null.disabled`` is ``false``."""
         return self._alter(change.ChangeNullability(path=_path(name), nullable=nullable))
 
@@ -108,7 +103,7 @@ class TableEvolution(TableRole):
         """What writers put for null from now on; None removes it."""
         return self._alter(change.ChangeDefault(path=_path(name), default=_default(default)))
 
-    def set_comment(self, comment: str | None, name: Column | None = None) -> Self:
+    def set_comment(self, comment: str | None, name: ColumnPath | None = None) -> Self:
         """Set, or with None remove, the comment of the table or of a column.
 
         >>> from pyspark_paimon.example import cities
@@ -168,7 +163,7 @@ def _path(name: object) -> tuple[str, ...]:
     return path
 
 
-def _type(given: Type, column: Column) -> str | dict[str, Any]:
+def _type(given: Type, column: ColumnPath) -> str | dict[str, Any]:
     """A type in the form of schema files."""
     return _data_type(given, ".".join(map(str, _path(column)))).to_json()
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from pyspark_paimon.request.partition_spec import spec_of
-from pyspark_paimon.request.validate import Time, commit_identity, millis_of
+from pyspark_paimon.request.validate import commit_identity, millis_of
 from pyspark_paimon.table.role import TableRole
+from pyspark_paimon.typing import Time
 
 if TYPE_CHECKING:
     from pyspark_paimon.operations import branches, consumers, restore, rollback, tags

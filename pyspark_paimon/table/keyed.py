@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -11,13 +11,14 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import Predicate
 from manifest.options.own_branch import OWN_BRANCH
-from pyspark_paimon.filter.parse import Filter, bind_filter
+from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import EVERY_LEVEL, ArrowRows, DeleteRequest, ScanRequest, TravelRequest
-from pyspark_paimon.request.inputs import Data, rows_of
-from pyspark_paimon.request.keys import Keys, any_of_keys, in_order_of, keys_of, tells_keys
-from pyspark_paimon.request.validate import Time, checked_options, commit_identity, projection, travel_of
+from pyspark_paimon.request.inputs import rows_of
+from pyspark_paimon.request.keys import any_of_keys, in_order_of, keys_of, tells_keys
+from pyspark_paimon.request.validate import checked_options, commit_identity, projection, travel_of
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.table.scan import Scan
+from pyspark_paimon.typing import Data, Expression, Filter, Keys, Time
 
 if TYPE_CHECKING:
     from pyspark_paimon.operations import change_rows
@@ -116,7 +117,7 @@ class TableRows(TableRole):
     def update(
         self,
         filter: Filter,  # noqa: A002  # SQL's word
-        set: Mapping[str, Any],  # noqa: A002  # SQL's word
+        set: Mapping[str, object],  # noqa: A002  # SQL's word
         *,
         params: Mapping[str, object] | None = None,
         options: Mapping[str, str] | None = None,
@@ -149,7 +150,7 @@ class TableRows(TableRole):
         return self._changed(change_rows.UpdateRows(request=request, values=values), dry_run=dry_run)
 
     def merge(
-        self, source: Data, on: str | Sequence[str] | Any, *, options: Mapping[str, str] | None = None, commit_id: str | None = None
+        self, source: Data, on: Expression | Sequence[str], *, options: Mapping[str, str] | None = None, commit_id: str | None = None
     ) -> Merge:
         """Merge the rows of ``source`` into the table: say what becomes of rows that match and of others, then ``execute()``.
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.filter.parse import Filter
 from pyspark_paimon.request.backend import ClusterStrategyName, OrphanFile
 from pyspark_paimon.request.partition_spec import spec_of
-from pyspark_paimon.request.validate import Time, commit_identity, cutoff_of, millis_of
+from pyspark_paimon.request.validate import commit_identity, cutoff_of, millis_of
 from pyspark_paimon.table.role import TableRole
+from pyspark_paimon.typing import Filter, Time
 
 if TYPE_CHECKING:
     from manifest.schema import change

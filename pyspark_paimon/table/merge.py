@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -13,14 +13,12 @@ from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.results import MergeResult
+from pyspark_paimon.typing import Expression
 
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
     from pyspark_paimon.filter.joined_sql import Sides
     from pyspark_paimon.request.merge import Action, MergeRequest, When
-
-MergeCondition: TypeAlias = str | Any | None
-"""A condition: SQL text, a Spark ``Column``, or an expression of Arrow; None is always true."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -50,31 +48,31 @@ class Merge(CheckedMethods):
     table_schema: TableSchema
     sides: Sides
 
-    def when_matched_update(self, set: Mapping[str, Any], condition: MergeCondition = None) -> Merge:  # noqa: A002  # SQL's word
+    def when_matched_update(self, set: Mapping[str, object], condition: Expression | None = None) -> Merge:  # noqa: A002  # SQL's word
         """Give rows of the table that match new values: ``{"n": "t.n + s.n"}``; not in columns of the key, partition or bucket."""
         return self._with("matched", "update", set, condition)
 
-    def when_matched_update_all(self, condition: MergeCondition = None) -> Merge:
+    def when_matched_update_all(self, condition: Expression | None = None) -> Merge:
         """Give rows of the table that match the values of the source in all columns, which it must have."""
         return self._with("matched", "update", "all", condition)
 
-    def when_matched_delete(self, condition: MergeCondition = None) -> Merge:
+    def when_matched_delete(self, condition: Expression | None = None) -> Merge:
         """Delete rows of the table that match."""
         return self._with("matched", "delete", None, condition)
 
-    def when_not_matched_insert(self, values: Mapping[str, Any], condition: MergeCondition = None) -> Merge:
+    def when_not_matched_insert(self, values: Mapping[str, object], condition: Expression | None = None) -> Merge:
         """Insert rows of the source that match none: ``{"id": "s.id", "n": 0}``."""
         return self._with("not matched", "insert", values, condition)
 
-    def when_not_matched_insert_all(self, condition: MergeCondition = None) -> Merge:
+    def when_not_matched_insert_all(self, condition: Expression | None = None) -> Merge:
         """Insert rows of the source that match none, with its columns that the table has."""
         return self._with("not matched", "insert", "all", condition)
 
-    def when_not_matched_by_source_update(self, set: Mapping[str, Any], condition: MergeCondition = None) -> Merge:  # noqa: A002  # as above
+    def when_not_matched_by_source_update(self, set: Mapping[str, object], condition: Expression | None = None) -> Merge:  # noqa: A002  # as above
         """Give rows of the table that no row of the source matches new values; all of the table is read."""
         return self._with("not matched by source", "update", set, condition)
 
-    def when_not_matched_by_source_delete(self, condition: MergeCondition = None) -> Merge:
+    def when_not_matched_by_source_delete(self, condition: Expression | None = None) -> Merge:
         """Delete rows of the table that no row of the source matches; all of the table is read."""
         return self._with("not matched by source", "delete", None, condition)
 
@@ -87,7 +85,7 @@ class Merge(CheckedMethods):
         """
         return self.backend.run(MergeRows(request=self.request, wanted=self.wanted))
 
-    def _with(self, when: When, action: Action, values: object, condition: MergeCondition) -> Merge:
+    def _with(self, when: When, action: Action, values: object, condition: Expression | None) -> Merge:
         from pyspark_paimon.request.merge_clauses import clause_of  # noqa: PLC0415  # parses SQL
 
         clause = clause_of(when, action, values, condition, schema=self.table_schema, sides=self.sides, join=self.wanted.join)

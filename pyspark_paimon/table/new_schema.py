@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+from pyspark_paimon.typing import Schema
 
 
 def new_schema(
-    schema: pa.Schema | StructType | str,
+    schema: Schema,
     primary_keys: Sequence[str],
     partition_keys: Sequence[str],
     options: Mapping[str, str] | None,
     comment: str | None,
 ) -> TableSchema:
     """Checked in every respect. Raises ``InvalidSchema``, ``UnsupportedType``, ``UnsupportedOption``, ``InvalidArgument``."""
-    columns = schema
+    columns: Any = schema
     if not isinstance(schema, pa.Schema | str):
         if not type(schema).__module__.startswith("pyspark."):
             raise InvalidArgument(f"a schema is an Arrow schema, a Spark StructType or DDL text, not {type(schema).__name__}")

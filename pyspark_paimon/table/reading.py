@@ -9,14 +9,15 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import Predicate
 from manifest.options.core_options import option_texts
-from pyspark_paimon.filter.parse import Filter, bind_filter
+from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.jobs.incremental import MODES, Point, change_columns, exact_mode, range_of
 from pyspark_paimon.request.backend import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
 from pyspark_paimon.request.scan_mode import ScanPlace, without_place
-from pyspark_paimon.request.validate import Time, checked_options, millis_of, projection, travel_of
+from pyspark_paimon.request.validate import checked_options, millis_of, projection, travel_of
 from pyspark_paimon.table.readable import Readable
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.table.scan import Scan
+from pyspark_paimon.typing import Filter, Time
 
 if TYPE_CHECKING:
     from pyspark_paimon.jobs import ordering

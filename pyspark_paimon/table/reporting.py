@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from fileindex.base.errors import InvalidArgument
 from manifest.io.storage_errors import storage_errors
-from pyspark_paimon.filter.parse import Filter, bind_filter
+from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import ScanRequest
-from pyspark_paimon.request.validate import Time, travel_of
+from pyspark_paimon.request.validate import travel_of
 from pyspark_paimon.table.role import TableRole
+from pyspark_paimon.typing import Filter, Time
 
 if TYPE_CHECKING:
     from pyspark_paimon.request.tree_report import TreeReport

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import TableExists, TableNotFound, UnsupportedTable
 from manifest.io.paths import split_branch, with_branch
@@ -30,9 +28,10 @@ from pyspark_paimon.table.catalog_base import (
 )
 from pyspark_paimon.table.new_schema import new_schema
 from pyspark_paimon.table.table import Table
+from pyspark_paimon.typing import Schema, SparkSession
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    pass
 
 _KINDS_OF_ROWS = {None, "table"}
 """The option ``type`` of tables that have rows of their own; others are views of files and objects."""
@@ -87,7 +86,7 @@ class RestCatalog(AnyCatalog):
     def create_table(
         self,
         name: str,
-        schema: pa.Schema | StructType | str,
+        schema: Schema,
         primary_keys: Sequence[str] = (),
         partition_keys: Sequence[str] = (),
         options: Mapping[str, str] | None = None,
@@ -108,7 +107,7 @@ class RestCatalog(AnyCatalog):
             self._api.create_table(identifier, built, path)
         return self.table(name)
 
-    def table(self, name: str, spark: Any = None) -> Table:
+    def table(self, name: str, spark: SparkSession | None = None) -> Table:
         """Open a table, or with ``database.table$branch_name`` a branch, with ``database.table$files`` a system table of it.
 
         Raises ``DatabaseNotFound``, ``TableNotFound``, ``UnknownSystemTable``.

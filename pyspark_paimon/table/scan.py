@@ -14,7 +14,7 @@ from fileindex.predicate.tree import And
 from lsm.arrow.text_form import coded_texts
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
-from pyspark_paimon.filter.parse import Filter, bind_filter
+from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.jobs.incremental import change_columns, scan_fields
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import ScanRequest
@@ -23,9 +23,11 @@ from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.validate import projection, text_columns
 from pyspark_paimon.table.engine_choice import check_session
 from pyspark_paimon.table.readable import Readable
+from pyspark_paimon.typing import Filter, SparkSession
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql import DataFrame
 
     from lsm.scan.plan import ScanPlan
     from lsm.scan.splits import DataSplit
@@ -105,7 +107,7 @@ class Scan(CheckedMethods, Readable):
         frame: pd.DataFrame = self.to_arrow(dictionaries=dictionaries).to_pandas(**options)
         return frame
 
-    def to_spark(self, spark: Any = None, *, native: bool = True) -> Any:
+    def to_spark(self, spark: SparkSession | None = None, *, native: bool = True) -> DataFrame:
         """The rows as a lazy Spark DataFrame that reads this very snapshot, of ``spark`` or of the table's own session.
 
         Files that need no merging are read by Spark's own Parquet reader, as far as rows, types and values are certain to be the

@@ -6,15 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from fileindex.base.errors import InvalidArgument
 from manifest.io.paths import MAIN_BRANCH, with_branch
 from pyspark_paimon.request.backend import (
     Mode,
     Progress,
 )
-from pyspark_paimon.request.inputs import Data, has_row_kinds, rows_of
+from pyspark_paimon.request.inputs import has_row_kinds, rows_of
 from pyspark_paimon.request.validate import write_request
 from pyspark_paimon.table.engine_choice import backend_for
 from pyspark_paimon.table.evolution import TableEvolution
@@ -24,10 +22,9 @@ from pyspark_paimon.table.keyed import TableRows
 from pyspark_paimon.table.maintenance import TableMaintenance
 from pyspark_paimon.table.reading import TableReading
 from pyspark_paimon.table.reporting import TableReporting
+from pyspark_paimon.typing import Data, Schema, SparkSession
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
     from pyspark_paimon.request.results import WriteResult
     from pyspark_paimon.table.writer import TableWriter
 
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
 class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHistory, TableMaintenance, TableReporting):
     """A Paimon table at a path, in process or, with a Spark session, where that session's server runs.
 
-    >>> import tempfile
+    >>> import tempfile, pyarrow as pa
     >>> table = Table.create(f"{tempfile.mkdtemp()}/t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
     >>> table.write(pa.table({"id": [1, 2], "city": ["Oslo", "Lima"]})).rows
     2
@@ -49,7 +46,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
     def open(
         cls,
         path: str | os.PathLike[str],
-        spark: Any = None,
+        spark: SparkSession | None = None,
         *,
         branch: str = MAIN_BRANCH,
         storage_options: Mapping[str, Any] | None = None,
@@ -75,13 +72,13 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
     def create(
         cls,
         path: str | os.PathLike[str],
-        schema: pa.Schema | StructType | str,
+        schema: Schema,
         primary_keys: Sequence[str] = (),
         partition_keys: Sequence[str] = (),
         options: Mapping[str, str] | None = None,
         *,
         comment: str | None = None,
-        spark: Any = None,
+        spark: SparkSession | None = None,
         storage_options: Mapping[str, Any] | None = None,
         progress: Progress | bool | None = None,
     ) -> Table:
@@ -140,6 +137,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             InvalidArgument, UnsupportedOption, UnknownColumn: the arguments do not.
             CommitConflict: other commits were faster, again and again; nothing is written.
 
+        >>> import pyarrow as pa
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
         >>> changes = pa.table({"id": [2, 3], "city": ["Cusco", None], "country": ["PE", None], "attrs": [None, None], "_row_kind": ["+U", "-D"]})

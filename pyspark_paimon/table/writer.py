@@ -10,8 +10,9 @@ from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.request.executor import Backend
-from pyspark_paimon.request.inputs import Data, has_row_kinds, rows_of
+from pyspark_paimon.request.inputs import has_row_kinds, rows_of
 from pyspark_paimon.request.validate import commit_identity, write_request
+from pyspark_paimon.typing import Data
 
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
