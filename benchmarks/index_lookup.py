@@ -201,7 +201,7 @@ def scan_of(table: Table, question: Question, *, index: bool) -> Scan:
     """The scan, with the indexes or without."""
     columns = None if question.columns is None else list(question.columns)
     scan = table.scan(question.filter, columns, question.limit, order_by=question.order_by)
-    return scan if index else replace(scan, request=scan.request.model_copy(update={"options": NO_INDEX}))
+    return scan if index else replace(scan, _request=scan._request.model_copy(update={"options": NO_INDEX}))  # noqa: SLF001  # no public way
 
 
 def answer(scan: Scan, question: Question) -> int:

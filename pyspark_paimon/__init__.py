@@ -45,14 +45,23 @@ if TYPE_CHECKING:
         CommitConflict,
         CommitGaveUp,
         CommitReplayed,
+        CredentialsRefused,
+        EncodeFailed,
+        FileMissing,
+        FileReplaced,
+        FileTaken,
+        HistoryBusy,
         InvalidSchema,
+        NotARegularFile,
         NullInKey,
         OutOfDisk,
         OutOfMemory,
+        OutOfThreads,
         PathNotAllowed,
         SchemaMismatch,
         SnapshotExpired,
         SnapshotNotFound,
+        StorageDenied,
         StorageError,
         SystemTableReadOnly,
         TableExists,
@@ -64,106 +73,141 @@ if TYPE_CHECKING:
     )
     from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted
     from pyspark_paimon.html.ipython import load_ipython_extension, unload_ipython_extension
+    from pyspark_paimon.request.backend import OrphanFile
+    from pyspark_paimon.request.counters import CompactCounters, ScanCounters, WriteCounters
     from pyspark_paimon.request.results import (
+        AnalyzeResult,
         CompactResult,
         ExpireResult,
+        FunnelStage,
         IndexRewriteResult,
+        MaintenanceResult,
         MergeResult,
         ProgressEvent,
+        Removal,
         WriteResult,
     )
-    from pyspark_paimon.request.state_results import TableChangeResult
+    from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
+    from pyspark_paimon.request.tree_report import TreeAdvice, TreeBox, TreeBucket, TreeIndex, TreeReport, TreeSnapshot
     from pyspark_paimon.spark.client.session import spark_session
     from pyspark_paimon.spark.client.warm import warm
     from pyspark_paimon.spark.install import InstallResult, install
     from pyspark_paimon.spark.source import PaimonDataSource as DefaultSource
     from pyspark_paimon.spark.wire.errors import InstallRefused, RemoteError, SourceMissing, SparkUnavailable
     from pyspark_paimon.statements.run import sql
+    from pyspark_paimon.stream.follow import StreamBatch
     from pyspark_paimon.table.catalog import Catalog
-    from pyspark_paimon.table.catalog_base import DatabaseExists, DatabaseNotFound
+    from pyspark_paimon.table.catalog_base import AnyCatalog, DatabaseExists, DatabaseNotFound
+    from pyspark_paimon.table.merge import Merge
+    from pyspark_paimon.table.rest_catalog import RestCatalog
     from pyspark_paimon.table.scan import Scan
     from pyspark_paimon.table.table import Table
+    from pyspark_paimon.table.writer import TableWriter
+    from pyspark_paimon.views.explain import Explanation
 
-_BASE_ERRORS = (
-    "InvalidArgument",
-    "InvalidFilter",
-    "FilterFailed",
-    "OutOfRange",
-    "PaimonError",
-    "UnknownColumn",
-    "UnsupportedOption",
-    "UnsupportedType",
-    "CorruptFile",
-)
-_ERRORS = (
-    "CastFailed",
-    "CatalogRefused",
-    "CommitConflict",
-    "CommitGaveUp",
-    "CommitReplayed",
-    "InvalidSchema",
-    "NullInKey",
-    "OutOfDisk",
-    "OutOfMemory",
-    "PathNotAllowed",
-    "SchemaMismatch",
-    "SnapshotExpired",
-    "SnapshotNotFound",
-    "StorageError",
-    "SystemTableReadOnly",
-    "TableExists",
-    "TableNotFound",
-    "UnknownSystemTable",
-    "UnmergeableRows",
-    "UnsafeFileIO",
-    "UnsupportedTable",
-)
-_SERVER_ERRORS = ("CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted")
-_RESULTS = ("CompactResult", "ExpireResult", "IndexRewriteResult", "MergeResult", "ProgressEvent", "WriteResult")
-
-_HOMES: dict[str, tuple[str, str]] = {
-    **{name: ("fileindex.base.errors", name) for name in _BASE_ERRORS},
-    **{name: ("manifest.io.errors", name) for name in _ERRORS},
-    **{name: ("pyspark_paimon.request.results", name) for name in _RESULTS},
-    "TableChangeResult": ("pyspark_paimon.request.state_results", "TableChangeResult"),
-    "Catalog": ("pyspark_paimon.table.catalog", "Catalog"),
-    **{name: ("manifest.rest.errors", name) for name in _SERVER_ERRORS},
-    "DatabaseExists": ("pyspark_paimon.table.catalog_base", "DatabaseExists"),
-    "DatabaseNotFound": ("pyspark_paimon.table.catalog_base", "DatabaseNotFound"),
-    "DefaultSource": ("pyspark_paimon.spark.source", "PaimonDataSource"),
-    "InstallRefused": ("pyspark_paimon.spark.wire.errors", "InstallRefused"),
-    "InstallResult": ("pyspark_paimon.spark.install", "InstallResult"),
-    "RemoteError": ("pyspark_paimon.spark.wire.errors", "RemoteError"),
-    "Scan": ("pyspark_paimon.table.scan", "Scan"),
-    "SourceMissing": ("pyspark_paimon.spark.wire.errors", "SourceMissing"),
-    "SparkUnavailable": ("pyspark_paimon.spark.wire.errors", "SparkUnavailable"),
-    "Table": ("pyspark_paimon.table.table", "Table"),
-    "install": ("pyspark_paimon.spark.install", "install"),
-    "load_ipython_extension": ("pyspark_paimon.html.ipython", "load_ipython_extension"),
-    "sql": ("pyspark_paimon.statements.run", "sql"),
-    "time_zone": ("fileindex.base.time_zone", "time_zone"),
-    "spark_session": ("pyspark_paimon.spark.client.session", "spark_session"),
-    "unload_ipython_extension": ("pyspark_paimon.html.ipython", "unload_ipython_extension"),
-    "warm": ("pyspark_paimon.spark.client.warm", "warm"),
+_HOMES = {
+    "fileindex.base.errors": (
+        "CorruptFile",
+        "FilterFailed",
+        "InvalidArgument",
+        "InvalidFilter",
+        "OutOfRange",
+        "PaimonError",
+        "UnknownColumn",
+        "UnsupportedOption",
+        "UnsupportedType",
+    ),
+    "fileindex.base.time_zone": ("time_zone",),
+    "manifest.io.errors": (
+        "CastFailed",
+        "CatalogRefused",
+        "CommitConflict",
+        "CommitGaveUp",
+        "CommitReplayed",
+        "CredentialsRefused",
+        "EncodeFailed",
+        "FileMissing",
+        "FileReplaced",
+        "FileTaken",
+        "HistoryBusy",
+        "InvalidSchema",
+        "NotARegularFile",
+        "NullInKey",
+        "OutOfDisk",
+        "OutOfMemory",
+        "OutOfThreads",
+        "PathNotAllowed",
+        "SchemaMismatch",
+        "SnapshotExpired",
+        "SnapshotNotFound",
+        "StorageDenied",
+        "StorageError",
+        "SystemTableReadOnly",
+        "TableExists",
+        "TableNotFound",
+        "UnknownSystemTable",
+        "UnmergeableRows",
+        "UnsafeFileIO",
+        "UnsupportedTable",
+    ),
+    "manifest.rest.errors": ("CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted"),
+    "pyspark_paimon.html.ipython": ("load_ipython_extension", "unload_ipython_extension"),
+    "pyspark_paimon.request.backend": ("OrphanFile",),
+    "pyspark_paimon.request.counters": ("CompactCounters", "ScanCounters", "WriteCounters"),
+    "pyspark_paimon.request.results": (
+        "AnalyzeResult",
+        "CompactResult",
+        "ExpireResult",
+        "FunnelStage",
+        "IndexRewriteResult",
+        "MaintenanceResult",
+        "MergeResult",
+        "ProgressEvent",
+        "Removal",
+        "WriteResult",
+    ),
+    "pyspark_paimon.request.state_results": ("FsckResult", "TableChangeResult"),
+    "pyspark_paimon.request.tree_report": ("TreeAdvice", "TreeBox", "TreeBucket", "TreeIndex", "TreeReport", "TreeSnapshot"),
+    "pyspark_paimon.spark.client.session": ("spark_session",),
+    "pyspark_paimon.spark.client.warm": ("warm",),
+    "pyspark_paimon.spark.install": ("InstallResult", "install"),
+    "pyspark_paimon.spark.wire.errors": ("InstallRefused", "RemoteError", "SourceMissing", "SparkUnavailable"),
+    "pyspark_paimon.statements.run": ("sql",),
+    "pyspark_paimon.stream.follow": ("StreamBatch",),
+    "pyspark_paimon.table.catalog": ("Catalog",),
+    "pyspark_paimon.table.catalog_base": ("AnyCatalog", "DatabaseExists", "DatabaseNotFound"),
+    "pyspark_paimon.table.merge": ("Merge",),
+    "pyspark_paimon.table.rest_catalog": ("RestCatalog",),
+    "pyspark_paimon.table.scan": ("Scan",),
+    "pyspark_paimon.table.table": ("Table",),
+    "pyspark_paimon.table.writer": ("TableWriter",),
+    "pyspark_paimon.views.explain": ("Explanation",),
 }
+"""Public names by the module that defines them."""
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used: ``import pyspark_paimon`` costs next to nothing, and never imports Spark."""
-    if name not in _HOMES:
+    """Import a public name at its first use."""
+    # Importing the package costs next to nothing, and never imports Spark.
+    if name in _MODULE_OF:
+        value = getattr(import_module(_MODULE_OF[name]), name)
+    elif name == "DefaultSource":  # what Spark looks for
+        value = import_module("pyspark_paimon.spark.source").PaimonDataSource
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    value = getattr(import_module(module), attribute)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    """Public names, imported or not."""
-    return sorted({*globals(), *_HOMES})
+    """Return the public names, imported or not."""
+    return sorted(__all__)
 
 
 __all__ = [
+    "AnalyzeResult",
+    "AnyCatalog",
     "CastFailed",
     "Catalog",
     "CatalogRefused",
@@ -171,43 +215,70 @@ __all__ = [
     "CommitConflict",
     "CommitGaveUp",
     "CommitReplayed",
+    "CompactCounters",
     "CompactResult",
     "CorruptFile",
+    "CredentialsRefused",
     "DatabaseExists",
     "DatabaseNotFound",
     "DefaultSource",
+    "EncodeFailed",
     "ExpireResult",
+    "Explanation",
+    "FileMissing",
+    "FileReplaced",
+    "FileTaken",
     "FilterFailed",
+    "FsckResult",
+    "FunnelStage",
+    "HistoryBusy",
     "IndexRewriteResult",
     "InstallRefused",
     "InstallResult",
     "InvalidArgument",
     "InvalidFilter",
     "InvalidSchema",
+    "MaintenanceResult",
+    "Merge",
     "MergeResult",
+    "NotARegularFile",
     "NotAuthorized",
     "NotOffered",
     "NotPermitted",
     "NullInKey",
+    "OrphanFile",
     "OutOfDisk",
     "OutOfMemory",
     "OutOfRange",
+    "OutOfThreads",
     "PaimonError",
     "PathNotAllowed",
     "ProgressEvent",
     "RemoteError",
+    "Removal",
+    "RestCatalog",
     "Scan",
+    "ScanCounters",
     "SchemaMismatch",
     "SnapshotExpired",
     "SnapshotNotFound",
     "SourceMissing",
     "SparkUnavailable",
+    "StorageDenied",
     "StorageError",
+    "StreamBatch",
     "SystemTableReadOnly",
     "Table",
     "TableChangeResult",
     "TableExists",
     "TableNotFound",
+    "TableWriter",
+    "TreeAdvice",
+    "TreeBox",
+    "TreeBucket",
+    "TreeIndex",
+    "TreeReport",
+    "TreeSnapshot",
     "UnknownColumn",
     "UnknownSystemTable",
     "UnmergeableRows",
@@ -215,6 +286,7 @@ __all__ = [
     "UnsupportedOption",
     "UnsupportedTable",
     "UnsupportedType",
+    "WriteCounters",
     "WriteResult",
     "__version__",
     "install",

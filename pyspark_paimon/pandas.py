@@ -64,7 +64,7 @@ def read_paimon(
     index = [index_col] if isinstance(index_col, str) else list(index_col or ())
     scan = table.scan(filter, _with_index(columns, index), limit, order_by=order_by, snapshot=snapshot, tag=tag, timestamp=timestamp)
     types = scan.table_schema.column_types
-    for name in scan.request.columns:
+    for name in scan.schema.names:
         if types[name].kind is Kind.TIME:
             raise UnsupportedType(f"column '{name}' is a TIME, which pandas on Spark does not know; leave it out of columns")
     return scan.to_spark().pandas_api(index_col=[resolve(name, types) for name in index] or None)
@@ -150,6 +150,11 @@ def _with_index(columns: Sequence[str] | None, index: Sequence[str]) -> Sequence
         return columns
     there = {name.lower() for name in columns}
     return [*columns, *(name for name in index if name.lower() not in there)]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)
 
 
 __all__ = ["pandas_on_spark", "read_paimon", "to_paimon"]

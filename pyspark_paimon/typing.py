@@ -160,6 +160,12 @@ Type: TypeAlias = str | ArrowType | SparkType
 Time: TypeAlias = int | str | date
 """A moment: milliseconds since the epoch, a date or datetime, or ISO text of one."""
 
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)
+
+
 __all__ = [
     "ArrowDataset",
     "ArrowExpression",

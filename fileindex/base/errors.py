@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from fileindex.base.public import public
 from fileindex.base.redaction import redacted
 
 
+@public
 class PaimonError(Exception):
     """Base of every error that this project raises on purpose; what it shows holds no secrets."""
 
@@ -21,10 +23,12 @@ class PaimonError(Exception):
         return redacted(super().__repr__())
 
 
+@public
 class InvalidArgument(PaimonError, ValueError):
     """An argument has a value that no option of the call allows."""
 
 
+@public
 class UnsupportedOption(PaimonError, ValueError):
     """A table or call option is unknown, malformed, or names a feature that is not built; ``option`` is its key."""
 
@@ -37,18 +41,22 @@ class UnsupportedOption(PaimonError, ValueError):
         return type(self), (self.option, self.reason)
 
 
+@public
 class UnsupportedType(PaimonError, TypeError):
     """A column type cannot be stored, indexed or converted."""
 
 
+@public
 class InvalidFilter(PaimonError, ValueError):
     """A filter cannot be parsed, or compares a column with a literal of another type."""
 
 
+@public
 class FilterFailed(PaimonError, ArithmeticError):
     """A filter computes what has no value: a number that does not fit its type, a divisor of zero, a text that is no number."""
 
 
+@public
 class OutOfRange(PaimonError, ArithmeticError):
     """A sum does not fit the type that sums of its column have."""
 
@@ -64,6 +72,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return next((f", did you mean '{one}'" for one in names if one.lower() in near), "")
 
 
+@public
 class UnknownColumn(PaimonError, KeyError):
     """A filter, projection or option names a column that the table does not have; ``column`` is the name."""
 
@@ -77,6 +86,7 @@ class UnknownColumn(PaimonError, KeyError):
         return f"unknown column '{self.column}'{did_you_mean(self.column, self.known)}{hint}"
 
 
+@public
 class CorruptFile(PaimonError):
     """A file's bytes are not what its format or its metadata promise; ``path`` is the file."""
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument, InvalidFilter
+from fileindex.base.public import public
 
 UTC = "UTC"
 _DATABASE = "zoneinfo/"
@@ -32,6 +33,7 @@ _MOST_SECONDS = 32_000 * 365 * _DAY
 _zone: ContextVar[Callable[[], str] | None] = ContextVar("time_zone", default=None)
 
 
+@public
 @contextmanager
 def time_zone(zone: str | Callable[[], str]) -> Iterator[None]:
     """Read wall clocks in ``zone`` inside the block. A function is called once, when the zone is needed.

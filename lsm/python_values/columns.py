@@ -27,7 +27,7 @@ def python_column(name: str, values: Any, wanted: pa.DataType | None, *, first_r
     [1, 2]
     >>> python_column("n", [1, 2.5], pa.int8())
     Traceback (most recent call last):
-    manifest.io.errors.SchemaMismatch: column 'n', row 1: 2.5 (float) does not fit int8: ...
+    pyspark_paimon.SchemaMismatch: column 'n', row 1: 2.5 (float) does not fit int8: ...
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values

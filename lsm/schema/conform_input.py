@@ -40,7 +40,7 @@ def conform(rows: Any, schema: TableSchema, kinds: Any = None) -> Any:
     a: int32
     >>> conform(pa.table({"a": [2**40]}), schema)
     Traceback (most recent call last):
-    manifest.io.errors.SchemaMismatch: column 'a', row 0 of its batch: ...
+    pyspark_paimon.SchemaMismatch: column 'a', row 0 of its batch: ...
     """
     known_names = frozenset(schema.names)
     for name, times in Counter(rows.schema.names).items():

@@ -32,7 +32,7 @@ def validate_rows(rows: Any, start: int = 0) -> None:
     >>> damaged = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
     >>> validate_rows(pa.table({"s": damaged}))
     Traceback (most recent call last):
-    manifest.io.errors.SchemaMismatch: column 's', row 0: the Arrow array is damaged: ...
+    pyspark_paimon.SchemaMismatch: column 's', row 0: the Arrow array is damaged: ...
     """
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         before = start

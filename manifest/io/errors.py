@@ -3,41 +3,51 @@
 from __future__ import annotations
 
 from fileindex.base.errors import PaimonError
+from fileindex.base.public import public
 from fileindex.base.redaction import redacted
 
 
+@public
 class TableNotFound(PaimonError, FileNotFoundError):
     """The path holds no Paimon table (no ``schema/schema-N``)."""
 
 
+@public
 class UnknownSystemTable(TableNotFound):
     """``<table>$name``: the table is there, and has no system table of that name."""
 
 
+@public
 class SystemTableReadOnly(PaimonError):
     """A system table (``<table>$files``) is made of a table's metadata: it can be scanned, and neither written nor changed."""
 
 
+@public
 class TableExists(PaimonError, FileExistsError):
     """A table, or something else, already stands at the path."""
 
 
+@public
 class UnsupportedTable(PaimonError):
     """The table uses a feature that would make our rows wrong; the message names the option or the file."""
 
 
+@public
 class InvalidSchema(PaimonError, ValueError):
     """A schema breaks a rule of Paimon's (duplicate column, nested key, missing key column...)."""
 
 
+@public
 class SchemaMismatch(PaimonError, ValueError):
     """The rows to write do not fit the table: missing, extra or duplicate columns, incompatible types."""
 
 
+@public
 class CastFailed(PaimonError, ValueError):
     """A value of an old file is no value of the type that its column has now (``'abc'`` as INT)."""
 
 
+@public
 class EncodeFailed(PaimonError, ValueError):
     """A file format's encoder refuses rows. ``path`` is the file, ``column`` the column if known."""
 
@@ -56,46 +66,57 @@ class EncodeFailed(PaimonError, ValueError):
         return type(self), (self.path, self.column, self.reason)
 
 
+@public
 class NullInKey(SchemaMismatch):
     """A NOT NULL column (every primary-key column is one) holds a null."""
 
 
+@public
 class UnmergeableRows(PaimonError, ValueError):
     """The table's merge engine cannot fold the versions of a key: a delete that a function cannot take back, a sum that overflows."""
 
 
+@public
 class SnapshotNotFound(PaimonError, LookupError):
     """No snapshot, tag or timestamp of that name."""
 
 
+@public
 class SnapshotExpired(SnapshotNotFound):
     """The pinned snapshot was expired meanwhile; raise ``snapshot.num-retained.min`` or ``snapshot.time-retained``."""
 
 
+@public
 class CommitConflict(PaimonError):
     """Another commit removed or overlaps files that this one was built on; redo the operation on the new snapshot."""
 
 
+@public
 class HistoryBusy(CommitConflict):
     """Another process is changing the table's history (rollback, fast-forward, expiry); nothing was done, try again."""
 
 
+@public
 class CommitGaveUp(CommitConflict):
     """``commit.max-retries`` races were lost in a row."""
 
 
+@public
 class CommitReplayed(PaimonError):
     """A commit identifier is replayed after its snapshot has expired: refused, for it might append twice."""
 
 
+@public
 class CatalogRefused(PaimonError):
     """A catalog's server refuses what it was asked to do; nothing was done unless a subclass says otherwise."""
 
 
+@public
 class UnsafeFileIO(PaimonError):
     """The file system has no atomic create-if-absent, so a commit on it could be lost."""
 
 
+@public
 class PathNotAllowed(PaimonError):
     """The process that would open ``path`` allows tables in certain directories only, and it is in none of them; which, it does not say."""
 
@@ -112,38 +133,47 @@ class PathNotAllowed(PaimonError):
         return type(self), (self.path,)
 
 
+@public
 class StorageError(PaimonError, OSError):
     """The storage refuses or fails (permission, I/O error): nothing is known of the file's content; ``errno`` and ``filename`` tell more."""
 
 
+@public
 class FileMissing(StorageError, FileNotFoundError):
     """The storage has no such file or directory."""
 
 
+@public
 class FileTaken(StorageError, FileExistsError):
     """Something stands already where a file or directory is to be made."""
 
 
+@public
 class FileReplaced(StorageError):
     """A file that was just created has been replaced by another process, which did not look whether its name was free."""
 
 
+@public
 class StorageDenied(StorageError, PermissionError):
     """This process may not do that there (permissions)."""
 
 
+@public
 class CredentialsRefused(StorageDenied):
     """The store does not take the credentials (wrong, expired, of another clock); with new ones the same call may be made again."""
 
 
+@public
 class OutOfDisk(StorageError):
     """The disk or the quota is full; what this attempt wrote is removed, the table is as it was."""
 
 
+@public
 class NotARegularFile(StorageError):
     """A FIFO, socket or device stands where a file should be. It is not opened, for that could wait forever."""
 
 
+@public
 class OutOfThreads(PaimonError, RuntimeError):
     """The process may start no more threads, and none that runs could do the work."""
 
@@ -154,6 +184,7 @@ class OutOfThreads(PaimonError, RuntimeError):
         return type(self), ()
 
 
+@public
 class OutOfMemory(PaimonError, MemoryError):
     """The process got no memory for what ``path`` holds: its limit is too low, or a damaged file asks for too much; nothing is known of the file."""
 

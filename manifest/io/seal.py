@@ -35,7 +35,7 @@ def check_seal(path: str, content: bytes | str) -> None:
     >>> check_seal("schema-0", b'{"id": 0,\n\t"crc32": "2cf0ce4b"\n}')
     >>> check_seal("schema-0", b'{"id": 1,\n\t"crc32": "2cf0ce4b"\n}')
     Traceback (most recent call last):
-    fileindex.base.errors.CorruptFile: schema-0: its content is not what was written: ...
+    pyspark_paimon.CorruptFile: schema-0: its content is not what was written: ...
     """
     data = content.encode() if isinstance(content, str) else content
     found = _END.search(data)

@@ -45,7 +45,7 @@ class storage_errors(AbstractContextManager[None]):  # noqa: N801  # used as a f
     ...     raise OSError(errno.EIO, "Input/output error")
     Traceback (most recent call last):
     ...
-    manifest.io.errors.StorageError: [Errno 5] Input/output error: '/warehouse/t/snapshot/snapshot-1'
+    pyspark_paimon.StorageError: [Errno 5] Input/output error: '/warehouse/t/snapshot/snapshot-1'
     """
 
     def __init__(self, path: str) -> None:

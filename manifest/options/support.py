@@ -45,7 +45,7 @@ def check_settable(options: Mapping[str, object]) -> None:
     >>> check_settable({"bukcet": "4"})
     Traceback (most recent call last):
     ...
-    fileindex.base.errors.UnsupportedOption: option 'bukcet': is unknown; did you mean 'bucket'?
+    pyspark_paimon.UnsupportedOption: option 'bukcet': is unknown; did you mean 'bucket'?
     """
     texts: dict[str, str] = {}
     for key, value in options.items():
@@ -120,7 +120,7 @@ def check_call(options: Mapping[str, object]) -> None:
     >>> check_call({"bucket": "8"})
     Traceback (most recent call last):
     ...
-    fileindex.base.errors.UnsupportedOption: option 'bucket': holds for the whole table and cannot be given to one call
+    pyspark_paimon.UnsupportedOption: option 'bucket': holds for the whole table and cannot be given to one call
     """
     for key in options:
         if PRESENT_KEYS.get(key, key) in LAYOUT:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import errno
 
+from fileindex.base.public import public
 from fileindex.base.redaction import redacted
 from manifest.io.errors import CatalogRefused, StorageError
 
 
+@public
 class NotAuthorized(CatalogRefused):
     """The server does not take the token (401): wrong or expired; with another one the same call may be made again."""
 
 
+@public
 class NotPermitted(CatalogRefused):
     """The server knows who asks, and does not allow it (403)."""
 
 
+@public
 class NotOffered(CatalogRefused):
     """The server has no such operation (501, 405, or a path that it does not know)."""
 
@@ -40,6 +44,7 @@ class ResourceTaken(_Named):
     """The server has one of that name already (409)."""
 
 
+@public
 class CatalogUnavailable(StorageError, ConnectionError):
     """The server does not answer, or failed (5xx): whether it did what it was asked to is not known unless the message says so."""
 

@@ -15,7 +15,7 @@ def check_changelog(schema: TableSchema) -> None:
     >>> build_schema("id BIGINT", options={"changelog-producer": "input"})
     Traceback (most recent call last):
     ...
-    fileindex.base.errors.UnsupportedOption: option 'changelog-producer': 'input' needs a primary key
+    pyspark_paimon.UnsupportedOption: option 'changelog-producer': 'input' needs a primary key
     """
     core, producer = schema.core, schema.core.changelog_producer
     for name in core.changelog_row_deduplicate_ignore_fields:

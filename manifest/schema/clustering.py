@@ -45,7 +45,7 @@ def check_clustering(schema: TableSchema) -> None:
     >>> build_schema("id INT, v INT", primary_keys=["id"], options={"clustering.columns": "v", "clustering.incremental": "true"})
     Traceback (most recent call last):
     ...
-    fileindex.base.errors.UnsupportedOption: option 'clustering.incremental': needs a table without a primary key and without buckets \
+    pyspark_paimon.UnsupportedOption: option 'clustering.incremental': needs a table without a primary key and without buckets \
 ('bucket' = -1)
     """
     core = schema.core

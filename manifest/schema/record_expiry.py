@@ -18,7 +18,7 @@ def check_record_expiry(schema: TableSchema) -> None:
     >>> build_schema("id BIGINT, day DATE", primary_keys=["id"], options=options)
     Traceback (most recent call last):
     ...
-    fileindex.base.errors.UnsupportedOption: option 'record-level.time-field': 'day' is DATE; a time is INT or BIGINT (seconds, or in BIGINT \
+    pyspark_paimon.UnsupportedOption: option 'record-level.time-field': 'day' is DATE; a time is INT or BIGINT (seconds, or in BIGINT \
 milliseconds) or a TIMESTAMP
     """
     core = schema.core

@@ -54,7 +54,7 @@ def index_levels(
     (['id', None], ['id'])
     >>> index_levels(["town"], ["id"], ["id", "city"])
     Traceback (most recent call last):
-    manifest.io.errors.SchemaMismatch: index 'town' is no column of the table, which has: id, city; ...
+    pyspark_paimon.SchemaMismatch: index 'town' is no column of the table, which has: id, city; ...
     """
     if index_col is not None:
         wanted = [index_col] if isinstance(index_col, str) else list(index_col)

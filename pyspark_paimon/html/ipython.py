@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fileindex.base.public import public
 from pyspark_paimon.html.card import MOST_ROWS, Grid, card, or_error
 
 
@@ -25,11 +26,13 @@ def arrow_card(rows: Any) -> str:
     return or_error("pyarrow.Table", draw)
 
 
+@public
 def load_ipython_extension(shell: Any) -> None:
     """Have the notebook draw Arrow tables; called by ``%load_ext pyspark_paimon``."""
     shell.display_formatter.formatters["text/html"].for_type_by_name("pyarrow.lib", "Table", arrow_card)
 
 
+@public
 def unload_ipython_extension(shell: Any) -> None:
     """Have Arrow tables be text again; called by ``%unload_ext pyspark_paimon``."""
     import pyarrow as pa  # noqa: PLC0415  # the notebook may have shown none

@@ -112,7 +112,7 @@ def checked(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def _zone_of(owner: object) -> AbstractContextManager[None]:
     """The zone of the Spark session that an object works on; without one, that of the call."""
-    backend = getattr(owner, "_backend", None) or getattr(owner, "backend", None)
+    backend = getattr(owner, "_backend", None)
     spark = getattr(backend, "spark", None)
     if spark is None:
         return nullcontext()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import pyarrow as pa
 from pydantic import Field
 
+from fileindex.base.public import public
 from fileindex.predicate.tree import Predicate
 from lsm.aggregate.names import AggregateName
 from lsm.keys.sort_column import SortColumn
@@ -170,6 +171,7 @@ class DeleteRequest(Message):
     options: dict[str, str] = Field(default_factory=dict)
 
 
+@public
 class OrphanFile(Message):
     """A file that nothing refers to, old enough to be nobody's work in progress."""
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
+from fileindex.base.public import public
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -37,6 +39,7 @@ class Counters(BaseModel):
         return {**plain, **{f"millis.{stage}": millis for stage, millis in self.millis.items()}}
 
 
+@public
 class WriteCounters(Counters):
     """A write, delete or update: rows and bytes (in Arrow's memory) that came in, files that became of them, and the compaction inside it.
 
@@ -53,6 +56,7 @@ class WriteCounters(Counters):
     retries: int = 0
 
 
+@public
 class CompactCounters(Counters):
     """A compaction; ``retries``: how often it, or its commit, lost to others. Stages: ``merge``, ``commit``; on Spark ``job`` is all of it."""
 
@@ -65,6 +69,7 @@ class CompactCounters(Counters):
     retries: int = 0
 
 
+@public
 class ScanCounters(Counters):
     """The last read of a scan, as far as rows were taken. Stages: ``plan``, ``read`` (waiting for rows).
 

@@ -6,10 +6,12 @@ from typing import Any, Self
 
 from pydantic import Field
 
+from fileindex.base.public import public
 from pyspark_paimon.request.counters import CompactCounters, WriteCounters
 from pyspark_paimon.request.message import Message
 
 
+@public
 class Removal(Message):
     """What would go if a dry run were meant, the same for everything that destroys.
 
@@ -37,6 +39,7 @@ class Outcome(Message):
     counts: dict[str, int] = Field(default_factory=dict)
 
 
+@public
 class WriteResult(Message):
     """What a write, a delete or an overwrite did.
 
@@ -79,6 +82,7 @@ class WriteResult(Message):
         )
 
 
+@public
 class MergeResult(WriteResult):
     """What a merge did: a ``WriteResult``, whose ``rows`` are those updated, deleted and inserted; all 0 of a repetition."""
 
@@ -87,6 +91,7 @@ class MergeResult(WriteResult):
     inserted: int = 0
 
 
+@public
 class CompactResult(Message):
     """What a compaction did; ``snapshot_id`` is None where there was nothing to do.
 
@@ -111,6 +116,7 @@ def compact_counters(result: CompactResult, *, retries: int, millis: dict[str, f
     return CompactCounters(**{name: getattr(result, name) for name in names}, retries=retries, millis=millis)
 
 
+@public
 class IndexRewriteResult(Message):
     """What a rewrite of file indexes did: data files looked at, those that got another index, bytes read and written.
 
@@ -126,6 +132,7 @@ class IndexRewriteResult(Message):
     seconds: float = 0.0
 
 
+@public
 class AnalyzeResult(Message):
     """What counting a table found: its rows, their share of the bytes of data files, columns counted.
 
@@ -139,6 +146,7 @@ class AnalyzeResult(Message):
     seconds: float = 0.0
 
 
+@public
 class ExpireResult(Message):
     """How many snapshots an expiry removed, or would in a dry run (``removal`` tells more), and the files that only they reached."""
 
@@ -148,6 +156,7 @@ class ExpireResult(Message):
     removal: Removal | None = None
 
 
+@public
 class MaintenanceResult(Message):
     """What one round of maintenance did, step by step; a step that was not asked for, or failed, is None.
 
@@ -167,6 +176,7 @@ class MaintenanceResult(Message):
     seconds: dict[str, float] = Field(default_factory=dict)
 
 
+@public
 class FunnelStage(Message):
     """One stage of a scan's funnel: how many of its candidates it kept and dropped, their bytes, its milliseconds."""
 
@@ -179,6 +189,7 @@ class FunnelStage(Message):
     note: str = ""
 
 
+@public
 class ProgressEvent(Message):
     """A sign of life of a long operation: ``done`` of ``total`` (None: unknown) ``unit`` in ``stage``.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from fileindex.base.public import public
 from manifest.fsck.depth import Depth
 from manifest.fsck.problem import Problem, Repair
 from pyspark_paimon.request.message import Message
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@public
 class FsckResult(Message):
     """What a check of a table found.
 
@@ -53,6 +55,7 @@ class FsckResult(Message):
         return pa.Table.from_pylist(rows, schema)
 
 
+@public
 class TableChangeResult(Message):
     """What a change of a table's history did; what does not apply is None, 0 or ().
 

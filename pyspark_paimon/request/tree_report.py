@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from fileindex.base.public import public
 from pyspark_paimon.request.message import Message
 from pyspark_paimon.request.results import FunnelStage
 
 
+@public
 class TreeBox(Message):
     """A data file, or neighbours on a level that stand in one box because there are too many.
 
@@ -35,6 +37,7 @@ class TreeBox(Message):
     index_bytes: int
 
 
+@public
 class TreeBucket(Message):
     """The tree of one bucket.
 
@@ -63,6 +66,7 @@ class TreeBucket(Message):
         return f"{self.partition + ', ' if self.partition else ''}bucket {self.bucket}"
 
 
+@public
 class TreeSnapshot(Message):
     """What a snapshot brought, and what the table then came to.
 
@@ -87,6 +91,7 @@ class TreeSnapshot(Message):
     space_amplification: float | None
 
 
+@public
 class TreeIndex(Message):
     """All indexes of a column and type: how many files have one, its size, how well it serves."""
 
@@ -101,6 +106,7 @@ class TreeIndex(Message):
     note: str
 
 
+@public
 class TreeAdvice(Message):
     """Something worth doing, the reason in figures, and the call that does it."""
 
@@ -109,6 +115,7 @@ class TreeAdvice(Message):
     call: str = ""
 
 
+@public
 class TreeReport(Message):
     """A table's tree at a snapshot (0: there is none), and how it came about."""
 

@@ -18,6 +18,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fileindex.base.public import public
 from fileindex.siblings import PACKAGES
 from pyspark_paimon._version import HOME, __version__
 from pyspark_paimon.request.message import Message
@@ -35,6 +36,7 @@ _VERSIONS = re.compile(r"different version: (\d+\.\d+) than that in driver")
 _NO_STREAMS = "writeStream needs an installed package; foreachBatch with Table.write works"
 
 
+@public
 class InstallResult(Message):
     """What ``install`` found or did.
 
@@ -47,6 +49,7 @@ class InstallResult(Message):
     limits: tuple[str, ...] = ()
 
 
+@public
 def install(spark: SparkSession) -> InstallResult:
     """Make format ``paimon`` known to ``spark``'s server for this session; nothing is done where it is known already.
 
@@ -95,7 +98,7 @@ def refuse_unfit(found: list[dict[str, Any]]) -> None:
 
     >>> refuse_unfit([{"where": "driver", "python": "3.11", "lacks": ["xxhash"]}])
     Traceback (most recent call last):
-    pyspark_paimon.spark.wire.errors.InstallRefused: the server's driver lacks xxhash, which cannot be shipped ...
+    pyspark_paimon.InstallRefused: the server's driver lacks xxhash, which cannot be shipped ...
     """
     for facts in found:
         if facts["lacks"]:

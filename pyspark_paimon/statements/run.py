@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.public import public
 from fileindex.base.time_zone import time_zone
 from pyspark_paimon.statements.alter import alter_table
 from pyspark_paimon.statements.change import delete, truncate, update
@@ -62,6 +63,7 @@ AFTER_QUERIES = ("INSERT", "MERGE INTO")
 """Statements that WITH and its queries may stand before."""
 
 
+@public
 def sql(spark: Any, text: str, *, catalog: AnyCatalog | None = None) -> Any:
     """Run a statement, as ``spark.sql`` does, with all that Spark does not hand to a Python source; a DataFrame of what it answers.
 

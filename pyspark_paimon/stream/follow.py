@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.public import public
 from fileindex.predicate.tree import Predicate
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
@@ -19,6 +20,7 @@ from pyspark_paimon.stream.options import StreamOptions, offset_of, position_of
 from pyspark_paimon.stream.table_stream import TableStream
 
 
+@public
 @dataclass(frozen=True)
 class StreamBatch:
     """Rows with their kinds in ``_row_kind``, those of a key in order; ``offset`` is where the stream goes on after them."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.public import public
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.io.file_io import FileIO
 from manifest.io.paths import TablePaths, split_branch, with_branch
@@ -26,6 +27,7 @@ from pyspark_paimon.table.table import Table
 from pyspark_paimon.typing import Schema, SparkSession
 
 
+@public
 class Catalog(AnyCatalog):
     """The databases and tables below one directory, in process.
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from fileindex.base.errors import InvalidArgument, PaimonError
+from fileindex.base.public import public
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.results import Removal
 from pyspark_paimon.table.table import Table
@@ -15,14 +16,17 @@ DATABASE_SUFFIX = ".db"
 DEFAULT_DATABASE = "default"
 
 
+@public
 class DatabaseNotFound(PaimonError, LookupError):
     """The warehouse has no such database."""
 
 
+@public
 class DatabaseExists(PaimonError, FileExistsError):
     """The warehouse has a database of that name."""
 
 
+@public
 class AnyCatalog(CheckedMethods, ABC):
     """Databases and their tables, named ``database.table``; a name without database is in ``default``."""
 

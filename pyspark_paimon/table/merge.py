@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from fileindex.base.public import public
 from pyspark_paimon.operations.change_rows import MergeRows
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import DeleteRequest
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.request.merge import Action, MergeRequest, When
 
 
+@public
 @dataclass(frozen=True, repr=False, eq=False)
 class Merge(CheckedMethods):
     """A merge that is being said; made by ``Table.merge``. Each method gives a new one with a clause more, ``execute`` does it.
@@ -42,11 +44,11 @@ class Merge(CheckedMethods):
     [{'id': 1, 'city': 'Bergen'}, {'id': 3, 'city': 'Rome'}, {'id': 9, 'city': 'Bern'}]
     """
 
-    backend: Backend
-    request: DeleteRequest
-    wanted: MergeRequest
-    table_schema: TableSchema
-    sides: Sides
+    _backend: Backend
+    _request: DeleteRequest
+    _wanted: MergeRequest
+    _table_schema: TableSchema
+    _sides: Sides
 
     def when_matched_update(self, set: Mapping[str, object], condition: Expression | None = None) -> Merge:  # noqa: A002  # SQL's word
         """Give rows of the table that match new values: ``{"n": "t.n + s.n"}``; not in columns of the key, partition or bucket."""
@@ -83,18 +85,18 @@ class Merge(CheckedMethods):
         key, or an insert would replace a row that does not match; ``UnsupportedTable`` where the table takes no such change,
         ``CommitConflict``, ``CommitReplayed``, ``FilterFailed``; nothing is committed then.
         """
-        return self.backend.run(MergeRows(request=self.request, wanted=self.wanted))
+        return self._backend.run(MergeRows(request=self._request, wanted=self._wanted))
 
     def _with(self, when: When, action: Action, values: object, condition: Expression | None) -> Merge:
         from pyspark_paimon.request.merge_clauses import clause_of  # noqa: PLC0415  # parses SQL
 
-        clause = clause_of(when, action, values, condition, schema=self.table_schema, sides=self.sides, join=self.wanted.join)
-        return replace(self, wanted=self.wanted.model_copy(update={"clauses": (*self.wanted.clauses, clause)}))
+        clause = clause_of(when, action, values, condition, schema=self._table_schema, sides=self._sides, join=self._wanted.join)
+        return replace(self, _wanted=self._wanted.model_copy(update={"clauses": (*self._wanted.clauses, clause)}))
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{clause.action} {clause.when}" for clause in self.wanted.clauses)
-        rows = f"{self.wanted.source.num_rows} rows" if isinstance(self.wanted.source, pa.Table) else "a DataFrame"
-        return f"Merge({self.backend.path}, {rows} of the source, {said or 'no clause yet'})"
+        said = ", ".join(f"{clause.action} {clause.when}" for clause in self._wanted.clauses)
+        rows = f"{self._wanted.source.num_rows} rows" if isinstance(self._wanted.source, pa.Table) else "a DataFrame"
+        return f"Merge({self._backend.path}, {rows} of the source, {said or 'no clause yet'})"
 
 
 __all__ = ["Merge"]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.public import public
 from manifest.io.errors import TableExists, TableNotFound, UnsupportedTable
 from manifest.io.paths import split_branch, with_branch
 from manifest.io.system_names import SYSTEM_TABLES, refuse_system, split_system
@@ -37,6 +38,7 @@ _KINDS_OF_ROWS = {None, "table"}
 """The option ``type`` of tables that have rows of their own; others are views of files and objects."""
 
 
+@public
 class RestCatalog(AnyCatalog):
     """The databases and tables of a catalog's server, made by ``Catalog.create({"metastore": "rest", "uri": ..., ...})``.
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, UnknownColumn
 from fileindex.base.lazy import LazyModule
+from fileindex.base.public import public
 from fileindex.predicate.tree import And
 from lsm.arrow.text_form import coded_texts
 from manifest.schema.table_schema import TableSchema
@@ -39,6 +40,7 @@ else:
     views = LazyModule("pyspark_paimon.views.explain")
 
 
+@public
 @dataclass(frozen=True, repr=False, eq=False)
 class Scan(CheckedMethods, Readable):
     """A lazy read of one snapshot; made by ``Table.scan``. Every terminal method may be called repeatedly and agrees with the others.
@@ -56,11 +58,11 @@ class Scan(CheckedMethods, Readable):
     ([1], 2)
     """
 
-    backend: Backend
-    request: ScanRequest
+    _backend: Backend
+    _request: ScanRequest
     table_schema: TableSchema
-    filter_text: str | None = None
-    tally: ScanTally = field(default_factory=ScanTally, init=False)
+    _filter_text: str | None = None
+    _tally: ScanTally = field(default_factory=ScanTally, init=False)
 
     @property
     def counters(self) -> ScanCounters | None:
@@ -71,21 +73,21 @@ class Scan(CheckedMethods, Readable):
         >>> scan.to_arrow().num_rows, scan.counters.rows, scan.counters.files, scan.counters.rows_decoded
         (2, 2, 1, 3)
         """
-        return self.tally.counters
+        return self._tally.counters
 
     @property
     def snapshot_id(self) -> int | None:
         """Id of the pinned snapshot; None if the table was empty."""
-        return self.request.snapshot_id
+        return self._request.snapshot_id
 
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema of the rows."""
-        return arrow_schema(scan_fields(self.table_schema, self.request.columns))
+        return arrow_schema(scan_fields(self.table_schema, self._request.columns))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, a batch at a time, in bounded memory; in no order unless the scan has one, whose rows are held until they are sorted."""
-        return self.backend.read(self.request, tally=self.tally)
+        return self._backend.read(self._request, tally=self._tally)
 
     def to_arrow(self, *, dictionaries: bool | Sequence[str] = False) -> pa.Table:
         """The rows as one Arrow table; ``dictionaries``: text columns as dictionaries, all or these, which takes less time and memory for few values.
@@ -98,9 +100,9 @@ class Scan(CheckedMethods, Readable):
         """
         coded = text_columns(dictionaries, self.schema)
         if not coded:
-            return pa.Table.from_batches(self.backend.read(self.request, keeps_all=True, tally=self.tally), self.schema)
-        request = self.request if self.request.order_by else self.request.model_copy(update={"dictionaries": coded})
-        return coded_texts(self.backend.read(request, keeps_all=True, tally=self.tally), self.schema, coded)
+            return pa.Table.from_batches(self._backend.read(self._request, keeps_all=True, tally=self._tally), self.schema)
+        request = self._request if self._request.order_by else self._request.model_copy(update={"dictionaries": coded})
+        return coded_texts(self._backend.read(request, keeps_all=True, tally=self._tally), self.schema, coded)
 
     def to_pandas(self, *, dictionaries: bool | Sequence[str] = False, **options: Any) -> pd.DataFrame:
         """The rows as a pandas DataFrame, texts as categories where ``to_arrow`` gives dictionaries; ``options`` go to ``pyarrow.Table.to_pandas``."""
@@ -119,11 +121,11 @@ class Scan(CheckedMethods, Readable):
         """
         if spark is not None:
             check_session(spark)
-        return self.backend.frame(self.request, spark, native=native)
+        return self._backend.frame(self._request, spark, native=native)
 
     def count(self) -> int:
         """Number of rows; files that metadata or indexes answer for are not read."""
-        return self.backend.count(self.request)
+        return self._backend.count(self._request)
 
     def aggregate(self, wanted: aggregates.Wanted, *, by: str | Sequence[str] = ()) -> pa.Table:
         """Counts, extremes and sums: ``{"n": "count", "amount": ["min", "max", "sum"]}`` gives ``n``, ``amount_min``, ``amount_max``, ``amount_sum``.
@@ -140,32 +142,32 @@ class Scan(CheckedMethods, Readable):
         >>> cities().scan("country <> 'NO'").aggregate({"n": "count", "id": ["min", "max", "sum"]}).to_pylist()
         [{'n': 2, 'id_min': 2, 'id_max': 3, 'id_sum': 5}]
         """
-        if self.request.limit is not None:
+        if self._request.limit is not None:
             raise InvalidArgument("aggregate: a scan with a limit has no certain rows; head() gives them to aggregate")
         columns, counts = aggregates.aggregates_of(wanted, self.table_schema)
         groups = aggregates.groups_of(by, self.table_schema)
-        request = self.request.model_copy(update={"columns": (), "order_by": (), "aggregates": columns})
-        return aggregates.aggregate_table(self.backend.aggregate(request), columns, counts, groups, self.table_schema)
+        request = self._request.model_copy(update={"columns": (), "order_by": (), "aggregates": columns})
+        return aggregates.aggregate_table(self._backend.aggregate(request), columns, counts, groups, self.table_schema)
 
     def plan(self) -> ScanPlan:
         """The splits to read and the funnel's report, drawn in a notebook; nothing but metadata is read."""
         from pyspark_paimon.report.plan_picture import PictureOfPlan  # noqa: PLC0415  # see test_imports
 
-        plan = self.backend.plan(self.request)
+        plan = self._backend.plan(self._request)
         return PictureOfPlan(plan.snapshot_id, plan.splits, plan.report, self.table_schema)
 
     def explain(self, *, analyze: bool = True) -> views.Explanation:
         """What each stage of the funnel kept and dropped; with ``analyze`` the rows are read to see the stages at read time too."""
         plan = self.plan()
-        read = self.backend.read_stages(self.request) if analyze else ()
-        return views.Explanation.of(repr(self), plan, read, self.backend.readers(self.request, plan))
+        read = self._backend.read_stages(self._request) if analyze else ()
+        return views.Explanation.of(repr(self), plan, read, self._backend.readers(self._request, plan))
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """The rows of one of ``plan().splits``, in no order, here or in another process that was sent the scan and the split.
 
         Raises ``InvalidArgument`` on Spark, which reads splits in its own tasks.
         """
-        return self.backend.read_split(self.request, split)
+        return self._backend.read_split(self._request, split)
 
     def narrowed(self, filter: Filter) -> Scan:  # noqa: A002  # Arrow's and pandas' word
         """The rows of this scan for which ``filter``, as in ``Table.scan``, is true, too.
@@ -179,28 +181,28 @@ class Scan(CheckedMethods, Readable):
         more = bind_filter(filter, self.table_schema.column_types)
         if more is None:
             return self
-        if self.request.limit is not None:
+        if self._request.limit is not None:
             raise InvalidArgument("a scan with a limit takes no more conditions")
-        held = self.request.predicate
-        text = " AND ".join(f"({part})" for part in (self.filter_text, filter) if part is not None)
+        held = self._request.predicate
+        text = " AND ".join(f"({part})" for part in (self._filter_text, filter) if part is not None)
         return replace(
-            self, request=self.request.model_copy(update={"predicate": more if held is None else And((held, more))}), filter_text=text
+            self, _request=self._request.model_copy(update={"predicate": more if held is None else And((held, more))}), _filter_text=text
         )
 
     def projected(self, columns: Sequence[str]) -> Scan:
         """This scan with these of its columns, in that order. Raises ``UnknownColumn``."""
-        names = self.request.columns
+        names = self._request.columns
         chosen = (
-            change_columns(columns, self.table_schema) if self.request.incremental is not None else projection(columns, self.table_schema)
+            change_columns(columns, self.table_schema) if self._request.incremental is not None else projection(columns, self.table_schema)
         )
         if missing := [name for name in chosen if name not in names]:
             raise UnknownColumn(missing[0], names)
-        return replace(self, request=self.request.model_copy(update={"columns": chosen}))
+        return replace(self, _request=self._request.model_copy(update={"columns": chosen}))
 
     def limited(self, rows: int) -> Scan:
         """The first ``rows`` rows of this scan."""
-        limit = rows if self.request.limit is None else min(rows, self.request.limit)
-        return replace(self, request=self.request.model_copy(update={"limit": limit}))
+        limit = rows if self._request.limit is None else min(rows, self._request.limit)
+        return replace(self, _request=self._request.model_copy(update={"limit": limit}))
 
     def _read(self) -> Scan:
         return self
@@ -212,17 +214,17 @@ class Scan(CheckedMethods, Readable):
         return or_error("Scan", lambda: card(repr(self), grids=[Grid.of(("column", "type"), columns)]))
 
     def __repr__(self) -> str:
-        parts = [self.backend.path, f"snapshot={self.snapshot_id}"]
-        if self.filter_text is not None:
-            parts.append(f"filter={self.filter_text!r}")
-        if self.request.incremental is not None:
-            parts[1] = f"snapshots={self.request.incremental.start_id}..{self.snapshot_id} ({self.request.incremental.mode})"
-        if self.request.columns != self.table_schema.names:
-            parts.append(f"columns={list(self.request.columns)}")
-        if self.request.order_by:
-            parts.append(f"order_by={ordering.order_text(self.request.order_by)!r}")
-        if self.request.limit is not None:
-            parts.append(f"limit={self.request.limit}")
+        parts = [self._backend.path, f"snapshot={self.snapshot_id}"]
+        if self._filter_text is not None:
+            parts.append(f"filter={self._filter_text!r}")
+        if self._request.incremental is not None:
+            parts[1] = f"snapshots={self._request.incremental.start_id}..{self.snapshot_id} ({self._request.incremental.mode})"
+        if self._request.columns != self.table_schema.names:
+            parts.append(f"columns={list(self._request.columns)}")
+        if self._request.order_by:
+            parts.append(f"order_by={ordering.order_text(self._request.order_by)!r}")
+        if self._request.limit is not None:
+            parts.append(f"limit={self._request.limit}")
         return f"Scan({', '.join(parts)})"
 
 

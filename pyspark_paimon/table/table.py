@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.public import public
 from manifest.io.paths import MAIN_BRANCH, with_branch
 from pyspark_paimon.request.backend import (
     Mode,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.table.writer import TableWriter
 
 
+@public
 class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHistory, TableMaintenance, TableReporting):
     """A Paimon table at a path, in process or, with a Spark session, where that session's server runs.
 

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.public import public
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.request.executor import Backend
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.request.results import WriteResult
 
 
+@public
 class TableWriter(CheckedMethods):
     """Rows of one process for many commits; for one thread at a time, and not twice.
 

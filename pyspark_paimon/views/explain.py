@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fileindex.base.public import public
 from pyspark_paimon.html.card import Grid, card
 from pyspark_paimon.request.results import FunnelStage
 
@@ -30,6 +31,7 @@ def size_text(size: int) -> str:
     return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"
 
 
+@public
 @dataclass(frozen=True)
 class Explanation:
     """What a scan does: ``str()`` of it is a table, notebooks show it as HTML, ``stages`` is for programs."""

@@ -117,7 +117,7 @@ def scans(spark, table) -> None:
     assert scan.projected(["id"]).schema.names == ["id"]
     assert scan.narrowed("id = 1").count() == 1
     assert scan.counters is not None
-    assert (scan.filter_text, scan.snapshot_id) is not None
+    assert scan.snapshot_id is not None
     assert scan.aggregate({"n": ["max"]}).num_rows == 1
     plan = scan.plan()
     assert plan.splits

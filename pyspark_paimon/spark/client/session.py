@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.public import public
 from pyspark_paimon._version import HOME
 from pyspark_paimon.spark.client.address import DEFAULT_PORT, Address
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
@@ -56,6 +57,7 @@ SERVER_CONF: dict[str, str] = {
 }
 
 
+@public
 def spark_session(
     url: str | None = None,
     *,

@@ -6,6 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from fileindex.base.public import public
 from pyspark_paimon.spark.client.estimate import cores
 from pyspark_paimon.spark.wire.errors import errors_mapped
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME, WARM
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@public
 def warm(spark: SparkSession) -> float:
     """Start the processes that plan, read, write and commit for this session, and one a core for tasks; the seconds that it took.
 

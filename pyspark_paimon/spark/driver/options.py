@@ -190,7 +190,7 @@ def write_options(options: Mapping[str, str]) -> dict[str, str]:
 
     >>> write_options({"path": "/t", "filter": "id = 1"})
     Traceback (most recent call last):
-    fileindex.base.errors.UnsupportedOption: option 'filter': says what to read; rows are written to a path, or a view, without it
+    pyspark_paimon.UnsupportedOption: option 'filter': says what to read; rows are written to a path, or a view, without it
     """
     for key in sorted(_READ - _WRITE):
         if key in options:

@@ -17,23 +17,28 @@ from typing import Any
 
 import fileindex.base.errors
 from fileindex.base.errors import PaimonError
+from fileindex.base.public import public
 from fileindex.base.redaction import redacted
 from manifest.io import errors
 from pyspark_paimon._version import __version__
 
 
+@public
 class SparkUnavailable(PaimonError, RuntimeError):
     """pyspark, Java or the server is missing or cannot be reached; the message says which."""
 
 
+@public
 class SourceMissing(SparkUnavailable):
     """The server does not know our data source; the message has the command that installs it there."""
 
 
+@public
 class InstallRefused(PaimonError, RuntimeError):
     """This client cannot ship the package to that server; the message says why, and what to do there."""
 
 
+@public
 class RemoteError(PaimonError):
     """The server failed with an error of ours that this client does not know (the server's package is newer)."""
 

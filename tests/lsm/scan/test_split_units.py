@@ -19,12 +19,12 @@ def rows(ids, text: str) -> pa.Table:
 
 def cut(table: Table, **scan) -> list:
     backend = LocalBackend(table.path)
-    plan = backend.plan(table.scan(**scan).request)
+    plan = backend.plan(table.scan(**scan)._request)
     return [unit for split in plan.splits for unit in units(split, table.table_schema)]
 
 
 def read(table: Table, parts) -> list[tuple]:
-    backend, request = LocalBackend(table.path), table.scan().request
+    backend, request = LocalBackend(table.path), table.scan()._request
     batches = [batch for part in parts for batch in backend.read_split(request, part)]
     return sorted(tuple(row.values()) for batch in batches for row in batch.to_pylist())
 
@@ -54,7 +54,7 @@ def test_parts_of_a_filtered_plan_are_whole(tmp_path):
     table.write(rows(range(10), "old"))
     table.write(rows(range(5, 15), "new"))
     backend = LocalBackend(table.path)
-    request = table.scan().request
+    request = table.scan()._request
     plan = backend.plan(request.model_copy(update={"predicate": None}))
     narrow = backend.plan(type(request)(predicate=Compare(ColumnRef("v"), Op.EQ, "old 7"), columns=("id", "v"), snapshot_id=2))
     assert [len(unit.files) for split in narrow.splits for unit in units(split, table.table_schema)] in ([], [2])

@@ -78,7 +78,7 @@ def test_a_scan_counts_its_last_read(table: Table) -> None:
     first = next(batches)
     batches.close()
     assert scan.counters.rows == first.num_rows, "who stops early has counted what came"
-    assert replace(scan, filter_text="x").counters is None, "another scan has not been read"
+    assert replace(scan, _filter_text="x").counters is None, "another scan has not been read"
     assert scan.narrowed("id < 5").counters is None
     assert pickle.loads(pickle.dumps(scan)).to_arrow().num_rows == 50
 

@@ -38,7 +38,7 @@ def keyed(path, **options) -> Table:
 
 
 def planned(table: Table, *args, **scan):
-    return native_plan(LocalBackend(table.path), table.scan(*args, **scan).request)
+    return native_plan(LocalBackend(table.path), table.scan(*args, **scan)._request)
 
 
 def compacted(path, count: int = 20) -> Table:
@@ -66,7 +66,7 @@ def test_files_to_merge_stay_ours_and_those_beside_them_are_left_out_of_our_plan
     plan = planned(table)
     assert (len(plan.files), plan.has_rest) == (1, True)
     backend = LocalBackend(table.path)
-    rest = table.scan().request.model_copy(update={"excluded_files": plan.files})
+    rest = table.scan()._request.model_copy(update={"excluded_files": plan.files})
     assert sorted(i for batch in backend.read(rest) for i in batch["id"].to_pylist()) == list(range(2000, 2015))
     overlapping = table.files().to_pylist()[1]["file_name"]
     with pytest.raises(CorruptFile, match="make it again"):
@@ -130,7 +130,7 @@ def test_spark_reads_a_store_where_the_server_says_so_and_nobody_gave_credential
     monkeypatch.setenv(native_stores.SPARK_STORES, "s3a")
     assert [path.startswith(table.path) for path in planned(table).files] == [True]
     given = LocalBackend(table.path, storage_options={"storage.timeout": "10 s"})
-    assert native_plan(given, table.scan().request).files == (), "Spark's reader would need them in a plan"
+    assert native_plan(given, table.scan()._request).files == (), "Spark's reader would need them in a plan"
     monkeypatch.setenv(native_stores.SPARK_STORES, "yes")
     with pytest.raises(InvalidArgument, match=r"PYSPARK_PAIMON_SPARK_STORES .* is 's3a' or nothing"):
         planned(table)
@@ -242,7 +242,7 @@ def test_a_plan_of_too_many_files_stays_ours(tmp_path, set_thresholds):
 def test_a_vanished_file_is_told_by_the_name_of_its_cause(tmp_path):
     table = compacted(tmp_path / "t")
     plan = planned(table)
-    request = table.scan().request.model_copy(update={"excluded_files": plan.files})
+    request = table.scan()._request.model_copy(update={"excluded_files": plan.files})
     store = LocalBackend(table.path).store()
     check_excluded(store, request)
     Path(plan.files[0]).unlink()
@@ -252,7 +252,7 @@ def test_a_vanished_file_is_told_by_the_name_of_its_cause(tmp_path):
 
 def test_a_file_that_went_with_its_snapshot_is_told_so(tmp_path):
     table = compacted(tmp_path / "t")
-    request = table.scan().request.model_copy(update={"excluded_files": planned(table).files})
+    request = table.scan()._request.model_copy(update={"excluded_files": planned(table).files})
     table.write(rows(range(5)))
     table.compact(full=True)
     table.expire_snapshots(retain_min=1, retain_max=1)
@@ -267,7 +267,7 @@ def test_an_expired_snapshot_has_no_plan(tmp_path):
     table.compact(full=True)
     table.expire_snapshots(retain_min=1, retain_max=1)
     with pytest.raises(SnapshotExpired):
-        native_plan(LocalBackend(table.path), scan.request)
+        native_plan(LocalBackend(table.path), scan._request)
 
 
 def test_golden_tables_that_need_no_merging_are_sparks_and_the_others_say_why(tmp_path):
@@ -305,7 +305,7 @@ def test_key_sections_of_one_bucket_are_tasks_of_their_own(tmp_path, set_thresho
     for start in (0, 1000, 2000):
         table.write(rows(range(start, start + 1000), "older"))
         table.write(rows(range(start, start + 1000), "newer"))
-    backend, request = LocalBackend(table.path), table.scan().request
+    backend, request = LocalBackend(table.path), table.scan()._request
     plan = backend.plan(request)
     assert [len(split.files) for split in plan.splits] == [6]
     tasks = tasks_of(plan, table.table_schema, ordered=False)
@@ -323,5 +323,5 @@ def test_only_buckets_with_files_that_wait_for_compaction_are_merged_by_us(tmp_p
     plan = planned(table)
     assert (len(plan.files), set(plan.files) < settled, plan.has_rest) == (3, True, True)
     assert table.scan("city = 'new'").count() == 1
-    hidden = native_plan(LocalBackend(table.path), table.scan(options={"deletion-vectors.merge-on-read": "false"}).request)
+    hidden = native_plan(LocalBackend(table.path), table.scan(options={"deletion-vectors.merge-on-read": "false"})._request)
     assert (set(hidden.files), hidden.has_rest) == (settled, False)

@@ -145,7 +145,7 @@ def test_a_dataset_pushes_what_the_planner_understands(table, monkeypatch):
 def test_a_scan_is_narrowed_projected_and_limited(table):
     scan = filled(table).scan("id >= 10", columns=["s", "id"])
     assert scan.narrowed("id < 12").count() == 2
-    assert repr(scan.narrowed("id < 12").request.predicate).count("Compare") == 2
+    assert repr(scan.narrowed("id < 12")._request.predicate).count("Compare") == 2
     assert scan.projected(["id"]).schema.names == ["id"]
     assert scan.limited(4).limited(9).to_arrow().num_rows == 4
     assert scan.head(3).num_rows == 3
