@@ -189,15 +189,12 @@ _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names
 
 def __getattr__(name: str) -> object:
     """Import a public name at its first use."""
-    # Importing the package costs next to nothing, and never imports Spark.
+    # Importing the package costs next to nothing, and never imports Spark. A value is not kept here, or doctest would run its examples twice.
     if name in _MODULE_OF:
-        value = getattr(import_module(_MODULE_OF[name]), name)
-    elif name == "DefaultSource":  # what Spark looks for
-        value = import_module("pyspark_paimon.spark.source").PaimonDataSource
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
+        return getattr(import_module(_MODULE_OF[name]), name)
+    if name == "DefaultSource":  # Spark looks for this name.
+        return import_module("pyspark_paimon.spark.source").PaimonDataSource
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
