@@ -107,3 +107,28 @@ def test_one_loop_meets_the_conflicts_of_commits() -> None:
         if isinstance(node, ast.ExceptHandler) and node.type is not None and "CommitConflict" in ast.unparse(node.type)
     }
     assert catching == {"manifest/commit/transaction.py", "pyspark_paimon/spark/client/backend.py"}
+
+
+PROCESS_WIDE = {
+    "gc": {"disable", "enable", "freeze", "set_threshold"},
+    "os": {"register_at_fork", "putenv", "unsetenv", "umask"},
+    "pa": {"set_cpu_count", "set_io_thread_count", "set_memory_pool"},
+    "sys": {"setrecursionlimit", "setswitchinterval"},
+}
+
+
+def test_one_module_changes_settings_of_the_process() -> None:
+    """Garbage collector, forks, threads and environment: the reason of each change stands in ``process.py``."""
+    changing = set()
+    for path in MODULES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                owner = ast.unparse(node.func.value)
+                changes = node.func.attr in PROCESS_WIDE.get(owner, ()) or (
+                    owner == "os.environ" and node.func.attr not in {"get", "items", "copy"}
+                )
+            else:
+                changes = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and ast.unparse(node.value) == "os.environ"
+            if changes:
+                changing.add(str(path))
+    assert changing == {"fileindex/base/process.py"}

@@ -6,17 +6,15 @@ decoder, and so is a file that it cannot read.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from functools import cache
-from threading import Event
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int64s, Mask
+from fileindex.base.process import can_use_polars
 from lsm.parquet.chunk_reader import ChunkGroup, chunk_file
 from lsm.parquet.page_index import ColumnPages
 
@@ -31,17 +29,6 @@ _ALIKE = (
     pa.types.is_string,
     pa.types.is_binary,
 )
-
-_POOL_IS_GONE = Event()
-"""Set in a forked process: it has polars without its threads, and would wait for them for ever."""
-
-
-def _after_fork() -> None:
-    if "polars" in sys.modules:
-        _POOL_IS_GONE.set()
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 
 def can_decode(arrow: Any) -> bool:
@@ -58,7 +45,7 @@ def masked_rows(leaves: Sequence[ColumnPages], types: Sequence[Any], mask: Mask)
 
     None if this decoder cannot tell. Raises ``ValueError`` or ``LookupError`` if pages are not as the file promises.
     """
-    if _POOL_IS_GONE.is_set():
+    if not can_use_polars():
         return None
     names = [leaf.name for leaf in leaves]
     own = _other_name(names)
@@ -75,7 +62,7 @@ def rows_of_texts(leaves: Sequence[ColumnPages], texts: Sequence[str]) -> list[_
 
     None and errors as for ``masked_rows``.
     """
-    if _POOL_IS_GONE.is_set():
+    if not can_use_polars():
         return None
     name = leaves[0].name
     own = _other_name([name])

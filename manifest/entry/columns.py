@@ -13,6 +13,7 @@ import numpy as np
 from fileindex.base.arrays import Indices, Int64s, Mask
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
+from fileindex.base.process import gc_paused
 from fileindex.base.thresholds import thresholds
 from manifest.avro.columnar import RecordColumns, Spans, decode_columns
 from manifest.avro.container import Container, encode_records
@@ -20,7 +21,6 @@ from manifest.avro.schemas import MANIFEST_ENTRY, AvroSchema, layout, parsed
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.entry.manifest_entry import ENTRY_VERSION, FileKind, ManifestEntry
 from manifest.entry.objects import BuiltFiles, build_entries, build_files, names_of
-from manifest.io.gc_pause import gc_paused
 
 _PARSED = parsed(MANIFEST_ENTRY)
 _LAYOUT = layout(MANIFEST_ENTRY)

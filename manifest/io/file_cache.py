@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias, TypeVar
 
 from fileindex.base.memory_size import parse_memory_size
+from fileindex.base.process import run_after_fork
 from manifest.io.file_io import FileIO
 
 T = TypeVar("T")
@@ -198,7 +199,8 @@ class FreshCache(FileCache):
 SHARED = FileCache()
 """That of this process."""
 
-os.register_at_fork(after_in_child=SHARED.after_fork)
+# Another thread may hold the lock at a fork, and does not exist in the child.
+run_after_fork(SHARED.after_fork)
 
 
 __all__ = ["CAPACITY", "SETTING", "SHARED", "FileCache", "FileParts", "FreshCache"]

@@ -9,27 +9,19 @@ No thread may run when a process forks but such as see to that themselves, as je
 
 from __future__ import annotations
 
-import gc
-import os
+from fileindex.base.process import environment, freeze_heap
 
 
 def preload() -> None:
     """Import what tasks that read and write use, and have the collector of garbage leave it alone, so that its pages stay shared."""
-    before = os.environ.get("OPENBLAS_NUM_THREADS")
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # else NumPy starts threads when it is imported
-    try:
+    # NumPy would start threads when it is imported.
+    with environment({"OPENBLAS_NUM_THREADS": "1"}):
         import pyspark.worker  # noqa: F401, PLC0415  # the daemon's own process imports it here, before it forks
 
         from pyspark_paimon.spark.warm import READS, WRITES, load  # noqa: PLC0415  # as above
 
         load((*READS, *WRITES))
-    finally:
-        if before is None:
-            del os.environ["OPENBLAS_NUM_THREADS"]
-        else:
-            os.environ["OPENBLAS_NUM_THREADS"] = before
-    gc.collect()
-    gc.freeze()
+    freeze_heap()
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.process import environment, set_environment
 from fileindex.base.public import public
 from pyspark_paimon._version import HOME
 from pyspark_paimon.spark.client.address import DEFAULT_PORT, Address
@@ -197,18 +198,10 @@ def _server_environment(memory: str) -> Iterator[None]:
     paths = [package_root(), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     path = os.pathsep.join(dict.fromkeys(paths))
     wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path, "SPARK_DRIVER_MEMORY": memory}
-    before = {key: os.environ.get(key) for key in wanted}
-    os.environ.update(wanted)
-    if not (claims(PORT_CLAIM) and _port_is_free(DEFAULT_PORT)):
-        os.environ["SPARK_TESTING"] = "1"  # stays: the client reads it again whenever it opens a channel
-    try:
+    with environment(wanted):
+        if not (claims(PORT_CLAIM) and _port_is_free(DEFAULT_PORT)):
+            set_environment("SPARK_TESTING", "1")  # stays: the client reads it again whenever it opens a channel
         yield
-    finally:
-        for key, value in before.items():
-            if value is None:
-                del os.environ[key]
-            else:
-                os.environ[key] = value
 
 
 def claims(place: Path) -> bool:

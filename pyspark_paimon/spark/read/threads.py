@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
-import pyarrow as pa
 from pyspark import TaskContext
+
+from fileindex.base.process import limit_threads
 
 
 def use_task_cpus() -> int:
     """Have Arrow and polars use the processors of this task, one outside of a task, and their number; polars asks once, when it is loaded."""
     context = TaskContext.get()
     cpus = max(1, context.cpus() if context is not None else 1)
-    pa.set_cpu_count(cpus)
-    os.environ["POLARS_MAX_THREADS"] = str(cpus)
+    limit_threads(cpus)
     return cpus
 
 

@@ -1,14 +1,15 @@
-"""The collector is off as long as anybody makes objects without cycles, and then as it was."""
+"""Pauses of the garbage collector end with the last thread; variables of the environment come back."""
 
 from __future__ import annotations
 
 import gc
 import multiprocessing
+import os
 import threading
 
 import pytest
 
-from manifest.io.gc_pause import gc_paused
+from fileindex.base.process import environment, gc_paused
 
 
 @pytest.fixture(autouse=True)
@@ -66,3 +67,20 @@ def test_a_fork_amid_a_pause_has_its_collector():
         child.join()
     assert answers.get() == (True, False, True)
     assert gc.isenabled()
+
+
+def test_an_environment_comes_back_after_an_error(monkeypatch):
+    monkeypatch.setenv("PAIMON_TEST_SET", "before")
+    monkeypatch.delenv("PAIMON_TEST_UNSET", raising=False)
+    during = []
+
+    def failing():
+        with environment({"PAIMON_TEST_SET": "1", "PAIMON_TEST_UNSET": "2"}):
+            during.extend([os.environ["PAIMON_TEST_SET"], os.environ["PAIMON_TEST_UNSET"]])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        failing()
+    assert during == ["1", "2"]
+    assert os.environ["PAIMON_TEST_SET"] == "before"
+    assert "PAIMON_TEST_UNSET" not in os.environ
