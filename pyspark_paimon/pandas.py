@@ -15,7 +15,9 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import InvalidArgument, UnsupportedType
@@ -106,7 +108,7 @@ def to_paimon(
     return table.write(frame, mode, partition=partition, order_by=order_by, options=options, commit_id=commit_id)
 
 
-def pandas_on_spark() -> Any:
+def pandas_on_spark() -> ModuleType:
     """The module ``pyspark.pandas``. Raises ``SparkUnavailable`` where it cannot be imported.
 
     What PySpark says on import about pandas 3 and about its own environment variables is left unsaid, so that it cannot stop
@@ -115,10 +117,9 @@ def pandas_on_spark() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            import pyspark.pandas as module  # noqa: PLC0415  # slow, and not everyone's
+            return import_module("pyspark.pandas")  # slow, and not everyone's
         except (ImportError, SystemExit) as error:  # PySpark under SPARK_TESTING exits
             raise SparkUnavailable(_why_not(error)) from error
-    return module
 
 
 def _why_not(error: BaseException) -> str:
@@ -135,10 +136,10 @@ def _why_not(error: BaseException) -> str:
     return f"the pandas API on Spark cannot be imported ({error}); install pyspark-paimon[spark], or pyspark-paimon[client]"
 
 
-def _active_session() -> Any:
-    from pyspark.sql import SparkSession  # noqa: PLC0415  # as above
+def _active_session() -> SparkSession:
+    from pyspark import sql  # noqa: PLC0415  # as above
 
-    session = SparkSession.getActiveSession()
+    session: SparkSession | None = sql.SparkSession.getActiveSession()
     if session is None:
         raise SparkUnavailable("there is no Spark session: make one by pyspark_paimon.spark_session(), or hand one in as spark=")
     return session

@@ -10,17 +10,22 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import SchemaMismatch
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyspark.pandas as ps
+    from pyspark.sql import Column, DataFrame
+
 _DROPPED = "__paimon_index_{}__"
 
 
-def spark_frame(data: Any, schema: pa.Schema, index_col: str | Sequence[str] | None = None) -> Any:
+def spark_frame(data: ps.DataFrame, schema: pa.Schema, index_col: str | Sequence[str] | None = None) -> DataFrame:
     """``data`` as a Spark DataFrame for a table with the Arrow schema ``schema``: its columns, and the levels of its index.
 
     ``index_col`` names the columns that the levels become, all of them. Without it a level goes to the column of its name; a level
@@ -46,7 +51,7 @@ def spark_frame(data: Any, schema: pa.Schema, index_col: str | Sequence[str] | N
 
 
 def index_levels(
-    index_names: Sequence[Any], columns: Sequence[str], table_columns: Sequence[str], index_col: str | Sequence[str] | None = None
+    index_names: Sequence[object], columns: Sequence[str], table_columns: Sequence[str], index_col: str | Sequence[str] | None = None
 ) -> list[str | None]:
     """The column that each level of an index becomes; None for a level that stays behind. Raises as ``spark_frame`` does.
 
@@ -77,21 +82,21 @@ def index_levels(
     return levels
 
 
-def _name(label: Any) -> str:
+def _name(label: object) -> str:
     """A label of pandas as the name of a column, as pandas on Spark spells it."""
     if isinstance(label, tuple):
         return str(label[0]) if len(label) == 1 else f"({', '.join(map(str, label))})"
     return str(label)
 
 
-def _with_categories(frame: Any, names: Sequence[str], dtypes: Sequence[Any]) -> Any:
+def _with_categories(frame: DataFrame, names: Sequence[str], dtypes: Sequence[Any]) -> DataFrame:
     """The values of categories in the place of their codes; a code that stands for no category is a null."""
     decoded = {name: dtype.categories for name, dtype in zip(names, dtypes, strict=True) if hasattr(dtype, "categories")}
     if not decoded:
         return frame
     from pyspark.sql import functions as f  # noqa: PLC0415  # a frame is at hand, so pyspark is
 
-    def value(name: str, categories: Any) -> Any:
+    def value(name: str, categories: pd.Index[Any]) -> Column:
         values = pa.array(categories, from_pandas=True)
         if pa.types.is_temporal(values.type):
             raise SchemaMismatch(f"column '{name}' has categories of {values.type}; make it plain by astype('datetime64[ns]')")
@@ -102,7 +107,7 @@ def _with_categories(frame: Any, names: Sequence[str], dtypes: Sequence[Any]) ->
     return frame.withColumns({name: value(name, categories) for name, categories in decoded.items()})
 
 
-def _with_wall_clocks(frame: Any, names: Sequence[str], schema: pa.Schema) -> Any:
+def _with_wall_clocks(frame: DataFrame, names: Sequence[str], schema: pa.Schema) -> DataFrame:
     """Instants as the wall-clock times that they were, in columns that the table has without zone."""
     held = {field.name: field.dataType.typeName() for field in frame.schema.fields}
     local = {field.name for field in schema if pa.types.is_timestamp(field.type) and field.type.tz is None}

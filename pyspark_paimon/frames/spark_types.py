@@ -7,7 +7,7 @@ Paimon's Spark connector; CHAR and VARCHAR are strings without a length.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -101,7 +101,7 @@ def _fields(schema: st.StructType) -> tuple[DataField, ...]:
     return tuple(column(field) for field in schema.fields)
 
 
-def _from_spark(type_: Any, *, nullable: bool, name: str) -> DataType:
+def _from_spark(type_: st.DataType, *, nullable: bool, name: str) -> DataType:
     kind: str = type_.typeName()
     if kind in _KINDS:
         return DataType(_KINDS[kind], nullable)

@@ -146,8 +146,8 @@ def is_bound(value: object) -> bool:
     return isinstance(value, ColumnValue | LiteralValue | FunctionCall)
 
 
-def _computed(value: Expression, rows: pa.Table) -> Any:
-    def column(wanted: ColumnValue) -> Any:
+def _computed(value: Expression, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+    def column(wanted: ColumnValue) -> pa.Array:
         found = rows.column(wanted.name).combine_chunks()
         return found if wanted.key is None else pc.map_lookup(found, pa.scalar(wanted.key), "last")
 

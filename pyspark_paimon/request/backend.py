@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pydantic import Field
@@ -24,6 +24,8 @@ from pyspark_paimon.request.bound import BoundFilter, BoundKeys
 from pyspark_paimon.request.message import CommitId, Message
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from manifest.snapshot.manager import SnapshotManager
     from manifest.snapshot.snapshot import Snapshot
     from pyspark_paimon.request.results import (
@@ -196,7 +198,7 @@ class ArrowRows:
 class SparkRows:
     """A Spark DataFrame, classic or Connect; ``schema`` is what ``toArrow`` of it would have."""
 
-    frame: Any
+    frame: DataFrame
     schema: pa.Schema
 
 

@@ -79,7 +79,7 @@ def _rows(data: Any, schema: pa.Schema) -> Rows:
     raise InvalidArgument(f"rows cannot be written from {type(data).__name__}; hand in {_ACCEPTED}")
 
 
-def _iterable_rows(data: Iterable[Any], schema: pa.Schema) -> Rows:
+def _iterable_rows(data: Iterable[object], schema: pa.Schema) -> Rows:
     items = iter(data)
     first = next(items, None)
     if first is None:

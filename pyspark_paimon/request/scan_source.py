@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import pyarrow as pa
 
 from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.typing import Filter
 
 
 class ScanSource(Protocol):
@@ -27,7 +28,7 @@ class ScanSource(Protocol):
     def limited(self, rows: int) -> Self:
         """The first rows."""
 
-    def narrowed(self, filter: Any) -> Self:  # noqa: A002  # Arrow's word
+    def narrowed(self, filter: Filter) -> Self:  # noqa: A002  # Arrow's word
         """The rows for which a filter is true, too. Raises ``PaimonError`` for one that the planner does not understand."""
 
     def projected(self, columns: Sequence[str]) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
@@ -24,6 +24,9 @@ from pyspark_paimon.statements.view import create_view
 from pyspark_paimon.statements.ways import WAYS, other_way
 from pyspark_paimon.statements.words import Words
 from pyspark_paimon.table.catalog_base import AnyCatalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 VIEWS = ("", "TEMP ", "TEMPORARY ", "OR REPLACE ", "OR REPLACE TEMP ", "OR REPLACE TEMPORARY ")
 DATABASES = ("DATABASE", "SCHEMA", "NAMESPACE")
@@ -64,7 +67,7 @@ AFTER_QUERIES = ("INSERT", "MERGE INTO")
 
 
 @public
-def sql(spark: Any, text: str, *, catalog: AnyCatalog | None = None) -> Any:
+def sql(spark: SparkSession, text: str, *, catalog: AnyCatalog | None = None) -> DataFrame:
     """Run a statement, as ``spark.sql`` does, with all that Spark does not hand to a Python source; a DataFrame of what it answers.
 
     Tables are a path, paimon.`/warehouse/db.db/t`, a table of ``catalog`` (``db.t``), or a name of Spark's for a Paimon table. MERGE INTO,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from pyspark_paimon.request.scan_source import ScanSource
+
+Columns: TypeAlias = Sequence[str] | Mapping[str, pc.Expression] | None
+"""Names of columns, or expressions by name. None: all columns."""
 
 
 class DatasetSource(ScanSource, Protocol):
@@ -31,7 +35,7 @@ class PaimonDataset(pa.dataset.Dataset):  # type: ignore[misc]  # pyarrow ships 
     def __init__(self, scan: DatasetSource) -> None:  # Arrow's own cannot be made, and holds what this one has no use for
         self._scan = scan
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[PaimonDataset], tuple[DatasetSource]]:
         return type(self), (self._scan,)
 
     @property
@@ -41,8 +45,8 @@ class PaimonDataset(pa.dataset.Dataset):  # type: ignore[misc]  # pyarrow ships 
 
     def scanner(
         self,
-        columns: Sequence[str] | Mapping[str, Any] | None = None,
-        filter: Any = None,  # noqa: A002  # Arrow's word
+        columns: Columns = None,
+        filter: pc.Expression | None = None,  # noqa: A002  # Arrow's word
         batch_size: int | None = None,
         **_: Any,
     ) -> pa.dataset.Scanner:
@@ -63,19 +67,33 @@ class PaimonDataset(pa.dataset.Dataset):  # type: ignore[misc]  # pyarrow ships 
             scan.to_batches(), schema=scan.schema, columns=columns if isinstance(columns, Mapping) else wanted, filter=residual, **sizes
         )
 
-    def to_table(self, columns: Any = None, filter: Any = None, batch_size: int | None = None, **_: Any) -> pa.Table:  # noqa: A002  # as above
+    def to_table(self, columns: Columns = None, filter: pc.Expression | None = None, batch_size: int | None = None, **_: Any) -> pa.Table:  # noqa: A002  # as above
         """The rows as one Arrow table."""
         return self.scanner(columns, filter, batch_size).to_table()
 
-    def to_batches(self, columns: Any = None, filter: Any = None, batch_size: int | None = None, **_: Any) -> Any:  # noqa: A002  # as above
+    def to_batches(
+        self,
+        columns: Columns = None,
+        filter: pc.Expression | None = None,  # noqa: A002  # as above
+        batch_size: int | None = None,
+        **_: Any,
+    ) -> Iterator[pa.RecordBatch]:
         """The rows, a batch at a time."""
-        return self.scanner(columns, filter, batch_size).to_batches()
+        batches: Iterator[pa.RecordBatch] = self.scanner(columns, filter, batch_size).to_batches()
+        return batches
 
-    def head(self, num_rows: int, columns: Any = None, filter: Any = None, batch_size: int | None = None, **_: Any) -> pa.Table:  # noqa: A002  # as above
+    def head(
+        self,
+        num_rows: int,
+        columns: Columns = None,
+        filter: pc.Expression | None = None,  # noqa: A002  # as above
+        batch_size: int | None = None,
+        **_: Any,
+    ) -> pa.Table:
         """The first rows."""
         return self.scanner(columns, filter, batch_size).head(num_rows)
 
-    def count_rows(self, filter: Any = None, **_: Any) -> int:  # noqa: A002  # as above
+    def count_rows(self, filter: pc.Expression | None = None, **_: Any) -> int:  # noqa: A002  # as above
         """Number of rows; files that metadata or indexes answer for are not read."""
         try:
             return self._scan.narrowed(filter).count()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    import duckdb
     import polars as pl
 
     from pyspark_paimon.table.dataset import DatasetSource, PaimonDataset
@@ -89,7 +90,7 @@ class Readable(ABC):
 
         return lazy_frame(self._read())
 
-    def to_duckdb(self, connection: Any = None) -> Any:
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """The rows as a relation of DuckDB, lazily: columns and conditions of the query reach the plan.
 
         ``connection`` is DuckDB's own unless one is given. Raises ``InvalidArgument`` where DuckDB is not installed.
