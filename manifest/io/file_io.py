@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,10 @@ from manifest.io.storage_errors import with_storage_errors
 
 _CLOCK_TICK_NANOS = 2 * 10**9
 """Times of files are coarse: a file that changed just now can change again within the same tick."""
+_UNIQUE_NAME = re.compile(r"/(?!tag-|consumer-|writer-)[^/]*[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+(?:\.[\w.]+)?$")
+"""Names of ``FileNames``: written once, ever. Users choose the names of tags and consumers."""
+_SIDE_FILE = ".index"
+"""Paimon gives a rewritten side file the next free number, so a rollback can free a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +244,7 @@ class LocalFileIO:
 
     def identity(self, path: str) -> tuple[int, ...] | None:
         found = os.stat(path)
-        if time.time_ns() - found.st_ctime_ns < _CLOCK_TICK_NANOS:
+        if time.time_ns() - found.st_ctime_ns < _CLOCK_TICK_NANOS and not is_written_once(path):
             return None
         return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
 
@@ -418,6 +423,16 @@ class LocalFileIO:
             return os.open(path, flags, 0o666)
 
 
+def is_written_once(path: str) -> bool:
+    """Return whether no other content is ever written under the name.
+
+    >>> name = "data-0b5e2e3c-6f0e-4d6c-8a53-0d9c1f3a2b11-0.parquet"
+    >>> is_written_once(f"/t/bucket-0/{name}"), is_written_once(f"/t/bucket-0/{name}.index"), is_written_once("/t/schema/schema-0")
+    (True, False, False)
+    """
+    return not path.endswith(_SIDE_FILE) and _UNIQUE_NAME.search(path) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class FileRanges:
     """A file of a storage that is near: each question goes to it."""
@@ -434,4 +449,4 @@ class FileRanges:
         return self.file_io.read_range(self.path, offset, length)
 
 
-__all__ = ["FileIO", "FileRanges", "FileStatus", "Holder", "LocalFileIO", "RangeReader"]
+__all__ = ["FileIO", "FileRanges", "FileStatus", "Holder", "LocalFileIO", "RangeReader", "is_written_once"]

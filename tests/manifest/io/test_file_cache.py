@@ -15,6 +15,7 @@ from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 
 IO = LocalFileIO()
+UNIQUE = "0b5e2e3c-6f0e-4d6c-8a53-0d9c1f3a2b11"
 
 
 @pytest.fixture
@@ -97,6 +98,35 @@ def test_a_file_that_changed_just_now_is_not_held_for_it_can_change_within_the_t
     assert IO.identity(str(tmp_path / "a")) is None
     assert [load(cache := FileCache(100), tmp_path / "a") for _ in range(2)] == [(b"first", True)] * 2
     assert cache.held_bytes == 0
+
+
+@pytest.mark.parametrize("name", [f"data-{UNIQUE}-0.parquet", f"manifest-{UNIQUE}-12", f"index-c1-{UNIQUE}-0", f"data-{UNIQUE}-3.zstd.orc"])
+def test_young_files_of_unique_names_are_held_and_read_again_once_damaged(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(b"first")
+    cache = FileCache(100)
+    assert [load(cache, path) for _ in range(2)] == [(b"first", True), (b"first", False)]
+    time.sleep(0.03)
+    path.write_bytes(b"other")
+    assert load(cache, path) == (b"other", True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"tag-{UNIQUE}-0",
+        f"consumer-{UNIQUE}",
+        f"consumer-{UNIQUE}-1",
+        f"data-{UNIQUE}-0.parquet.index",
+        f"{UNIQUE}-0/schema-0",
+        "snapshot-1",
+    ],
+)
+def test_young_files_of_names_that_may_come_again_are_not_held(tmp_path, name):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"first")
+    assert IO.identity(str(path)) is None
 
 
 def test_a_wrapped_store_sees_every_read(tmp_path, settled):
