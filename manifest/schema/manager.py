@@ -98,9 +98,17 @@ class SchemaManager:
 
     def _read(self, schema_id: int) -> TableSchema:
         path, coming = self._paths.schema_file(schema_id), self._under_way()
-        schema = TableSchema.from_json(coming[schema_id] if schema_id in coming else self._file_io.read(path), path)
+        text = coming[schema_id].encode() if schema_id in coming else self._file_io.read(path)
+        # A young file may change within the clock's tick, so it is read again; the same bytes are not parsed again.
+        key = "schema text", path
+        held = self._files.get(key)
+        if held is not None and held[0] == text:
+            parsed: TableSchema = held[1]
+            return parsed
+        schema = TableSchema.from_json(text, path)
         if schema.id != schema_id:
             raise CorruptFile(path, f"holds schema {schema.id}")
+        self._files.put(key, (text, schema), _weight(schema))
         return schema
 
     def latest(self) -> TableSchema | None:
