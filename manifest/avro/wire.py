@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
+import fastavro
+
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
+_METADATA = fastavro.parse_schema({"type": "map", "values": "bytes"})
 _MOST_BITS = 63
 
 
@@ -59,9 +63,11 @@ def encode_long(value: int) -> bytes:
 
 
 def encode_header(metadata: Mapping[bytes, bytes]) -> bytes:
-    """What stands before the first sync marker."""
-    pairs = b"".join(encode_long(len(key)) + key + encode_long(len(value)) + value for key, value in metadata.items())
-    return MAGIC + encode_long(len(metadata)) + pairs + encode_long(0)
+    """Return what stands before the first sync marker."""
+    out = io.BytesIO()
+    out.write(MAGIC)
+    fastavro.schemaless_writer(out, _METADATA, {key.decode(): value for key, value in metadata.items()})
+    return out.getvalue()
 
 
 def block_prefix(count: int, content: bytes) -> bytes:

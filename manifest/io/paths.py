@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from fileindex.base.column_type import ColumnType, Plain
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import cached_property
 from manifest.io.partition_path import escape, partition_text
 
 SCHEMA, SNAPSHOT, TAG, CHANGELOG, CONSUMER, BRANCH = "schema-", "snapshot-", "tag-", "changelog-", "consumer-", "branch-"
@@ -20,7 +21,7 @@ _BRANCH_MARK = "$branch_"
 _NO_NAME = frozenset("/\\\0$")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TablePaths:
     """Where everything of the table at ``root`` lies; metadata only needs ``root``, data also the partition columns.
 
@@ -39,82 +40,82 @@ class TablePaths:
     index_in_data_directory: bool = False
     branch: str = MAIN_BRANCH
 
-    @property
+    @cached_property
     def metadata_root(self) -> str:
         """Parent of this branch's ``schema``, ``snapshot``, ``tag``, ``changelog`` and ``consumer`` directories."""
         return self.root if self.branch == MAIN_BRANCH else f"{self.branches}/{BRANCH}{self.branch}"
 
-    @property
+    @cached_property
     def branches(self) -> str:
         """Directory of the branches."""
         return f"{self.root}/branch"
 
-    @property
+    @cached_property
     def schemas(self) -> str:
         """Directory of the schema files."""
         return f"{self.metadata_root}/schema"
 
-    @property
+    @cached_property
     def snapshots(self) -> str:
         """Directory of the snapshot files and their hints."""
         return f"{self.metadata_root}/snapshot"
 
-    @property
+    @cached_property
     def tags(self) -> str:
         """Directory of the tags."""
         return f"{self.metadata_root}/tag"
 
-    @property
+    @cached_property
     def changelogs(self) -> str:
         """Directory of the decoupled changelog's snapshot copies."""
         return f"{self.metadata_root}/changelog"
 
-    @property
+    @cached_property
     def consumers(self) -> str:
         """Directory of the consumers' progress files."""
         return f"{self.metadata_root}/consumer"
 
-    @property
+    @cached_property
     def writers(self) -> str:
         """Directory of what runs of commits note and writers of numbered batches announce; other engines do not look there."""
         return f"{self.metadata_root}/writer"
 
-    @property
+    @cached_property
     def manifests(self) -> str:
         """Directory of manifests, manifest lists and index manifests."""
         return f"{self.root}/manifest"
 
-    @property
+    @cached_property
     def indexes(self) -> str:
         """Directory of index files that are not beside the data."""
         return f"{self.root}/index"
 
-    @property
+    @cached_property
     def all_statistics(self) -> str:
         """Directory of the ANALYZE results."""
         return f"{self.root}/statistics"
 
-    @property
+    @cached_property
     def repairs(self) -> str:
         """Directory of copies of what repairs have changed or removed; other engines and orphan removal pass over it."""
         return f"{self.root}/_repair"
 
-    @property
+    @cached_property
     def data(self) -> str:
         """Parent of the partitions and buckets."""
         return f"{self.root}/{self.data_directory.strip('/')}" if self.data_directory else self.root
 
-    @property
+    @cached_property
     def latest_hint(self) -> str:
         """File that holds, perhaps, the newest snapshot's id."""
         return f"{self.snapshots}/{LATEST}"
 
-    @property
+    @cached_property
     def earliest_hint(self) -> str:
         """File that holds, perhaps, the oldest snapshot's id."""
         return f"{self.snapshots}/{EARLIEST}"
 
-    @property
+    @cached_property
     def pending_history(self) -> str:
         """Return the note of a rollback or fast-forward under way; other engines ignore it."""
         return f"{self.snapshots}/{ROLLBACK}"
