@@ -7,7 +7,7 @@ greatest, -0.0 equals 0.0. There is no NOT node: ``negate`` pushes it to the lea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
@@ -160,38 +160,36 @@ def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
     return predicate.children if isinstance(predicate, And) else (predicate,)
 
 
-def leaves(predicate: Predicate) -> Iterator[Leaf]:
-    """Every leaf, left to right; formulas are none."""
-    for node in _ends(predicate):
-        if not isinstance(node, Formula):
-            yield node
+def leaves(predicate: Predicate) -> list[Leaf]:
+    """Return every leaf, left to right, without formulas."""
+    return [node for node in _ends(predicate) if not isinstance(node, Formula)]
 
 
-def formulas(predicate: Predicate) -> Iterator[Formula]:
-    """Every formula, left to right."""
-    for node in _ends(predicate):
-        if isinstance(node, Formula):
-            yield node
+def formulas(predicate: Predicate) -> list[Formula]:
+    """Return every formula, left to right."""
+    return [node for node in _ends(predicate) if isinstance(node, Formula)]
 
 
-def _ends(predicate: Predicate) -> Iterator[Leaf | Formula]:
-    if isinstance(predicate, And | Or):
-        for child in predicate.children:
-            yield from _ends(child)
-    else:
-        yield predicate
+def _ends(predicate: Predicate) -> list[Leaf | Formula]:
+    """Return the nodes without children, left to right."""
+    found: list[Leaf | Formula] = []
+    pending: list[Predicate] = [predicate]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, And | Or):
+            pending.extend(reversed(node.children))
+        else:
+            found.append(node)
+    return found
 
 
 def columns_of(predicate: Predicate | None) -> tuple[str, ...]:
-    """Names of the table columns that the predicate reads, each once, in order of appearance."""
-    return () if predicate is None else tuple(dict.fromkeys(name for end in _ends(predicate) for name in _names(end)))
-
-
-def _names(end: Leaf | Formula) -> Iterator[str]:
-    if isinstance(end, Formula):
-        yield from (column.name for column in column_values(end.test))
-    else:
-        yield end.column.name
+    """Return the names of the columns that the predicate reads, in order of appearance."""
+    names: dict[str, None] = {}
+    for end in () if predicate is None else _ends(predicate):
+        columns = column_values(end.test) if isinstance(end, Formula) else (end.column,)
+        names |= dict.fromkeys([column.name for column in columns])
+    return tuple(names)
 
 
 def map_leaves(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import islice, product
+from itertools import product
 from math import prod
 from typing import Any, NoReturn
 
@@ -44,7 +44,8 @@ def only_columns(predicate: Predicate | None, columns: Collection[str]) -> Predi
     >>> only_columns(And((a, b)), {"a"}) == a, only_columns(Or((a, b)), {"a"})
     (True, None)
     """
-    chosen = [term for term in conjuncts(predicate) if set(columns_of(term)) <= set(columns)]
+    allowed = set(columns)
+    chosen = [term for term in conjuncts(predicate) if allowed.issuperset(columns_of(term))]
     return all_of(*chosen) if chosen else None
 
 
@@ -55,10 +56,10 @@ def is_short(predicate: Predicate) -> bool:
     >>> is_short(In(ColumnRef("a"), (1, 2))), is_short(In(ColumnRef("a"), tuple(range(100))))
     (True, False)
     """
-    few = list(islice(leaves(predicate), thresholds().short_filter + 1))
-    if len(few) > thresholds().short_filter or any(isinstance(leaf, In) and len(leaf.values) > thresholds().short_filter for leaf in few):
+    most, few = thresholds().short_filter, leaves(predicate)
+    if len(few) > most or any(isinstance(leaf, In) and len(leaf.values) > most for leaf in few):
         return False
-    return next(formulas(predicate), None) is None
+    return not formulas(predicate)
 
 
 def texts_wanted(predicate: Predicate, columns: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
@@ -91,6 +92,8 @@ def bind_constants(predicate: Predicate, constants: Mapping[str, Plain], types: 
     >>> bind_constants(And((day, id_)), {"day": 5}, {"day": ColumnType(Kind.INT)}) == id_
     True
     """
+    if constants.keys().isdisjoint(columns_of(predicate)):
+        return predicate
     return map_leaves(
         predicate,
         lambda leaf: _decide(leaf, constants, types) if leaf.column.name in constants else leaf,
@@ -108,6 +111,8 @@ def bind_rows(
     >>> bind_rows(Compare(ColumnRef("day"), Op.EQ, 5), ["day"], [(5,), (6,), (None,)], {"day": ColumnType(Kind.INT)}) == [TRUE, FALSE, FALSE]
     True
     """
+    if not names:
+        return [predicate] * len(rows)
     within = [leaf for leaf in leaves(predicate) if leaf.column.name in names]
     whole = [formula for formula in formulas(predicate) if set(columns_of(formula)) <= set(names)]
     terms: list[Leaf | Formula] = list(dict.fromkeys([*within, *whole]))
