@@ -148,6 +148,7 @@ class Thresholds:
     manifest_gap_bytes: int = _limit(32 << 10, 16, "Unwanted bytes between blocks that are read along.")
     shared_entries: int = _limit(1024, 2, "Entries of wanted blocks that are held for all filters. Of more, what one filter leaves.")
     held_objects: int = _limit(8192, 2, "Entries of a manifest whose file objects are held.")
+    records_one_by_one: int = _limit(16, 1, "Records of a manifest up to which they are decoded one after the other.")
     bounds_one_by_one: int = _limit(64, 1, "Entries whose null counts are decoded one by one.")
     partitions_one_by_one: int = _limit(64, 4, "Entries whose partitions are not grouped.")
     ranges_one_by_one: int = _limit(16, 1, "Files whose value ranges are collected one by one.")

@@ -15,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import AnyArray, Indices, Int64s, Mask
+from fileindex.base.thresholds import thresholds
 from manifest.avro.schemas import AvroSchema
+from manifest.avro.sequential import FewRecords, decode_few
 
 _PADDING = 16
 _MOST_ITEMS = 1 << 12
@@ -131,9 +133,12 @@ class _Taken(_Derived[Field]):
     """Fields of some records."""
 
     def __init__(self, fields: Mapping[str, Field], rows: Indices) -> None:
-        super().__init__(fields, lambda path: fields[path].take(rows), keep=True)
+        super().__init__(fields, self._one, keep=True)
         self._fields: Mapping[str, Field] = fields
         self._rows = rows
+
+    def _one(self, path: str) -> Field:
+        return self._fields[path].take(self._rows)
 
     def take(self, rows: Indices) -> _Taken[Field]:
         return _Taken(self._fields, self._rows[rows])
@@ -184,13 +189,21 @@ class RecordColumns:
         """The records of ``parts``, which have the same fields, one after the other."""
 
         def numbers(path: str) -> Numbers:
-            columns = [part.numbers[path] for part in parts]
-            return Numbers(np.concatenate([c.values for c in columns]), np.concatenate([c.present for c in columns]))
+            values, present = [], []
+            for part in parts:
+                column = part.numbers[path]
+                values.append(column.values)
+                present.append(column.present)
+            return Numbers(np.concatenate(values), np.concatenate(present))
 
         def spans(path: str) -> Spans:
-            columns = [part.spans[path] for part in parts]
-            bounds = (np.concatenate([c.start for c in columns]), np.concatenate([c.end for c in columns]))
-            return Spans(*bounds, np.concatenate([c.present for c in columns]))
+            starts, ends, present = [], [], []
+            for part in parts:
+                column = part.spans[path]
+                starts.append(column.start)
+                ends.append(column.end)
+                present.append(column.present)
+            return Spans(np.concatenate(starts), np.concatenate(ends), np.concatenate(present))
 
         return cls(
             np.concatenate([part.start for part in parts]),
@@ -202,6 +215,10 @@ class RecordColumns:
 
 def decode_columns(shape: AvroSchema, payload: bytes, count: int, starts: Int64s) -> RecordColumns | None:
     """The columns of the ``count`` records of layout ``shape`` that begin at some of the offsets ``starts``; None if they cannot be proved."""
+    if 0 < count <= thresholds().records_one_by_one:
+        few = decode_few(shape, payload, count)
+        if few is not None:
+            return _columns_of(few, count)
     if starts.size < max(count, 1):
         return None
     cursors = _Cursors(payload, starts)
@@ -216,6 +233,21 @@ def decode_columns(shape: AvroSchema, payload: bytes, count: int, starts: Int64s
     if chosen is None:
         return None
     return found if chosen.size == starts.size else found.take(chosen)
+
+
+def _columns_of(few: FewRecords, count: int) -> RecordColumns:
+    bounds = np.array(few.bounds, np.int64)
+    narrow = np.int32 if few.bounds[-1] < 2**31 else np.int64
+    every = np.ones(count, np.bool_)
+    numbers: dict[str, Numbers] = {}
+    for path, found in few.numbers.items():
+        values, present = zip(*found, strict=True)
+        numbers[path] = Numbers(np.array(values, np.int64), every if all(present) else np.array(present, np.bool_))
+    spans: dict[str, Spans] = {}
+    for path, places in few.spans.items():
+        starts, ends, filled = zip(*places, strict=True)
+        spans[path] = Spans(np.array(starts, narrow), np.array(ends, narrow), every if all(filled) else np.array(filled, np.bool_))
+    return RecordColumns(bounds[:-1], bounds[1:], numbers, spans)
 
 
 def optional_longs(payload: bytes, spans: Spans, items: int) -> tuple[Int64s, Mask]:

@@ -1,0 +1,185 @@
+"""Decoding of a few Avro records, one after the other: as ``columnar`` does for many, without an array for each step.
+
+Nothing is guessed here: a record begins where the one before it ends, and the last one ends where the payload does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from manifest.avro.schemas import AvroSchema
+
+_LONG: Final = "long"
+_BYTES: Final = "bytes"
+_KINDS = {"int": _LONG, "long": _LONG, "bytes": _BYTES, "string": _BYTES}
+_NULL, _PRESENT = 0, 2
+"""The branches of a union as numbers are written."""
+_MOST_ITEMS = 1 << 12
+_MOST_BITS = 63
+
+_Item: TypeAlias = tuple[str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field of a record, those of records inside it included."""
+
+    path: str
+    optional: bool
+    kind: str | None
+    """None for an array of ``item``."""
+    item: _Item | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FewRecords:
+    """Fields by path, a value for each record.
+
+    Args:
+        bounds: Where each record begins, and where the last one ends.
+        numbers: Value and presence. A null is 0.
+        spans: Beginning, end and presence of bytes, strings and arrays. A null is empty.
+    """
+
+    bounds: list[int]
+    numbers: dict[str, list[tuple[int, bool]]]
+    spans: dict[str, list[tuple[int, int, bool]]]
+
+
+def decode_few(shape: AvroSchema, payload: bytes, count: int) -> FewRecords | None:
+    """Return the fields of ``count`` records that fill ``payload``. None if they do not, or have another layout.
+
+    >>> decode_few((("a", "long"), ("b", ("union", "null", "string"))), bytes([4, 2, 2, 97, 6, 0]), 2)
+    FewRecords(bounds=[0, 4, 6], numbers={'a': [(2, True), (3, True)]}, spans={'b': [(3, 4, True), (0, 0, False)]})
+    """
+    fields = _flat(shape)
+    if fields is None:
+        return None
+    numbers: dict[str, list[tuple[int, bool]]] = {field.path: [] for field in fields if field.kind == _LONG}
+    spans: dict[str, list[tuple[int, int, bool]]] = {field.path: [] for field in fields if field.kind != _LONG}
+    bounds = [0]
+    try:
+        for _ in range(count):
+            bounds.append(_record(fields, payload, bounds[-1], numbers, spans))
+    except (IndexError, ValueError):
+        return None
+    return FewRecords(bounds, numbers, spans) if bounds[-1] == len(payload) else None
+
+
+@lru_cache(maxsize=64)
+def _flat(shape: AvroSchema) -> tuple[_Field, ...] | None:
+    """Return the fields of a layout in their order. None if it has others than those of metadata."""
+    found: list[_Field] = []
+    pending: list[tuple[str, Any]] = [("", shape)]
+    while pending:
+        path, kind = pending.pop()
+        optional = isinstance(kind, tuple) and kind[:2] == ("union", "null") and len(kind) == 3
+        if optional:
+            kind = kind[2]
+        match kind:
+            case str() if kind in _KINDS:
+                found.append(_Field(path, optional, _KINDS[kind]))
+            case ("array", str() as item) if item in _KINDS:
+                found.append(_Field(path, optional, None, (_KINDS[item], False)))
+            case ("array", ("union", "null", str() as item)) if item in _KINDS:
+                found.append(_Field(path, optional, None, (_KINDS[item], True)))
+            case ((_, _), *_) if not optional:
+                pending.extend((f"{path}.{name}" if path else name, inner) for name, inner in reversed(kind))
+            case _:
+                return None
+    return tuple(found)
+
+
+def _record(
+    fields: tuple[_Field, ...],
+    payload: bytes,
+    at: int,
+    numbers: dict[str, list[tuple[int, bool]]],
+    spans: dict[str, list[tuple[int, int, bool]]],
+) -> int:
+    """Append the fields of the record at byte ``at`` and return where it ends. Integers are read in place, for metadata is made of them.
+
+    Raises ``IndexError`` or ``ValueError``.
+    """
+    for field in fields:
+        if field.optional:
+            branch = payload[at]
+            at += 1
+            if branch != _PRESENT:
+                if branch != _NULL:
+                    raise ValueError("the branch of a union is none")
+                if field.kind == _LONG:
+                    numbers[field.path].append((0, False))
+                else:
+                    spans[field.path].append((0, 0, False))
+                continue
+        if field.item is not None:
+            start, at = at, _after_array(field.item, payload, at)
+            spans[field.path].append((start, at, True))
+            continue
+        raw = payload[at]
+        at += 1
+        if raw > 0x7F:
+            raw, at = _varint(payload, at - 1)
+        value = raw >> 1 ^ -(raw & 1)
+        if field.kind == _LONG:
+            numbers[field.path].append((value, True))
+            continue
+        if not 0 <= value <= len(payload) - at:
+            raise ValueError(f"{value} bytes exceed the data")
+        spans[field.path].append((at, at + value, True))
+        at += value
+    return at
+
+
+def _after_array(item: _Item, payload: bytes, at: int) -> int:
+    """Return where the array at byte ``at`` ends, which is one block without its size. Raises as ``_record``."""
+    kind, optional = item
+    count, at = _long(payload, at)
+    if not 0 <= count <= min(len(payload) - at, _MOST_ITEMS):
+        raise ValueError(f"an array of {count} items")
+    for _ in range(count):
+        if optional:
+            branch = payload[at]
+            at += 1
+            if branch == _NULL:
+                continue
+            if branch != _PRESENT:
+                raise ValueError("the branch of a union is none")
+        raw = payload[at]
+        at += 1
+        if raw > 0x7F:
+            raw, at = _varint(payload, at - 1)
+        if kind == _BYTES:
+            length = raw >> 1 ^ -(raw & 1)
+            if not 0 <= length <= len(payload) - at:
+                raise ValueError(f"{length} bytes exceed the data")
+            at += length
+    if count and payload[at] != 0:
+        raise ValueError("an array of several blocks")
+    return at + 1 if count else at
+
+
+def _long(payload: bytes, at: int) -> tuple[int, int]:
+    raw, at = _varint(payload, at)
+    return raw >> 1 ^ -(raw & 1), at
+
+
+def _varint(payload: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = payload[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value >> _MOST_BITS + 1:
+                raise ValueError("a number of more than 64 bits")
+            return value, at
+        shift += 7
+        if shift > _MOST_BITS:
+            raise ValueError("a number of more than 64 bits")
+
+
+__all__ = ["FewRecords", "decode_few"]
