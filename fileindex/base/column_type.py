@@ -14,6 +14,8 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from fileindex.base.lazy import cached_property
+
 Plain: TypeAlias = bool | int | float | str | bytes | None
 
 
@@ -54,7 +56,7 @@ FLOATS = frozenset({Kind.FLOAT, Kind.DOUBLE})
 TIMESTAMPS = frozenset({Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnType:
     """Kind and parameters of a column; ``key`` and ``value`` are set for MAP only."""
 
@@ -70,7 +72,7 @@ class ColumnType:
         """Arrow unit of a TIMESTAMP: ``ms`` up to precision 3, ``us`` up to 6, else ``ns``."""
         return "ms" if self.precision <= 3 else "us" if self.precision <= 6 else "ns"
 
-    @property
+    @cached_property
     def arrow(self) -> pa.DataType:
         """Arrow type that holds the column in memory (atomic kinds only)."""
         match self.kind:

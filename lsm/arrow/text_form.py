@@ -54,11 +54,13 @@ def plain_text(array: Any) -> Any:
     >>> plain_text(pa.array(["a", "b", "a"]).dictionary_encode()).type
     DataType(string)
     """
-    return array.cast(array.type.value_type) if TextForm.of(array) is TextForm.DICTIONARY else array
+    return array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
 
 
 def plain_texts(rows: Any, dictionaries: Collection[str] = ()) -> Any:
     """A table or batch with its dictionaries expanded, but those of ``dictionaries``; the same object if there are none to expand."""
+    if not any(map(pa.types.is_dictionary, rows.schema.types)):
+        return rows
     names = rows.schema.names
     arrays = [column if name in dictionaries else plain_text(column) for name, column in zip(names, rows.columns, strict=True)]
     if all(array is column for array, column in zip(arrays, rows.columns, strict=True)):

@@ -21,6 +21,8 @@ from lsm.parquet.nested import leaf_count
 from lsm.parquet.page_index import PageFooter, ReadRange
 from lsm.parquet.row_group_pages import DAMAGE
 from lsm.parquet.thrift import Struct, encode_struct
+from manifest.stats.column_stats import ColumnBounds
+from manifest.types.data_type import DataType
 
 _MAGIC_AND_LENGTH = 8
 
@@ -50,6 +52,7 @@ class CachedFooter:
         pages: what it says of page indexes; None if there are none, or it cannot be looked through.
         texts: bytes that texts of dictionaries take decoded, by row group and leaf, where the footer says it.
         kept: promises that it has been checked against.
+        bounds: what it says of columns of a type, by row group, of those that were asked for.
     """
 
     metadata: Any
@@ -57,6 +60,7 @@ class CachedFooter:
     pages: PageFooter | None
     texts: Mapping[tuple[int, int], int] = field(default_factory=dict, repr=False)
     kept: set[Hashable] = field(default_factory=set, repr=False)
+    bounds: dict[tuple[int, str, DataType], ColumnBounds | None] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(cls, read_range: ReadRange, size: int, promise: FooterPromise | None) -> CachedFooter:
@@ -92,7 +96,17 @@ class CachedFooter:
     def sizes(self) -> tuple[tuple[int, ...], ...]:
         """Compressed bytes of the column chunks of every row group, leaf by leaf."""
         groups = map(self.metadata.row_group, range(self.metadata.num_row_groups))
-        return tuple(tuple(group.column(leaf).total_compressed_size for leaf in range(group.num_columns)) for group in groups)
+        return tuple([tuple([group.column(leaf).total_compressed_size for leaf in range(group.num_columns)]) for group in groups])
+
+    @cached_property
+    def decoded_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """Decoded bytes of the column chunks of every row group, leaf by leaf, about."""
+        return tuple([self._decoded_sizes(at, self.metadata.row_group(at)) for at in range(self.metadata.num_row_groups)])
+
+    def _decoded_sizes(self, at: int, group: Any) -> tuple[int, ...]:
+        widths, texts = 8 * group.num_rows, self.texts
+        leaves = range(group.num_columns)
+        return tuple([max(group.column(leaf).total_uncompressed_size, texts.get((at, leaf), 0), widths) for leaf in leaves])
 
     @cached_property
     def row_groups(self) -> tuple[RowGroup, ...]:

@@ -64,6 +64,7 @@ class FooterSink:
         self._sink, self._schema, self._int96 = sink, schema, int96
         self._held: bytearray | None = None
         self._waiting = bytearray()
+        self._write_bytes = thresholds().file_write_bytes
         self.silent: dict[int, list[str]] = {}
         self.closed = False
 
@@ -75,12 +76,12 @@ class FooterSink:
         """Write bytes, or keep them; the headers of pages, a few bytes each, go on with what follows them."""
         if self._held is not None:
             self._held += data
-        elif len(data) >= thresholds().file_write_bytes:
+        elif len(data) >= self._write_bytes:
             self.flush()
             self._sink.write(data)
         else:
             self._waiting += data
-            if len(self._waiting) >= thresholds().file_write_bytes:
+            if len(self._waiting) >= self._write_bytes:
                 self.flush()
         return len(data)
 
@@ -204,9 +205,11 @@ def _leaves(kind: Any) -> Iterator[Any]:
 def maps_as_lists(footer: Struct) -> Struct | None:
     """Return a footer whose maps with optional keys are lists of (key, value). None if it has no such map."""
     kind, elements = footer[FileMetaData.SCHEMA][1]
-    changed = [_as_list(element) if _has_optional_key(elements, at) else element for at, element in enumerate(elements)]
-    if all(new is old for new, old in zip(changed, elements, strict=True)):
+    groups = [at for at, element in enumerate(elements) if SchemaElement.NUM_CHILDREN in element]
+    optional = {at for at in groups if _has_optional_key(elements, at)}
+    if not optional:
         return None
+    changed = [_as_list(element) if at in optional else element for at, element in enumerate(elements)]
     return {**footer, FileMetaData.SCHEMA: (footer[FileMetaData.SCHEMA][0], (kind, changed))}
 
 

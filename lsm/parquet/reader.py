@@ -65,6 +65,9 @@ class ParquetDataFile:
         except BaseException:
             self.close()
             raise
+        self.metadata, self.schema = self._footer.metadata, self._footer.schema
+        self.row_groups: tuple[RowGroup, ...] = self._footer.row_groups
+        self._leaves = self._footer.leaves
 
     def __enter__(self) -> Self:
         return self
@@ -82,29 +85,10 @@ class ParquetDataFile:
         self._readers.clear()
 
     @property
-    def metadata(self) -> Any:
-        """The footer, as the decoder has it."""
-        return self._footer.metadata
-
-    @property
-    def schema(self) -> Any:
-        """The Arrow schema of the file's own columns."""
-        return self._footer.schema
-
-    @property
     def num_rows(self) -> int:
         """Rows of the file."""
         rows: int = self.metadata.num_rows
         return rows
-
-    @property
-    def row_groups(self) -> tuple[RowGroup, ...]:
-        """All row groups, in order."""
-        return self._footer.row_groups
-
-    @property
-    def _leaves(self) -> dict[str, range]:
-        return self._footer.leaves
 
     def bounds(self, group: RowGroup, column: str, data_type: DataType) -> ColumnBounds | None:
         """What the footer says of a column in a row group, as plain values of ``data_type``; None if it says nothing.
@@ -114,6 +98,12 @@ class ParquetDataFile:
             column: name of an atomic column in the file.
             data_type: its type in the file's schema; bounds of a column stored as another type are not known.
         """
+        known, place = self._footer.bounds, (group.index, column, data_type)
+        if place not in known:
+            known[place] = self._bounds(group, column, data_type)
+        return known[place]
+
+    def _bounds(self, group: RowGroup, column: str, data_type: DataType) -> ColumnBounds | None:
         if column not in self._leaves or not has_bounds(self.schema.field(column).type, data_type):
             return None
         statistics = self.metadata.row_group(group.index).column(self._leaves[column].start).statistics
@@ -225,17 +215,13 @@ class ParquetDataFile:
 
     def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
         """Bytes of the column chunks of ``columns`` in ``groups``."""
-        leaves = [leaf for name in columns for leaf in self._leaves[name]]
-        return sum(self._footer.sizes[group.index][leaf] for group in groups for leaf in leaves)
+        sizes = self._footer.sizes
+        return sum([sizes[group.index][leaf] for group in groups for name in columns for leaf in self._leaves[name]])
 
     def decoded_size(self, columns: Sequence[str], group: RowGroup) -> int:
         """About as many bytes as columns of a row group have decoded, by the footer's sizes and their least widths."""
-        chunks = self.metadata.row_group(group.index)
-        leaves = [leaf for name in columns for leaf in self._leaves[name]]
-        texts = self._footer.texts
-        return sum(
-            max(chunks.column(leaf).total_uncompressed_size, texts.get((group.index, leaf), 0), 8 * chunks.num_rows) for leaf in leaves
-        )
+        sizes = self._footer.decoded_sizes[group.index]
+        return sum([sizes[leaf] for name in columns for leaf in self._leaves[name]])
 
     def batches(
         self,
@@ -264,7 +250,7 @@ class ParquetDataFile:
             UnsupportedTable: a timestamp of ``nanos`` lies beyond what nanoseconds can hold (the years 1677 to 2262).
         """
         if not columns:
-            yield from (rows_only(group.num_rows) for group in groups)
+            yield from [rows_only(group.num_rows) for group in groups]
             return
         fine = [name for name in columns if name in nanos and self._is_int96(name)]
         size = self._batch_rows(columns, batch_bytes or thresholds().batch_bytes, batch_rows or thresholds().batch_rows)
@@ -286,8 +272,8 @@ class ParquetDataFile:
         dictionaries: Collection[str] = (),
         threads: bool,
     ) -> Iterator[Any]:
-        reader = self._open(frozenset(name for name in dictionaries if self._has_small_dictionary(name)), unit)
-        expected = sum(group.num_rows for group in groups)
+        reader = self._open(frozenset([name for name in dictionaries if self._has_small_dictionary(name)]), unit)
+        expected = sum([group.num_rows for group in groups])
         found = 0
         if is_told(self._source):
             told_in_turn(self._source, [[chunk for name in columns for chunk in self._chunks(name, group)] for group in groups])
@@ -341,9 +327,8 @@ class ParquetDataFile:
 
     def _batch_rows(self, columns: Sequence[str], batch_bytes: int, most: int) -> int:
         """Rows of a batch of at most about ``batch_bytes``, and ``most`` rows, by the row group with the largest rows."""
-        sizes = ((group.num_rows, self.decoded_size(columns, group)) for group in self.row_groups)
-        rows = min((batch_bytes * rows // max(1, size) for rows, size in sizes if rows), default=most)
-        return max(1, min(most, int(rows)))
+        rows = [batch_bytes * group.num_rows // max(1, self.decoded_size(columns, group)) for group in self.row_groups if group.num_rows]
+        return max(1, min([most, *rows]))
 
     def _has_small_dictionary(self, column: str) -> bool:
         """Whether a text column is dictionary encoded throughout, with few distinct values."""

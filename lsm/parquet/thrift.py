@@ -109,11 +109,17 @@ def _struct(data: bytes, at: int, depth: int, known: Struct | None = None) -> tu
             at += 1
             if raw > 0x7F:
                 raw, at = _varint(data, at - 1)
-            fields[number] = kind, _take(data, at, raw)
-            at += raw
+            end = at + raw
+            if end > len(data):
+                raise ValueError(f"{raw} bytes exceed the data")
+            fields[number] = kind, data[at:end]
+            at = end
         elif kind == STRUCT:
             value, at = _struct(data, at, depth + 1)
             fields[number] = kind, value
+        elif kind == LIST:
+            values, at = _list(data, at, depth)
+            fields[number] = kind, values
         elif kind in _BOOLEANS:
             fields[number] = kind, kind == TRUE_FIELD
         else:
@@ -125,13 +131,12 @@ def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
     """A value, or an element of a list, of a type that is not read in place."""
     if kind in {LIST, SET}:
         return _list(data, at, depth)
-    if kind == BINARY:
-        length, at = _varint(data, at)
-        return _take(data, at, length), at + length
     if kind in _BYTES:
         return data[at], at + 1
     if kind == DOUBLE:
-        return _take(data, at, 8), at + 8
+        if len(data) < at + 8:
+            raise ValueError("a number exceeds the data")
+        return data[at : at + 8], at + 8
     raise ValueError(f"type {kind} is not expected")
 
 
@@ -156,6 +161,17 @@ def _list(data: bytes, at: int, depth: int) -> tuple[tuple[int, list[Any]], int]
         for _ in range(count):
             value, at = _struct(data, at, depth)
             values.append(value)
+    elif kind == BINARY:
+        for _ in range(count):
+            raw = data[at]
+            at += 1
+            if raw > 0x7F:
+                raw, at = _varint(data, at - 1)
+            end = at + raw
+            if end > len(data):
+                raise ValueError(f"{raw} bytes exceed the data")
+            values.append(data[at:end])
+            at = end
     else:
         for _ in range(count):
             value, at = _value(data, at, kind, depth + 1)
@@ -174,12 +190,6 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise ValueError("a number of more than 64 bits")
-
-
-def _take(data: bytes, at: int, length: int) -> bytes:
-    if length > len(data) - at:
-        raise ValueError(f"{length} bytes exceed the data")
-    return data[at : at + length]
 
 
 def _write_struct(out: bytearray, fields: Struct, previous: int = 0) -> None:

@@ -25,7 +25,7 @@ from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from fileindex.rowset.roaring import bitmap_to_rows
 from lsm.arrow.row_kind import retracts
-from lsm.arrow.text_form import TextForm, plain_text, plain_texts
+from lsm.arrow.text_form import plain_text, plain_texts
 from lsm.formats.open_data_file import OpenDataFile
 from lsm.keys.sort import VALUE_KIND
 from lsm.parquet.footer import RowGroup
@@ -34,7 +34,7 @@ from lsm.read.metrics import ReadReport
 from lsm.read.text_search import TextRows
 from lsm.scan.predicates import texts_wanted
 from lsm.schema.evolution import SchemaMapping, is_same, to_read_schema
-from lsm.schema.parquet_schema import KIND_FIELD, needs_int96
+from lsm.schema.parquet_schema import KIND_FIELD
 from manifest.entry.bounds import BoundsColumn
 from manifest.io.errors import CastFailed, OutOfMemory
 from manifest.io.storage_errors import is_out_of_memory
@@ -85,7 +85,7 @@ class RowGroupRead:
         everything, groups = self.data.row_groups, self._groups
         self.report.row_groups += len(everything)
         self.report.row_groups_skipped += len(everything) - len(groups)
-        self.report.rows_decoded += sum(group.num_rows for group in groups)
+        self.report.rows_decoded += sum([group.num_rows for group in groups])
         if self.rows is None and not self._filter_columns:
             row = 0
             for batch in self._decode(self._rest, groups, dictionaries=self._rest):
@@ -139,20 +139,20 @@ class RowGroupRead:
         self, names: Sequence[str], groups: Sequence[RowGroup], *, dictionaries: Sequence[str] = (), count: bool = True, few: bool = False
     ) -> Iterator[Any]:
         """Batches of the table's columns ``names``, as the table's types or as dictionaries of them; longer ones if ``few`` rows are taken."""
-        fields = [source for name in names if (source := self.mapping.sources[name]) is not None]
         sources = self._physical(names)
-        nanos = {field.name for field in fields if needs_int96([field])}
+        nanos = self.mapping.int96.intersection(sources)
         self.report.bytes_read += self.data.compressed_size(sources, groups) if count else 0
-        coded = self._physical(dictionaries)
+        coded = sources if dictionaries is names else self._physical(dictionaries) if dictionaries else ()
         most = self.data.num_rows if few else thresholds().batch_rows
         for batch in self.data.batches(sources, groups, nanos=nanos, dictionaries=coded, batch_bytes=self.batch_bytes, batch_rows=most):
-            arrays = [self._conform(name, array) for name, array in zip(names, batch.columns, strict=True)]
-            yield _batch(arrays, pa.schema([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]), batch.num_rows)
+            yield _batch(list(map(self._conform, names, batch.columns)), names, batch.num_rows)
 
     def _conform(self, name: str, array: Any) -> Any:
         source, wanted = self.mapping.sources[name], self.mapping.read[name].type
         assert source is not None
-        if TextForm.of(array) is TextForm.DICTIONARY and wanted.arrow == array.type.value_type and is_same(source.type, wanted):
+        if array.type == wanted.arrow and source.type is wanted:  # as in most files: nobody changed the column
+            return array
+        if pa.types.is_dictionary(array.type) and wanted.arrow == array.type.value_type and is_same(source.type, wanted):
             if not _codes_fit(array):
                 raise CorruptFile(self.data.path, f"column '{source.name}' holds codes that its dictionary does not have")
             return array
@@ -258,7 +258,7 @@ class RowGroupRead:
         """A batch of columns at positions of the group, decoding those whose values are not ``taken`` yet."""
         others = self._whole([name for name, array in zip(names, taken, strict=True) if array is None], group, rows)
         arrays = [next(others) if array is None else self._conform(name, array) for name, array in zip(names, taken, strict=True)]
-        return _batch(arrays, pa.schema([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]), len(rows))
+        return _batch(arrays, names, len(rows))
 
     def _whole(self, names: Sequence[str], group: RowGroup, rows: _Rows) -> Iterator[Any]:
         """As ``_at``, column by column, for those whose pages are not read by themselves: decoded up to the last row."""
@@ -310,7 +310,7 @@ class RowGroupRead:
                 here &= self._matches(batch)
             if returned and here.any():
                 pieces.append(plain_texts(batch.select(returned).filter(pa.array(here))))
-        return _one_batch(pieces) if pieces else _batch([], pa.schema([]), int(np.count_nonzero(chosen)))
+        return _one_batch(pieces) if pieces else _batch([], (), int(np.count_nonzero(chosen)))
 
     def _matches(self, batch: Any) -> _Mask:
         """Mask of the rows that the filter wants, by the decoded filter columns."""
@@ -344,9 +344,9 @@ class RowGroupRead:
 
     def _at_edge(self, arrays: Sequence[Any], count: int) -> Any:
         """A batch of the columns to return, with dictionaries only if they are wanted."""
-        arrays = [array if name in self.dictionaries else plain_text(array) for name, array in zip(self.columns, arrays, strict=True)]
         if not self.dictionaries:
-            return _batch(arrays, self._schema, count)
+            return _batch(list(map(plain_text, arrays)), self._schema, count)
+        arrays = [array if name in self.dictionaries else plain_text(array) for name, array in zip(self.columns, arrays, strict=True)]
         return _batch(arrays, pa.schema([field.with_type(array.type) for field, array in zip(self._schema, arrays, strict=True)]), count)
 
     def _repeat(self, field: Any, count: int) -> Any:
@@ -361,8 +361,11 @@ def may_have_retracts(data: OpenDataFile, delete_row_count: int | None) -> bool:
     """
     if delete_row_count != 0:
         return True
-    bounds = (data.bounds(group, VALUE_KIND, KIND_FIELD.type) for group in data.row_groups)
-    return any(known is None or known.max != 0 for known in bounds)
+    for group in data.row_groups:
+        known = data.bounds(group, VALUE_KIND, KIND_FIELD.type)
+        if known is None or known.max != 0:
+            return True
+    return False
 
 
 def _codes_fit(array: Any) -> bool:
@@ -372,10 +375,11 @@ def _codes_fit(array: Any) -> bool:
     return bool(low is None or (low >= 0 and high < len(array.dictionary)))
 
 
-def _batch(arrays: Sequence[Any], schema: Any, count: int) -> Any:
-    """A record batch that keeps its number of rows even without columns."""
+def _batch(arrays: Sequence[Any], columns: Any, count: int) -> Any:
+    """A record batch that keeps its number of rows even without columns, which are names or a schema."""
     if arrays:
-        return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
+        known = {"schema": columns} if isinstance(columns, pa.Schema) else {"names": list(columns)}
+        return pa.RecordBatch.from_arrays(list(arrays), **known)
     return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
 
 

@@ -43,6 +43,7 @@ class FilePruner:
     notes: IndexMetrics = field(default_factory=IndexMetrics)
     _residuals: dict[bytes, Predicate] = field(default_factory=dict)
     _mappings: dict[int, SchemaMapping] = field(default_factory=dict)
+    _sources: dict[int, frozenset[str]] = field(default_factory=dict)
 
     def residual(self, partition: bytes) -> Predicate:
         """The filter inside a partition, whose columns are constant; FALSE if no row of it is wanted."""
@@ -140,12 +141,12 @@ class FilePruner:
     def _column_lookup(self, entries: EntryColumns, schema_id: int, covered: tuple[str, ...] | None) -> BoundsColumnLookup:
         """Bounds of the filter's columns in files of one schema."""
         mapping = self._mapping(schema_id)
-        by_name = {column.name: column for column in self._fields(schema_id)}
-        names = tuple(by_name) if covered is None else covered
-        if not all(name in by_name for name in names):
+        schema = self.store.schemas.get(schema_id)
+        names = schema.names if covered is None else covered
+        if not schema.by_name.keys() >= set(names):
             return lambda _: None
         try:
-            known = value_bounds(entries, names, [by_name[name].type for name in names], self._wanted_sources(mapping))
+            known = value_bounds(entries, names, schema.types_of(names), self._wanted_sources(schema_id))
         except ValueError as error:
             raise CorruptFile(entries.path_of(0), f"the statistics of a file cannot be decoded ({error})") from error
 
@@ -168,16 +169,18 @@ class FilePruner:
             found = self._mappings[schema_id] = SchemaMapping.of(self.store.schema.fields, self._fields(schema_id), schema_id)
         return found
 
-    def _wanted_sources(self, mapping: SchemaMapping) -> set[str]:
-        """What the columns of the filter are called in files."""
-        sources = (mapping.sources.get(column) for column in columns_of(self.predicate))
-        return {source.name for source in sources if source is not None}
+    def _wanted_sources(self, schema_id: int) -> frozenset[str]:
+        """What the columns of the filter are called in files of a schema."""
+        if schema_id not in self._sources:
+            sources = map(self._mapping(schema_id).sources.get, columns_of(self.predicate))
+            self._sources[schema_id] = frozenset([source.name for source in sources if source is not None])
+        return self._sources[schema_id]
 
     def bounds(self, file: DataFileMeta) -> Callable[[ColumnRef], ColumnBounds | None]:
         """Minima, maxima and null counts of the filter's columns in a file; None for a column of which nothing is known."""
         mapping = self._mapping(file.schema_id)
         try:
-            known = self._value_bounds(file, mapping)
+            known = self._value_bounds(file)
         except (ValueError, IndexError) as error:
             raise CorruptFile(file.file_name, f"its statistics cannot be decoded ({error})") from error
 
@@ -190,15 +193,14 @@ class FilePruner:
 
         return bounds
 
-    def _value_bounds(self, file: DataFileMeta, mapping: SchemaMapping) -> dict[str, ColumnBounds]:
+    def _value_bounds(self, file: DataFileMeta) -> dict[str, ColumnBounds]:
         """Bounds of the file's columns that the filter asks for."""
-        by_name = {column.name: column for column in self._fields(file.schema_id)}
-        names = tuple(by_name) if file.value_stats_cols is None else file.value_stats_cols
-        if not all(name in by_name for name in names):
+        schema = self.store.schemas.get(file.schema_id)
+        names = schema.names if file.value_stats_cols is None else file.value_stats_cols
+        if not schema.by_name.keys() >= set(names):
             return {}
-        types = [by_name[name].type for name in names]
-        wanted = self._wanted_sources(mapping)
-        return decode_bounds(file.value_stats, names, types, file.row_count, wanted, unbounded=file.unbounded)
+        wanted = self._wanted_sources(file.schema_id)
+        return decode_bounds(file.value_stats, names, schema.types_of(names), file.row_count, wanted, unbounded=file.unbounded)
 
 
 def _of_name(known: Mapping[str, BoundsColumn], column: ColumnRef) -> BoundsColumn | None:

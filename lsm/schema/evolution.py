@@ -14,10 +14,12 @@ import pyarrow as pa
 
 from fileindex.base.column_type import BINARIES, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.errors import PaimonError
+from fileindex.base.lazy import cached_property
 from fileindex.base.plain_value import from_scalar, to_scalar
 from fileindex.predicate.tree import TRUE, ColumnRef, Leaf, Predicate, map_leaves
 from fileindex.predicate.unwiden import unwiden
 from lsm.schema.cast import cast_values
+from lsm.schema.parquet_schema import needs_int96
 from manifest.entry.bounds import BoundsColumn
 from manifest.entry.column_ranges import same_values
 from manifest.io.errors import UnsupportedTable
@@ -29,7 +31,7 @@ _UNLIKE_THEMSELVES = NESTED | {Kind.VARIANT, Kind.GEOMETRY, Kind.GEOGRAPHY}
 """Types whose plain values cannot be compared, or that cannot be read at all."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SchemaMapping:
     """Where the columns that readers ask for lie in the files of one schema.
 
@@ -55,11 +57,17 @@ class SchemaMapping:
         """Raise ``UnsupportedTable`` naming the first of ``columns`` whose old type cannot be read as its new one."""
         for name in columns:
             source = self.sources[name]
-            if source is not None and not can_cast(source.type, self.read[name].type):
+            read = self.read[name]
+            if source is not None and source is not read and not can_cast(source.type, read.type):
                 raise UnsupportedTable(
-                    f"column '{name}' was {source.type} in schema {self.schema_id} and is {self.read[name].type} now: "
+                    f"column '{name}' was {source.type} in schema {self.schema_id} and is {read.type} now: "
                     "files of that schema cannot be read with this type change"
                 )
+
+    @cached_property
+    def int96(self) -> frozenset[str]:
+        """The file's columns with timestamps finer than microseconds."""
+        return frozenset([source.name for source in self.sources.values() if source is not None and needs_int96([source])])
 
     def same(self, column: ColumnRef) -> DataField | None:
         """The file's column if its plain values are those of the read column, so that literals need no change."""

@@ -87,7 +87,7 @@ def needs_int96(fields: Iterable[DataField]) -> bool:
 def _is_fine(data_type: DataType) -> bool:
     if data_type.kind in TIMESTAMPS:
         return data_type.precision > _MAX_INT64_PRECISION
-    return any(_is_fine(child) for child in data_type.children)
+    return data_type.is_nested and any(_is_fine(child) for child in data_type.children)
 
 
 __all__ = ["KEY_ID_OFFSET", "KEY_PREFIX", "KIND_FIELD", "SEQUENCE_FIELD", "file_schema", "key_fields", "key_value_fields", "needs_int96"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from typing import cast
 
 from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind, Plain
 from fileindex.base.errors import UnsupportedType
@@ -23,7 +22,7 @@ _INLINE_MARK = 0x80
 _MAX_SHORT_DECIMAL = 18
 _LONG_DECIMAL_BYTES = 16
 _PACK = {
-    Kind.BOOLEAN: struct.Struct("<B7x"),
+    Kind.BOOLEAN: struct.Struct("<?7x"),
     Kind.TINYINT: struct.Struct("<b7x"),
     Kind.SMALLINT: struct.Struct("<h6x"),
     Kind.INT: struct.Struct("<i4x"),
@@ -127,15 +126,16 @@ def decode_fields(data: bytes, arity: int, fields: Iterable[tuple[int, DataType]
     if len(data) < 4 + width + 8 * arity or _ARITY.unpack_from(data)[0] != arity:
         raise ValueError(f"a row of {len(data)} bytes does not hold {arity} fields")
     row = memoryview(data)[4:]
-    return tuple(
-        None if row[(i + 8) >> 3] >> ((i + 8) & 7) & 1 else _DECODERS[data_type.kind](row, width + 8 * i, data_type)
-        for i, data_type in fields
-    )
-
-
-def _decode_fixed(row: memoryview, at: int, data_type: DataType) -> Plain:
-    value = cast("int | float", _PACK[data_type.kind].unpack_from(row, at)[0])
-    return bool(value) if data_type.kind is Kind.BOOLEAN else value
+    found: list[Plain] = []
+    for i, data_type in fields:
+        fixed = _PACK.get(data_type.kind)
+        if row[(i + 8) >> 3] >> ((i + 8) & 7) & 1:
+            found.append(None)
+        elif fixed is not None:
+            found.append(fixed.unpack_from(row, width + 8 * i)[0])
+        else:
+            found.append(_DECODERS[data_type.kind](row, width + 8 * i, data_type))
+    return tuple(found)
 
 
 def _slice(row: memoryview, offset: int, length: int) -> bytes:
@@ -173,7 +173,6 @@ def _refuse(_row: memoryview, _at: int, data_type: DataType) -> Plain:
 
 _DECODERS: dict[Kind, Callable[[memoryview, int, DataType], Plain]] = {
     **dict.fromkeys(Kind, _refuse),
-    **dict.fromkeys(_PACK, _decode_fixed),
     **dict.fromkeys([*STRINGS, *BINARIES], _decode_bytes),
     **dict.fromkeys([Kind.DECIMAL, *TIMESTAMPS], _decode_wide),
 }

@@ -136,19 +136,20 @@ class TableSchema(BaseModel):
         return tuple(field.name for field in self.fields)
 
     @cached_property
-    def _by_name(self) -> dict[str, DataField]:
+    def by_name(self) -> dict[str, DataField]:
+        """The columns by name."""
         return {field.name: field for field in self.fields}
 
     def field(self, name: str) -> DataField:
         """The column of that name; ``UnknownColumn`` if there is none."""
         try:
-            return self._by_name[name]
+            return self.by_name[name]
         except KeyError:
             raise UnknownColumn(name, self.names) from None
 
     def types_of(self, names: Iterable[str]) -> tuple[DataType, ...]:
         """The types of the named columns."""
-        return tuple(self.field(name).type for name in names)
+        return tuple([self.field(name).type for name in names])
 
     @cached_property
     def column_types(self) -> dict[str, ColumnType]:

@@ -70,7 +70,7 @@ def decode_bounds(
     if len(stats.null_counts) != arity:
         return {}
     at = [i for i, name in enumerate(names) if wanted is None or name in wanted]
-    fields = [(i, slot_type(types[i])) for i in at]
+    fields = [(i, _NULL_SLOT if types[i].is_nested else types[i]) for i in at]
     minima, maxima = decode_fields(stats.min_values, arity, fields), decode_fields(stats.max_values, arity, fields)
     found = {names[i]: ColumnBounds(low, high, stats.null_counts[i], row_count) for i, low, high in zip(at, minima, maxima, strict=True)}
     for i in at if unbounded else ():

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import UnsupportedType
+from fileindex.base.lazy import cached_property
 from manifest.types.type_parser import parse_atomic, parse_geo, quoted
 
 MAX_LENGTH = 2**31 - 1
@@ -23,7 +23,7 @@ VARIANT_ARROW = pa.struct([pa.field("value", pa.binary(), nullable=False), pa.fi
 Json: TypeAlias = str | dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DataType:
     """A type with its nullability; which parameters mean something depends on ``kind`` (``detail``: the geo types' text).
 
@@ -128,18 +128,18 @@ class DataType:
         """The same type with another nullability."""
         return self if self.nullable == nullable else replace(self, nullable=nullable)
 
-    @property
+    @cached_property
     def is_nested(self) -> bool:
         """True for ARRAY, MAP, MULTISET, ROW, VECTOR, and for VARIANT, which has two parts."""
         return self.kind in NESTED or self.kind is Kind.VARIANT
 
-    @property
+    @cached_property
     def column_type(self) -> ColumnType:
         """What indexes and filters know of the type."""
         key, value = (None if part is None else part.column_type for part in (self.key, self.value))
         return ColumnType(self.kind, self.precision, self.scale, self.length, key, value)
 
-    @property
+    @cached_property
     def arrow(self) -> pa.DataType:
         """The Arrow type that holds the column in memory; ``UnsupportedType`` for geo types."""
         match self.kind:
@@ -160,7 +160,7 @@ class DataType:
             case Kind.GEOMETRY | Kind.GEOGRAPHY:
                 raise UnsupportedType(f"{self.kind} columns cannot be read or written")
             case _:
-                return _flat(self.kind, self.precision, self.scale, self.length)
+                return ColumnType(self.kind, self.precision, self.scale, self.length).arrow
 
     @property
     def children(self) -> tuple[DataType, ...]:
@@ -169,17 +169,11 @@ class DataType:
         return parts + tuple(field.type for field in self.fields)
 
 
-@lru_cache(maxsize=1024)
-def _flat(kind: Kind, precision: int, scale: int, length: int) -> pa.DataType:
-    """Asked for every column of every file."""
-    return ColumnType(kind, precision, scale, length).arrow
-
-
 def _arrow_item(name: str, data_type: DataType) -> pa.Field:
     return pa.field(name, data_type.arrow, nullable=data_type.nullable)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DataField:
     """A column, or a field of a ROW: a name that may change and an ``id`` that never does."""
 
@@ -207,7 +201,7 @@ class DataField:
             json["defaultValue"] = self.default_value
         return json
 
-    @property
+    @cached_property
     def arrow_field(self) -> pa.Field:
         """The Arrow field, with its nullability."""
         try:
