@@ -187,8 +187,8 @@ def columns_of(predicate: Predicate | None) -> tuple[str, ...]:
     """Return the names of the columns that the predicate reads, in order of appearance."""
     names: dict[str, None] = {}
     for end in () if predicate is None else _ends(predicate):
-        columns = column_values(end.test) if isinstance(end, Formula) else (end.column,)
-        names |= dict.fromkeys([column.name for column in columns])
+        for column in column_values(end.test) if isinstance(end, Formula) else (end.column,):
+            names[column.name] = None
     return tuple(names)
 
 

@@ -20,11 +20,12 @@ from lsm.parquet.footer_writer import PARQUET_MAGIC
 from lsm.parquet.nested import leaf_count
 from lsm.parquet.page_index import PageFooter, ReadRange
 from lsm.parquet.row_group_pages import DAMAGE
-from lsm.parquet.thrift import Struct, encode_struct
+from lsm.parquet.thrift import STRUCT, Struct, encode_struct
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
 
 _MAGIC_AND_LENGTH = 8
+_NOTHING: tuple[int, Struct] = (STRUCT, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ def _decoded_texts(footer: Struct) -> dict[tuple[int, int], int]:
     found: dict[tuple[int, int], int] = {}
     for index, group in enumerate(list_of(footer, FileMetaData.ROW_GROUPS)):
         for leaf, chunk in enumerate(list_of(group, RowGroupMetaData.COLUMNS)):
-            meta = value_or(chunk, ColumnChunk.META_DATA, {})
+            _, meta = chunk.get(ColumnChunk.META_DATA, _NOTHING)
             if ColumnMetaData.DICTIONARY_PAGE_OFFSET in meta and ColumnMetaData.SIZE_STATISTICS in meta:
                 sizes = value(meta, ColumnMetaData.SIZE_STATISTICS)
                 found[index, leaf] = value_or(sizes, SizeStatistics.UNENCODED_BYTE_ARRAY_DATA_BYTES, 0)

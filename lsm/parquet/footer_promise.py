@@ -27,7 +27,6 @@ from lsm.parquet.fields import (
     SchemaElement,
     TimestampType,
     TimeUnit,
-    byte_width,
     decode_plain,
     list_of,
     value,
@@ -124,24 +123,21 @@ class FooterPromise:
 
     def _check_statistics(self, footer: Struct, there: Mapping[str, Sequence[tuple[int, LeafColumn]]]) -> None:
         """Row groups' bounds and null counts must not leave out what the manifest's say is there."""
-        by_name = {field.name: field for field in self.schema.fields}
-        names = tuple(by_name) if self.file.value_stats_cols is None else self.file.value_stats_cols
-        if not all(name in by_name for name in names):
+        names = self.schema.names if self.file.value_stats_cols is None else self.file.value_stats_cols
+        if not self.schema.by_name.keys() >= set(names):
             return
         try:
-            known = decode_bounds(self.file.value_stats, names, [by_name[name].type for name in names], self.file.row_count)
+            known = decode_bounds(self.file.value_stats, names, self.schema.types_of(names), self.file.row_count)
         except (ValueError, IndexError):
             return  # whoever needs them says so
-        groups = list_of(footer, FileMetaData.ROW_GROUPS)
-        for name, bounds in known.items():
+        groups = [list_of(group, RowGroupMetaData.COLUMNS) for group in list_of(footer, FileMetaData.ROW_GROUPS)]
+        for name, bounds in known.items() if groups else ():
             if name in self.partition:
                 continue  # never read from the file
-            found = there.get(name, ())
-            if len(found) == 1 and not by_name[name].type.is_nested and groups:
-                position, leaf = found[0]
-                chunks = [value(list_of(group, RowGroupMetaData.COLUMNS)[position], ColumnChunk.META_DATA) for group in groups]
-                if all(ColumnMetaData.STATISTICS in meta for meta in chunks):
-                    _check_bounds(by_name[name], leaf, chunks, bounds)
+            found, field = there.get(name, ()), self.schema.field(name)
+            if len(found) == 1 and not field.type.is_nested:
+                ((position, leaf),) = found
+                _check_bounds(field, leaf, [value(chunks[position], ColumnChunk.META_DATA) for chunks in groups], bounds)
 
 
 def _is_exact(footer: Struct) -> bool:
@@ -266,10 +262,14 @@ def _fits_timestamp(precision: int, converted: int | None, logical: Struct | Non
 
 
 def _check_bounds(field: DataField, leaf: LeafColumn, chunks: Sequence[Struct], known: ColumnBounds) -> None:
-    """``chunks`` are the ``ColumnMetaData`` of all row groups, with statistics."""
+    """``chunks`` are the ``ColumnMetaData`` of all row groups; without the statistics of all nothing is compared."""
     name, type_ = field.name, field.type
-    told = [value(meta, ColumnMetaData.STATISTICS) for meta in chunks]
-    nulls = [value_or(statistics, ChunkStatistics.NULL_COUNT, None) for statistics in told]
+    told, nulls = [], []
+    for meta in chunks:
+        if ColumnMetaData.STATISTICS not in meta:
+            return
+        told.append(value(meta, ColumnMetaData.STATISTICS))
+        nulls.append(value_or(told[-1], ChunkStatistics.NULL_COUNT, None))
     if known.null_count is not None and None not in nulls and sum(nulls) != known.null_count:
         raise BrokenPromise(f"column '{name}' has {sum(nulls)} nulls by its footer and {known.null_count} by its metadata")
     if known.min is None or known.max is None or type_.kind in _UNCOMPARED or value(leaf.element, SchemaElement.TYPE) == PhysicalType.INT96:
@@ -310,9 +310,9 @@ def _plain(raw: bytes, element: Struct, type_: DataType) -> Any:
     """A raw bound as the plain value that statistics hold; None if it cannot be told."""
     if type_.kind in STRINGS:
         return raw.decode()
-    physical = value(element, SchemaElement.TYPE)
-    if byte_width(physical) is not None:
-        return decode_plain(raw, physical)
+    found = decode_plain(raw, value(element, SchemaElement.TYPE))
+    if found is not raw:  # a number
+        return found
     return int.from_bytes(raw, "big", signed=True) if type_.kind is Kind.DECIMAL else None
 
 

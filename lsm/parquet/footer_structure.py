@@ -173,9 +173,9 @@ def chunk_extent(meta: Struct) -> Extent:
 
 def raw_bounds(statistics: Struct) -> tuple[bytes | None, bytes | None]:
     """Minimum and maximum of ``Statistics``, as stored: of the newer form, or of the older where that is missing."""
-    low = value_or(statistics, ChunkStatistics.MIN_VALUE, value_or(statistics, ChunkStatistics.MIN, None))
-    high = value_or(statistics, ChunkStatistics.MAX_VALUE, value_or(statistics, ChunkStatistics.MAX, None))
-    return (None, None) if low is None or high is None else (low, high)
+    low = statistics.get(ChunkStatistics.MIN_VALUE) or statistics.get(ChunkStatistics.MIN)
+    high = statistics.get(ChunkStatistics.MAX_VALUE) or statistics.get(ChunkStatistics.MAX)
+    return (None, None) if low is None or high is None else (low[1], high[1])
 
 
 def _structs(fields: Struct, number: int) -> Sequence[Struct]:

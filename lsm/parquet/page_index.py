@@ -42,6 +42,7 @@ ReadRange = Callable[[int, int], bytes]
 _OFFSET_INDEX = frozenset({ColumnChunk.META_DATA, ColumnChunk.OFFSET_INDEX_OFFSET, ColumnChunk.OFFSET_INDEX_LENGTH})
 _COLUMN_INDEX = frozenset({ColumnChunk.COLUMN_INDEX_OFFSET, ColumnChunk.COLUMN_INDEX_LENGTH})
 _OF_CHUNK = _OFFSET_INDEX | _COLUMN_INDEX
+_INDEX_LENGTHS = (ColumnChunk.OFFSET_INDEX_LENGTH, ColumnChunk.COLUMN_INDEX_LENGTH)
 _OF_META = frozenset(
     {
         ColumnMetaData.TYPE,
@@ -89,15 +90,16 @@ class PageFooter:
         """
         encoded = list_of(fields, FileMetaData.ROW_GROUPS)
         first = list_of(encoded[0], RowGroupMetaData.COLUMNS) if encoded else ()
-        if length > thresholds().footer_index_bytes or not any(ColumnChunk.OFFSET_INDEX_OFFSET in chunk for chunk in first):
+        if length > thresholds().footer_index_bytes or not [chunk for chunk in first if ColumnChunk.OFFSET_INDEX_OFFSET in chunk]:
             return None
-        groups = tuple(
-            (tuple(map(_chunk, list_of(group, RowGroupMetaData.COLUMNS))), value(group, RowGroupMetaData.NUM_ROWS)) for group in encoded
-        )
-        lengths = (ColumnChunk.OFFSET_INDEX_LENGTH, ColumnChunk.COLUMN_INDEX_LENGTH)
-        indexes = sum(value_or(chunk, number, 0) for chunks, _ in groups for chunk in chunks for number in lengths)
+        groups: list[tuple[tuple[Struct, ...], int]] = []
+        indexes = 0
+        for group in encoded:
+            chunks = list_of(group, RowGroupMetaData.COLUMNS)
+            groups.append((tuple(map(_chunk, chunks)), value(group, RowGroupMetaData.NUM_ROWS)))
+            indexes += sum([chunk[number][1] for chunk in chunks for number in _INDEX_LENGTHS if number in chunk])
         weight = _IN_MEMORY * length + _INDEX_IN_MEMORY * indexes
-        return cls(value(fields, FileMetaData.VERSION), tuple(list_of(fields, FileMetaData.SCHEMA)), groups, weight, seal)
+        return cls(value(fields, FileMetaData.VERSION), tuple(list_of(fields, FileMetaData.SCHEMA)), tuple(groups), weight, seal)
 
     @cached_property
     def columns(self) -> dict[str, list[tuple[int, tuple[Struct, ...]]]]:
@@ -298,10 +300,15 @@ class TouchedPages:
 
 def _chunk(chunk: Struct) -> Struct:
     """A column chunk without statistics and whatever else reading by pages does not ask for."""
-    kept = {number: field for number, field in chunk.items() if number in _OF_CHUNK}
+    kept = dict(chunk)
+    for number in chunk.keys() - _OF_CHUNK:
+        del kept[number]
     if ColumnChunk.META_DATA in kept:
         kind, meta = kept[ColumnChunk.META_DATA]
-        kept[ColumnChunk.META_DATA] = kind, {number: field for number, field in meta.items() if number in _OF_META}
+        meta = dict(meta)
+        for number in meta.keys() - _OF_META:
+            del meta[number]
+        kept[ColumnChunk.META_DATA] = kind, meta
     return kept
 
 

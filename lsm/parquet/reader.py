@@ -7,7 +7,7 @@ metadata promise, pages that do not decode) becomes a ``CorruptFile`` that names
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -58,7 +58,7 @@ class ParquetDataFile:
         self._file_io = file_io
         self._promise = promise
         try:
-            with self._decoding():
+            with decoding(self.path, "Parquet"):
                 self._footer = self._read_footer() if files is None else files.load(file_io, path, "footer", self._read_footer, _weight)
                 if promise is not None and promise.key not in self._footer.kept:
                     self._footer.kept.update(self._read_footer().kept)
@@ -167,7 +167,7 @@ class ParquetDataFile:
         """
         known = [pages.column(name) for name in columns]
         flat = [one for one in known if isinstance(one, ColumnPages)]
-        with self._decoding():
+        with decoding(self.path, "Parquet"):
             taken = iter(take_leaves(flat, rows))
         return [
             next(taken) if isinstance(one, ColumnPages) else None if one is None else self._taken_nested(one, name, rows)
@@ -277,18 +277,12 @@ class ParquetDataFile:
         found = 0
         if is_told(self._source):
             told_in_turn(self._source, [[chunk for name in columns for chunk in self._chunks(name, group)] for group in groups])
-        with self._decoding():
-            numbers = [group.index for group in groups]
-            many = threads and expected > thresholds().one_thread_rows
-            stream = reader.iter_batches(batch_size=batch_rows, row_groups=numbers, columns=list(columns), use_threads=many)
-        while True:
-            with self._decoding():
-                batch = next(stream, None)
-                if batch is None:
-                    break
-                batch = batch.select(list(columns))
-            found += batch.num_rows
-            yield batch
+        numbers, names = [group.index for group in groups], list(columns)
+        many = threads and expected > thresholds().one_thread_rows
+        with decoding(self.path, "Parquet"):  # what its user raises does not come by here
+            for batch in reader.iter_batches(batch_size=batch_rows, row_groups=numbers, columns=names, use_threads=many):
+                found += batch.num_rows
+                yield batch.select(names)
         if found != expected:
             raise CorruptFile(self.path, f"{found} rows were decoded where its footer says {expected}")
 
@@ -313,7 +307,7 @@ class ParquetDataFile:
         """A reader that keeps some columns dictionary encoded and takes INT96 for a ``unit``; the footer is read once."""
         reader = self._readers.get((dictionaries, unit))
         if reader is None:
-            with self._decoding():
+            with decoding(self.path, "Parquet"):
                 reader = pq.ParquetFile(
                     self._source,
                     metadata=self.metadata,
@@ -344,9 +338,6 @@ class ParquetDataFile:
             if chunk.total_uncompressed_size > thresholds().small_dictionary_bytes + _DICTIONARY_BYTES_PER_ROW * group.num_rows:
                 return False
         return True
-
-    def _decoding(self) -> AbstractContextManager[None]:
-        return decoding(self.path, "Parquet")
 
 
 def _weight(footer: CachedFooter) -> int:
