@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Any
 
 
@@ -14,17 +15,18 @@ def limit_rows(batches: Iterable[Any], limit: int | None) -> Iterator[Any]:
     >>> [batch.num_rows for batch in limit_rows(batches, 3)]
     [2, 1]
     """
-    left = limit
-    if left is not None and left <= 0:
+    return filter(attrgetter("num_rows"), batches if limit is None else _first_rows(batches, limit))
+
+
+def _first_rows(batches: Iterable[Any], left: int) -> Iterator[Any]:
+    if left <= 0:
         return
     for batch in batches:
-        rows = batch if left is None or batch.num_rows <= left else batch.slice(0, left)
-        if rows.num_rows:
-            yield rows
-        if left is not None:
-            left -= rows.num_rows
-            if left == 0:
-                return
+        rows = batch if batch.num_rows <= left else batch.slice(0, left)
+        yield rows
+        left -= rows.num_rows
+        if left == 0:
+            return
 
 
 __all__ = ["limit_rows"]

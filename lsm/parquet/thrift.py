@@ -14,6 +14,7 @@ _MAX_DEPTH = 32
 _NEXT_IS_A_LIST = 0x10 | LIST
 _INTEGERS = frozenset({I16, I32, I64})
 _BOOLEANS = frozenset({TRUE_FIELD, FALSE_FIELD})
+_LISTS = frozenset({LIST, SET})
 _BYTES = frozenset({TRUE_FIELD, FALSE_FIELD, BYTE})
 
 
@@ -26,7 +27,7 @@ def decode_struct(data: bytes, at: int = 0, known: Struct | None = None) -> tupl
     ({1: (5, 3), 2: (8, b'abc')}, 8)
     """
     try:
-        return _struct(data, at, 0, known)
+        return _struct(data, at, known)
     except IndexError as error:
         raise ValueError("ends early") from error
 
@@ -74,17 +75,27 @@ def list_head(data: bytes, at: int, kind: int) -> tuple[int, int] | None:
     return (count, at) if count <= len(data) - at else None
 
 
-def _struct(data: bytes, at: int, depth: int, known: Struct | None = None) -> tuple[Struct, int]:
-    """The struct at byte ``at`` and where it ends. Numbers and bytes are read in place: metadata is made of them, a call for each is felt."""
-    if depth > _MAX_DEPTH:
-        raise ValueError("nests too deeply")
+def _struct(data: bytes, at: int, known: Struct | None = None) -> tuple[Struct, int]:
+    """The struct at byte ``at`` and where it ends, with those inside it. All is read in one loop: metadata is made of small structs."""
     fields: Struct = {} if known is None else dict(known)
     number = 0 if known is None else max(known)
+    outer: list[tuple[Struct, int, list[Struct] | None, int]] = []
+    """Enclosing structs: fields, number of the one under way; of a list its elements so far, and how many are left."""
     while True:
         header = data[at]
         at += 1
         if header == 0:
-            return fields, at
+            if not outer:
+                return fields, at
+            inner, (fields, number, elements, left) = fields, outer.pop()
+            if elements is None:
+                fields[number] = STRUCT, inner
+                continue
+            elements.append(inner)
+            if left > 1:
+                outer.append((fields, number, elements, left - 1))
+                fields, number = {}, 0
+            continue
         kind = header & 15
         if header > 15:
             number += header >> 4
@@ -115,22 +126,30 @@ def _struct(data: bytes, at: int, depth: int, known: Struct | None = None) -> tu
             fields[number] = kind, data[at:end]
             at = end
         elif kind == STRUCT:
-            value, at = _struct(data, at, depth + 1)
-            fields[number] = kind, value
-        elif kind == LIST:
-            values, at = _list(data, at, depth)
-            fields[number] = kind, values
+            outer.append((fields, number, None, 0))
+            fields, number = {}, 0
         elif kind in _BOOLEANS:
             fields[number] = kind, kind == TRUE_FIELD
+        elif kind in _LISTS:
+            element, count, at = _list_head(data, at)
+            if element == STRUCT:
+                structs: list[Struct] = []
+                fields[number] = kind, (element, structs)
+                if count:
+                    outer.append((fields, number, structs, count))
+                    fields, number = {}, 0
+            else:
+                values, at = _elements(data, at, element, count)
+                fields[number] = kind, (element, values)
         else:
-            value, at = _value(data, at, kind, depth)
+            value, at = _value(data, at, kind)
             fields[number] = kind, value
+        if len(outer) > _MAX_DEPTH:
+            raise ValueError("nests too deeply")
 
 
-def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
     """A value, or an element of a list, of a type that is not read in place."""
-    if kind in {LIST, SET}:
-        return _list(data, at, depth)
     if kind in _BYTES:
         return data[at], at + 1
     if kind == DOUBLE:
@@ -140,14 +159,20 @@ def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
     raise ValueError(f"type {kind} is not expected")
 
 
-def _list(data: bytes, at: int, depth: int) -> tuple[tuple[int, list[Any]], int]:
+def _list_head(data: bytes, at: int) -> tuple[int, int, int]:
+    """Type and number of a list's elements, and where they begin."""
     header = data[at]
     at += 1
-    count, kind = header >> 4, header & 15
+    count = header >> 4
     if count == 15:
         count, at = _varint(data, at)
     if count > len(data) - at:
         raise ValueError(f"a list of {count} elements exceeds the data")
+    return header & 15, count, at
+
+
+def _elements(data: bytes, at: int, kind: int, count: int) -> tuple[list[Any], int]:
+    """The elements of a list that are no structs; Parquet has no lists of lists."""
     values: list[Any] = []
     if kind in _INTEGERS:
         for _ in range(count):
@@ -156,11 +181,6 @@ def _list(data: bytes, at: int, depth: int) -> tuple[tuple[int, list[Any]], int]
             if raw > 0x7F:
                 raw, at = _varint(data, at - 1)
             values.append(raw >> 1 ^ -(raw & 1))
-    elif kind == STRUCT:
-        depth += 2
-        for _ in range(count):
-            value, at = _struct(data, at, depth)
-            values.append(value)
     elif kind == BINARY:
         for _ in range(count):
             raw = data[at]
@@ -174,9 +194,9 @@ def _list(data: bytes, at: int, depth: int) -> tuple[tuple[int, list[Any]], int]
             at = end
     else:
         for _ in range(count):
-            value, at = _value(data, at, kind, depth + 1)
+            value, at = _value(data, at, kind)
             values.append(value)
-    return (kind, values), at
+    return values, at
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

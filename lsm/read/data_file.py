@@ -139,7 +139,7 @@ class DataFileRead:
         """What rows are wanted."""
         return FileFilter(self.store) if self.wanted is None else self.wanted
 
-    @property
+    @cached_property
     def mapping(self) -> SchemaMapping:
         """Where the table's columns lie in the file."""
         return self.filter.mapping(self.file.schema_id)
@@ -149,7 +149,7 @@ class DataFileRead:
         """Columns that have the same value in every row: those of the partition, and nulls of columns that came later."""
         return self._inside.constants
 
-    @property
+    @cached_property
     def _inside(self) -> FilterInside:
         return self.filter.inside(self.partition, self.file.schema_id)
 

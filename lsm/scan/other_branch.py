@@ -26,8 +26,11 @@ PlanBranch = Callable[[FileStore, Snapshot | None, Collection[bytes] | None], Sc
 
 def other_branch(store: FileStore) -> str | None:
     """The branch that is read beside the table's own; None if there is none."""
-    named = (store.options.raw.get(option, "").strip() for option in _OPTIONS)
-    return next((name for name in named if name and name != store.branch), None)
+    for option in _OPTIONS:
+        name = store.options.raw.get(option, "").strip()
+        if name and name != store.branch:
+            return name
+    return None
 
 
 def branch_of(store: FileStore, name: str) -> FileStore:

@@ -189,8 +189,8 @@ class _Funnel:
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:
             kept = self._of_wanted_partitions(entries)
-            found, among = (len(some.partition_codes[1]) for some in (kept, entries))
-            tally.note = f"{found} of {among} partitions" if self._store.partition.names else "not partitioned"
+            counts = f"{len(kept.partition_codes[1])} of {len(entries.partition_codes[1])} partitions"
+            tally.note = counts if self._store.partition.names else "not partitioned"
             _count_net(tally, entries, kept)
         return kept.not_deleted
 
@@ -230,10 +230,11 @@ class _Funnel:
     def _pruned(self, entries: EntryColumns) -> EntryColumns:
         """Files that key range, statistics and embedded index leave."""
         has_key = self._store.schema.is_primary_key_table
-        acts = any(self._pruner.residual(partition) != TRUE for partition in entries.partition_codes[1])
+        partitions = entries.partition_codes[1]
+        acts = set(self._pruner.residuals(partitions)) - {TRUE} != set()
         cut: Int64s | None = None
         with self._report.stage("key range") as tally:
-            by_key = has_key and acts and any(self._pruner.key_predicate(partition) != TRUE for partition in entries.partition_codes[1])
+            by_key = has_key and acts and set(map(self._pruner.key_predicate, partitions)) - {TRUE} != set()
             wanted = self._pruner.key_mask(entries) if by_key else np.ones(len(entries), np.bool_)
             if self._ranges and acts and not self._hides_level_0:
                 cut = self._cut_sections(entries)[wanted]
@@ -344,21 +345,28 @@ def _ranges_of(store: FileStore) -> Ranges | None:
 
 
 def _count_manifests(tally: Tally, before: Sequence[ManifestFileMeta], after: Sequence[ManifestFileMeta]) -> None:
-    kept, total = (sum(meta.file_size for meta in metas) for metas in (after, before))
+    kept, total = sum([meta.file_size for meta in after]), sum([meta.file_size for meta in before])
     tally.count(len(after), len(before) - len(after), kept, total - kept)
 
 
 def _count(tally: Tally, before: EntryColumns, after: EntryColumns) -> None:
-    kept, total = int(after.file_size.sum()), int(before.file_size.sum())
-    tally.count(len(after), len(before) - len(after), kept, total - kept)
+    count, kept = len(after), int(after.file_size.sum())
+    if before is after:
+        tally.count(count, 0, kept)
+    else:
+        tally.count(count, len(before) - count, kept, int(before.file_size.sum()) - kept)
 
 
 def _count_net(tally: Tally, before: EntryColumns, after: EntryColumns) -> None:
     """As ``_count``, but a DELETE entry takes the file of its ADD away."""
-    signs = [np.where(entries.kind == FileKind.ADD, 1, -1) for entries in (before, after)]
-    total, kept = (int(sign.sum()) for sign in signs)
-    total_bytes, kept_bytes = (int((sign * entries.file_size).sum()) for sign, entries in zip(signs, (before, after), strict=True))
+    kept, kept_bytes = _net(after)
+    total, total_bytes = (kept, kept_bytes) if before is after else _net(before)
     tally.count(kept, total - kept, kept_bytes, total_bytes - kept_bytes)
+
+
+def _net(entries: EntryColumns) -> tuple[int, int]:
+    signs = np.where(entries.kind == FileKind.ADD, 1, -1)
+    return int(signs.sum()), int((signs * entries.file_size).sum())
 
 
 __all__ = ["ScanPlanner"]

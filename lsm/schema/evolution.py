@@ -19,7 +19,7 @@ from fileindex.base.plain_value import from_scalar, to_scalar
 from fileindex.predicate.tree import TRUE, ColumnRef, Leaf, Predicate, map_leaves
 from fileindex.predicate.unwiden import unwiden
 from lsm.schema.cast import cast_values
-from lsm.schema.parquet_schema import needs_int96
+from lsm.schema.parquet_schema import is_int96
 from manifest.entry.bounds import BoundsColumn
 from manifest.entry.column_ranges import same_values
 from manifest.io.errors import UnsupportedTable
@@ -67,7 +67,7 @@ class SchemaMapping:
     @cached_property
     def int96(self) -> frozenset[str]:
         """The file's columns with timestamps finer than microseconds."""
-        return frozenset([source.name for source in self.sources.values() if source is not None and needs_int96([source])])
+        return frozenset([source.name for source in self.sources.values() if source is not None and is_int96(source.type)])
 
     def same(self, column: ColumnRef) -> DataField | None:
         """The file's column if its plain values are those of the read column, so that literals need no change."""

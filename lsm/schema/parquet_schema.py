@@ -81,13 +81,24 @@ def _arrow(data_type: DataType, field_id: int, depth: int) -> Any:
 
 def needs_int96(fields: Iterable[DataField]) -> bool:
     """Whether some timestamp is finer than microseconds: Paimon stores those as INT96 (``lsm.parquet.footer_fixup``)."""
-    return any(_is_fine(field.type) for field in fields)
+    return any(map(is_int96, [field.type for field in fields]))
 
 
-def _is_fine(data_type: DataType) -> bool:
+def is_int96(data_type: DataType) -> bool:
+    """Whether some timestamp in the type is finer than microseconds."""
     if data_type.kind in TIMESTAMPS:
         return data_type.precision > _MAX_INT64_PRECISION
-    return data_type.is_nested and any(_is_fine(child) for child in data_type.children)
+    return data_type.is_nested and any(map(is_int96, data_type.children))
 
 
-__all__ = ["KEY_ID_OFFSET", "KEY_PREFIX", "KIND_FIELD", "SEQUENCE_FIELD", "file_schema", "key_fields", "key_value_fields", "needs_int96"]
+__all__ = [
+    "KEY_ID_OFFSET",
+    "KEY_PREFIX",
+    "KIND_FIELD",
+    "SEQUENCE_FIELD",
+    "file_schema",
+    "is_int96",
+    "key_fields",
+    "key_value_fields",
+    "needs_int96",
+]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from fileindex.base.arrays import Int64s
 from fileindex.base.column_type import Plain
 from fileindex.base.errors import UnsupportedOption
+from fileindex.base.lazy import cached_property
 from fileindex.base.log import logger_of
 from lsm.data_files.spill import SpillSpace
 from lsm.data_files.writer import FileTarget
@@ -49,7 +50,7 @@ class BucketContext:
     total_buckets: int | None = None
     """The number of buckets of the partition; None: as the table's option says."""
 
-    @property
+    @cached_property
     def target(self) -> FileTarget:
         """Where and how data files are written."""
         schema = self.store.schema
@@ -62,15 +63,16 @@ class BucketContext:
         """The first sequence number of new rows: above all in the bucket, unless the writer has a range of its own."""
         return self.max_sequence + 1 if self.first_sequence is None else self.first_sequence
 
-    @property
+    @cached_property
     def max_sequence(self) -> int:
         """The greatest sequence number of the bucket, -1 if it is empty."""
-        return max((file.max_sequence_number for file in self.existing), default=-1)
+        return max([-1, *[file.max_sequence_number for file in self.existing]])
 
-    @property
+    @cached_property
     def knows_all_columns(self) -> bool:
         """Whether no file is of a newer schema than the writer's: rewriting one would lose the columns that were added."""
-        return all(file.schema_id <= self.store.schema.id for file in self.existing)
+        own = self.store.schema.id
+        return not [file for file in self.existing if file.schema_id > own]
 
     def message(
         self,

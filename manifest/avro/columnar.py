@@ -17,7 +17,7 @@ import pyarrow as pa
 from fileindex.base.arrays import AnyArray, Indices, Int64s, Mask
 from fileindex.base.thresholds import thresholds
 from manifest.avro.schemas import AvroSchema
-from manifest.avro.sequential import FewRecords, decode_few
+from manifest.avro.sequential import decode_few
 
 _PADDING = 16
 _MOST_ITEMS = 1 << 12
@@ -215,10 +215,9 @@ class RecordColumns:
 
 def decode_columns(shape: AvroSchema, payload: bytes, count: int, starts: Int64s) -> RecordColumns | None:
     """The columns of the ``count`` records of layout ``shape`` that begin at some of the offsets ``starts``; None if they cannot be proved."""
-    if 0 < count <= thresholds().records_one_by_one:
-        few = decode_few(shape, payload, count)
-        if few is not None:
-            return _columns_of(few, count)
+    few = decode_few_columns(shape, payload, count)
+    if few is not None:
+        return few
     if starts.size < max(count, 1):
         return None
     cursors = _Cursors(payload, starts)
@@ -235,7 +234,11 @@ def decode_columns(shape: AvroSchema, payload: bytes, count: int, starts: Int64s
     return found if chosen.size == starts.size else found.take(chosen)
 
 
-def _columns_of(few: FewRecords, count: int) -> RecordColumns:
+def decode_few_columns(shape: AvroSchema, payload: bytes, count: int) -> RecordColumns | None:
+    """Return the columns of ``count`` records that fill ``payload``. None if they do not, or are too many for one by one."""
+    few = decode_few(shape, payload, count) if 0 < count <= thresholds().records_one_by_one else None
+    if few is None:
+        return None
     bounds = np.array(few.bounds, np.int64)
     narrow = np.int32 if few.bounds[-1] < 2**31 else np.int64
     every = np.ones(count, np.bool_)
@@ -437,4 +440,4 @@ def _chain(starts: Int64s, ends: Int64s, bad: Mask, count: int, size: int) -> In
     return np.array(chosen) if len(chosen) == count and ended[chosen[-1]] else None
 
 
-__all__ = ["RecordColumns", "Spans", "at_offsets", "decode_columns", "optional_longs"]
+__all__ = ["RecordColumns", "Spans", "at_offsets", "decode_columns", "decode_few_columns", "optional_longs"]

@@ -90,7 +90,8 @@ def value_bounds(
     for position, (name, data_type) in enumerate(zip(names, types, strict=True)):
         if wanted is not None and name not in wanted:
             continue
-        (low, has_low), (high, has_high) = (side.field(position, slot_type(data_type)) for side in sides)
+        slot = slot_type(data_type)
+        (low, has_low), (high, has_high) = [side.field(position, slot) for side in sides]
         known = np.zeros(size, np.bool_)
         known[rows] = has_low & has_high
         if data_type.kind in ORC_UNBOUNDED:
@@ -126,12 +127,13 @@ def key_bounds(entries: EntryColumns, names: Sequence[str], types: Sequence[Data
         if name not in wanted:
             continue
         fields = ("_MIN_KEY", "_MAX_KEY") if position == 0 else ("_KEY_STATS._MIN_VALUES", "_KEY_STATS._MAX_VALUES")
-        low_spans, high_spans = (entries.columns.spans[f"_FILE.{field}"] for field in fields)
+        low_spans, high_spans = [entries.columns.spans[f"_FILE.{field}"] for field in fields]
         empty = len(EMPTY_ROW)
         filled = (low_spans.end - low_spans.start > empty) & (high_spans.end - high_spans.start > empty)
         rows = np.flatnonzero(filled if position else np.ones(filled.size, np.bool_))
-        sides = (RowColumns.of(entries.payload, spans.start[rows], spans.end[rows], len(types)) for spans in (low_spans, high_spans))
-        (low, has_low), (high, has_high) = (side.field(position, data_type) for side in sides)
+        lows = RowColumns.of(entries.payload, low_spans.start[rows], low_spans.end[rows], len(types))
+        highs = RowColumns.of(entries.payload, high_spans.start[rows], high_spans.end[rows], len(types))
+        (low, has_low), (high, has_high) = lows.field(position, data_type), highs.field(position, data_type)
         known = np.zeros(len(entries), np.bool_)
         known[rows] = has_low & has_high
         if data_type.kind in ORC_UNBOUNDED:

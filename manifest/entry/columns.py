@@ -15,7 +15,7 @@ from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
 from fileindex.base.process import gc_paused
 from fileindex.base.thresholds import thresholds
-from manifest.avro.columnar import RecordColumns, Spans, decode_columns
+from manifest.avro.columnar import RecordColumns, Spans, decode_columns, decode_few_columns
 from manifest.avro.container import Container, encode_records
 from manifest.avro.schemas import MANIFEST_ENTRY, AvroSchema, layout, parsed
 from manifest.entry.data_file import DataFileMeta, FileSource
@@ -143,7 +143,7 @@ class EntryColumns:
             filled.add(part)
         payload = filled.payload.getvalue()
         source, row, short = np.concatenate(filled.source), np.concatenate(filled.row), np.concatenate(filled.short)
-        found = cls(tuple(filled.paths), source, payload, RecordColumns.joined(filled.columns), short, row, tuple(filled.built))
+        found = cls(tuple(filled.paths), source, payload, filled.joined(payload), short, row, tuple(filled.built))
         if len(found) > thresholds().partitions_one_by_one:
             found.__dict__["partition_codes"] = np.concatenate(filled.codes), list(filled.partitions)
         return found
@@ -315,6 +315,8 @@ class EntryColumns:
         """An entry whose bucket has another one of the same file name; None if there is none."""
         seen: set[tuple[bytes, int, bytes]] = set()
         rows = np.flatnonzero(self.named_again)
+        if not rows.size:
+            return None
         some = self.select(rows)
         for row, *file in zip(
             rows.tolist(), some.content("_PARTITION"), some.bucket.tolist(), some.content("_FILE._FILE_NAME"), strict=True
@@ -406,6 +408,12 @@ class _Joined:
         codes, known = part.partition_codes
         numbers = self.partitions
         self.codes.append(np.array([numbers.setdefault(partition, len(numbers)) for partition in known], np.int64)[codes])
+
+    def joined(self, payload: bytes) -> RecordColumns:
+        """The columns of all parts: few are decoded again, so that a field costs no look at each part."""
+        starts = np.concatenate([columns.start for columns in self.columns])
+        few = decode_few_columns(_LAYOUT, payload, starts.size)
+        return few if few is not None and np.array_equal(few.start, starts) else RecordColumns.joined(self.columns)
 
 
 def whole_record(record: bytes, *, short: bool) -> bytes:

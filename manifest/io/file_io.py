@@ -9,6 +9,7 @@ A commit is safe only where ``create_exclusive`` is atomic and refuses an existi
 from __future__ import annotations
 
 import errno
+import operator
 import os
 import re
 import shutil
@@ -218,7 +219,7 @@ class LocalFileIO:
         return map(self.read, paths)
 
     def together(self, *jobs: Callable[[], Any]) -> list[Any]:
-        return [job() for job in jobs]
+        return list(map(operator.call, jobs))
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         if offset < 0 or length < 0:

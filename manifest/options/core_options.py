@@ -298,7 +298,7 @@ class CoreOptions(BaseModel):
         trigger = self.num_sorted_run_compaction_trigger
         return max(trigger, trigger + 3 if self.num_sorted_run_stop_trigger is None else self.num_sorted_run_stop_trigger)
 
-    @property
+    @cached_property
     def engine(self) -> EngineTraits:
         """What follows from the merge engine."""
         return engine_traits(self.merge_engine)

@@ -49,18 +49,18 @@ class SchemaManager:
 
     def ids(self) -> list[int]:
         """Ids of all schema versions, ascending; names that are no number are not ours."""
-        return sorted(self._listed())
+        stored = self._stored()
+        return sorted(self._seen(stored, self._under_way())) if stored else []
 
     def stored_ids(self) -> list[int]:
         """Return the ids of all schema files, ascending, whatever a fast-forward under way makes of them."""
         return sorted(self._stored())
 
-    def _listed(self) -> dict[int, FileStatus]:
-        found = self._stored()
-        coming = self._under_way() if found else {}
+    def _seen(self, stored: dict[int, FileStatus], coming: Mapping[int, str]) -> dict[int, FileStatus]:
+        """Return the versions that readers see where a fast-forward under way writes ``coming``."""
         if not coming:
-            return found
-        kept = {schema_id: status for schema_id, status in found.items() if schema_id < max(coming)}
+            return stored
+        kept = {schema_id: status for schema_id, status in stored.items() if schema_id < max(coming)}
         return kept | {i: FileStatus(self._paths.schema_file(i).rpartition("/")[2], 0, 0, is_dir=False) for i in coming}
 
     def _stored(self) -> dict[int, FileStatus]:
@@ -84,11 +84,11 @@ class SchemaManager:
                 raise CorruptFile(path, "is missing, but data files refer to it") from error
         return self._cache[schema_id]
 
-    def _newest(self, status: FileStatus, schema_id: int) -> TableSchema:
+    def _newest(self, status: FileStatus, schema_id: int, coming: Mapping[int, str]) -> TableSchema:
         """The schema of a file that was just listed; another one of that id makes all that was seen before another table's."""
         path, before = self._paths.schema_file(schema_id), self._cache.get(schema_id)
         try:
-            found = self._files.load(self._file_io, path, "schema", lambda: self._read(schema_id), _weight, listed=status.identity)
+            found = self._files.load(self._file_io, path, "schema", lambda: self._read(schema_id, coming), _weight, listed=status.identity)
         except FileNotFoundError as error:
             raise CorruptFile(path, "is missing, but data files refer to it") from error
         if before is not None and before is not found and before != found:
@@ -96,8 +96,10 @@ class SchemaManager:
         self._cache[schema_id] = found
         return found
 
-    def _read(self, schema_id: int) -> TableSchema:
-        path, coming = self._paths.schema_file(schema_id), self._under_way()
+    def _read(self, schema_id: int, coming: Mapping[int, str] | None = None) -> TableSchema:
+        path = self._paths.schema_file(schema_id)
+        if coming is None:
+            coming = self._under_way()
         text = coming[schema_id].encode() if schema_id in coming else self._file_io.read(path)
         # A young file may change within the clock's tick, so it is read again; the same bytes are not parsed again.
         key = "schema text", path
@@ -113,8 +115,13 @@ class SchemaManager:
 
     def latest(self) -> TableSchema | None:
         """The newest schema; None if the path holds no table."""
-        listed = self._listed()
-        return self._newest(listed[max(listed)], max(listed)) if listed else None
+        stored = self._stored()
+        if not stored:
+            return None
+        coming = self._under_way()
+        seen = self._seen(stored, coming)
+        newest = max(seen)
+        return self._newest(seen[newest], newest, coming)
 
     def require(self) -> TableSchema:
         """The newest schema; ``TableNotFound`` if the path holds no table."""

@@ -156,12 +156,12 @@ class TableSchema(BaseModel):
         """What indexes and filters know of each column."""
         return {field.name: field.type.column_type for field in self.fields}
 
-    @property
+    @cached_property
     def is_primary_key_table(self) -> bool:
         """Whether rows have a key."""
         return bool(self.primary_keys)
 
-    @property
+    @cached_property
     def bucket_mode(self) -> BucketMode:
         """How rows are assigned to buckets."""
         if self.core.bucket > 0:
