@@ -25,15 +25,21 @@ def aligned(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[list[tuple[
     Yields:
         (number of the run, its rows) of every run that has rows in the round; keys ascend from round to round.
     """
-    live = [(number, cursor) for number, cursor in enumerate(_Cursor(run, key) for run in runs) if cursor.refill()]
-    while live:
+    live = list(enumerate([_Cursor(run, key) for run in runs]))
+    while True:
+        filled = []
+        for number, cursor in live:
+            if cursor.refill():
+                filled.append((number, cursor))
+        live = filled
+        if not live:
+            return
         if len(live) == 1:
             number, cursor = live[0]
             yield [(number, cursor.rest())]
         else:
-            bound = min(cursor.last for _, cursor in live)
+            bound = min([cursor.last for _, cursor in live])
             yield _cut(live, bound)
-        live = [(number, cursor) for number, cursor in live if cursor.refill()]
 
 
 def _cut(live: Sequence[tuple[int, _Cursor]], bound: _Key) -> list[tuple[int, Any]]:
@@ -89,7 +95,7 @@ class _Cursor:
 
     def _at(self, row: int) -> _Key:
         """The key of a row as a tuple that compares like the key."""
-        return tuple(_element(column, row) for column in self._columns)
+        return tuple([_element(column, row) for column in self._columns])
 
 
 def _comparable(array: Any) -> tuple[Any, list[UInt64s]]:

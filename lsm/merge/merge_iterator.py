@@ -37,12 +37,13 @@ def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold, *, drop_
     >>> merged["id"].to_pylist(), merged["_SEQUENCE_NUMBER"].to_pylist()
     ([1, 2, 3], [1, 2, 2])
     """
-    for merged in merge_rounds(runs, key, fold):
-        rows = drop_retracts(merged.result) if drop_delete else merged.result
-        del merged  # who encodes the result needs no other version, and the next round not this one
+    for tables, alone in aligned_versions(runs, key):
+        rows = _merge_round(tables, key, fold, alone=alone).result  # who encodes it needs no other version
+        if drop_delete:
+            rows = drop_retracts(rows)
         if rows.num_rows:
             yield rows
-        del rows
+        del rows  # the next round does not need this one
 
 
 class Fold(Protocol):

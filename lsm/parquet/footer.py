@@ -102,12 +102,12 @@ class CachedFooter:
     @cached_property
     def decoded_sizes(self) -> tuple[tuple[int, ...], ...]:
         """Decoded bytes of the column chunks of every row group, leaf by leaf, about."""
-        return tuple([self._decoded_sizes(at, self.metadata.row_group(at)) for at in range(self.metadata.num_row_groups)])
-
-    def _decoded_sizes(self, at: int, group: Any) -> tuple[int, ...]:
-        widths, texts = 8 * group.num_rows, self.texts
-        leaves = range(group.num_columns)
-        return tuple([max(group.column(leaf).total_uncompressed_size, texts.get((at, leaf), 0), widths) for leaf in leaves])
+        found = []
+        for at in range(self.metadata.num_row_groups):
+            group, texts = self.metadata.row_group(at), self.texts
+            widths, leaves = 8 * group.num_rows, range(group.num_columns)
+            found.append(tuple([max(group.column(leaf).total_uncompressed_size, texts.get((at, leaf), 0), widths) for leaf in leaves]))
+        return tuple(found)
 
     @cached_property
     def row_groups(self) -> tuple[RowGroup, ...]:

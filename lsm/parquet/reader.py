@@ -6,6 +6,7 @@ metadata promise, pages that do not decode) becomes a ``CorruptFile`` that names
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -250,17 +251,15 @@ class ParquetDataFile:
             UnsupportedTable: a timestamp of ``nanos`` lies beyond what nanoseconds can hold (the years 1677 to 2262).
         """
         if not columns:
-            yield from [rows_only(group.num_rows) for group in groups]
-            return
+            return iter([rows_only(group.num_rows) for group in groups])
         fine = [name for name in columns if name in nanos and self._is_int96(name)]
         size = self._batch_rows(columns, batch_bytes or thresholds().batch_bytes, batch_rows or thresholds().batch_rows)
         stream = self._stream(columns, groups, batch_rows=size, dictionaries=dictionaries, threads=threads)
         if not fine:
-            yield from stream
-            return
-        exact = self._stream(fine, groups, batch_rows=size, unit="ns", threads=threads)
-        for batch, digits in zip(stream, exact, strict=True):
-            yield self._with_nanos(batch, digits)
+            return stream
+        return itertools.starmap(
+            self._with_nanos, zip(stream, self._stream(fine, groups, batch_rows=size, unit="ns", threads=threads), strict=True)
+        )
 
     def _stream(
         self,

@@ -79,23 +79,18 @@ class DataFileRead:
             UnsupportedTable: the file's format, or the change of a column's type since it was written.
         """
         progress = FileProgress(self.store.meter, self.file.file_size, self.file.row_count)
-        yield from self._batches(progress)
-        progress.end()
-
-    def _batches(self, progress: FileProgress) -> Iterator[Any]:
         check_format(self.path)
         self.report.files += 1
         self.mapping.check(self._needed)
         if self.selection.is_empty:
             self.report.files_skipped += 1
-            return
-        count = None if self.columns else self.known_count
-        if count is not None:
+        elif not self.columns and (count := self.known_count) is not None:
             self.report.files_counted += 1
             yield rows_only(count)
-            return
-        with open_data_file(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
-            yield from self._of_open(data, self.selection, progress).batches()
+        else:
+            with open_data_file(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
+                yield from self._of_open(data, self.selection, progress).batches()
+        progress.end()
 
     def _of_open(self, data: OpenDataFile, chosen: Selection, progress: FileProgress) -> RowGroupRead:
         present = set(data.schema.names)

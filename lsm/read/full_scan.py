@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyroaring import BitMap
 
 from fileindex.base.lazy import LazyModule
 from fileindex.base.thresholds import thresholds
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
+from lsm.merge.alignment import table_of_rows
 from manifest.entry.data_file import DataFileMeta
 from manifest.store import FileStore
 
@@ -55,7 +56,7 @@ def file_rows(
         batch_bytes=batch_bytes or thresholds().batch_bytes,
         dictionaries=dictionaries,
     )
-    return (pa.Table.from_batches([batch]) for batch in read.batches() if batch.num_rows)
+    return map(table_of_rows, filter(attrgetter("num_rows"), read.batches()))
 
 
 def row_columns(store: FileStore) -> tuple[str, ...]:
