@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -238,8 +239,8 @@ class FileStore:
     def manifest_metas(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
         """Manifests of the state at ``snapshot``: its base list, then its delta list."""
         with self.reading(snapshot):
-            listed = self.file_io.together(*(partial(self._listed, name, size) for name, size in snapshot.manifest_lists))
-        return [meta for metas in listed for meta in metas]
+            listed = self.file_io.together(*[partial(self._listed, name, size) for name, size in snapshot.manifest_lists])
+        return list(itertools.chain.from_iterable(listed))
 
     def _listed(self, name: str, size: int | None) -> Sequence[ManifestFileMeta]:
         held: Sequence[ManifestFileMeta] | None = self.cache.get(name)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from fileindex.base.lazy import cached_property
 from lsm.arrow.row_kind import drop_retracts
 from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.data_files.writer import FileTarget
@@ -18,12 +20,13 @@ from lsm.levels.sorted_runs import KeyOf, Section, SortedRun, interval_partition
 from lsm.merge.function import MergeFunction
 from lsm.merge.lookup_function import combines_versions, with_level, without_level
 from lsm.merge.merge_iterator import MergeRound, merge_runs
-from lsm.read.full_scan import batch_bytes_of, file_rows, runs_that_count
+from lsm.read.full_scan import batch_bytes_of, every_row, file_rows, runs_that_count
 from manifest.entry.data_file import DataFileMeta, FileSource
 
 if TYPE_CHECKING:
     from lsm.compaction.record_expiry import RecordExpiry
     from lsm.deletion_vectors.maintainer import BucketVectors
+    from lsm.read.file_filter import FileFilter
 
 ChangeObserver: TypeAlias = Callable[[MergeRound], None]
 """Told of every round that new rows take part in: all versions with their ``_LEVEL``, and what became of them."""
@@ -170,7 +173,7 @@ class MergeTreeCompactTask:
         return self.output_level != self.max_level or file.delete_row_count == 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MergeTreeRewriter:
     """Reads sections, merges their runs in bounded memory and rolls new files.
 
@@ -185,6 +188,10 @@ class MergeTreeRewriter:
     fold: MergeFunction
     vectors: BucketVectors | None = None
     expiry: RecordExpiry | None = None
+
+    @cached_property
+    def _every_row(self) -> FileFilter:
+        return every_row(self.target.store)
 
     def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
         """See ``Rewriter``."""
@@ -226,10 +233,11 @@ class MergeTreeRewriter:
 
     def rows(self, run: SortedRun, runs: int, dictionaries: Collection[str] = ()) -> Iterator[Any]:
         """The live rows of a run, in batches small enough for so many runs."""
-        store, size, vectors = self.target.store, batch_bytes_of(runs), self.vectors
+        size, vectors = batch_bytes_of(runs), self.vectors
+        rows_of = partial(file_rows, self.target.store, self.partition, self.bucket, shared=self._every_row)
         for file in run.files:
             dead = None if vectors is None else vectors.dead_rows(file.file_name)
-            found = file_rows(store, self.partition, self.bucket, file, batch_bytes=size, dead=dead, dictionaries=dictionaries)
+            found = rows_of(file, batch_bytes=size, dead=dead, dictionaries=dictionaries)
             yield from found if self.expiry is None else filter(_has_rows, map(self.expiry.alive, found))
 
     def rows_with_level(self, run: SortedRun, runs: int) -> Iterator[Any]:

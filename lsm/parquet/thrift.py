@@ -131,7 +131,12 @@ def _struct(data: bytes, at: int, known: Struct | None = None) -> tuple[Struct, 
         elif kind in _BOOLEANS:
             fields[number] = kind, kind == TRUE_FIELD
         elif kind in _LISTS:
-            element, count, at = _list_head(data, at)
+            count, element = data[at] >> 4, data[at] & 15
+            at += 1
+            if count == 15:
+                count, at = _varint(data, at)
+            if count > len(data) - at:
+                raise ValueError(f"a list of {count} elements exceeds the data")
             if element == STRUCT:
                 structs: list[Struct] = []
                 fields[number] = kind, (element, structs)
@@ -157,18 +162,6 @@ def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
             raise ValueError("a number exceeds the data")
         return data[at : at + 8], at + 8
     raise ValueError(f"type {kind} is not expected")
-
-
-def _list_head(data: bytes, at: int) -> tuple[int, int, int]:
-    """Type and number of a list's elements, and where they begin."""
-    header = data[at]
-    at += 1
-    count = header >> 4
-    if count == 15:
-        count, at = _varint(data, at)
-    if count > len(data) - at:
-        raise ValueError(f"a list of {count} elements exceeds the data")
-    return header & 15, count, at
 
 
 def _elements(data: bytes, at: int, kind: int, count: int) -> tuple[list[Any], int]:

@@ -17,9 +17,10 @@ from manifest.store import FileStore
 
 if TYPE_CHECKING:
     from lsm.deletion_vectors.reader import DeletionFile
-    from lsm.read import data_file
+    from lsm.read import data_file, file_filter
 else:  # a write that compacts nothing reads nothing
     data_file = LazyModule("lsm.read.data_file")
+    file_filter = LazyModule("lsm.read.file_filter")
 
 _DECODED = 6
 """Times the bytes of a file, about."""
@@ -35,10 +36,11 @@ def file_rows(
     dead: DeletionFile | BitMap | None = None,
     columns: Sequence[str] | None = None,
     dictionaries: Collection[str] = (),
+    shared: file_filter.FileFilter | None = None,
 ) -> Iterator[Any]:
     """Tables of the file's rows but ``dead`` ones, each of about ``batch_bytes``; ``columns`` of them (None: ``row_columns``).
 
-    Texts of the columns ``dictionaries`` may come as such.
+    Texts of the columns ``dictionaries`` may come as such. ``shared`` is what ``every_row`` gives for several files.
 
     Raises:
         CorruptFile: the file is not what its metadata promise.
@@ -51,12 +53,18 @@ def file_rows(
         bucket,
         file,
         names,
+        shared,
         deletion_file=dead,
         use_index=False,
         batch_bytes=batch_bytes or thresholds().batch_bytes,
         dictionaries=dictionaries,
     )
     return map(table_of_rows, filter(attrgetter("num_rows"), read.batches()))
+
+
+def every_row(store: FileStore) -> file_filter.FileFilter:
+    """The filter that leaves all rows: what files of one schema have in common is worked out once by it."""
+    return file_filter.FileFilter(store)
 
 
 def row_columns(store: FileStore) -> tuple[str, ...]:
@@ -84,4 +92,4 @@ def runs_that_count(sizes: Sequence[int]) -> int:
     return -(-large * most // (most - sum(small))) if large else 1
 
 
-__all__ = ["batch_bytes_of", "file_rows", "row_columns", "runs_that_count"]
+__all__ = ["batch_bytes_of", "every_row", "file_rows", "row_columns", "runs_that_count"]

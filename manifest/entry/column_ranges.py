@@ -45,7 +45,7 @@ class ColumnRanges:
     def bounds(self, fields: Iterable[DataField]) -> dict[int, ColumnBounds]:
         """Bounds by field id, given the ``fields`` of the manifest's schema; {} if they are not what they should be."""
         by_id = {field.id: field.type for field in fields}
-        if not all(field_id in by_id for field_id in self.field_ids) or len(self.stats.null_counts) != len(self.field_ids):
+        if not by_id.keys() >= set(self.field_ids) or len(self.stats.null_counts) != len(self.field_ids):
             return {}
         types = [by_id[field_id] for field_id in self.field_ids]
         try:
@@ -182,7 +182,7 @@ def _summary(column: BoundsColumn, data_type: DataType) -> ColumnBounds:
 
 def _merged(parts: Sequence[ColumnBounds], data_type: DataType) -> ColumnBounds:
     """One range over all ``parts``, its texts cut; unknown where one of them does not know."""
-    rows = sum(part.row_count for part in parts)
+    rows = sum([part.row_count for part in parts])
     counts = [part.null_count for part in parts if part.null_count is not None and part.null_count <= part.row_count]
     nulls = sum(counts) if len(counts) == len(parts) else None
     filled = [part for part in parts if not part.all_null]
@@ -221,9 +221,9 @@ def _bounded(known: Mapping[int, ColumnBounds], fields: Iterable[DataField], row
     if not chosen:
         return None
     types = [field.type for field, _ in chosen]
-    low, high = (encode_row([getattr(bounds, side) for _, bounds in chosen], types) for side in ("min", "max"))
-    nulls = tuple(bounds.null_count for _, bounds in chosen)
-    return ColumnRanges(tuple(field.id for field, _ in chosen), row_count, SimpleStats(low, high, nulls))
+    low, high = encode_row([bounds.min for _, bounds in chosen], types), encode_row([bounds.max for _, bounds in chosen], types)
+    nulls = tuple([bounds.null_count for _, bounds in chosen])
+    return ColumnRanges(tuple([field.id for field, _ in chosen]), row_count, SimpleStats(low, high, nulls))
 
 
 def same_values(old: DataType, new: DataType) -> bool:

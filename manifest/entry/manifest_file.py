@@ -105,7 +105,7 @@ class ManifestFile:
                 unknown.append((meta, identity))
             else:
                 yield meta, held, True, None
-        contents = self.file_io.read_many([self.paths.manifest(meta.file_name) for meta, _ in unknown])
+        contents = self.file_io.read_many([self.paths.manifest(meta.file_name) for meta, _ in unknown] if unknown else ())
         for some in _batches(unknown):
             opened = [self._open(meta.file_name, meta.file_size, next(contents)) for meta, _ in some]
             parts, whole = EntryColumns.from_containers(opened)
@@ -166,6 +166,7 @@ class ManifestFile:
         deleted = int(np.count_nonzero(entries.kind == FileKind.DELETE))
         tracked = bool(entries.present("_FILE._FIRST_ROW_ID").all())
         first_row = entries.numbers("_FILE._FIRST_ROW_ID")
+        bucket, level = entries.bucket, entries.level
         return ManifestFileMeta(
             file_name=name,
             file_size=size,
@@ -173,10 +174,10 @@ class ManifestFile:
             num_deleted_files=deleted,
             partition_stats=self.partition.stats(entries.partition),
             schema_id=int(entries.schema_id.max()),
-            min_bucket=int(entries.bucket.min()),
-            max_bucket=int(entries.bucket.max()),
-            min_level=int(entries.level.min()),
-            max_level=int(entries.level.max()),
+            min_bucket=int(bucket.min()),
+            max_bucket=int(bucket.max()),
+            min_level=int(level.min()),
+            max_level=int(level.max()),
             min_row_id=int(first_row.min()) if tracked else None,
             max_row_id=int((first_row + entries.row_count - 1).max()) if tracked else None,
             column_ranges=self.ranges.ranges(entries),

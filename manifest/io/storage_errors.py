@@ -13,6 +13,11 @@ from fileindex.base.errors import PaimonError
 from manifest.io.errors import FileMissing, FileTaken, OutOfDisk, StorageDenied, StorageError
 
 _Class = TypeVar("_Class", bound=type)
+_KINDS: tuple[tuple[type[OSError], type[StorageError]], ...] = (
+    (FileNotFoundError, FileMissing),
+    (FileExistsError, FileTaken),
+    (PermissionError, StorageDenied),
+)
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_MEMORY = ("malloc of size", "realloc of size", "bad_alloc", "Allocation error", "not enough memory", "Error -4 ")
 """What decoders say whose errors are of no type of their own: Arrow, the C++ library, zstandard, zlib."""
@@ -73,12 +78,11 @@ def _typed(error: OSError, path: str) -> StorageError:
         return OutOfDisk(error.errno, f"no space left while writing ({reason})", path)
     if error.filename and path.startswith(f"{error.filename}/"):
         reason = f"{reason} at '{error.filename}'"
-    kinds: dict[type[OSError], type[StorageError]] = {
-        FileNotFoundError: FileMissing,
-        FileExistsError: FileTaken,
-        PermissionError: StorageDenied,
-    }
-    kind = next((ours for theirs, ours in kinds.items() if isinstance(error, theirs)), StorageError)
+    kind = StorageError
+    for theirs, ours in _KINDS:
+        if isinstance(error, theirs):
+            kind = ours
+            break
     return kind(error.errno or errno.EIO, reason, path)
 
 

@@ -68,7 +68,10 @@ class SnapshotManager(ConsumerFiles):
             return pending.seen(pending.target.id, self.stored(pending.target.id))
         directory = self.paths.snapshots
         known = self.seen.get(directory)
-        hint, found = self.file_io.together(self.guess, lambda: None if known is None else self._if_newest(known))
+        if known is None:
+            hint, found = self.guess(), None
+        else:
+            hint, found = self.file_io.together(self.guess, partial(self._if_newest, known))
         if hint != known:  # what was seen counts as long as the file says the same: a rollback lowers it first
             found = None if hint is None else self._if_newest(hint)
         newest: Snapshot | None = found or self._listed_newest()
@@ -387,7 +390,7 @@ class SnapshotManager(ConsumerFiles):
 
     def _if_newest(self, snapshot_id: int) -> Snapshot | None:
         """That snapshot if it is there and the next one is not."""
-        following, found = self.file_io.together(lambda: self.exists(snapshot_id + 1), lambda: self.stored(snapshot_id))
+        following, found = self.file_io.together(partial(self.exists, snapshot_id + 1), partial(self.stored, snapshot_id))
         return None if following else found
 
     def _listed_newest(self) -> Snapshot | None:
