@@ -120,7 +120,7 @@ class FileStore:
     @cached_property
     def options(self) -> CoreOptions:
         """The table's options, typed."""
-        return CoreOptions.of(self.schema.options)
+        return self.schema.core
 
     @cached_property
     def paths(self) -> TablePaths:

@@ -10,7 +10,6 @@ from lsm.parquet.write.writer import ParquetFileWriter
 from lsm.schema.parquet_schema import needs_int96
 from manifest.io.file_io import FileIO
 from manifest.options.core_options import CoreOptions
-from manifest.options.parquet_options import ParquetOptions
 from manifest.types.data_type import DataField
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def file_encoder(
             return orc.OrcFileWriter(file_io, path, fields, schema, compression=compression, stripe_bytes=stripe)
         case "avro":
             return avro.AvroFileWriter(file_io, path, fields, schema, compression=compression, level=options.zstd_level)
-    parquet, most = ParquetOptions.of(options.raw), thresholds().group_bytes
+    parquet, most = options.parquet, thresholds().group_bytes
     return ParquetFileWriter(
         file_io,
         path,

@@ -79,7 +79,8 @@ def _column(column: Any, field: DataField) -> Any:
     if has_null(column, field.type):
         what = "has a null inside" if field.type.nullable else "has a null"
         raise NullInKey(f"column '{field.name}' {what}, but is {field.type}")
-    column = _cast(column, field, target)
+    if column.type != target or field.type.is_nested:
+        column = _cast(column, field, target)
     if field.type.kind in STRINGS | BINARIES and field.type.length < MAX_LENGTH and len(column):
         length = pc.utf8_length(column) if field.type.kind in STRINGS else pc.binary_length(column)
         longest = pc.max(length).as_py()

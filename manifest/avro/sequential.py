@@ -122,7 +122,12 @@ def _record(
         raw = payload[at]
         at += 1
         if raw > 0x7F:
-            raw, at = _varint(payload, at - 1)
+            byte = payload[at]
+            if byte < 0x80:
+                raw += (byte << 7) - 0x80
+                at += 1
+            else:
+                raw, at = _varint(payload, at - 1)
         value = raw >> 1 ^ -(raw & 1)
         if field.kind == _LONG:
             numbers[field.path].append((value, True))
@@ -137,7 +142,8 @@ def _record(
 def _after_array(item: _Item, payload: bytes, at: int) -> int:
     """Return where the array at byte ``at`` ends, which is one block without its size. Raises as ``_record``."""
     kind, optional = item
-    count, at = _long(payload, at)
+    raw, at = _varint(payload, at)
+    count = raw >> 1 ^ -(raw & 1)
     if not 0 <= count <= min(len(payload) - at, _MOST_ITEMS):
         raise ValueError(f"an array of {count} items")
     for _ in range(count):
@@ -160,11 +166,6 @@ def _after_array(item: _Item, payload: bytes, at: int) -> int:
     if count and payload[at] != 0:
         raise ValueError("an array of several blocks")
     return at + 1 if count else at
-
-
-def _long(payload: bytes, at: int) -> tuple[int, int]:
-    raw, at = _varint(payload, at)
-    return raw >> 1 ^ -(raw & 1), at
 
 
 def _varint(payload: bytes, at: int) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from fileindex.base.memory_size import parse_memory_size
 from manifest.options.durations import parse_duration_millis
 from manifest.options.former_keys import with_present_keys
 from manifest.options.merge_engine import DEDUPLICATE, EngineTraits, engine_traits
+from manifest.options.parquet_options import ParquetOptions
 from manifest.options.stats_mode import StatsMode
 
 _MAX_INT = 2**31 - 1
@@ -297,6 +298,11 @@ class CoreOptions(BaseModel):
         """The number of sorted runs at which a writer waits for its compaction."""
         trigger = self.num_sorted_run_compaction_trigger
         return max(trigger, trigger + 3 if self.num_sorted_run_stop_trigger is None else self.num_sorted_run_stop_trigger)
+
+    @cached_property
+    def parquet(self) -> ParquetOptions:
+        """What the table says of Parquet files."""
+        return ParquetOptions.of(self.raw)
 
     @cached_property
     def engine(self) -> EngineTraits:
