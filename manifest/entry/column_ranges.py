@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,9 +41,19 @@ class ColumnRanges:
     field_ids: tuple[int, ...]
     row_count: int
     stats: SimpleStats
+    _decoded: list[tuple[object, dict[int, ColumnBounds]]] = field(default_factory=list, repr=False, compare=False)
+    """The fields for which ``bounds`` was asked last, and what it gave."""
 
     def bounds(self, fields: Iterable[DataField]) -> dict[int, ColumnBounds]:
         """Bounds by field id, given the ``fields`` of the manifest's schema; {} if they are not what they should be."""
+        for known, found in self._decoded:
+            if known is fields:
+                return found
+        found = self._bounds(fields)
+        self._decoded[:] = [(fields, found)]
+        return found
+
+    def _bounds(self, fields: Iterable[DataField]) -> dict[int, ColumnBounds]:
         by_id = {field.id: field.type for field in fields}
         if not by_id.keys() >= set(self.field_ids) or len(self.stats.null_counts) != len(self.field_ids):
             return {}
@@ -209,21 +219,21 @@ def _bounded(known: Mapping[int, ColumnBounds], fields: Iterable[DataField], row
     """Ranges of the columns that say something, as many as fit into ``range_bytes``."""
     chosen: list[tuple[DataField, ColumnBounds]] = []
     size = 0
-    for field in fields:
-        bounds = known.get(field.id)
-        if bounds is None or field.type.is_nested or (bounds.min is None and bounds.null_count is None):
+    for column in fields:
+        bounds = known.get(column.id)
+        if bounds is None or column.type.is_nested or (bounds.min is None and bounds.null_count is None):
             continue
-        one = [field.type]
+        one = [column.type]
         size += len(encode_row([bounds.min], one)) + len(encode_row([bounds.max], one)) - 2 * len(EMPTY_ROW)
         if size > thresholds().range_bytes:
             break
-        chosen.append((field, bounds))
+        chosen.append((column, bounds))
     if not chosen:
         return None
-    types = [field.type for field, _ in chosen]
+    types = [column.type for column, _ in chosen]
     low, high = encode_row([bounds.min for _, bounds in chosen], types), encode_row([bounds.max for _, bounds in chosen], types)
     nulls = tuple([bounds.null_count for _, bounds in chosen])
-    return ColumnRanges(tuple([field.id for field, _ in chosen]), row_count, SimpleStats(low, high, nulls))
+    return ColumnRanges(tuple([column.id for column, _ in chosen]), row_count, SimpleStats(low, high, nulls))
 
 
 def same_values(old: DataType, new: DataType) -> bool:

@@ -64,8 +64,12 @@ class SchemaManager:
         return kept | {i: FileStatus(self._paths.schema_file(i).rpartition("/")[2], 0, 0, is_dir=False) for i in coming}
 
     def _stored(self) -> dict[int, FileStatus]:
-        listed = ((numbered(status.name, SCHEMA), status) for status in self._file_io.list(self._paths.schemas))
-        return {schema_id: status for schema_id, status in listed if schema_id is not None}
+        found: dict[int, FileStatus] = {}
+        for status in self._file_io.list(self._paths.schemas):
+            schema_id = numbered(status.name, SCHEMA)
+            if schema_id is not None:
+                found[schema_id] = status
+        return found
 
     def _under_way(self) -> Mapping[int, str]:
         """Return the schema files that a fast-forward under way writes: with its note they count."""
