@@ -84,7 +84,7 @@ def _fold(children: tuple[Predicate, ...], combine: Any, batch: Any, types: Mapp
         return _constant(empty, batch.num_rows)
     late = [child for child in children if _computes(child)]
     if not late:
-        return reduce(combine, (_tree(child, batch, types) for child in children))
+        return reduce(combine, [_tree(child, batch, types) for child in children])
     found = _fold(tuple(child for child in children if not _computes(child)), combine, batch, types, empty=empty)
     for child in late:
         found = combine(found, _where_open(child, found, batch, types, decided=not empty))

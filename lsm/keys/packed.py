@@ -27,8 +27,8 @@ def packed_keys(tables: Sequence[Sequence[Any]]) -> list[UInt64s] | None:
     found = [np.zeros(len(arrays[0]), np.uint64) for arrays in tables]
     bits = 0
     for columns in zip(*tables, strict=True):
-        for words in zip(*(fixed_words(array) for array in columns), strict=True):
-            low, high = min(int(word.min()) for word in words), max(int(word.max()) for word in words)
+        for words in zip(*map(fixed_words, columns), strict=True):
+            low, high = min([int(word.min()) for word in words]), max([int(word.max()) for word in words])
             width = (high - low).bit_length()
             bits += width
             if bits > _BITS:

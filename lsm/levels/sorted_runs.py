@@ -26,7 +26,7 @@ class SortedRun:
     @property
     def size(self) -> int:
         """Bytes of all files."""
-        return sum(file.file_size for file in self.files)
+        return sum([file.file_size for file in self.files])
 
 
 @dataclass(frozen=True, slots=True)

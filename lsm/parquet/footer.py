@@ -126,7 +126,7 @@ class CachedFooter:
         positions: dict[str, range] = {}
         start = 0
         for column in self.schema:
-            end = start + leaf_count(column.type)
+            end = start + (leaf_count(column.type) if pa.types.is_nested(column.type) else 1)
             positions[column.name] = range(start, end)
             start = end
         return positions

@@ -243,12 +243,12 @@ class SplitRead:
 
 
 def _age(run: SortedRun) -> int:
-    return max(file.max_sequence_number for file in run.files)
+    return max([file.max_sequence_number for file in run.files])
 
 
 def _in_sequence(oldest_first: Sequence[SortedRun]) -> bool:
     """Whether all sequence numbers of a run are greater than those of the runs before it."""
-    least = (min(file.min_sequence_number for file in run.files) for run in oldest_first[1:])
+    least = [min([file.min_sequence_number for file in run.files]) for run in oldest_first[1:]]
     return all(_age(older) < start for older, start in zip(oldest_first, least, strict=False))
 
 

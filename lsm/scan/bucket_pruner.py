@@ -41,7 +41,8 @@ class BucketPruner:
             self.note = "no fixed buckets"
             return keep
         codes, partitions = entries.partition_codes
-        same_type = _among(entries.schema_id, [schema_id for schema_id in np.unique(entries.schema_id).tolist() if self._same(schema_id)])
+        schema_ids, totals, buckets = entries.schema_id, entries.total_buckets, entries.bucket
+        same_type = _among(schema_ids, list(filter(self._same, np.unique(schema_ids).tolist())))
         alike: dict[Predicate, list[int]] = {}
         for code, partition in enumerate(partitions):
             alike.setdefault(self.residual(partition), []).append(code)
@@ -50,13 +51,12 @@ class BucketPruner:
             keys = self._keys(predicate)
             if keys is None:
                 continue
-            inside = same_type & (entries.total_buckets > 0)
+            inside = same_type & (totals > 0)
             if len(alike) > 1:
                 inside &= np.isin(codes, members)
-            for total in np.unique(entries.total_buckets[inside]).tolist():
-                buckets = np.unique(bucket_ids(keys, schema, total))
-                rows = inside & (entries.total_buckets == total)
-                keep[rows] = _among(entries.bucket[rows], buckets.tolist())
+            for total in np.unique(totals[inside]).tolist():
+                rows = inside & (totals == total)
+                keep[rows] = _among(buckets[rows], np.unique(bucket_ids(keys, schema, total)).tolist())
                 tried = max(tried, keys.num_rows)
         self.note = f"{tried} values of the bucket key" if tried else "no equality on every bucket-key column"
         return keep

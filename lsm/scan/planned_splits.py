@@ -64,7 +64,7 @@ def sums_of(splits: Sequence[DataSplit]) -> Sums:
     if isinstance(splits, PlannedSplits):
         counts = (splits.lasts - splits.firsts, splits.rows, splits.sizes, ~splits.raw)
         return Sums(*(int(count.sum()) for count in counts))
-    each = ((len(split.files), split.row_count, split.file_size, int(not split.raw_convertible)) for split in splits)
+    each = [(len(split.files), split.row_count, split.file_size, int(not split.raw_convertible)) for split in splits]
     return Sums(*(map(sum, zip(*each, strict=True)) if splits else (0, 0, 0, 0)))
 
 

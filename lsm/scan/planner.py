@@ -224,7 +224,9 @@ class _Funnel:
 
     def _waiting(self, visible: EntryColumns) -> str:
         """What has to be merged until a compaction has done it."""
-        waiting = visible.select(visible.level == 0) if self._settles_keys else visible.select(np.zeros(0, np.intp))
+        if not self._settles_keys:
+            return ""
+        waiting = visible.select(visible.level == 0)
         return f"{len(waiting)} files wait for compaction in {len(set(bucket_numbers(waiting).tolist()))} buckets" if len(waiting) else ""
 
     def _pruned(self, entries: EntryColumns) -> EntryColumns:

@@ -41,12 +41,12 @@ class DataSplit(BaseModel):
     @property
     def row_count(self) -> int:
         """Physical rows, superseded and dead ones included."""
-        return sum(file.row_count for file in self.files)
+        return sum([file.row_count for file in self.files])
 
     @property
     def file_size(self) -> int:
         """Bytes of the data files."""
-        return sum(file.file_size for file in self.files)
+        return sum([file.file_size for file in self.files])
 
     @property
     def merged_row_count(self) -> int | None:

@@ -144,7 +144,7 @@ class BufferedRows:
     def never_null(self) -> frozenset[str]:
         """Columns in which no source has a null."""
         tables = [part.source.table for part in self._parts]
-        return frozenset(name for name in tables[0].schema.names if all(table.column(name).null_count == 0 for table in tables))
+        return frozenset([name for name in tables[0].schema.names if not sum([table.column(name).null_count for table in tables])])
 
     def in_place(self, dictionaries: Collection[str]) -> RowsInPlace:
         """All held rows, not copied; texts of the columns ``dictionaries`` may come as dictionaries, if sources have them so."""
