@@ -170,7 +170,7 @@ class EntryColumns:
     def select(self, chosen: Mask | Indices) -> EntryColumns:
         """The entries where ``chosen`` is True, or at the positions that it lists."""
         rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.intp, copy=False)
-        if chosen.dtype == np.bool_ and rows.size == len(self):
+        if rows.size == len(self) and (chosen.dtype == np.bool_ or np.array_equal(rows, np.arange(rows.size))):
             return self
         columns = self.columns.take(rows)
         chosen_ones = EntryColumns(self.paths, self.source[rows], self.payload, columns, self.short[rows], self.row[rows], self.built)
