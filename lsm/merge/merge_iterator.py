@@ -37,8 +37,8 @@ def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold, *, drop_
     >>> merged["id"].to_pylist(), merged["_SEQUENCE_NUMBER"].to_pylist()
     ([1, 2, 3], [1, 2, 2])
     """
-    for tables, alone in aligned_versions(runs, key):
-        rows = _merge_round(tables, key, fold, alone=alone).result  # who encodes it needs no other version
+    for tables, single in aligned_versions(runs, key):
+        rows = _merge_round(tables, key, fold, alone=single == len(tables) == 1).result  # who encodes it needs no other version
         if drop_delete:
             rows = drop_retracts(rows)
         if rows.num_rows:
