@@ -257,9 +257,8 @@ class ParquetDataFile:
         stream = self._stream(columns, groups, batch_rows=size, dictionaries=dictionaries, threads=threads)
         if not fine:
             return stream
-        return itertools.starmap(
-            self._with_nanos, zip(stream, self._stream(fine, groups, batch_rows=size, unit="ns", threads=threads), strict=True)
-        )
+        digits = self._stream(fine, groups, batch_rows=size, unit="ns", threads=threads)
+        return itertools.starmap(self._with_nanos, _in_step(stream, digits))
 
     def _stream(
         self,
@@ -353,6 +352,22 @@ def _are_exact(nanos: Any, micros: Any, *, may_wrap: bool) -> bool:
     excess = coarse - fine // 1000
     before_1970 = may_wrap & (fine < 0) & ((excess == _WRAPPED_MICROS) | (excess == _WRAPPED_MICROS + 1))
     return bool(((excess == 0) | before_1970).all())
+
+
+def _in_step(batches: Iterator[Any], others: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
+    """Pair batches with the same rows of another stream: where a text column's dictionary ends, its batch ends, too."""
+    rest: Any = None
+    for batch in (batch for batch in batches if batch.num_rows):
+        pieces: list[Any] = []
+        missing = batch.num_rows
+        while missing:
+            rest = rest if rest is not None and rest.num_rows else next(others)
+            pieces.append(rest.slice(0, missing))
+            missing -= pieces[-1].num_rows
+            rest = rest.slice(pieces[-1].num_rows)
+        yield batch, pieces[0] if len(pieces) == 1 else pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
+    for _ in others:  # its end says that all rows were there
+        pass
 
 
 def rows_only(count: int) -> Any:
