@@ -139,7 +139,10 @@ class Overwrite(Step):
             named = {name: bits(value) for name, value in self.partition.items()}
             kept = state.without(lambda row: all(bits(row[name]) == value for name, value in named.items()))
         elif kind.partitions and side.table.options.get("dynamic-partition-overwrite") != "false":
-            touched = {tuple(bits(row[name]) for name in kind.partitions) for row in self.rows}
+            rows = self.rows
+            if kind.crosses_partitions and kind.engine != "deduplicate":  # the first row of a key says where all of them go
+                rows = list({state.key_of(state.idents(row)): row for row in reversed(rows)}.values())
+            touched = {tuple(bits(row[name]) for name in kind.partitions) for row in rows}
             kept = state.without(lambda row: tuple(bits(row[name]) for name in kind.partitions) in touched)
         else:
             kept = state.without(lambda row: True)
