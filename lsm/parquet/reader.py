@@ -359,12 +359,10 @@ def _in_step(batches: Iterator[Any], others: Iterator[Any]) -> Iterator[tuple[An
     rest: Any = None
     for batch in (batch for batch in batches if batch.num_rows):
         pieces: list[Any] = []
-        missing = batch.num_rows
-        while missing:
+        while (found := sum(map(len, pieces))) < batch.num_rows:
             rest = rest if rest is not None and rest.num_rows else next(others)
-            pieces.append(rest.slice(0, missing))
-            missing -= pieces[-1].num_rows
-            rest = rest.slice(pieces[-1].num_rows)
+            pieces.append(rest.slice(0, batch.num_rows - found))
+            rest = rest.slice(len(pieces[-1]))
         yield batch, pieces[0] if len(pieces) == 1 else pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
     for _ in others:  # its end says that all rows were there
         pass
