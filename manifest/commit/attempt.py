@@ -11,20 +11,92 @@ from functools import partial
 import numpy as np
 
 from fileindex.base.thresholds import thresholds
-from manifest.commit.partition_statistics import partition_statistics
-from manifest.commit.row_tracking import first_row_id, with_row_ids
 from manifest.entry.cache import entries_weight, list_weight
 from manifest.entry.columns import EntryColumns
-from manifest.entry.manifest_entry import FileKind
+from manifest.entry.data_file import FileSource
+from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.entry.manifest_merge import forget_deletes, merge_manifests
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotExpired
 from manifest.io.file_io import FileIO
 from manifest.io.group_sync import GroupSync
+from manifest.io.partition_path import partition_text
 from manifest.io.wrapped import WrappedFileIO
 from manifest.snapshot.snapshot import NO_WATERMARK, CommitKind, Snapshot
 from manifest.snapshot.snapshot_commit import PartitionStatistics
 from manifest.store import FileStore
+
+
+def partition_statistics(store: FileStore, entries: EntryColumns) -> list[PartitionStatistics]:
+    """One for each partition that ``entries`` touch; a table without partitions is one with an empty ``spec``."""
+    codes, partitions = entries.partition_codes
+    count = len(partitions)
+    signs = np.where(entries.kind == FileKind.ADD, 1, -1)
+
+    def summed(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
+        totals = np.zeros(count, np.int64)
+        np.add.at(totals, codes, signs * values)
+        return list(map(int, totals))
+
+    newest, buckets = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    np.maximum.at(newest, codes, entries.numbers("_FILE._CREATION_TIME"))
+    np.maximum.at(buckets, codes, entries.total_buckets)
+    sums = zip(summed(entries.row_count), summed(entries.file_size), summed(np.ones(len(entries), np.int64)), strict=True)
+    return [
+        PartitionStatistics(
+            spec=_spec(store, partition),
+            record_count=rows,
+            file_size_in_bytes=size,
+            file_count=files,
+            last_file_creation_time=created,
+            total_buckets=of_buckets,
+        )
+        for partition, (rows, size, files), created, of_buckets in zip(partitions, sums, newest.tolist(), buckets.tolist(), strict=True)
+    ]
+
+
+def _spec(store: FileStore, partition: bytes) -> dict[str, str]:
+    """The partition's texts, as directories spell them before they are escaped."""
+    options, schema = store.options, store.schema
+    values = zip(schema.partition_keys, store.partition.decode(partition), schema.partition_types, strict=True)
+    default, legacy = options.partition_default_name, options.partition_legacy_name
+    return {name: partition_text(value, kind.column_type, default, legacy=legacy) for name, value, kind in values}
+
+
+def first_row_id(store: FileStore, latest: Snapshot | None) -> int:
+    """Return the first row id that no file has.
+
+    Some engines leave out ``nextRowId``, or keep it at 0, beside files that have row ids. Rows with ids of other rows would replace these.
+    """
+    if latest is None:
+        return 0
+    metas, following = store.manifest_metas(latest), latest.next_row_id or 0
+    following = max([following, *(meta.max_row_id + 1 for meta in metas if meta.max_row_id is not None)])
+    unknown = [meta for meta in metas if meta.max_row_id is None]
+    if unknown and not latest.next_row_id:
+        with store.reading(latest):
+            entries = store.manifests.read_metas(unknown)
+        ends = (entries.numbers("_FILE._FIRST_ROW_ID") + entries.row_count)[entries.present("_FILE._FIRST_ROW_ID")]
+        following = max(following, int(ends.max(initial=0)))
+    return following
+
+
+def with_row_ids(entries: EntryColumns, first: int, snapshot_id: int) -> tuple[EntryColumns, int]:
+    """The entries of snapshot ``snapshot_id``, new files numbered from ``first`` in their order, and the number after the last.
+
+    The sequence number of a row is the snapshot that brought it. Files that a compaction made keep what they have.
+    """
+    made: list[ManifestEntry] = []
+    following = first
+    for entry in entries.entries():
+        file = entry.file
+        if entry.kind is FileKind.ADD and file.file_source == FileSource.APPEND and file.first_row_id is None:
+            numbers = {"first_row_id": following, "min_sequence_number": snapshot_id, "max_sequence_number": snapshot_id}
+            following += file.row_count
+            made.append(entry.model_copy(update={"file": file.model_copy(update=numbers)}))
+        else:
+            made.append(entry)
+    return EntryColumns.of(made), following
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,4 +242,4 @@ class _Recording(WrappedFileIO):
         self.inner.write(path, data, overwrite=overwrite, durable=durable)
 
 
-__all__ = ["CommitAttempt", "CommitChange", "CommitIdentity"]
+__all__ = ["CommitAttempt", "CommitChange", "CommitIdentity", "first_row_id", "partition_statistics", "with_row_ids"]

@@ -11,24 +11,92 @@ from __future__ import annotations
 
 import errno
 import re
+import threading
+import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 from fileindex.base.errors import UnsupportedOption
 from fileindex.base.thresholds import thresholds
 from manifest.io.directories import CLAIM, publish_by_claim, retire_by_roots
-from manifest.io.errors import FileMissing, FileTaken
+from manifest.io.errors import FileMissing, FileTaken, StorageError, UnsafeFileIO
 from manifest.io.file_io import FileIO, FileStatus, Holder
 from manifest.io.storage_errors import with_storage_errors
 from manifest.storage import lanes
 from manifest.storage.bucket import PART_BYTES, Bucket, open_bucket
-from manifest.storage.probe import begin_probe, probe, probe_replace
+from manifest.storage.lanes import start
 from manifest.storage.ranges import ObjectInput, ObjectRanges
 from manifest.storage.schemes import object_place
 from manifest.storage.storage_options import StorageOptions
 from manifest.storage.upload import ObjectOutput
+
+PROBE = ".paimon-probe-"
+_beginning = threading.Lock()
+
+
+def probe(bucket: Bucket, directory: str) -> None:
+    """Try it once in this process, in an object of its own below the key ``directory``, or wait for what ``begin_probe`` tries.
+
+    Raises ``UnsafeFileIO`` for a store that takes the condition and ignores it, ``StorageError`` for one that does not answer.
+    """
+    under_way, bucket.probing = bucket.probing, None
+    if under_way is not None:
+        with suppress(StorageError):  # tried again
+            under_way.result()
+    if not bucket.probed:
+        _try(bucket, directory)
+
+
+def begin_probe(bucket: Bucket, directory: str) -> None:
+    """Try it while a commit is made ready, so that the first one of a process need not wait for it."""
+    with _beginning:
+        if not bucket.probed and bucket.probing is None:
+            bucket.probing = start(_try, bucket, directory)
+
+
+def _try(bucket: Bucket, directory: str) -> None:
+    key = f"{directory}/{PROBE}{uuid.uuid4()}".lstrip("/")
+    kept = False
+    try:
+        kept = bucket.create(key, b"first") and bucket.refuses(key, b"second")
+        bucket.probed = kept
+    finally:
+        if kept:
+            start(_remove, bucket, key)  # nobody waits for that
+        else:
+            _remove(bucket, key)
+    if not kept:
+        raise UnsafeFileIO(
+            f"{bucket.path(directory)}: this store ignores the condition of a conditional put (If-None-Match), so commits could replace each "
+            "other; nothing was committed. Use a store that honours it, or one family of engines through a REST catalog"
+        )
+
+
+def probe_replace(bucket: Bucket, directory: str) -> None:
+    """As ``probe``, whether a put that names a version is refused once another is there (If-Match). Raises ``UnsafeFileIO``, ``StorageError``."""
+    if bucket.compares is None:
+        key = f"{directory}/{PROBE}{uuid.uuid4()}".lstrip("/")
+        try:
+            bucket.put(key, b"first")
+            _, version = bucket.get_version(key)
+            bucket.compares = bool(version) and bucket.put_over(key, b"second", version) and not bucket.put_over(key, b"third", version)
+        except UnsafeFileIO:
+            bucket.compares = False
+        finally:
+            start(_remove, bucket, key)
+    if not bucket.compares:
+        raise UnsafeFileIO(
+            f"{bucket.path(directory)}: this store does not compare before it replaces (If-Match), so of two who replace a file one would not "
+            "learn that it was undone; nothing was changed. Delete the file's name and create it again, or use a store that compares"
+        )
+
+
+def _remove(bucket: Bucket, key: str) -> None:
+    with suppress(StorageError):
+        bucket.delete([key])
+
 
 MARKER = ".directory"
 """An object that keeps an empty directory."""
@@ -226,4 +294,4 @@ def _delete(bucket: Bucket, keys: Sequence[str]) -> None:
         pass
 
 
-__all__ = ["MARKER", "ObjectStoreFileIO"]
+__all__ = ["MARKER", "PROBE", "ObjectStoreFileIO", "begin_probe", "probe", "probe_replace"]

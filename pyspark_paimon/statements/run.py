@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
 from fileindex.base.time_zone import time_zone
+from pyspark_paimon.spark.wire.session_settings import SETTINGS_PREFIX, check_setting
 from pyspark_paimon.statements.alter import alter_table
+from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.change import delete, truncate, update
 from pyspark_paimon.statements.create import create_table, drop_table, replace_table
 from pyspark_paimon.statements.definition import show_columns, show_create_table
@@ -17,16 +20,62 @@ from pyspark_paimon.statements.listings import create_database, drop_database, s
 from pyspark_paimon.statements.merge_into import merge_into
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.procedures import call_procedure
-from pyspark_paimon.statements.queries import queried
-from pyspark_paimon.statements.settings import set_value
+from pyspark_paimon.statements.queries import placed, queried
 from pyspark_paimon.statements.show import analyze, describe, describe_history, show_partitions, show_properties
-from pyspark_paimon.statements.view import create_view
-from pyspark_paimon.statements.ways import WAYS, other_way
 from pyspark_paimon.statements.words import Words
 from pyspark_paimon.table.catalog_base import AnyCatalog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+def create_view(names: KnownTables, words: Words) -> Any:
+    """``VIEW v AS query``, behind the words that say of which kind; it reads the snapshots that are the newest now. None for all others."""
+    said = words.text[: words.here].upper()
+    exists = words.take("IF", "NOT", "EXISTS")
+    name = words.name()
+    if exists or not words.take("AS"):
+        return None
+    query, frames = placed(names, words.rest())
+    if not frames:
+        return None
+    if "TEMP" not in said or len(name) > 1:
+        raise InvalidArgument(
+            f"CREATE VIEW {'.'.join(name)}: Spark keeps no view of Paimon tables; CREATE TEMPORARY VIEW is one of the session"
+        )
+    frame = names.spark.sql(query, **frames)
+    (frame.createOrReplaceTempView if "REPLACE" in said else frame.createTempView)(name[0])
+    return frame_of_result(names.spark, None)
+
+
+WAYS = {
+    "OPTIMIZE": "CALL sys.compact(table => '{name}')",
+    "VACUUM": "CALL sys.expire_snapshots(table => '{name}', retain_max => 10), then CALL sys.remove_orphan_files(table => '{name}')",
+    "RESTORE TABLE": "CALL sys.restore(table => '{name}', version => '3')",
+    "RESTORE": "CALL sys.restore(table => '{name}', version => '3')",
+    "DESCRIBE DETAIL": "DESCRIBE EXTENDED {name}, or SELECT * FROM {name}$files",
+}
+"""By first words: a statement of ours."""
+
+
+def other_way(names: KnownTables, words: Words) -> None:
+    """None for what is no table of ours, which Spark is asked about. Raises ``InvalidArgument`` with the way."""
+    first = words.text[words.tokens[0].start : words.tokens[words.at - 1].end + 1].upper()
+    name = words.name()
+    if names.find(name) is not None:
+        way = WAYS[" ".join(first.split())].format(name=".".join(name))
+        raise InvalidArgument(f"{first} is no statement for Paimon tables; write {way}")
+
+
+_SETTING = re.compile(rf"`?({re.escape(SETTINGS_PREFIX)}[^\s=`]+)`?\s*=\s*(.*)", re.DOTALL)
+
+
+def set_value(names: KnownTables, words: Words) -> None:  # noqa: ARG001  # as all statements
+    """``SET key = value``, which is Spark's. Raises ``UnsupportedOption`` for an option that no read or write could have."""
+    match = _SETTING.fullmatch(words.rest().strip())
+    if match is not None:
+        check_setting(match[1], match[2].strip().strip("'\"`"))
+
 
 VIEWS = ("", "TEMP ", "TEMPORARY ", "OR REPLACE ", "OR REPLACE TEMP ", "OR REPLACE TEMPORARY ")
 DATABASES = ("DATABASE", "SCHEMA", "NAMESPACE")
@@ -102,4 +151,4 @@ def _common(words: Words) -> str:
     return words.text[: words.here]
 
 
-__all__ = ["STATEMENTS", "sql"]
+__all__ = ["STATEMENTS", "WAYS", "create_view", "other_way", "set_value", "sql"]

@@ -2,15 +2,55 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import sqlglot
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
 from fileindex.base.errors import InvalidArgument
-from pyspark_paimon.statements.tokens import tokens_of
+from pyspark_paimon.filter.from_sql import SparkFilter
+
+
+class StatementTokens(SparkFilter):
+    """Spark's dialect, in which no word makes one token of all that follows it."""
+
+    class Tokenizer(SparkFilter.Tokenizer):
+        """Spark's tokens."""
+
+        COMMANDS = set()  # noqa: RUF012  # sqlglot reads it as a set of the class
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A token of one word: its kind, its text without quotes, and the places of its first and last letters."""
+
+    kind: Any
+    text: str
+    start: int
+    end: int
+
+
+def _single(text: str, token: Any) -> Iterator[Word]:
+    """A token's words: the tokenizer takes ``PRIMARY KEY`` for one."""
+    parts = (
+        [] if token.token_type in {TokenType.STRING, TokenType.IDENTIFIER} else list(re.finditer(r"\S+", text[token.start : token.end + 1]))
+    )
+    if len(parts) < 2 or " " not in token.text:
+        yield Word(token.token_type, str(token.text), token.start, token.end)
+        return
+    for part in parts:
+        yield Word(TokenType.VAR, part.group(), token.start + part.start(), token.start + part.end() - 1)
+
+
+def tokens_of(text: str) -> list[Word]:
+    """The tokens of a text. Raises sqlglot's errors."""
+    return [part for token in sqlglot.tokenize(text, dialect=StatementTokens) for part in _single(text, token)]
+
 
 NameParts = tuple[str, ...]
 """A name's parts: of a table, or of a column."""
@@ -190,4 +230,4 @@ def partition_spec(words: Words) -> dict[str, object]:
     return spec
 
 
-__all__ = ["NameParts", "Words", "WrittenValue", "partition_spec"]
+__all__ = ["NameParts", "StatementTokens", "Word", "Words", "WrittenValue", "partition_spec", "tokens_of"]

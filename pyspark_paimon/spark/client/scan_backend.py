@@ -25,7 +25,6 @@ from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.operation import Question, Request
 from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.request.tree_report import TreeReport
-from pyspark_paimon.spark.client.tags import named_jobs, tag_of
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import BLOB, batches_of
 from pyspark_paimon.spark.wire.errors import errors_mapped
@@ -38,6 +37,30 @@ from pyspark_paimon.views.summaries import summaries_from_json
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
     from lsm.scan.plan import ScanPlan
+
+
+def tag_of(stage: str, path: str, share: str = "") -> str:
+    """What an operation on the table at ``path`` is called; ``share`` says how much it is. Spark allows no comma.
+
+    >>> tag_of("compact", "/warehouse/flights", "12 buckets")
+    'paimon compact flights (12 buckets)'
+    """
+    name = f"paimon {stage} {PurePosixPath(path).name}" + (f" ({share})" if share else "")
+    return name.replace(",", ";")
+
+
+@contextmanager
+def named_jobs(spark: Any, tag: str) -> Iterator[None]:
+    """Tag the jobs that this thread starts in the block, beside what tags it has."""
+    if not hasattr(spark, "addTag") or tag in spark.getTags():
+        yield
+        return
+    spark.addTag(tag)
+    try:
+        yield
+    finally:
+        spark.removeTag(tag)
+
 
 A = TypeVar("A")
 
@@ -202,4 +225,4 @@ class SparkScans:
         return question.answer_of(answer)
 
 
-__all__ = ["SparkScans"]
+__all__ = ["SparkScans", "named_jobs", "tag_of"]

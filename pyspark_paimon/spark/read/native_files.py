@@ -7,12 +7,13 @@ leaves those files out. Files are given to Spark only where rows, types and valu
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 
-from fileindex.base.errors import PaimonError
+from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import columns_of
 from lsm.parquet.footer_promise import FooterPromise
@@ -23,17 +24,38 @@ from lsm.scan.split_units import units
 from lsm.schema.evolution import SchemaMapping, is_same
 from lsm.schema.parquet_schema import KIND_FIELD
 from manifest.entry.data_file import DataFileMeta
+from manifest.io.file_io import FileIO
 from manifest.io.threads import WorkerPool
 from manifest.storage.allowed_roots import allowed_roots
+from manifest.storage.object_store import ObjectStoreFileIO
+from manifest.storage.schemes import scheme_of
 from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType
 from pyspark_paimon.frames.spark_types import spark_schema, spark_type
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.spark.read.native_footer import Footer, is_native
-from pyspark_paimon.spark.read.native_stores import is_of_spark
 from pyspark_paimon.spark.wire.native_plan import NativeColumn, NativeGroup, NativePlan
 from pyspark_paimon.spark.wire.native_sql import quoted_text, result_text, source_text, widened_text
+
+SPARK_STORES = "PYSPARK_PAIMON_SPARK_STORES"
+"""Of a server's environment: ``s3a`` where Spark has ``hadoop-aws`` and reaches by it what our reader reaches by the environment."""
+_SCHEMES = {"s3a": frozenset({"s3", "s3a"})}
+
+
+def is_of_spark(file_io: FileIO, path: str) -> bool:
+    """Whether Spark opens the very file at ``path`` that ``file_io`` does: a local one, or one of a store that it reaches itself.
+
+    Raises ``InvalidArgument`` if the server's environment names another scheme.
+    """
+    if file_io.local_path(path) == path:
+        return True
+    named = {name for name in os.environ.get(SPARK_STORES, "").replace(",", " ").split() if name}
+    if named - set(_SCHEMES):
+        raise InvalidArgument(f"{SPARK_STORES} of the server's environment is 's3a' or nothing")
+    known = {scheme for name in named for scheme in _SCHEMES[name]}
+    return isinstance(file_io, ObjectStoreFileIO) and not file_io.options.values and scheme_of(path) in known
+
 
 _LEAST_SHARE = 0.5
 """Less than that share of the bytes is not worth a second way of reading."""
@@ -184,4 +206,4 @@ def _group(store: FileStore, request: ScanRequest, schema_id: int, paths: Sequen
     )
 
 
-__all__ = ["native_plan"]
+__all__ = ["SPARK_STORES", "is_of_spark", "native_plan"]

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lsm.avro.decoder import decode_blocks
 from lsm.avro.encoder import encode, woven
+from lsm.avro.reader import decode_blocks
 from lsm.avro.shapes import shape_of
 from lsm.avro.writer import avro_schema
 from manifest.io.errors import CastFailed, InvalidSchema, UnsupportedTable

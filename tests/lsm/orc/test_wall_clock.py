@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lsm.orc.reader import OrcDataFile
-from lsm.orc.wall_clock import with_java_seconds
+from lsm.orc.reader import OrcDataFile, with_java_seconds
 from manifest.io.file_io import LocalFileIO
 
 SECOND = 1_000_000_000

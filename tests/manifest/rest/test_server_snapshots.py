@@ -11,8 +11,8 @@ import pytest
 from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import CatalogRefused, StorageError
 from manifest.rest import client as client_module
+from manifest.rest.api import server_changes
 from manifest.rest.errors import NotPermitted
-from manifest.rest.schema_changes import server_changes
 from manifest.rest.server_snapshots import ServerSnapshots
 from manifest.schema.change import MoveColumn
 from pyspark_paimon import Catalog

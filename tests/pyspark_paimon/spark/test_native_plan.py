@@ -19,7 +19,7 @@ from pyspark_paimon.jobs.excluded_files import check_excluded
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.scheduling.task_packing import tasks_of
-from pyspark_paimon.spark.read import native_stores
+from pyspark_paimon.spark.read import native_files
 from pyspark_paimon.spark.read.native_files import native_plan
 from tests.lsm.small_tables import resize_files
 
@@ -125,13 +125,13 @@ def test_a_server_with_allowed_roots_says_no(tmp_path, monkeypatch):
 def test_spark_reads_a_store_where_the_server_says_so_and_nobody_gave_credentials(monkeypatch):
     pytest.importorskip("obstore", reason="object stores need the extra 'objectstore'")
     table = compacted(f"memory://{uuid.uuid4().hex}/t")
-    monkeypatch.setattr(native_stores, "_SCHEMES", {"s3a": frozenset({"memory"})})
+    monkeypatch.setattr(native_files, "_SCHEMES", {"s3a": frozenset({"memory"})})
     assert planned(table).files == ()
-    monkeypatch.setenv(native_stores.SPARK_STORES, "s3a")
+    monkeypatch.setenv(native_files.SPARK_STORES, "s3a")
     assert [path.startswith(table.path) for path in planned(table).files] == [True]
     given = LocalBackend(table.path, storage_options={"storage.timeout": "10 s"})
     assert native_plan(given, table.scan()._request).files == (), "Spark's reader would need them in a plan"
-    monkeypatch.setenv(native_stores.SPARK_STORES, "yes")
+    monkeypatch.setenv(native_files.SPARK_STORES, "yes")
     with pytest.raises(InvalidArgument, match=r"PYSPARK_PAIMON_SPARK_STORES .* is 's3a' or nothing"):
         planned(table)
 

@@ -15,7 +15,7 @@ from manifest.store import FileStore
 from pyspark_paimon import InvalidArgument, SnapshotExpired, SnapshotNotFound, Table, UnsupportedTable
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import EVERY_LEVEL, ScanRequest
-from pyspark_paimon.stream.rows import stream_rows
+from pyspark_paimon.stream.table_stream import stream_rows
 from tests.examples import some
 
 COLUMNS = ("id", "n", "_row_kind")

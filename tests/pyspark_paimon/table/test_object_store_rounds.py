@@ -11,7 +11,7 @@ import pytest
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.io.file_cache import SHARED
 from manifest.storage.bucket import forget_buckets
-from manifest.storage.probe import PROBE
+from manifest.storage.object_store import PROBE
 from manifest.store import FileStore
 from pyspark_paimon import Table
 from tests.manifest.commit_kit import data_file, message
