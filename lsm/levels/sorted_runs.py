@@ -112,7 +112,7 @@ def interval_partition(files: Iterable[DataFileMeta], key_of: KeyOf) -> list[Sec
 
     Cost: O(n log n) key comparisons. See Paimon's ``IntervalPartition``.
     """
-    spans = sorted(((key_of(file.min_key), key_of(file.max_key), at, file) for at, file in enumerate(files)), key=lambda s: s[:3])
+    spans = sorted([(key_of(file.min_key), key_of(file.max_key), at, file) for at, file in enumerate(files)])  # no two have one position
     sections: list[Section] = []
     members: list[tuple[Any, Any, int, DataFileMeta]] = []
     reach: Any = None

@@ -101,7 +101,7 @@ class CachedFooter:
 
     @cached_property
     def decoded_sizes(self) -> tuple[tuple[int, ...], ...]:
-        """Decoded bytes of the column chunks of every row group, leaf by leaf, about."""
+        """Approximate decoded bytes by row group and leaf."""
         found = []
         for at in range(self.metadata.num_row_groups):
             group, texts = self.metadata.row_group(at), self.texts

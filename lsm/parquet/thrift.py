@@ -76,7 +76,10 @@ def list_head(data: bytes, at: int, kind: int) -> tuple[int, int] | None:
 
 
 def _struct(data: bytes, at: int, known: Struct | None = None) -> tuple[Struct, int]:
-    """The struct at byte ``at`` and where it ends, with those inside it. All is read in one loop: metadata is made of small structs."""
+    """Return the struct at byte ``at`` and where it ends.
+
+    Structs inside it are read in the same loop: metadata is made of small ones.
+    """
     fields: Struct = {} if known is None else dict(known)
     number = 0 if known is None else max(known)
     outer: list[tuple[Struct, int, list[Struct] | None, int]] = []
@@ -165,7 +168,7 @@ def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
 
 
 def _elements(data: bytes, at: int, kind: int, count: int) -> tuple[list[Any], int]:
-    """The elements of a list that are no structs; Parquet has no lists of lists."""
+    """Return the elements of a list of other things than structs or lists."""
     values: list[Any] = []
     if kind in _INTEGERS:
         for _ in range(count):

@@ -63,7 +63,7 @@ def file_rows(
 
 
 def every_row(store: FileStore) -> file_filter.FileFilter:
-    """The filter that leaves all rows: what files of one schema have in common is worked out once by it."""
+    """Return a filter for all rows, to be shared by several files."""
     return file_filter.FileFilter(store)
 
 

@@ -85,7 +85,7 @@ def needs_int96(fields: Iterable[DataField]) -> bool:
 
 
 def is_int96(data_type: DataType) -> bool:
-    """Whether some timestamp in the type is finer than microseconds."""
+    """Return whether a timestamp in the type is finer than microseconds."""
     if data_type.kind in TIMESTAMPS:
         return data_type.precision > _MAX_INT64_PRECISION
     return data_type.is_nested and any(map(is_int96, data_type.children))

@@ -99,7 +99,9 @@ def _record(
     numbers: dict[str, list[tuple[int, bool]]],
     spans: dict[str, list[tuple[int, int, bool]]],
 ) -> int:
-    """Append the fields of the record at byte ``at`` and return where it ends. Integers are read in place, for metadata is made of them.
+    """Append a record's fields and return where it ends.
+
+    Integers are read in place: metadata is made of them.
 
     Raises ``IndexError`` or ``ValueError``.
     """
@@ -140,7 +142,7 @@ def _record(
 
 
 def _after_array(item: _Item, payload: bytes, at: int) -> int:
-    """Return where the array at byte ``at`` ends, which is one block without its size. Raises as ``_record``."""
+    """Return the end of an array, one block without its size. Raises as ``_record``."""
     kind, optional = item
     raw, at = _varint(payload, at)
     count = raw >> 1 ^ -(raw & 1)

@@ -196,42 +196,42 @@ class EntryColumns:
     @property
     def kind(self) -> Int64s:
         """``FileKind`` of every entry."""
-        return self.numbers("_KIND")
+        return self.columns.numbers["_KIND"].values
 
     @property
     def bucket(self) -> Int64s:
         """Bucket numbers."""
-        return self.numbers("_BUCKET")
+        return self.columns.numbers["_BUCKET"].values
 
     @property
     def total_buckets(self) -> Int64s:
         """Bucket counts at the time the files were written."""
-        return self.numbers("_TOTAL_BUCKETS")
+        return self.columns.numbers["_TOTAL_BUCKETS"].values
 
     @property
     def level(self) -> Int64s:
         """LSM levels."""
-        return self.numbers("_FILE._LEVEL")
+        return self.columns.numbers["_FILE._LEVEL"].values
 
     @property
     def row_count(self) -> Int64s:
         """Physical rows."""
-        return self.numbers("_FILE._ROW_COUNT")
+        return self.columns.numbers["_FILE._ROW_COUNT"].values
 
     @property
     def file_size(self) -> Int64s:
         """Bytes of the data files."""
-        return self.numbers("_FILE._FILE_SIZE")
+        return self.columns.numbers["_FILE._FILE_SIZE"].values
 
     @property
     def schema_id(self) -> Int64s:
         """Schemas the files were written with."""
-        return self.numbers("_FILE._SCHEMA_ID")
+        return self.columns.numbers["_FILE._SCHEMA_ID"].values
 
     @property
     def max_sequence_number(self) -> Int64s:
         """Greatest sequence numbers."""
-        return self.numbers("_FILE._MAX_SEQUENCE_NUMBER")
+        return self.columns.numbers["_FILE._MAX_SEQUENCE_NUMBER"].values
 
     @property
     def delete_row_count(self) -> Int64s:
@@ -410,7 +410,7 @@ class _Joined:
         self.codes.append(np.array([numbers.setdefault(partition, len(numbers)) for partition in known], np.int64)[codes])
 
     def joined(self, payload: bytes) -> RecordColumns:
-        """The columns of all parts: few are decoded again, so that a field costs no look at each part."""
+        """Return the columns of all parts, decoding few of them again."""
         starts = np.concatenate([columns.start for columns in self.columns])
         few = decode_few_columns(_LAYOUT, payload, starts.size)
         return few if few is not None and np.array_equal(few.start, starts) else RecordColumns.joined(self.columns)

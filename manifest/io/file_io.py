@@ -425,7 +425,7 @@ class LocalFileIO:
 
 
 def is_written_once(path: str) -> bool:
-    """Return whether no other content is ever written under the name.
+    """Return whether the name is given to one file, ever.
 
     >>> name = "data-0b5e2e3c-6f0e-4d6c-8a53-0d9c1f3a2b11-0.parquet"
     >>> is_written_once(f"/t/bucket-0/{name}"), is_written_once(f"/t/bucket-0/{name}.index"), is_written_once("/t/schema/schema-0")

@@ -57,7 +57,7 @@ class SchemaManager:
         return sorted(self._stored())
 
     def _seen(self, stored: dict[int, FileStatus], coming: Mapping[int, str]) -> dict[int, FileStatus]:
-        """Return the versions that readers see where a fast-forward under way writes ``coming``."""
+        """Return the versions that readers see, ``coming`` ones included."""
         if not coming:
             return stored
         kept = {schema_id: status for schema_id, status in stored.items() if schema_id < max(coming)}
