@@ -270,10 +270,8 @@ class FileStore:
         metas = wanted.manifests(listed, self.partition, self.paths.manifests)
         with self.reading(snapshot):
             blocks = None if wanted.is_everything else partial(wanted.blocks, partition=self.partition)
-            read = [self.manifests.read_metas(metas, blocks)]
-        known: dict[bytes, bool] = {}
-        kept = [wanted.entries(entries, self.partition, known) for entries in read]
-        return live(EntryColumns.concat(kept))
+            entries = self.manifests.read_metas(metas, blocks)
+        return live(wanted.entries(entries, self.partition))
 
     def index_entries(self, snapshot: Snapshot | None) -> list[IndexManifestEntry]:
         """HASH and deletion-vector files at ``snapshot``."""

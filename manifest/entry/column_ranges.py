@@ -41,7 +41,7 @@ class ColumnRanges:
     field_ids: tuple[int, ...]
     row_count: int
     stats: SimpleStats
-    _decoded: list[tuple[object, dict[int, ColumnBounds]]] = field(default_factory=list, repr=False, compare=False)
+    _decoded: list[tuple[object, dict[int, ColumnBounds]]] = field(default_factory=list, init=False, repr=False, compare=False)
     """The fields for which ``bounds`` was asked last, and what it gave."""
 
     def bounds(self, fields: Iterable[DataField]) -> dict[int, ColumnBounds]:

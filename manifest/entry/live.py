@@ -136,8 +136,8 @@ class EntryFilter:
         found: Mask = np.zeros(totals.size, np.bool_) if self.bucket_counts is None else ~np.isin(totals, list(self.bucket_counts))
         return found
 
-    def entries(self, columns: EntryColumns, partition: PartitionType, known: dict[bytes, bool]) -> EntryColumns:
-        """The wanted entries of a manifest; ``known`` remembers which partitions ``predicate`` keeps, for the next one."""
+    def entries(self, columns: EntryColumns, partition: PartitionType) -> EntryColumns:
+        """Return the wanted ones of entries."""
         if self.is_everything or not len(columns):
             return columns
         wanted: Mask = columns.level >= self.min_level
@@ -147,10 +147,8 @@ class EntryFilter:
             wanted &= columns.in_partitions(self.partitions)
         if self.predicate is not None and partition.names:
             codes, present = columns.partition_codes
-            for value in present:
-                if value not in known:
-                    known[value] = partition.keeps(self.predicate, value, columns.path_of(0))
-            wanted &= np.array([known[value] for value in present], np.bool_)[codes]
+            kept = [partition.keeps(self.predicate, value, columns.path_of(0)) for value in present]
+            wanted &= np.array(kept, np.bool_)[codes]
         return columns.select(wanted)
 
 

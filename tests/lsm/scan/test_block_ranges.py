@@ -152,7 +152,7 @@ def test_few_blocks_are_decoded_for_one_bucket(large):
         store.file_io, name, meta, store.cache.files, lambda ranges: wanted.blocks(ranges, store.partition)
     )
     assert FILES // PARTS // BUCKETS <= len(found) < FILES / 8
-    assert len(wanted.entries(found, store.partition, {})) == FILES // PARTS // BUCKETS
+    assert len(wanted.entries(found, store.partition)) == FILES // PARTS // BUCKETS
     assert sorted(store.live_entries(store.snapshots.latest(), wanted).file_name) == sorted(
         row for row, p, b in _all(path) if b == 1 and p == store.partition.encode((3,))
     )
