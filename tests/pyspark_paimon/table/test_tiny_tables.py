@@ -105,6 +105,7 @@ BOTH_SIDES = {
     "plan_files",
     "range_bytes",
     "ranges_one_by_one",
+    "records_one_by_one",
     "repeats",
     "route_bytes",
     "route_rows",
