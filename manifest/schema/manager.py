@@ -106,15 +106,14 @@ class SchemaManager:
             coming = self._under_way()
         text = coming[schema_id].encode() if schema_id in coming else self._file_io.read(path)
         # A young file may change within the clock's tick, so it is read again; the same bytes are not parsed again.
-        key = "schema text", path
-        held = self._files.get(key)
-        if held is not None and held[0] == text:
-            parsed: TableSchema = held[1]
-            return parsed
+        key = "schema text", text
+        held: TableSchema | None = self._files.get(key)
+        if held is not None and held.id == schema_id:
+            return held
         schema = TableSchema.from_json(text, path)
         if schema.id != schema_id:
             raise CorruptFile(path, f"holds schema {schema.id}")
-        self._files.put(key, (text, schema), _weight(schema))
+        self._files.put(key, schema, len(text) + _weight(schema))
         return schema
 
     def latest(self) -> TableSchema | None:

@@ -127,8 +127,9 @@ def test_a_scan_without_memory_says_so(tmp_path, monkeypatch, place, error):
     if place == "conform" and isinstance(error, OSError):
         pytest.skip("a decoder's error, and here nothing is decoded any more")
     kind = "orc" if place == "orc" else "parquet"
-    table = Table.create(tmp_path / "t", "id BIGINT, s STRING", options={"bucket": "-1", "file.format": kind})
+    table = Table.create(tmp_path / "t", "id INT, s STRING", options={"bucket": "-1", "file.format": kind})
     table.write(pa.table({"id": range(100), "s": [f"s{one}" for one in range(100)]}))
+    table.change_type("id", "BIGINT")  # so that reading casts
 
     def failing(*_: Any, **__: Any) -> Any:
         raise error
