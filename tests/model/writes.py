@@ -265,10 +265,16 @@ class Merge(Step):
     side: str = MAIN
     refusals = (SchemaMismatch, UnsupportedTable, InvalidArgument, UnmergeableRows)
 
+    def _place(self, row: Row) -> tuple[Any, ...]:
+        """Zeros of either sign match each other."""
+        return tuple(bits(0.0 if isinstance(row[name], float) and row[name] == 0 else row[name]) for name in self.on)
+
+    def _source(self) -> dict[tuple[Any, ...], Row]:
+        return {self._place(row): row for row in self.rows}
+
     def run(self, world: World, side: Side) -> None:
         state, kind = side.state, world.kind
-        source = {tuple(bits(row[name]) for name in self.on): row for row in self.rows}
-        place = lambda row: tuple(bits(row[name]) for name in self.on)  # noqa: E731
+        source, place = self._source(), self._place
         hit = {place(row) for row in state.rows()}
         wanted = state.copied()
         if self.matched == "delete":
@@ -278,7 +284,7 @@ class Merge(Step):
             for number, (_, sequence, row) in pairs:
                 new = source.get(place(state.shown(row)))
                 if new is not None:
-                    wanted.records[number] = ("+I", sequence, state.idents(new))
+                    wanted.records[number] = ("+I", sequence, {**state.idents(new), **{name: row[name] for name in kind.keys}})
             wanted.bag = [state.idents(source[at]) if (at := place(state.shown(row))) in source else row for row in state.bag]
         if self.inserts:
             wanted = wanted.upserted([row for at, row in source.items() if at not in hit])
@@ -299,7 +305,7 @@ class Merge(Step):
     def code(self, world: World, side: Side) -> list[str]:
         matched = {"delete": ".when_matched_delete()", "update": ".when_matched_update_all()"}.get(self.matched, "")
         inserts = ".when_not_matched_insert_all()" if self.inserts else ""
-        source = list({tuple(bits(row[name]) for name in self.on): row for row in self.rows}.values())
+        source = self._source().values()
         return [f"table.merge(rows({', '.join(map(repr, source))}), on={self.on!r}){matched}{inserts}.execute()"]
 
 
