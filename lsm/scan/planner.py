@@ -15,10 +15,10 @@ import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.errors import UnknownColumn
-from fileindex.predicate.tree import FALSE, TRUE, Predicate, columns_of
+from fileindex.base.thresholds import thresholds
+from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from fileindex.query.metrics import IndexMetrics
 from lsm.deletion_vectors.reader import DeletionFile
-from lsm.scan.block_pruner import BlockPruner
 from lsm.scan.bucket_pruner import BucketPruner
 from lsm.scan.file_pruner import FilePruner
 from lsm.scan.key_ranges import key_ranks, sections
@@ -26,11 +26,13 @@ from lsm.scan.manifest_pruner import ManifestPruner
 from lsm.scan.other_branch import other_branch, plan_both
 from lsm.scan.plan import Report, ScanPlan, Tally
 from lsm.scan.planned_splits import splits_of, sums_of
-from lsm.scan.predicates import is_short
+from lsm.scan.predicates import is_short, only_columns
 from lsm.scan.row_ranges import row_ranges
 from lsm.scan.split_generator import Ranges, bucket_numbers, file_groups
 from lsm.scan.splits import DataSplit
 from lsm.scan.table_statistics import own_statistics, proves_empty
+from manifest.entry.block_ranges import BlockRanges
+from manifest.entry.bounds import BoundsColumn, may_match_each
 from manifest.entry.columns import EntryColumns
 from manifest.entry.index_manifest import DELETION_VECTORS
 from manifest.entry.live import EntryFilter, refuse_files_added_twice
@@ -40,6 +42,51 @@ from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.lost_snapshots import refuse_lost_snapshots
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+
+
+@dataclass(frozen=True)
+class BlockPruner:
+    """Prunes blocks by what all versions of a key agree on: partition, bucket and the first key column; and by level.
+
+    ``residuals`` gives the filter inside each of some partitions, ``wants`` whether anything of one is wanted.
+    """
+
+    store: FileStore
+    residuals: Callable[[Sequence[bytes]], list[Predicate]]
+    wants: Callable[[bytes], bool]
+    min_level: int = 0
+
+    def __call__(self, ranges: BlockRanges) -> Mask:
+        """Blocks that may hold a wanted entry."""
+        conditions = self.residuals(ranges.partitions)
+        wanted = [self.wants(partition) for partition in ranges.partitions]
+        kept: Mask = ranges.in_partitions(wanted) & (ranges.column("max_level") >= self.min_level)
+        inside = {condition for condition, hit in zip(conditions, wanted, strict=True) if hit}
+        if TRUE in inside or not 0 < len(inside) <= thresholds().block_residuals:
+            return kept
+        found = np.zeros(len(ranges), np.bool_)
+        buckets = BucketPruner(self.store, lambda partition: self.residuals([partition])[0])
+        for residual in inside:
+            found |= buckets.blocks(ranges, residual) & self._by_key(ranges, residual)
+        return kept & found
+
+    def _by_key(self, ranges: BlockRanges, residual: Predicate) -> Mask:
+        """Blocks of which a file can hold a wanted key, by the first column of the primary key."""
+        keys = self.store.range_policy.key
+        everything: Mask = np.ones(len(ranges), np.bool_)
+        if not keys:
+            return everything
+        name = self.store.schema.trimmed_primary_keys[0]
+        predicate = only_columns(residual, {name})
+        known = None if predicate is None else ranges.key_bounds(keys[0][0])
+        if predicate is None or known is None:
+            return everything
+
+        def bounds(column: ColumnRef) -> BoundsColumn | None:
+            return known if column.name == name and column.key is None else None
+
+        return may_match_each(predicate, bounds, self.store.schema.column_types, len(ranges))
+
 
 _Bucket: TypeAlias = tuple[bytes, int]
 
@@ -371,4 +418,4 @@ def _net(entries: EntryColumns) -> tuple[int, int]:
     return int(signs.sum()), int((signs * entries.file_size).sum())
 
 
-__all__ = ["ScanPlanner"]
+__all__ = ["BlockPruner", "ScanPlanner"]

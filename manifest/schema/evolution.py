@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import UnknownColumn
+from fileindex.build.options import COLUMNS_OPTION, OPTION_PREFIX
 from manifest.io.errors import InvalidSchema
+from manifest.options.former_keys import FORMER_KEYS
+from manifest.options.merge_keys import MAP_LAYOUT
 from manifest.schema.change import (
     AddColumn,
     ChangeComment,
@@ -21,11 +24,88 @@ from manifest.schema.change import (
     RenameColumn,
     SchemaChange,
 )
-from manifest.schema.column_options import hashed_columns, options_naming, rename_in_options
 from manifest.schema.table_schema import FILE_VERSION, TableSchema
 from manifest.schema.validation import check_altered
 from manifest.types.cast_rules import Cast, cast_of
 from manifest.types.data_type import DataField, DataType, highest_id, number_fields
+
+_LISTS = frozenset(
+    [
+        "bucket-key",
+        "sequence.field",
+        "rowkind.field",
+        "record-level.time-field",
+        "clustering.columns",
+        *FORMER_KEYS["clustering.columns"],
+        "partial-update.remove-record-on-sequence-group",
+        "changelog-producer.row-deduplicate-ignore-fields",
+    ]
+)
+_FIELDS = "fields."
+_SEQUENCE_GROUP = "sequence-group"
+Rename = Callable[[str], str]
+
+
+def rename_in_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
+    """``options`` with column ``new`` wherever they name ``old``, in keys and in values.
+
+    >>> rename_in_options({"sequence.field": "at,n", "fields.at,n.sequence-group": "a,b", "file-index.bitmap.columns": "n,m[k]"}, "n", "x")
+    {'sequence.field': 'at,x', 'fields.at,x.sequence-group': 'a,b', 'file-index.bitmap.columns': 'x,m[k]'}
+    """
+
+    def rename(name: str) -> str:
+        return name.replace(old, new, 1) if name.strip() == old else name
+
+    return {_key(key, rename): _value(key, text, rename) for key, text in options.items()}
+
+
+def options_naming(options: Mapping[str, str], column: str) -> list[str]:
+    """Keys of the options that name ``column``.
+
+    >>> options_naming({"bucket": "4", "bucket-key": "id,n", "fields.n.stats-mode": "full"}, "n")
+    ['bucket-key', 'fields.n.stats-mode']
+    """
+    renamed = rename_in_options(options, column, f"\0{column}")
+    return [key for key, text in options.items() if renamed.get(key) != text]
+
+
+def hashed_columns(options: Mapping[str, str], primary_keys: Iterable[str]) -> frozenset[str]:
+    """Columns whose bytes decide about a row's bucket."""
+    text = options.get("bucket-key")
+    return frozenset(primary_keys if text is None else text.split(","))
+
+
+def _key(key: str, rename: Rename) -> str:
+    layout = MAP_LAYOUT.fullmatch(key)
+    if layout is not None:
+        return f"{_FIELDS}{rename(layout['column'])}{key[layout.end('column') :]}"
+    if key.startswith(_FIELDS):
+        middle, dot, option = key.removeprefix(_FIELDS).rpartition(".")
+        return f"{_FIELDS}{_list(middle, rename)}.{option}" if dot else key
+    if key.startswith(OPTION_PREFIX) and not key.endswith(COLUMNS_OPTION):
+        parts = key.split(".")
+        if len(parts) == 4:
+            return ".".join([*parts[:2], _map_column(parts[2], rename), parts[3]])
+    return key
+
+
+def _value(key: str, text: str, rename: Rename) -> str:
+    if key in _LISTS or (key.startswith(_FIELDS) and key.endswith(f".{_SEQUENCE_GROUP}")):
+        return _list(text, rename)
+    if key.startswith(OPTION_PREFIX) and key.endswith(COLUMNS_OPTION):
+        return ",".join(_map_column(part, rename) for part in text.split(","))
+    return text
+
+
+def _list(text: str, rename: Rename) -> str:
+    return ",".join(rename(part) for part in text.split(","))
+
+
+def _map_column(text: str, rename: Rename) -> str:
+    """``m`` or ``m[key]``: only the column is renamed."""
+    name, bracket, rest = text.partition("[")
+    return f"{rename(name)}{bracket}{rest}"
+
 
 _KEEP_NULLS = "alter-column-null-to-not-null.disabled"
 _NO_EXPLICIT_CASTS = "disable-explicit-type-casting"
@@ -263,4 +343,4 @@ def _edit_part(data_type: DataType, path: Sequence[str], change: Callable[[DataT
     return replace(data_type, element=inner) if part == "element" else replace(data_type, value=inner)
 
 
-__all__ = ["evolve"]
+__all__ = ["evolve", "hashed_columns", "options_naming", "rename_in_options"]

@@ -8,24 +8,96 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from fileindex.base.column_type import TIMESTAMPS, Kind
+from fileindex.base.column_type import STRINGS, TIMESTAMPS, Kind
 from fileindex.base.errors import UnsupportedOption
 from fileindex.build.options import FileIndexOptions
 from manifest.io.errors import InvalidSchema, UnsupportedTable
 from manifest.options.core_options import CoreOptions, option_texts
+from manifest.options.merge_engine import AGGREGATE_REMOVE, PARTIAL_REMOVE
+from manifest.options.merge_keys import GROUP_REMOVE, check_field_columns
 from manifest.options.support import check_alter, check_settable
 from manifest.options.tag_periods import check_tags
 from manifest.schema.bucket_mode import BucketMode
-from manifest.schema.changelog_validation import check_changelog
 from manifest.schema.clustering import check_clustering
 from manifest.schema.key_validation import check_crossing_keys
-from manifest.schema.merge_validation import changes_merging, check_merging
+from manifest.schema.merge_options import MergeOptions
 from manifest.schema.partition_time import PartitionExpiration
 from manifest.schema.record_expiry import check_record_expiry
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, DataType, from_arrow, highest_id, number_fields
 from manifest.types.ddl import parse_table_ddl
 from manifest.types.default_value import default_scalar
+
+_OWN = frozenset(
+    [
+        AGGREGATE_REMOVE,
+        PARTIAL_REMOVE,
+        GROUP_REMOVE,
+        "merge-engine",
+        "ignore-delete",
+        "rowkind.field",
+        "sequence.field",
+        "changelog-producer",
+        "deletion-vectors.enabled",
+    ]
+)
+
+
+def changes_merging(key: str) -> bool:
+    """Whether an option has a say in how versions are merged."""
+    return key in _OWN or key.startswith("fields.")
+
+
+def check_merging(schema: TableSchema) -> None:
+    """Raise ``UnsupportedOption``, by key, for merge options that contradict each other or the columns."""
+    options = schema.core
+    if not schema.is_primary_key_table:
+        if not options.engine.newest_replaces:
+            raise UnsupportedOption("merge-engine", "means something for primary-key tables only")
+        if options.rowkind_field is not None:
+            raise UnsupportedOption("rowkind.field", "means something for primary-key tables only")
+        return
+    check_field_columns(schema.options, schema.names)
+    MergeOptions.of(schema)
+    if options.engine.first_row_wins and options.deletion_vectors_enabled:
+        raise UnsupportedOption("deletion-vectors.enabled", f"does not go with merge-engine '{options.engine.name}'")
+    if options.rowkind_field is not None:
+        if options.rowkind_field not in schema.names:
+            raise UnsupportedOption("rowkind.field", f"'{options.rowkind_field}' is no column; columns are: {', '.join(schema.names)}")
+        column = schema.field(options.rowkind_field)
+        if column.type.kind not in STRINGS:
+            raise UnsupportedOption("rowkind.field", f"column '{column.name}' is {column.type}, no text")
+
+
+_PRODUCER, _IGNORED = "changelog-producer", "changelog-producer.row-deduplicate-ignore-fields"
+
+
+def check_changelog(schema: TableSchema) -> None:
+    """Raise ``UnsupportedOption`` for a producer that the table cannot have.
+
+    >>> from manifest.schema.validation import build_schema
+    >>> build_schema("id BIGINT", options={"changelog-producer": "input"})
+    Traceback (most recent call last):
+    ...
+    pyspark_paimon.UnsupportedOption: option 'changelog-producer': 'input' needs a primary key
+    """
+    core, producer = schema.core, schema.core.changelog_producer
+    for name in core.changelog_row_deduplicate_ignore_fields:
+        if name not in schema.names:
+            raise UnsupportedOption(_IGNORED, f"'{name}' is no column; columns are: {', '.join(schema.names)}")
+    if producer == "none":
+        return
+    if not schema.is_primary_key_table:
+        raise UnsupportedOption(_PRODUCER, f"'{producer}' needs a primary key")
+    if core.engine.first_row_wins and producer != "lookup":
+        raise UnsupportedOption(_PRODUCER, f"'{producer}' does not go with merge-engine '{core.engine.name}'; use 'lookup' or 'none'")
+    if producer == "full-compaction":
+        for option, on in (("deletion-vectors.enabled", core.deletion_vectors_enabled), ("force-lookup", core.force_lookup)):
+            if on:
+                raise UnsupportedOption(_PRODUCER, f"'{producer}' does not go with option '{option}'; use 'lookup'")
+    if producer in {"lookup", "full-compaction"} and schema.options.get("streaming-read-overwrite", "").strip().lower() == "true":
+        raise UnsupportedOption(_PRODUCER, f"'{producer}' does not go with option 'streaming-read-overwrite'")
+
 
 _SYSTEM_NAMES = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID"})
 _KEY_PREFIX = "_KEY_"
@@ -316,4 +388,4 @@ def _check_limits(schema: TableSchema, options: CoreOptions) -> None:
     options.stats_modes(schema.names)
 
 
-__all__ = ["build_schema", "check_altered", "check_written_columns"]
+__all__ = ["build_schema", "changes_merging", "check_altered", "check_changelog", "check_merging", "check_written_columns"]

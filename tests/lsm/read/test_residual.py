@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.predicate.tree import FALSE, ColumnRef, Compare, In, Op
-from lsm.read.residual import residual_after_statistics
+from lsm.read.file_filter import residual_after_statistics
 from manifest.stats.column_stats import ColumnBounds
 
 TEXT = ColumnRef("t")

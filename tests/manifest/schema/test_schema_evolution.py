@@ -22,8 +22,7 @@ from manifest.schema.change import (
     RenameColumn,
     SchemaChange,
 )
-from manifest.schema.column_options import options_naming, rename_in_options
-from manifest.schema.evolution import evolve
+from manifest.schema.evolution import evolve, options_naming, rename_in_options
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
