@@ -193,6 +193,7 @@ def test_several_indexes_on_a_column_take_it_out_and_group_it_once(monkeypatch):
     assert calls == {"plain_array": 3, "to_keys": 3, "group_rows": 1, "hash_keys": 1}
 
 
+@pytest.mark.sizes
 @pytest.mark.parametrize(("index", "bytes_per_row"), [("bitmap", 100), ("range_bitmap", 95), ("bsi", 45), ("bloom_filter", 25)])
 def test_memory_grows_by_a_few_words_a_row_even_if_every_value_is_another(index, bytes_per_row):
     rows, types = 300_000, {"a": LONG}

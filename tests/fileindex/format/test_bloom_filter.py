@@ -136,6 +136,7 @@ def test_a_long_list_is_skipped_only_if_all_of_it_is_absent(count):
     assert reader.evaluate(In(A, (7, *absent))) is REMAIN
 
 
+@pytest.mark.sizes
 @pytest.mark.parametrize(("rows", "distinct"), [(1, 1), (1000, 1000), (100_000, 100_000), (100_000, 7), (200_000, 20_000)])
 def test_without_a_number_of_items_a_filter_is_for_the_values_of_its_file(rows, distinct):
     kind = ColumnType(Kind.BIGINT)

@@ -82,6 +82,7 @@ def test_row_blocks_that_were_written_before_are_read():
     assert reader.evaluate(In(A, (1, 501))) == SKIP
 
 
+@pytest.mark.sizes
 def test_other_blocks_are_left_out():
     values = pa.array(np.random.default_rng(1).permutation(20_000))
     reader = opened(values, block_rows=1000)
@@ -92,6 +93,7 @@ def test_other_blocks_are_left_out():
     assert missing.count(SKIP) > 300
 
 
+@pytest.mark.sizes
 def test_few_values_are_read_by_segments_and_many_at_once():
     data = built(pa.array(range(50_000)), block_rows=1000)
     read: list[tuple[int, int]] = []
@@ -109,6 +111,7 @@ def test_few_values_are_read_by_segments_and_many_at_once():
     assert together == BitMap.union(*apart)
 
 
+@pytest.mark.sizes
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_a_few_values_are_found_in_segments_of_their_own(count):
     reader = opened(pa.array(range(50_000)), block_rows=1000)
@@ -130,6 +133,7 @@ def test_batches_and_dictionaries_give_the_same_bits(text):
     assert pieces.finish() == whole.finish()
 
 
+@pytest.mark.sizes
 def test_neighbours_are_joined_where_there_are_many_blocks():
     values = pa.array(range(102_500))
     payload = Payload.of(built(values))
@@ -179,6 +183,7 @@ def kinds(container):
     return {entry.index_type for entry in container.entries()}
 
 
+@pytest.mark.sizes
 def test_a_bloom_filter_of_a_file_with_several_blocks_is_accompanied():
     values = pa.array(range(3000))
     assert kinds(container_of(values, block_rows="1000")) == {"bloom-filter", "bloom-filter-blocks"}
@@ -204,6 +209,7 @@ def test_a_question_is_answered_with_blocks_and_damage_costs_only_time():
     assert notes.warnings["bloom-filter-blocks of 'a': it has 3000 rows, the file 2999"] == 1
 
 
+@pytest.mark.sizes
 def test_a_twin_finds_rows_that_the_blocks_do_not_have():
     values = pa.array(range(1000))
     payload = Payload.of(built(values))

@@ -81,6 +81,7 @@ def test_rows_of_a_text_are_found_between_nulls(version):
     assert [rows(predicate, container, types, 6) for predicate in asked] == [[0], [3], [1, 2, 4, 5], [0, 3], []]
 
 
+@pytest.mark.sizes
 @pytest.mark.parametrize(
     ("values", "predicate", "expected"),
     [
@@ -142,6 +143,7 @@ def test_a_comparison_reads_no_slice_that_cannot_change_its_rows():
     assert asked == [5, 4]
 
 
+@pytest.mark.sizes
 def test_ranges_over_many_texts():
     rng = np.random.default_rng(8)
     numbers, missing = rng.integers(0, 1_000_000, 10_000), rng.random(10_000) < 0.5

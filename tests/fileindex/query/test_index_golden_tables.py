@@ -117,6 +117,7 @@ def answers_more(leaf):
     return isinstance(leaf, StartsWith) or (isinstance(leaf, Compare) and leaf.op is Op.NE) or (isinstance(leaf, In) and leaf.negated)
 
 
+@pytest.mark.sizes
 @pytest.mark.parametrize(("table", "node", "answers"), list(cases()))
 def test_an_index_answers_as_the_java_engine_does(table, node, answers):
     types, _ = schema(table)
@@ -169,6 +170,7 @@ def test_indexes_of_older_schemas_answer_as_the_java_engine_does():
     assert compared > 30
 
 
+@pytest.mark.sizes
 @pytest.mark.parametrize("table", sorted(path.parent.name for path in GOLDEN.glob("*/table")))
 def test_our_indexes_of_the_same_rows_answer_like_those_of_the_java_engine(table):
     if table in EVOLVED:

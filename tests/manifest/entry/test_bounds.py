@@ -229,6 +229,7 @@ def container(entries, path="m"):
     return read_container(path, write_avro(MANIFEST_ENTRY, blocks_of(records), codec="null", level=1))
 
 
+@pytest.mark.sizes
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=5))
 def test_manifests_decoded_together_are_the_manifests(sizes):
@@ -261,6 +262,7 @@ def test_of_manifests_decoded_together_the_one_with_a_bad_entry_is_named(bad, ch
         EntryColumns.from_containers(containers)
 
 
+@pytest.mark.sizes
 def test_file_objects_are_made_once_and_shared_by_every_selection():
     columns = EntryColumns.of([a_file(SimpleStats.EMPTY, rows=at) for at in range(6)])
     odd = columns.select(np.array([5, 1, 3]))

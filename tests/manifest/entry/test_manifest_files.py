@@ -317,6 +317,7 @@ def test_manifests_roll_at_their_target_size(store):
     assert [e for meta in metas for e in store.manifests.read_meta(meta).entries()] == entries
 
 
+@pytest.mark.sizes
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 120), st.integers(0, 400)), max_size=12))
 def test_blocks_are_whole_buckets_or_parts_of_one(groups):

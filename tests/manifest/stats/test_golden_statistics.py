@@ -74,6 +74,7 @@ def test_the_engines_statistics_decode_to_what_it_lists(name: str) -> None:
             assert decoded(file.key_stats, keys, file.row_count) == rounded(listed["keyStats"], keys)
 
 
+@pytest.mark.sizes
 @pytest.mark.parametrize("name", TABLES)
 def test_statistics_that_we_collect_of_the_engines_rows_are_the_engines_bytes(name: str, tmp_path: Path) -> None:
     for store, entry, _ in live_files(name):

@@ -134,6 +134,7 @@ def test_an_upload_whose_last_answer_is_lost_is_there(io, warehouse, proxy, s3):
     assert io.size(f"{root}/a") == 3 * PART_BYTES
 
 
+@pytest.mark.sizes
 def test_ranges_bring_the_end_along_and_join_neighbours(io, warehouse, proxy, s3):
     behind = ObjectStoreFileIO(StorageOptions.of(s3.options(proxy.port)))
     root, data = warehouse(), bytes(range(256)) * 2048
