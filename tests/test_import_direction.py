@@ -197,3 +197,9 @@ def test_what_shadows_us_is_named_with_the_way_out(tmp_path: Path, name: str, fo
     assert last.startswith("ImportError")
     assert str(shadow) in last
     assert "rename" in last
+
+
+def test_test_modules_have_names_of_their_own() -> None:
+    """pytest takes two modules of one name for one."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert not [name for name, times in names.items() if times > 1]
