@@ -15,7 +15,7 @@ from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.results import WriteResult
-from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker
+from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker, partitions_of
 
 if TYPE_CHECKING:
     from lsm.write import copy_on_write
@@ -55,7 +55,7 @@ class ChangeFiles(TaskOperation[WriteResult]):
         """Return the change of some buckets."""
         del threads
         change = self._change(store, store.snapshots.same(base))
-        splits = change.buckets({bytes.fromhex(task.partition) for task in tasks})
+        splits = change.buckets(partitions_of(tasks))
 
         def changed(metered: FileStore, some: Sequence[Task]) -> TaskWork:
             work = TaskWork()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Self, get_args
 
 from fileindex.base.errors import InvalidArgument
@@ -24,7 +23,7 @@ from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.partition_spec import predicate_of, spec_of
 from pyspark_paimon.request.results import CompactResult, compact_counters
-from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker
+from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker, partitions_of
 from pyspark_paimon.request.validate import checked_options, commit_identity
 from pyspark_paimon.typing import Filter
 
@@ -192,11 +191,10 @@ class MovePostponed(_Buckets):
 
     def prepare(self, store: FileStore, base: SnapshotKey, tasks: Sequence[Task], threads: int) -> Worker:
         """Return the move of some partitions."""
-        partitions = frozenset(bytes.fromhex(task.partition) for task in tasks)
-        waiting = postponed.waiting_files(store, store.snapshots.same(base), EntryFilter(partitions=partitions))
+        waiting = postponed.waiting_files(store, store.snapshots.same(base), EntryFilter(partitions=partitions_of(tasks)))
 
         def moved(metered: FileStore, some: Sequence[Task]) -> TaskWork:
-            files = {partition: waiting[partition] for partition in (bytes.fromhex(task.partition) for task in some)}
+            files = {partition: waiting[partition] for partition in partitions_of(some)}
             return TaskWork(postponed.moved_rows(metered, files, self.commit_id, base, threads=threads))
 
         return moved
@@ -216,15 +214,14 @@ class MovePostponed(_Buckets):
         return CompactResult(files_before=0, files_after=0, bytes_read=0, bytes_written=0, snapshot_id=run.snapshot_id, seconds=run.seconds)
 
 
-def compact_table(backend: Backend, compact: Compact) -> CompactResult:
+def compact_table(backend: Backend, schema: TableSchema, compact: Compact) -> CompactResult:
     """Compact; rows that wait in the postponed bucket get their buckets first."""
-    run = partial(backend.run, compact)
-    if backend.schema().bucket_mode is not BucketMode.POSTPONE_MODE:
-        return run()
+    if schema.bucket_mode is not BucketMode.POSTPONE_MODE:
+        return backend.run(compact)
     move = MovePostponed(
         commit_id=commit_identity(None), partitions=compact.partitions, predicate=compact.predicate, options=compact.options
     )
-    moved, done = backend.run(move), run()
+    moved, done = backend.run(move), backend.run(compact)
     return done if done.snapshot_id is not None else done.model_copy(update={"snapshot_id": moved.snapshot_id})
 
 

@@ -58,9 +58,10 @@ def _compacted(backend: Backend, waiting: int, *, dry_run: bool) -> tuple[Repair
         return ()
     message = f"{waiting:,} files waited on level 0, where engines that hide it do not see their rows"
     if not dry_run:
-        done = compact_table(backend, Compact(commit_id=commit_identity(None)))
+        schema = backend.schema()
+        done = compact_table(backend, schema, Compact(commit_id=commit_identity(None)))
         if done.snapshot_id is None:
-            done = compact_table(backend, Compact(commit_id=commit_identity(None), full=True))
+            done = compact_table(backend, schema, Compact(commit_id=commit_identity(None), full=True))
         if done.snapshot_id is None:
             return ()
         message += f"; snapshot {done.snapshot_id} has {done.files_before:,} files as {done.files_after:,}"

@@ -14,7 +14,7 @@ from manifest.snapshot.snapshot import EMPTY_TABLE, SnapshotKey
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.partition_spec import predicate_of
 from pyspark_paimon.request.results import IndexRewriteResult
-from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker
+from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker, partitions_of
 
 if TYPE_CHECKING:
     from lsm.file_index import rewrite
@@ -52,8 +52,7 @@ class RewriteFileIndex(TaskOperation[IndexRewriteResult]):
     def prepare(self, store: FileStore, base: SnapshotKey, tasks: Sequence[Task], threads: int) -> Worker:
         """Look the files up, and return what rewrites some of them."""
         del threads
-        partitions = frozenset(bytes.fromhex(task.partition) for task in tasks)
-        found = store.live_entries(store.snapshots.same(base), EntryFilter(partitions=partitions)).entries()
+        found = store.live_entries(store.snapshots.same(base), EntryFilter(partitions=partitions_of(tasks))).entries()
         entries = {(entry.partition, entry.bucket, entry.file.file_name): entry for entry in found}
         rewriter = rewrite.FileIndexRewriter(store, self.commit_id, base.id)
 

@@ -34,6 +34,15 @@ class Task(NamedTuple):
         return bytes.fromhex(self.partition), self.bucket
 
 
+def partitions_of(tasks: Sequence[Task]) -> frozenset[bytes]:
+    """Return the partitions of some tasks.
+
+    >>> partitions_of([Task("61", 0, 9), Task("61", 1, 9)])
+    frozenset({b'a'})
+    """
+    return frozenset(bytes.fromhex(task.partition) for task in tasks)
+
+
 class TaskPlan(Message):
     """Tasks, and the snapshot that they are planned on."""
 
@@ -81,4 +90,4 @@ class TaskRun:
         return sum(outcome.counts.get(name, 0) for outcome in self.outcomes)
 
 
-__all__ = ["Task", "TaskPlan", "TaskRun", "TaskWork", "Worker"]
+__all__ = ["Task", "TaskPlan", "TaskRun", "TaskWork", "Worker", "partitions_of"]

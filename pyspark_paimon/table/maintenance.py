@@ -71,8 +71,9 @@ class TableMaintenance(TableRole):
         >>> result.files_before, result.files_after, result.snapshot_id
         (1, 1, 2)
         """
+        schema = self._backend.schema()
         operation = compaction.Compact.of(
-            self._backend.schema(),
+            schema,
             full=full,
             partitions=partitions,
             filter=filter,
@@ -80,7 +81,7 @@ class TableMaintenance(TableRole):
             strategy=strategy,
             options=self._write_options(options),
         )
-        return compaction.compact_table(self._backend, operation)
+        return compaction.compact_table(self._backend, schema, operation)
 
     def rewrite_file_index(self, partitions: Sequence[Mapping[str, object]] | None = None) -> IndexRewriteResult:
         """Add, replace or drop indexes on files that already exist, so that they are what the table's options ask for.
