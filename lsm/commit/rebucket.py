@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Mask
+from fileindex.predicate.tree import Predicate
 from lsm.arrow.row_kind import retracts
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import VALUE_KIND
@@ -30,7 +31,7 @@ def rebucket(
     *,
     threads: int = 2,
     overwrite: bool = False,
-    keeps_others: bool = False,
+    replaces: Predicate | None = None,
 ) -> list[CommitMessage]:
     """Write rows again, in the partitions and buckets that their keys have now.
 
@@ -42,7 +43,7 @@ def rebucket(
     crosses = store.schema.bucket_mode is BucketMode.KEY_DYNAMIC
     if crosses and not overwrite:
         _refuse_lost_partitions(store, messages)
-    with TableWrite(store, WriteJob(commit_id=commit_id, threads=threads, overwrites=overwrite, keeps_others=keeps_others)) as write:
+    with TableWrite(store, WriteJob(commit_id=commit_id, threads=threads, overwrites=overwrite, replaces=replaces)) as write:
         for rows in _in_order_of_writers(store, messages) if crosses else _of_files(store, _oldest_first(messages)):
             write.write(rows.select(store.schema.names), kinds=rows.column(VALUE_KIND))
         return write.prepare_commit()

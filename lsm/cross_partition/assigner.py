@@ -27,7 +27,7 @@ class CrossPartitionAssigner:
     """Assigns rows as of one snapshot (None: an empty table), and knows which buckets it has filled since; not for several threads.
 
     Each key may be in one call only. ``owned`` are the buckets that new keys may go to; ``each`` reads splits, as ``map`` does.
-    ``replaced`` are the partitions that an overwrite replaces: what is in them does not count, and no row may go to another one.
+    ``replaced`` are the partitions that an overwrite may replace: keys of other partitions are refused. None: the write is no such overwrite.
     """
 
     def __init__(
@@ -47,6 +47,9 @@ class CrossPartitionAssigner:
         self._owned = owned
         self._each = each
         self._rooms: dict[tuple[Plain, ...], BucketRoom] = {}
+        # Partitions of ``replaced`` that rows have left, each with the name of a key.
+        self._vacated: dict[bytes, str] = {}
+        self._written: set[bytes] = set()
 
     def assign(self, table: Any, kinds: Int8s | None) -> tuple[Source, list[Share]]:
         """The rows to write, with those that delete what moved, and to which buckets they go.
@@ -56,20 +59,45 @@ class CrossPartitionAssigner:
         """
         schema = self._store.schema
         keys = KeySet(table.select(list(schema.primary_keys)))
-        found = find_homes(self._store, self._snapshot, keys, without=self._replaced or (), each=self._each)
-        if self._replaced is not None and (found.partition != NOWHERE).any():
-            number = int(np.flatnonzero(found.partition != NOWHERE)[0])
-            where = self._store.partition.decode(found.partitions[int(found.partition[number])])
-            raise UnmergeableRows(
-                f"{self._store.root}: the key {name_key(keys, number)} lives in partition {where}, which this overwrite leaves as it is; "
-                "nothing was committed: write such rows by mode 'upsert', or overwrite that partition, too"
-            )
+        found = find_homes(self._store, self._snapshot, keys, each=self._each)
+        if self._replaced is not None:
+            found = self._without_replaced(keys, found, self._replaced)
         named, partitions = row_partitions(table, schema)
         homes, partitions = self._coded(found, partitions)
         placed = ArrivedRows(table, kinds, keys.numbers, named, homes, partitions).placed(schema)
         buckets = self._buckets(placed, homes, partitions)
         shares = shares_of(placed.partition, buckets, partitions, int(buckets.max()) + 1) if len(buckets) else []
+        self._written |= {self._store.partition.encode(partitions[code]) for code in np.unique(placed.partition).tolist()}
         return Source(placed.table, placed.kinds), shares
+
+    def check_replaced(self, named: Collection[bytes]) -> None:
+        """Check that the overwrite replaces all partitions that keys have left, once all rows are assigned.
+
+        Args:
+            named: Partitions that it replaces whatever rows it has.
+
+        Raises:
+            UnmergeableRows: A partition stays, because its rows went to the partition of another row of their key.
+        """
+        for partition, key in self._vacated.items():
+            if partition not in self._written and partition not in named:
+                raise self._stays(key, partition)
+
+    def _without_replaced(self, keys: KeySet, found: KeyHomes, replaced: Collection[bytes]) -> KeyHomes:
+        """Return no home for any key. Raises ``UnmergeableRows`` for a key of a partition that stays."""
+        for number in np.unique(found.partition[found.partition != NOWHERE]).tolist():
+            partition = found.partitions[number]
+            key = name_key(keys, int(np.flatnonzero(found.partition == number)[0]))
+            if partition not in replaced:
+                raise self._stays(key, partition)
+            self._vacated.setdefault(partition, key)
+        return KeyHomes([], np.full_like(found.partition, NOWHERE), np.zeros_like(found.bucket))
+
+    def _stays(self, key: str, partition: bytes) -> UnmergeableRows:
+        return UnmergeableRows(
+            f"{self._store.root}: the key {key} lives in partition {self._store.partition.decode(partition)}, which this overwrite leaves "
+            "as it is; nothing was committed: write such rows by mode 'upsert', or overwrite that partition, too"
+        )
 
     def _coded(self, found: KeyHomes, named: list[tuple[Plain, ...]]) -> tuple[KeyHomes, list[tuple[Plain, ...]]]:
         """The homes with partitions as codes: those of the rows keep theirs, others follow."""

@@ -6,7 +6,7 @@ write brings are looked for: their bounds choose files, row groups and pages, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,10 +44,10 @@ class KeyHomes:
     bucket: Int32s
 
 
-def find_homes(
-    store: FileStore, snapshot: Snapshot | None, keys: KeySet, *, without: Collection[bytes] = (), each: ReadEach = map
-) -> KeyHomes:
-    """The homes of ``keys`` at a snapshot (None: an empty table) in all partitions but those ``without``.
+def find_homes(store: FileStore, snapshot: Snapshot | None, keys: KeySet, *, each: ReadEach = map) -> KeyHomes:
+    """Find the partition and bucket of each key at a snapshot.
+
+    A snapshot of None is an empty table.
 
     ``each`` reads several splits, as ``map`` does.
 
@@ -62,15 +62,14 @@ def find_homes(
     whole = store.with_options(EVERY_ROW)
     wanted = _bounds(keys, store.schema)
     plan = ScanPlanner(whole).plan(wanted, snapshot=snapshot, columns=keys.names)
-    splits = [split for split in plan.splits if split.partition not in without]
-    numbers = {partition: number for number, partition in enumerate(dict.fromkeys(split.partition for split in splits))}
+    numbers = {partition: number for number, partition in enumerate(dict.fromkeys(split.partition for split in plan.splits))}
     homes.partitions.extend(numbers)
 
     def found(split: DataSplit) -> list[tuple[int, int, Int64s]]:
         batches = read_split(whole, split, columns=keys.names, predicate=wanted)
         return [(numbers[split.partition], split.bucket, hits[hits >= 0]) for hits in map(keys.find, batches)]
 
-    for partition, bucket, hits in (part for parts in each(found, splits) for part in parts):
+    for partition, bucket, hits in (part for parts in each(found, plan.splits) for part in parts):
         before = homes.partition[hits]
         twice = np.flatnonzero((before != NOWHERE) & (before != partition))
         if len(twice):

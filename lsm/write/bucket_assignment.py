@@ -11,6 +11,7 @@ from fileindex.base.arrays import Int8s, Int32s
 from fileindex.base.column_type import Plain
 from fileindex.base.lazy import LazyModule
 from fileindex.base.thresholds import thresholds
+from fileindex.predicate.tree import FALSE
 from lsm.bucket.hash import buckets_of_hashes
 from lsm.bucket.router import Assign, Share, route, row_partitions
 from lsm.data_files.spill import SpillSpace
@@ -20,6 +21,7 @@ from lsm.write_buffer.source import Source
 from manifest.commit.index_change import IndexChange
 from manifest.commit.message import CommitMessage
 from manifest.entry.index_manifest import HASH
+from manifest.entry.live import EntryFilter
 from manifest.io.paths import FileNames
 from manifest.schema.bucket_mode import BucketMode
 from manifest.store import FileStore
@@ -146,8 +148,8 @@ class CrossPartitionBuckets(BucketAssignment):
         super().__init__(context)
         budget = min(context.store.options.write_buffer_size // 2, thresholds().source_bytes)
         self._waiting = waiting_rows.WaitingRows(context.store.schema, budget, context.space)
-        # Partitions that an overwrite replaces. None: it replaces none, or all.
-        self._replaced: set[bytes] | None = set() if context.job.keeps_others else None
+        # Partitions of the rows that replace them. None: the write replaces no partition, or all.
+        self._replaced: set[bytes] | None = None if context.job.replaces is None else set()
 
     def add(self, table: Any, kinds: Int8s | None) -> Iterator[RoutedRows]:
         """Keep the rows: a key is looked up once all its rows are here."""
@@ -162,12 +164,17 @@ class CrossPartitionBuckets(BucketAssignment):
         context = self.context
         existing, owners = context.existing, context.job.owners
         snapshot = (existing.snapshot if self._replaced is None else existing.overwritten) if context.job.finds_keys else None
+        named: set[bytes] = set()
+        if context.job.replaces not in {None, FALSE}:
+            named = set(context.store.live_entries(snapshot, EntryFilter(predicate=context.job.replaces)).partition_codes[1])
         owned = dynamic.Owned() if owners is None else dynamic.Owned(owners.task, owners.tasks)
+        replaced = None if self._replaced is None else self._replaced | named
         crossing = assigner.CrossPartitionAssigner(
-            context.store, snapshot, existing.keys_by_bucket, owned=owned, replaced=self._replaced, each=context.each
+            context.store, snapshot, existing.keys_by_bucket, owned=owned, replaced=replaced, each=context.each
         )
         for table, kinds in self._waiting.drain():
             yield crossing.assign(table, kinds)
+        crossing.check_replaced(named)
 
     def clear(self) -> None:
         """See ``BucketAssignment``."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fileindex.predicate.tree import Predicate
     from lsm.bucket.dynamic import Owners
 
 
@@ -26,8 +27,8 @@ class WriteJob:
     """Buckets to write. Files of others are not read. None: all."""
     overwrites: bool = False
     """Write as if the buckets were empty."""
-    keeps_others: bool = False
-    """Keep partitions that the rows do not touch. No key may live in one of them."""
+    replaces: Predicate | None = None
+    """Partitions that an overwrite replaces, besides those of its rows. No key may live in another one. None: all."""
     first_sequence: int | None = None
     """First sequence number in every bucket, for writers that share buckets. None: above the bucket's rows."""
     owners: Owners | None = None

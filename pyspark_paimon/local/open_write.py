@@ -28,6 +28,7 @@ from pyspark_paimon.jobs.publish import publish_rows
 from pyspark_paimon.request.backend import ArrowRows, Progress, WriteRequest
 from pyspark_paimon.request.counters import Laps
 from pyspark_paimon.request.inputs import split_kinds
+from pyspark_paimon.request.partition_spec import replaced_partitions
 from pyspark_paimon.request.results import ProgressEvent, WriteResult
 
 Batch = tuple[pa.RecordBatch, pa.Array | None]
@@ -51,7 +52,7 @@ class OpenWrite:
                 commit_id=request.commit_id,
                 threads=threads,
                 overwrites=request.mode == "overwrite",
-                keeps_others=request.keeps_others,
+                replaces=replaced_partitions(request, store.schema),
                 write_only=None if compacts else True,
             ),
         )
@@ -105,7 +106,12 @@ class OpenWrite:
             lambda current: self._flush_into(current.work, batches),
             publish,
             rework=partial(
-                rebucket, store, commit_id=request.commit_id, threads=threads, overwrite=overwrite, keeps_others=request.keeps_others
+                rebucket,
+                store,
+                commit_id=request.commit_id,
+                threads=threads,
+                overwrite=overwrite,
+                replaces=replaced_partitions(request, store.schema),
             ),
             evaluations=EVALUATIONS if reassigns else 1,
         )

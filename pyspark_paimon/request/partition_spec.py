@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from fileindex.base.column_type import BINARIES, TIMESTAMPS, ColumnType, Kind, Plain
 from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
 from fileindex.base.plain_value import from_scalar, to_scalar
-from fileindex.predicate.tree import ColumnRef, Compare, Op, Predicate, all_of, any_of
+from fileindex.predicate.tree import FALSE, ColumnRef, Compare, Op, Predicate, all_of, any_of
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
+
+if TYPE_CHECKING:
+    from pyspark_paimon.request.backend import WriteRequest
 
 _ALL_DIGITS = Context(prec=80)
 
@@ -78,6 +82,13 @@ def predicate_of(specs: Iterable[Spec], schema: TableSchema) -> Predicate:
     return any_of(*(all_of(*(_term(name, value, schema) for name, value in spec.items())) for spec in specs))
 
 
+def replaced_partitions(request: WriteRequest, schema: TableSchema) -> Predicate | None:
+    """Return which partitions an overwrite replaces, besides those of its rows. None: all, or it is no overwrite."""
+    if not request.keeps_others:
+        return None
+    return FALSE if request.partition is None else predicate_of([request.partition], schema)
+
+
 def _term(name: str, value: str | None, schema: TableSchema) -> Predicate:
     from pyspark_paimon.filter.ast import Comparison, NullTest  # noqa: PLC0415  # see test_imports
     from pyspark_paimon.filter.bind import bind  # noqa: PLC0415  # as above
@@ -139,4 +150,4 @@ def display_value(value: Plain, type_: DataType | ColumnType) -> str:
     return str(value)
 
 
-__all__ = ["Spec", "display_partition", "display_value", "displayed_like", "predicate_of", "spec_of", "values_of"]
+__all__ = ["Spec", "display_partition", "display_value", "displayed_like", "predicate_of", "replaced_partitions", "spec_of", "values_of"]

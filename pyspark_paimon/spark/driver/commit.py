@@ -22,6 +22,7 @@ from manifest.store import FileStore
 from pyspark_paimon.jobs.counting import write_counts
 from pyspark_paimon.jobs.publish import publish_rows
 from pyspark_paimon.request.operation import TaskOperation
+from pyspark_paimon.request.partition_spec import replaced_partitions
 from pyspark_paimon.request.tasks import TaskWork
 from pyspark_paimon.spark.driver.answers import answered
 from pyspark_paimon.spark.driver.outcome import PREFIX, compaction_threads, job_name, told_of
@@ -57,7 +58,13 @@ def commit_rows(
     crosses = store.schema.bucket_mode is BucketMode.KEY_DYNAMIC
     assigns = crosses or (store.schema.bucket_mode is BucketMode.HASH_DYNAMIC and not job.owned)
     unassigned = assigns and not (job.owned or job.keyed)  # tasks that own nothing cannot tell where a key lives
-    rework = partial(rebucket, store, commit_id=request.commit_id, overwrite=request.mode == "overwrite", keeps_others=request.keeps_others)
+    rework = partial(
+        rebucket,
+        store,
+        commit_id=request.commit_id,
+        overwrite=request.mode == "overwrite",
+        replaces=replaced_partitions(request, store.schema),
+    )
     done = RowTransaction(
         commit,
         request.compactor,

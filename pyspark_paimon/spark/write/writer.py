@@ -28,6 +28,7 @@ from manifest.io.errors import CommitConflict, UnsupportedTable
 from manifest.store import FileStore
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.operation import TaskOperation, parse_request
+from pyspark_paimon.request.partition_spec import replaced_partitions
 from pyspark_paimon.request.tasks import Task, TaskWork
 from pyspark_paimon.spark.driver.commands import run_command
 from pyspark_paimon.spark.driver.commit import commit_rows, commit_tasks
@@ -112,7 +113,7 @@ class RowsWriter(JobWriter):
                 write_only=None if job.owned else True,
                 threads=use_task_cpus(),
                 overwrites=job.request.mode == "overwrite",
-                keeps_others=job.request.keeps_others,
+                replaces=replaced_partitions(job.request, store.schema),
                 finds_keys=job.owned or job.keyed,
                 first_sequence=sequence,
                 owners=Owners(task, job.tasks, job.writers) if job.tasks > 1 else None,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from fileindex.predicate.tree import FALSE
 from lsm.commit.rebucket import rebucket
 from lsm.write.job import WriteJob
 from lsm.write.table_write import TableWrite
@@ -181,11 +182,37 @@ def test_partitions_are_overwritten_by_keys_that_live_nowhere_else(tmp_path):
     assert table.fsck(depth="deep").problems == ()
 
 
+def test_partial_overwrite_replaces_keys_of_other_named_partitions(tmp_path):
+    schema = "a INT, b INT, id INT, v INT"
+    table = Table.create(str(tmp_path / "t"), schema, primary_keys=["id"], partition_keys=["a", "b"], options={"bucket": "-1"})
+    table.write([{"a": 1, "b": 0, "id": 7, "v": 1}, {"a": 1, "b": 1, "id": 8, "v": 1}])
+    table.write([{"a": 0, "b": 0, "id": 7, "v": 2}], mode="overwrite", partition={"b": 0})
+    expected = [{"a": 0, "b": 0, "id": 7, "v": 2}, {"a": 1, "b": 1, "id": 8, "v": 1}]
+    assert table.scan(order_by="id").to_arrow().to_pylist() == expected
+    with pytest.raises(UnmergeableRows, match=r"id = 8 lives in partition \(1, 1\)"):
+        table.write([{"a": 3, "b": 0, "id": 8, "v": 3}], mode="overwrite", partition={"b": 0})
+    assert table.scan(order_by="id").to_arrow().to_pylist() == expected
+
+
+@pytest.mark.parametrize("engine", ["first-row", "partial-update"])
+def test_dynamic_overwrite_refuses_keys_of_partitions_that_get_no_row(tmp_path, engine):
+    options = {"bucket": "-1", "merge-engine": engine}
+    table = Table.create(str(tmp_path / "t"), "p INT, id INT, v INT", primary_keys=["id"], partition_keys=["p"], options=options)
+    table.write([{"p": 2, "id": 1, "v": 1}])
+    # The first row of key 0 decides its partition, so that no row goes to partition 2, which holds key 1.
+    more = [{"p": 0, "id": 0, "v": 2}, {"p": 2, "id": 0, "v": 3}, {"p": 3, "id": 1, "v": 4}]
+    with pytest.raises(UnmergeableRows, match=r"id = 1 lives in partition \(2,\)"):
+        table.write(more, mode="overwrite")
+    assert table.scan().to_arrow().to_pylist() == [{"p": 2, "id": 1, "v": 1}]
+    table.write([*more, {"p": 2, "id": 5, "v": 5}], mode="overwrite")
+    assert {row["id"]: row["p"] for row in table.scan().to_arrow().to_pylist()} == {0: 0, 1: 3, 5: 2}
+
+
 def test_an_overwrite_of_a_partition_sees_what_comes_beside_it(tmp_path):
     table = made(tmp_path / "t")
     table.write(rows((1, "a", 1, 1, None)))
     store = FileStore.open(str(tmp_path / "t"))
-    with TableWrite(store, WriteJob(commit_id="o", overwrites=True, keeps_others=True)) as write:
+    with TableWrite(store, WriteJob(commit_id="o", overwrites=True, replaces=FALSE)) as write:
         write.write(rows((5, "a", 1, 2, None)))
         made_of_it = write.prepare_commit()
     table.write(rows((5, "a", 2, 3, None)))
@@ -193,7 +220,7 @@ def test_an_overwrite_of_a_partition_sees_what_comes_beside_it(tmp_path):
     with pytest.raises(CommitConflict, match="moved to other partitions"):
         commit.overwrite(made_of_it, dynamic=True)
     with pytest.raises(UnmergeableRows, match="lives in partition"):
-        rebucket(store, made_of_it, "o", overwrite=True, keeps_others=True)
+        rebucket(store, made_of_it, "o", overwrite=True, replaces=FALSE)
     commit.abort(made_of_it)
     assert {row["id"]: row["day"] for row in found(table).values()} == {1: 1, 5: 2}
 
