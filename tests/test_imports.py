@@ -128,7 +128,7 @@ QUESTIONS = """
 import sys
 import pyspark.sql.worker.create_data_source
 from pyspark_paimon.spark.source import PaimonDataSource
-for name, arguments in (("operations.state.SchemaOf", "{}"), ("operations.state.Start", '{"travel": {}}'), ("spark.wire.rpc.AskOutcome", '{"commit_id": "new"}')):
+for name, arguments in (("request.state.SchemaOf", "{}"), ("request.state.Start", '{"travel": {}}'), ("spark.wire.rpc.AskOutcome", '{"commit_id": "new"}')):
     question = f'{{"name": "{name}", "arguments": {arguments}}}'
     PaimonDataSource({"path": sys.argv[1], "paimon.question": question}).schema()
 """

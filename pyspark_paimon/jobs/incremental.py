@@ -20,6 +20,7 @@ from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.types.data_type import DataField, DataType
 from pyspark_paimon.request.backend import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
 from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.state import Pin, SchemaOf, Snapshots
 from pyspark_paimon.request.validate import projection
 
 if TYPE_CHECKING:
@@ -64,20 +65,20 @@ def exact_mode(backend: Backend, schema: TableSchema, wanted: IncrementalRange) 
         return "delta"
     if schema.core.changelog_producer == "none":
         return "diff"
-    inside = [snapshot for snapshot in backend.snapshots() if wanted.start_id < snapshot.id <= wanted.end_id]
-    producers = {backend.schema(schema_id).core.changelog_producer for schema_id in {snapshot.schema_id for snapshot in inside}}
+    inside = [snapshot for snapshot in backend.ask(Snapshots()) if wanted.start_id < snapshot.id <= wanted.end_id]
+    producers = {backend.ask(SchemaOf(id=schema_id)).core.changelog_producer for schema_id in {snapshot.schema_id for snapshot in inside}}
     overwritten = any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in inside)
     return "diff" if overwritten or producers - {schema.core.changelog_producer} else "changelog"
 
 
 def _pinned(backend: Backend, point: object) -> Snapshot | None:
     if point is None:
-        return backend.pin(TravelRequest())
+        return backend.ask(Pin(travel=TravelRequest()))
     if isinstance(point, str):
-        return backend.pin(TravelRequest(tag=point))
+        return backend.ask(Pin(travel=TravelRequest(tag=point)))
     if type(point) is not int:
         raise InvalidArgument(f"a range is given by snapshot ids or names of tags, not by {point!r}")
-    return backend.pin(TravelRequest(snapshot_id=point)) if point else None
+    return backend.ask(Pin(travel=TravelRequest(snapshot_id=point))) if point else None
 
 
 def _end(backend: Backend, point: object) -> int:

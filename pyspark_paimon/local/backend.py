@@ -181,10 +181,6 @@ class LocalBackend(LocalReads):
             return snapshot, self.schema() if snapshot.schema_id > store.schema.id else store.schema
         return snapshot, store.schemas.get(snapshot.schema_id)
 
-    def snapshots(self) -> list[Snapshot]:
-        """Every retained snapshot, oldest first."""
-        return list(self.store().snapshots.backwards())[::-1]
-
     def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
         """The scan as a DataFrame of ``spark``, whose server must see the same path."""
         if spark is None:

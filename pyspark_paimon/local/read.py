@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -107,7 +107,7 @@ def summarise_split(store: FileStore, request: ScanRequest, split: str) -> dict[
     return {parsed.partition: found}
 
 
-def read_counted(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int) -> Sequence[FunnelStage]:
+def read_counted(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int) -> tuple[FunnelStage, ...]:
     """Read the rows of a plan and drop them: what each stage kept and dropped."""
     report, start = ReadReport(), time.perf_counter()
     for _ in plan_rows(store, request, plan, threads, report):

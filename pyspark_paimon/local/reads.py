@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -80,7 +80,7 @@ class LocalReads:
 
         return split_rows(store, request, split, report)
 
-    def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
+    def read_stages(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
         """Read the rows and tell what indexes, row groups and the exact filter kept and dropped."""
         from pyspark_paimon.local.read import read_counted  # noqa: PLC0415  # see test_imports
 

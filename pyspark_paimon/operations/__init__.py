@@ -4,5 +4,5 @@ An operation is request, wire message and log entry in one. It knows how to run 
 not know where it runs: an executor runs it here, or sends its text to a server. A ``TaskOperation`` is cut into buckets or files,
 which threads or Spark's tasks work on.
 
-Public: ``compact``, ``rewrite_file_index``, ``change_files``, ``tags``, ``branches``, ``rollback``, ``restore``, ``alter``, ``expire``, ``analyze``, ``listings``, ``state``.
+Public: ``compact``, ``rewrite_file_index``, ``change_files``, ``tags``, ``branches``, ``rollback``, ``restore``, ``alter``, ``expire``, ``analyze``, ``listings``.
 """

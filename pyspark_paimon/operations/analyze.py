@@ -10,7 +10,7 @@ from lsm.scan.table_statistics import collect_statistics, statistics_of
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.options.own_branch import OWN_BRANCH
 from manifest.stats.table_stats import Statistics
-from pyspark_paimon.operations.answers import StatisticsJson
+from pyspark_paimon.request.answers import StatisticsJson
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.message import CommitId
 from pyspark_paimon.request.operation import OpenTable, Operation, Question

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_paimon.operations.answers import SchemaJson
+from pyspark_paimon.request.answers import SchemaJson
 from pyspark_paimon.request.operation import OpenTable, Operation
 
 

@@ -14,6 +14,7 @@ from pyspark_paimon.operations.listings import ListIndexes
 from pyspark_paimon.request.backend import TravelRequest
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.results import IndexRewriteResult, MaintenanceResult, Removal
+from pyspark_paimon.request.state import Pin
 
 _LOG = logger_of(__name__)
 _BLOOM = "bloom-filter"
@@ -66,7 +67,7 @@ def without_index(schema: TableSchema, column: str, index_type: str | None) -> d
 
 def indexes_of_column(backend: Backend, column: str, index_type: str | None) -> IndexRewriteResult:
     """The indexes that the newest state has of a column, as what would go; headers are read."""
-    pinned = backend.pin(TravelRequest())
+    pinned = backend.ask(Pin(travel=TravelRequest()))
     rows = backend.ask(ListIndexes(view="file_indexes", snapshot_id=None if pinned is None else pinned.id)).to_pylist()
     types = {index_type, ROW_BLOCKS} if index_type == _BLOOM else {index_type}
     found = [row for row in rows if row["column_name"] == column and (index_type is None or row["index_type"] in types)]

@@ -14,6 +14,7 @@ from pyspark_paimon.operations.removal import Destruction
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.message import CommitId
 from pyspark_paimon.request.operation import OpenTable
+from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
 from pyspark_paimon.request.validate import commit_identity
 
@@ -58,7 +59,7 @@ def _compacted(backend: Backend, waiting: int, *, dry_run: bool) -> tuple[Repair
         return ()
     message = f"{waiting:,} files waited on level 0, where engines that hide it do not see their rows"
     if not dry_run:
-        schema = backend.schema()
+        schema = backend.ask(SchemaOf())
         done = compact_table(backend, schema, Compact(commit_id=commit_identity(None)))
         if done.snapshot_id is None:
             done = compact_table(backend, schema, Compact(commit_id=commit_identity(None), full=True))

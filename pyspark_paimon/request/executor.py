@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from pyspark_paimon.request.backend import Rows, ScanRequest, TravelRequest, WriteRequest
+from pyspark_paimon.request.backend import Rows, ScanRequest, WriteRequest
 from pyspark_paimon.request.counters import ScanTally
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
     from lsm.scan.plan import ScanPlan
     from lsm.scan.splits import DataSplit
-    from manifest.schema.table_schema import TableSchema
-    from manifest.snapshot.snapshot import Snapshot
     from pyspark_paimon.request.operation import Operation, Question
     from pyspark_paimon.request.results import (
-        FunnelStage,
         WriteResult,
     )
-    from pyspark_paimon.request.tree_report import TreeReport
 
 A = TypeVar("A")
 
@@ -63,24 +59,6 @@ class Backend(Protocol):
     def ask(self, question: Question[A]) -> A:
         """Return the answer to a question."""
 
-    def schema(self, schema_id: int | None = None) -> TableSchema:
-        """The newest schema, or that of an id. Raises ``TableNotFound``."""
-
-    def pin(self, travel: TravelRequest) -> Snapshot | None:
-        """The snapshot asked for; None if the newest is asked for and there is none."""
-
-    def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
-        """The snapshot that ``pin`` gives, and the schema to read it by: the newest, or the snapshot's own when travelling."""
-
-    def snapshots(self) -> list[Snapshot]:
-        """Every retained snapshot, oldest first."""
-
-    def plan(self, request: ScanRequest) -> ScanPlan:
-        """Splits and the funnel's report."""
-
-    def tree(self, request: ScanRequest) -> TreeReport:
-        """What the tree looks like at the request's snapshot, what its filter keeps, and how it came about."""
-
     def read(self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None) -> Iterator[pa.RecordBatch]:
         """The rows, in the Arrow types of the schema; exact filter and limit applied, memory bounded by batches; ``tally`` counts them.
 
@@ -89,9 +67,6 @@ class Backend(Protocol):
 
     def read_split(self, request: ScanRequest, split: DataSplit | str) -> Iterator[pa.RecordBatch]:
         """The rows of one split of ``plan``, in no order. Raises ``InvalidArgument`` where tasks of a server read them."""
-
-    def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
-        """Read the rows and tell what the stages at read time kept and dropped; () if that cannot be told."""
 
     def readers(self, request: ScanRequest, plan: ScanPlan) -> str:
         """Who reads the rows of a DataFrame, for people; "" where nobody else than this process does."""

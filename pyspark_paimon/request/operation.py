@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from manifest.snapshot.snapshot import Snapshot, SnapshotKey
     from manifest.store import FileStore
     from pyspark_paimon.request.backend import Progress, ScanRequest, TravelRequest
+    from pyspark_paimon.request.results import FunnelStage
     from pyspark_paimon.request.tree_report import TreeReport
 
 A = TypeVar("A")
 _R = TypeVar("_R", bound="Request[Any]")
 _PACKAGE = "pyspark_paimon."
-_TEXT = re.compile(r'\{"name": "((?:operations|spark\.wire)\.[a-z_]+)\.([A-Z][A-Za-z]+)", "arguments": (\{.*\})\}', re.DOTALL)
+_TEXT = re.compile(r'\{"name": "((?:operations|request|spark\.wire)\.[a-z_]+)\.([A-Z][A-Za-z]+)", "arguments": (\{.*\})\}', re.DOTALL)
 _LONGEST = 1 << 26
 """Maximum length of a text: fits a filter of a million values or the rows of an update, but not a table."""
 
@@ -80,6 +81,9 @@ class OpenTable(Protocol):
 
     def run_tasks(self, operation: TaskOperation[A]) -> A:
         """Run the tasks of an operation in threads."""
+
+    def read_stages(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
+        """Read the rows of a scan and count what each stage keeps."""
 
     def cheap_count(self, request: ScanRequest) -> int | None:
         """Count rows without opening data files. None: not possible."""

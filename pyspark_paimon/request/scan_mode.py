@@ -13,6 +13,7 @@ from manifest.options.former_keys import PRESENT_KEYS, with_present_keys
 from manifest.options.known_keys import BY_FILES
 from pyspark_paimon.request.backend import TravelRequest
 from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.state import Pin, Snapshots
 
 _Point: TypeAlias = int | str
 
@@ -138,9 +139,9 @@ def _points(backend: Backend, key: str, text: str) -> tuple[_Point, _Point]:
 def _as_old_as(backend: Backend, millis: int) -> int:
     """The newest snapshot that is as old as that; the one before the oldest if none is."""
     try:
-        found = backend.pin(TravelRequest(timestamp_millis=millis))
+        found = backend.ask(Pin(travel=TravelRequest(timestamp_millis=millis)))
     except SnapshotNotFound:
-        retained = backend.snapshots()
+        retained = backend.ask(Snapshots())
         return retained[0].id - 1 if retained else 0
     return 0 if found is None else found.id
 

@@ -21,8 +21,8 @@ from pyspark_paimon.spark.wire.names import WARM
 
 QUESTIONS = (
     "pyspark_paimon.spark.scan_schema",
-    "pyspark_paimon.operations.plan",
-    "pyspark_paimon.operations.state",
+    "pyspark_paimon.request.scan_questions",
+    "pyspark_paimon.request.state",
     "pyspark_paimon.operations.tasks",
     "pyspark_paimon.spark.driver.outcome",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import pyarrow as pa
@@ -115,7 +115,7 @@ class SystemBackend(LocalBackend):
             if rows.num_rows:
                 yield rows.select(list(request.columns)) if request.columns else rows_only(rows.num_rows)
 
-    def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:  # noqa: ARG002  # whatever is read
+    def read_stages(self, request: ScanRequest) -> tuple[FunnelStage, ...]:  # noqa: ARG002  # whatever is read
         """Nothing is skipped."""
         return ()
 

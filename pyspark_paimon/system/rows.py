@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -141,7 +141,7 @@ class ReadOptimizedBackend(SystemBackend):
         """The rows of one split."""
         return self._base.read_split(_optimized(request), split, report)
 
-    def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
+    def read_stages(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
         """What the stages at read time kept and dropped."""
         return self._base.read_stages(_optimized(request))
 

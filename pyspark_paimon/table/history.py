@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from pyspark_paimon.request.partition_spec import spec_of
+from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import commit_identity, millis_of
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.typing import Time
@@ -228,7 +229,7 @@ class TableHistory(TableRole):
         >>> table.drop_partitions([{"day": "2022-01-08"}]).partitions, table.scan().count()
         (('day=2022-01-08',), 1)
         """
-        schema = self._backend.schema()
+        schema = self._backend.ask(SchemaOf())
         specs = tuple(spec_of(spec, schema) for spec in partitions)
         if not specs:
             raise InvalidArgument("no partition is named; overwrite the table to empty it")

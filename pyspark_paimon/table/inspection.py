@@ -12,6 +12,7 @@ from fileindex.base.lazy import LazyModule
 from manifest.fsck.depth import Depth
 from manifest.options.support import effect_of
 from pyspark_paimon.request.backend import IndexView, TravelRequest
+from pyspark_paimon.request.state import Pin, Snapshots
 from pyspark_paimon.request.validate import cutoff_of
 from pyspark_paimon.table.role import TableRole
 
@@ -62,7 +63,8 @@ class TableInspection(TableRole):
         """
         from pyspark_paimon.views.table_views import snapshots_table  # noqa: PLC0415  # see test_imports
 
-        return snapshots_table(self._backend.snapshots())
+        retained = self._backend.ask(Snapshots())
+        return snapshots_table(retained)
 
     def statistics(self, snapshot: int | None = None) -> pa.Table:
         """The statistics that a snapshot (default: the newest) carries: one row for every column that ``analyze`` counted.
@@ -133,7 +135,7 @@ class TableInspection(TableRole):
 
     def _pinned_id(self, snapshot: int | None) -> int | None:
         """Return the id of the snapshot asked for. None: the table is empty."""
-        pinned = self._backend.pin(TravelRequest(snapshot_id=snapshot))
+        pinned = self._backend.ask(Pin(travel=TravelRequest(snapshot_id=snapshot)))
         return None if pinned is None else pinned.id
 
     def _index_view(self, view: IndexView, snapshot: int | None) -> pa.Table:

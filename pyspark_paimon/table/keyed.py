@@ -15,6 +15,7 @@ from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import EVERY_LEVEL, ArrowRows, DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.inputs import rows_of
 from pyspark_paimon.request.keys import any_of_keys, in_order_of, keys_of, tells_keys
+from pyspark_paimon.request.state import Start
 from pyspark_paimon.request.validate import checked_options, commit_identity, projection, travel_of
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.table.scan import Scan
@@ -57,7 +58,7 @@ class TableRows(TableRole):
         """
         travel = travel_of(snapshot, tag, timestamp)
         given = self._read_options(options, placed=travel != TravelRequest())
-        pinned, schema = self._backend.start(travel)
+        pinned, schema = self._backend.ask(Start(travel=travel))
         wanted = keys_of(keys, schema, "lookup")
         named = projection(columns, schema)
         request = ScanRequest.of(
@@ -187,7 +188,7 @@ class TableRows(TableRole):
         if not dry_run:
             return self._backend.run(change)
         request = change.request
-        pinned, schema = self._backend.start(TravelRequest())
+        pinned, schema = self._backend.ask(Start(travel=TravelRequest()))
         asked = ScanRequest.of(request.predicate, columns=schema.names, snapshot=pinned).model_copy(
             update={"schema_id": schema.id, "keys": request.keys, "options": EVERY_LEVEL if schema.is_primary_key_table else OWN_BRANCH}
         )

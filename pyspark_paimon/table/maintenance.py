@@ -10,6 +10,7 @@ from fileindex.base.lazy import LazyModule
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.backend import ClusterStrategyName, OrphanFile
 from pyspark_paimon.request.partition_spec import spec_of
+from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import commit_identity, cutoff_of, millis_of
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.typing import Filter, Time
@@ -71,7 +72,7 @@ class TableMaintenance(TableRole):
         >>> result.files_before, result.files_after, result.snapshot_id
         (1, 1, 2)
         """
-        schema = self._backend.schema()
+        schema = self._backend.ask(SchemaOf())
         operation = compaction.Compact.of(
             schema,
             full=full,
@@ -100,7 +101,7 @@ class TableMaintenance(TableRole):
         >>> table.rewrite_file_index().rewritten
         0
         """
-        schema = self._backend.schema()
+        schema = self._backend.ask(SchemaOf())
         specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
         return self._backend.run(rewrite_file_index.RewriteFileIndex(commit_id=commit_identity(None), partitions=specs))
 
@@ -117,7 +118,7 @@ class TableMaintenance(TableRole):
         >>> result.rows, result.columns, result.snapshot_id
         (3, 4, 2)
         """
-        types = self._backend.schema().column_types
+        types = self._backend.ask(SchemaOf()).column_types
         names = tuple(types) if columns is None else tuple(dict.fromkeys(resolve(name, types) for name in columns))
         return self._backend.run(analyze_table.Analyze(commit_id=commit_identity(None), columns=names))
 
@@ -168,7 +169,7 @@ class TableMaintenance(TableRole):
         >>> table.drop_index("city").rewritten, "file-index.bloom-filter.columns" in table.options
         (1, False)
         """
-        changes = rounds.without_index(self._backend.schema(), column, type)
+        changes = rounds.without_index(self._backend.ask(SchemaOf()), column, type)
         if dry_run:
             return rounds.indexes_of_column(self._backend, column, type)
         self._backend.run(alter.AlterSchema(changes=(change.ChangeOptions(options=changes),)))
@@ -212,7 +213,7 @@ class TableMaintenance(TableRole):
         return rounds.done_in_turn(steps, dry_run=dry_run)
 
     def _expires_partitions(self) -> bool:
-        return "partition.expiration-time" in self._backend.schema().options
+        return "partition.expiration-time" in self._backend.ask(SchemaOf()).options
 
     def _old_partitions(self, *, dry_run: bool) -> tuple[str, ...]:
         return self._backend.run(old_partitions.ExpirePartitions(commit_id=commit_identity(None), dry_run=dry_run)).partitions

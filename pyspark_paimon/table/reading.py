@@ -13,6 +13,7 @@ from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.jobs.incremental import MODES, Point, change_columns, exact_mode, range_of
 from pyspark_paimon.request.backend import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
 from pyspark_paimon.request.scan_mode import ScanPlace, without_place
+from pyspark_paimon.request.state import Start
 from pyspark_paimon.request.validate import checked_options, millis_of, projection, travel_of
 from pyspark_paimon.table.readable import Readable
 from pyspark_paimon.table.role import TableRole
@@ -110,7 +111,7 @@ class TableReading(TableRole, Readable):
             )
         if incremental_mode is not None:
             raise InvalidArgument("incremental_mode goes with incremental=(from, to)")
-        pinned, schema = self._backend.start(travel)
+        pinned, schema = self._backend.ask(Start(travel=travel))
         request = ScanRequest.of(
             bind_filter(filter, schema.column_types, params),
             columns=projection(columns, schema),

@@ -18,6 +18,7 @@ from manifest.rest.messages import Identifier, TableAnswer
 from manifest.rest.options import RestOptions
 from manifest.rest.server_snapshots import ServerSnapshots
 from pyspark_paimon.local.server_backend import ServerBackend
+from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.system.opened import system_backend
 from pyspark_paimon.table.catalog_base import (
     DEFAULT_DATABASE,
@@ -131,7 +132,7 @@ class RestCatalog(AnyCatalog):
         if not found.path or (found.columns is not None and found.columns.options.get("type") not in _KINDS_OF_ROWS):
             raise UnsupportedTable(f"{identifier.full_name}: the server has that, but it is no table with rows of its own")
         backend = self._backend(identifier, found, found.path)
-        backend.schema()
+        backend.ask(SchemaOf())
         return backend
 
     def table_exists(self, name: str) -> bool:

@@ -8,6 +8,7 @@ from manifest.options.core_options import option_texts
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.state import SchemaOf
 
 
 class TableRole(CheckedMethods):
@@ -27,7 +28,7 @@ class TableRole(CheckedMethods):
     @property
     def table_schema(self) -> TableSchema:
         """The newest schema of record: Paimon's types, keys, options."""
-        return self._backend.schema()
+        return self._backend.ask(SchemaOf())
 
     def _write_options(self, given: Mapping[str, str] | None) -> Mapping[str, str] | None:
         """The options of a call that changes the table, with those that the session is set to; the call's win."""

@@ -152,14 +152,17 @@ class Scan(CheckedMethods, Readable):
     def plan(self) -> ScanPlan:
         """The splits to read and the funnel's report, drawn in a notebook; nothing but metadata is read."""
         from pyspark_paimon.report.plan_picture import PictureOfPlan  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.request.scan_questions import PlanScan  # noqa: PLC0415  # as above
 
-        plan = self._backend.plan(self._request)
+        plan = self._backend.ask(PlanScan(request=self._request))
         return PictureOfPlan(plan.snapshot_id, plan.splits, plan.report, self.table_schema)
 
     def explain(self, *, analyze: bool = True) -> views.Explanation:
         """What each stage of the funnel kept and dropped; with ``analyze`` the rows are read to see the stages at read time too."""
+        from pyspark_paimon.request.scan_questions import MeasureScan  # noqa: PLC0415  # see test_imports
+
         plan = self.plan()
-        read = self._backend.read_stages(self._request) if analyze else ()
+        read = self._backend.ask(MeasureScan(request=self._request)) if analyze else ()
         return views.Explanation.of(repr(self), plan, read, self._backend.readers(self._request, plan))
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:

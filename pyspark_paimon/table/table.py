@@ -14,6 +14,7 @@ from pyspark_paimon.request.backend import (
     Progress,
 )
 from pyspark_paimon.request.inputs import has_row_kinds, rows_of
+from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import write_request
 from pyspark_paimon.table.engine_choice import backend_for
 from pyspark_paimon.table.evolution import TableEvolution
@@ -67,7 +68,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         store that is none.
         """
         table = cls(backend_for(path if branch == MAIN_BRANCH else with_branch(os.fspath(path), branch), spark, progress, storage_options))
-        table._backend.schema()
+        table._backend.ask(SchemaOf())
         return table
 
     @classmethod

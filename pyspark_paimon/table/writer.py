@@ -12,6 +12,7 @@ from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.inputs import has_row_kinds, rows_of
+from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import commit_identity, write_request
 from pyspark_paimon.typing import Data
 
@@ -104,7 +105,7 @@ class TableWriter(CheckedMethods):
     def _of(self) -> TableSchema:
         """The schema of the rows since the last commit."""
         if self._schema is None:
-            self._schema = self._backend.schema()
+            self._schema = self._backend.ask(SchemaOf())
         return self._schema
 
     def _request(self, batch_id: int | None = None) -> WriteRequest:

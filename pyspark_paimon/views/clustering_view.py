@@ -22,6 +22,8 @@ from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.backend import ScanRequest, TravelRequest
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.partition_spec import display_partition
+from pyspark_paimon.request.scan_questions import PlanScan
+from pyspark_paimon.request.state import Pin, SchemaOf
 
 CLUSTERING = pa.schema(
     [
@@ -40,15 +42,15 @@ _Range = tuple[Plain, Plain]
 
 def clustering_information(backend: Backend, columns: Sequence[str] | str | None, snapshot: int | None) -> pa.Table:
     """See ``Table.clustering_information``: what a plan says of the table's files."""
-    schema = backend.schema()
+    schema = backend.ask(SchemaOf())
     given = [columns] if isinstance(columns, str) else list(schema.core.clustering_columns if columns is None else columns)
     if not given:
         raise InvalidArgument("name the columns to look at: the table has no 'clustering.columns'")
     names = [resolve(name, schema.column_types) for name in given]
-    pinned = backend.pin(TravelRequest(snapshot_id=snapshot))
-    plan = backend.plan(ScanRequest.of(None, columns=(), snapshot=pinned))
+    pinned = backend.ask(Pin(travel=TravelRequest(snapshot_id=snapshot)))
+    plan = backend.ask(PlanScan(request=ScanRequest.of(None, columns=(), snapshot=pinned)))
     files = [(split.partition, file) for split in plan.splits for file in split.files]
-    return clustering_table(schema, cache(backend.schema), names, files)
+    return clustering_table(schema, cache(lambda schema_id: backend.ask(SchemaOf(id=schema_id))), names, files)
 
 
 def clustering_table(

@@ -8,11 +8,12 @@ from fileindex.base.redaction import redacted, shown
 from pyspark_paimon.html.card import Facts, Grid, card
 from pyspark_paimon.request.backend import TravelRequest
 from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.state import Pin, SchemaOf
 
 
 def table_card(backend: Backend) -> str:
     """The table; where the newest snapshot cannot be read, that, beside what its schema says."""
-    schema = backend.schema()
+    schema = backend.ask(SchemaOf())
     keys = {**dict.fromkeys(schema.partition_keys, "partition"), **dict.fromkeys(schema.primary_keys, "primary key")}
     columns = [(field.name, field.type, keys.get(field.name, ""), field.description or "") for field in schema.fields]
     facts, error = _newest(backend)
@@ -25,7 +26,7 @@ def table_card(backend: Backend) -> str:
 
 def _newest(backend: Backend) -> tuple[Facts, str | None]:
     try:
-        snapshot = backend.pin(TravelRequest())
+        snapshot = backend.ask(Pin(travel=TravelRequest()))
     except Exception as error:  # noqa: BLE001 -- it is shown
         return (), f"{type(error).__name__}: {error}"
     if snapshot is None:

@@ -21,6 +21,7 @@ from manifest.io.errors import CatalogRefused, SnapshotNotFound, TableExists, Ta
 from manifest.rest.errors import NotAuthorized, NotPermitted
 from manifest.rest.messages import Identifier
 from pyspark_paimon import Catalog, DatabaseExists, DatabaseNotFound
+from pyspark_paimon.request.state import Snapshots
 from tests.catalogs.server import PREFIX, CatalogServer
 from tests.catalogs.server import TOKEN as OUR_TOKEN
 from tests.interop.peers import PYPAIMON, PeerUnavailable, environment
@@ -144,7 +145,7 @@ def test_a_commit_whose_answer_is_an_error_commits_once(java, catalog, name) -> 
     for turn in range(3):
         java.say("lose")
         assert table.write(rows((turn, turn))).snapshot_id == turn + 1
-    assert [snapshot.id for snapshot in table._backend.snapshots()] == [1, 2, 3]
+    assert [snapshot.id for snapshot in table._backend.ask(Snapshots())] == [1, 2, 3]
     assert found(table) == [(0, 0), (1, 1), (2, 2)]
 
 
@@ -172,7 +173,7 @@ def test_racing_writers_lose_no_row(java, catalog, name) -> None:
         thread.join()
     table = catalog.table(name)
     assert [row[0] for row in found(table)] == [worker * 10 + turn for worker in range(3) for turn in range(4)]
-    assert len(table._backend.snapshots()) == 12
+    assert len(table._backend.ask(Snapshots())) == 12
     assert table.fsck("deep").problems == ()
 
 

@@ -29,10 +29,11 @@ from pyspark_paimon.frames.spark_types import spark_schema
 from pyspark_paimon.operations.compact import Compact
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.operations.expire import ExpireSnapshots
-from pyspark_paimon.operations.plan import CountCheaply
 from pyspark_paimon.request.backend import ScanRequest, WriteRequest
 from pyspark_paimon.request.operation import TaskOperation
+from pyspark_paimon.request.plan_json import plan_from_json, plan_to_json
 from pyspark_paimon.request.results import Outcome
+from pyspark_paimon.request.scan_questions import CountCheaply
 from pyspark_paimon.request.tasks import TaskWork
 from pyspark_paimon.spark.driver import commit
 from pyspark_paimon.spark.driver.commands import run_command
@@ -46,7 +47,6 @@ from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import BLOB, TASK, blob_frame, rows_of_blobs
 from pyspark_paimon.spark.write.writer import RowsWriter, writer_for
-from pyspark_paimon.views.plan_json import plan_from_json, plan_to_json
 
 
 @pytest.fixture
@@ -353,11 +353,11 @@ def test_a_plan_comes_back_from_json_as_it_was(table):
 @pytest.mark.parametrize(
     "text",
     [
-        '{"name": "operations.state.FormatTheDisk", "arguments": {}}',
+        '{"name": "request.state.FormatTheDisk", "arguments": {}}',
         '{"name": "operations.no_such_module.Snapshots", "arguments": {}}',
-        '{"name": "operations.plan.ScanPlan", "arguments": {}}',
-        '{"name": "operations.plan.PlanScan", "arguments": {}}',
-        '{"name": "operations.state.Snapshots", "arguments": {"more": 1}}',
+        '{"name": "request.scan_questions.ScanPlan", "arguments": {}}',
+        '{"name": "request.scan_questions.PlanScan", "arguments": {}}',
+        '{"name": "request.state.Snapshots", "arguments": {"more": 1}}',
         '{"name": "operations.listings.ListFiles", "arguments": {"snapshot_id": "x"}}',
         "no json",
     ],

@@ -39,6 +39,8 @@ from pyspark_paimon.request.backend import (
 from pyspark_paimon.request.merge import check_merge
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.results import MergeResult, Outcome, WriteResult
+from pyspark_paimon.request.scan_questions import MeasureScan
+from pyspark_paimon.request.state import Pin, SchemaOf
 from pyspark_paimon.request.state_results import FsckResult
 from pyspark_paimon.request.tasks import TaskRun
 from pyspark_paimon.spark.client.ownership import Target
@@ -107,7 +109,7 @@ class SparkBackend(SparkScans):
         earlier = self._outcome(request.identity)
         if earlier is not None:
             return WriteResult.of(earlier, _since(started), {}, replayed=True)
-        done = self._written(rows, self.schema(), request)
+        done = self._written(rows, self.ask(SchemaOf()), request)
         return _result(done, started)
 
     def _written(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> Outcome | None:
@@ -119,7 +121,7 @@ class SparkBackend(SparkScans):
         def evaluate(current: Round[Staged]) -> None:
             nonlocal job
             if job is None or isinstance(rows, SparkRows):  # local rows can be staged once, and depend on no snapshot
-                base = self.pin(TravelRequest()) if based else None
+                base = self.ask(Pin(travel=TravelRequest())) if based else None
                 with errors_mapped():
                     job = staged(self._spark, rows, self._target(schema, base), request)
             current.work.append(job)
@@ -153,7 +155,7 @@ class SparkBackend(SparkScans):
         """Merge rows of this process on the driver, where few files can match them; Spark joins many, or those of a DataFrame."""
         from pyspark_paimon.spark.client.merge import merge_result, merge_source, staged_merge  # noqa: PLC0415  # writes expressions
 
-        request, wanted, schema = operation.request, operation.wanted, self.schema()
+        request, wanted, schema = operation.request, operation.wanted, self.ask(SchemaOf())
         check_merge(wanted.clauses, schema, self._path)
         with errors_mapped():
             wanted = wanted.model_copy(update={"source": merge_source(self._spark, wanted, schema)})
@@ -167,7 +169,7 @@ class SparkBackend(SparkScans):
         return merge_result(*self._until_committed(request, stage))
 
     def _changed(self, request: DeleteRequest, values: Assignments | None) -> WriteResult:
-        schema = self.schema()
+        schema = self.ask(SchemaOf())
         if not schema.is_primary_key_table:
             return self._changed_files(request, values)
 
@@ -194,7 +196,7 @@ class SparkBackend(SparkScans):
             return WriteResult.of(earlier, _since(started), {}, replayed=True), earlier
 
         def evaluate(current: Round[Staged]) -> None:
-            base = self.pin(TravelRequest())
+            base = self.ask(Pin(travel=TravelRequest()))
             with errors_mapped():
                 job = stage(base)
             if job is not None:
@@ -260,9 +262,16 @@ class SparkBackend(SparkScans):
         return operation.result(TaskRun(outcomes, tasks, transaction.rounds, seconds, {"job": seconds * 1000}))
 
     def ask(self, question: Question[A]) -> A:
-        """Return the answer of the server, to which tasks contribute where it reads all files."""
+        """Return the answer: of Spark's tasks where files are read, else of the driver."""
         asked: Question[Any] = question
-        return cast("A", self._checked(asked) if isinstance(asked, Fsck) else self._ask(asked))
+        match asked:
+            case Fsck():
+                answer: Any = self._checked(asked)
+            case MeasureScan():
+                answer = self._measured(asked.request)
+            case _:
+                answer = self._ask(asked)
+        return cast("A", answer)
 
     def _checked(self, check: Fsck) -> FsckResult:
         """Check metadata on the driver and files in tasks, balanced by bytes."""

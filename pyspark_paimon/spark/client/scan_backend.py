@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import PurePosixPath
@@ -14,25 +14,21 @@ import pyarrow as pa
 from fileindex.base.errors import InvalidArgument
 from lsm.arrow.limit import limit_rows
 from lsm.read.metrics import ReadReport
-from manifest.schema.table_schema import TableSchema
-from manifest.snapshot.snapshot import Snapshot
 from pyspark_paimon.jobs.ordering import candidates, sorted_frame, sorted_rows
 from pyspark_paimon.jobs.progress import told_of_tasks
-from pyspark_paimon.operations.plan import AggregateCheaply, CountCheaply, DescribeTree, PlanScan
-from pyspark_paimon.operations.state import Pin, SchemaOf, Snapshots, Start
-from pyspark_paimon.request.backend import Progress, ScanRequest, TravelRequest
+from pyspark_paimon.request.backend import Progress, ScanRequest
 from pyspark_paimon.request.counters import ScanTally
-from pyspark_paimon.request.operation import Question, Request
+from pyspark_paimon.request.operation import Request
+from pyspark_paimon.request.plan_json import report_from_json, summaries_from_json
 from pyspark_paimon.request.results import FunnelStage
-from pyspark_paimon.request.tree_report import TreeReport
+from pyspark_paimon.request.scan_questions import AggregateCheaply, CountCheaply
+from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import BLOB, batches_of
 from pyspark_paimon.spark.wire.errors import errors_mapped
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 from pyspark_paimon.spark.wire.native_plan import NativePlan, native_frame
 from pyspark_paimon.views.explain import size_text
-from pyspark_paimon.views.plan_json import report_from_json
-from pyspark_paimon.views.summaries import summaries_from_json
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
@@ -86,30 +82,6 @@ class SparkScans:
         """The session."""
         return self._spark
 
-    def schema(self, schema_id: int | None = None) -> TableSchema:
-        """The newest schema, or that of an id. Raises ``TableNotFound``."""
-        return self.ask(SchemaOf(id=schema_id))
-
-    def pin(self, travel: TravelRequest) -> Snapshot | None:
-        """The snapshot asked for; None if the newest is asked for and there is none."""
-        return self.ask(Pin(travel=travel))
-
-    def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
-        """The snapshot asked for and the schema to read it by, in one question."""
-        return self.ask(Start(travel=travel))
-
-    def snapshots(self) -> list[Snapshot]:
-        """Every retained snapshot, oldest first."""
-        return self.ask(Snapshots())
-
-    def plan(self, request: ScanRequest) -> ScanPlan:
-        """Splits and the funnel's report, made by the server."""
-        return self.ask(PlanScan(request=request))
-
-    def tree(self, request: ScanRequest) -> TreeReport:
-        """What the tree looks like, as the server finds it."""
-        return self.ask(DescribeTree(request=request))
-
     def read_split(self, request: ScanRequest, split: object) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # nothing is read
         """Refused: splits name files of the server, whose tasks read them."""
         raise InvalidArgument(
@@ -130,13 +102,13 @@ class SparkScans:
     def _read_rows(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         if request.order_by:
             wanted = candidates(request)
-            rows = sorted_rows(self._blobs(wanted), wanted, self.schema(request.schema_id))
+            rows = sorted_rows(self._blobs(wanted), wanted, self._ask(SchemaOf(id=request.schema_id)))
             yield from rows.select(list(request.columns)).to_batches()
             return
         yield from limit_rows(self._blobs(request), request.limit)
 
-    def read_stages(self, request: ScanRequest) -> Sequence[FunnelStage]:
-        """Have tasks read the rows, and tell what they kept and dropped; no row comes here."""
+    def _measured(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
+        """Have tasks read the rows and count what each stage keeps."""
         from pyspark_paimon.views.read_stages import read_stages  # noqa: PLC0415  # only explain needs it
 
         started = time.perf_counter()
@@ -144,7 +116,7 @@ class SparkScans:
 
     def count(self, request: ScanRequest) -> int:
         """Number of rows: from metadata if they tell it, else counted by tasks; no row comes here."""
-        known = self.ask(CountCheaply(request=request))
+        known = self._ask(CountCheaply(request=request))
         if known is not None:
             return known
         counted = self._report(request.model_copy(update={"columns": (), "order_by": ()})).rows_returned
@@ -152,7 +124,7 @@ class SparkScans:
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
         """What the rows come to, by partition: from metadata and indexes if few files tell it, else summed up by tasks; no row comes here."""
-        known = self.ask(AggregateCheaply(request=request))
+        known = self._ask(AggregateCheaply(request=request))
         if known is not None:
             return summaries_from_json([known], request.aggregates)
         with errors_mapped(), self._told("scan"):
@@ -212,10 +184,6 @@ class SparkScans:
         """Tell of the tasks that run in the block, whose jobs have a name; ``share`` says how much they do."""
         with told_of_tasks(self._spark, self._progress, stage), named_jobs(self._spark, tag_of(stage, self._path, share)):
             yield
-
-    def ask(self, question: Question[A]) -> A:
-        """Return the server's answer to a question."""
-        return self._ask(question)
 
     def _ask(self, question: Request[A], spark: Any = None) -> A:
         # The analysis of a plan carries the answer; no job runs.

@@ -24,6 +24,7 @@ from pyspark_paimon.filter.ast import Comparison, Condition, Membership, Not, Nu
 from pyspark_paimon.filter.bind import bind
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark
 from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.plan_json import report_to_json, summaries_to_json
 from pyspark_paimon.scheduling.task_packing import tasks_of
 from pyspark_paimon.spark.driver.catalog_tables import stale_columns_told
 from pyspark_paimon.spark.driver.options import pushes_once, read_options, table_path
@@ -34,8 +35,6 @@ from pyspark_paimon.spark.wire.errors import errors_noted
 from pyspark_paimon.spark.wire.rpc import FORM, FSCK, HASHES, SCAN, form_of, parse_hash_scan
 from pyspark_paimon.spark.wire.session_settings import refuse_task_settings
 from pyspark_paimon.system.opened import local_backend
-from pyspark_paimon.views.plan_json import report_to_json
-from pyspark_paimon.views.summaries import summaries_to_json
 
 _COMPARISONS = {
     ds.EqualTo: Op.EQ,

@@ -16,6 +16,7 @@ from manifest.rest.errors import NotPermitted
 from manifest.rest.server_snapshots import ServerSnapshots
 from manifest.schema.change import MoveColumn
 from pyspark_paimon import Catalog
+from pyspark_paimon.request.state import Snapshots
 from tests.catalogs.server import CatalogServer
 from tests.stores.fault_proxy import BUSY, DROP, LOSE, FaultProxy
 
@@ -62,7 +63,7 @@ def test_a_lost_answer_to_a_commit_commits_once(server, proxy, fault) -> None:
     for number in range(3):
         assert found.write(rows(number)).snapshot_id == number + 1
     assert proxy.done[fault] >= 2
-    assert [s.id for s in found._backend.snapshots()] == [1, 2, 3]
+    assert [s.id for s in found._backend.ask(Snapshots())] == [1, 2, 3]
     assert found.scan().count() == 3
     assert found.fsck("deep").problems == ()
 
@@ -149,7 +150,7 @@ def test_a_request_that_a_gateway_sent_twice_is_no_lost_race(server) -> None:
     server._committed = twice
     done = found.write(rows(1))
     assert (done.snapshot_id, done.counters.retries) == (1, 0)
-    assert len(found._backend.snapshots()) == 1
+    assert len(found._backend.ask(Snapshots())) == 1
 
 
 def test_racing_writers_with_dropped_answers_lose_no_row_and_double_none(server, proxy) -> None:
@@ -171,7 +172,7 @@ def test_racing_writers_with_dropped_answers_lose_no_row_and_double_none(server,
         thread.join()
     found = table(server)
     assert sorted(found.scan().to_arrow()["id"].to_pylist()) == sorted(acknowledged)
-    assert (len(acknowledged), len(found._backend.snapshots())) == (16, 16)
+    assert (len(acknowledged), len(found._backend.ask(Snapshots()))) == (16, 16)
     assert proxy.done[DROP] > 2
     assert found.fsck("deep").problems == ()
 

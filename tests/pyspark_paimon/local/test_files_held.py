@@ -25,6 +25,7 @@ from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.request.state import Snapshots
 
 
 @pytest.fixture(autouse=True)
@@ -260,6 +261,6 @@ def test_a_wrapped_store_is_asked_for_every_file(tmp_path):
     SHARED.clear()
     inner = WrappedFileIO(LocalFileIO())
     backend = LocalBackend(tmp_path / "t", file_io=inner)
-    assert backend.snapshots()
+    assert backend.ask(Snapshots())
     assert Table(backend).scan().count() == 100
     assert not [key for key in SHARED._held if str(tmp_path) in str(key)], "nothing is held for other tables"

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pyspark_paimon.operations
+import pyspark_paimon.request
 from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import ColumnRef, Compare, Op
 from manifest.fsck.problem import Origin
@@ -28,12 +29,10 @@ from pyspark_paimon.operations.expire import ExpireSnapshots, ListOrphans, Remov
 from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.operations.listings import ListFiles, ListHistory, ListIndexes
 from pyspark_paimon.operations.partitions import DropPartitions, ExpirePartitions
-from pyspark_paimon.operations.plan import AggregateCheaply, CountCheaply, DescribeTree, PlanScan
 from pyspark_paimon.operations.repair import RepairTable
 from pyspark_paimon.operations.restore import Restore
 from pyspark_paimon.operations.rewrite_file_index import RewriteFileIndex
 from pyspark_paimon.operations.rollback import Rollback
-from pyspark_paimon.operations.state import Pin, SchemaOf, Snapshots, Start
 from pyspark_paimon.operations.tags import CreateTag, DeleteTag, ExpireTags, RenameTag, ReplaceTag
 from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, PlanTasks
 from pyspark_paimon.request.assignments import Assignments
@@ -41,6 +40,8 @@ from pyspark_paimon.request.backend import DeleteRequest, ScanRequest, TravelReq
 from pyspark_paimon.request.merge import Clause, MergeRequest
 from pyspark_paimon.request.merge_clauses import join_of, sides_of
 from pyspark_paimon.request.operation import Operation, Question, Request, parse_request
+from pyspark_paimon.request.scan_questions import AggregateCheaply, CountCheaply, DescribeTree, MeasureScan, PlanScan
+from pyspark_paimon.request.state import Pin, SchemaOf, Snapshots, Start
 
 SCAN = ScanRequest(columns=("id",), snapshot_id=1, predicate=Compare(ColumnRef("id"), Op.EQ, 2))
 QUESTIONS: list[Question[Any]] = [
@@ -58,6 +59,7 @@ QUESTIONS: list[Question[Any]] = [
     ReadStatistics(snapshot_id=None),
     PlanScan(request=SCAN),
     DescribeTree(request=SCAN),
+    MeasureScan(request=SCAN),
     CountCheaply(request=SCAN),
     AggregateCheaply(request=SCAN.model_copy(update={"predicate": None})),
     ListOrphans(older_than_ms=2**62),
@@ -120,10 +122,12 @@ def operations(table: Table) -> list[Operation[Any]]:
 
 
 def known(base: type[Request[Any]]) -> set[str]:
-    """Every class of ``operations`` that can be sent."""
+    """Return the names of all classes of ``operations`` and ``request`` that can be sent."""
     found = set()
-    for module in pkgutil.iter_modules(pyspark_paimon.operations.__path__):
-        loaded = import_module(f"pyspark_paimon.operations.{module.name}")
+    packages = (pyspark_paimon.operations, pyspark_paimon.request)
+    for loaded in (
+        import_module(f"{package.__name__}.{module.name}") for package in packages for module in pkgutil.iter_modules(package.__path__)
+    ):
         for name, value in vars(loaded).items():
             if inspect.isclass(value) and issubclass(value, base) and value.__module__ == loaded.__name__ and not inspect.isabstract(value):
                 found.add(name)

@@ -14,7 +14,7 @@ import pytest
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from pyspark_paimon import Table
-from pyspark_paimon.operations.state import SchemaOf
+from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.spark.client.session import package_root
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import batches_of
@@ -68,10 +68,10 @@ def test_a_pickle_is_no_request(parse, protocol, mark):
         "null",
         "[]",
         "__import__('os').system('true')",
-        "{'name': 'operations.state.SchemaOf'}",
+        "{'name': 'request.state.SchemaOf'}",
         '{"name": "builtins.Eval", "job": "eval", "arguments": {"code": "1"}}',
         '{"__class__": "os.system", "__reduce__": []}',
-        '{"name": "operations.state.SchemaOf", "arguments": {"id": NaN}}',
+        '{"name": "request.state.SchemaOf", "arguments": {"id": NaN}}',
         "!!python/object/apply:os.system ['true']",
         "[" * 100_000,
         '{"a":' * 100_000,
@@ -85,8 +85,8 @@ def test_code_nesting_and_other_tongues_are_no_request(parse, text):
 
 def test_unknown_members_are_refused_in_every_request():
     for text in (
-        '{"name": "operations.state.SchemaOf", "arguments": {"id": null, "then": "run"}}',
-        '{"name": "operations.plan.CountCheaply", "arguments": {"request": {"columns": ["id"], "snapshot_id": 1, "hook": "os.system"}}}',
+        '{"name": "request.state.SchemaOf", "arguments": {"id": null, "then": "run"}}',
+        '{"name": "request.scan_questions.CountCheaply", "arguments": {"request": {"columns": ["id"], "snapshot_id": 1, "hook": "os.system"}}}',
     ):
         with pytest.raises(InvalidArgument, match="Extra inputs"):
             rpc.parse_question(text)

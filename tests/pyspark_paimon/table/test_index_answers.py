@@ -23,8 +23,9 @@ from lsm.keys.sort_column import SortColumn
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.plan_json import summaries_from_json, summaries_to_json
+from pyspark_paimon.request.state import Snapshots
 from pyspark_paimon.request.validate import text_columns
-from pyspark_paimon.views.summaries import summaries_from_json, summaries_to_json
 from tests.examples import some
 from tests.golden_rows import GOLDEN
 
@@ -118,7 +119,7 @@ class Opened:
 
     def __init__(self, path):
         self.backend = LocalBackend(str(path))
-        snapshot = self.backend.snapshots()[-1]
+        snapshot = self.backend.ask(Snapshots())[-1]
         schema = self.backend.schema()
         self.names, self.types = schema.names, schema.column_types
         self.flat = [field.name for field in schema.fields if not field.type.is_nested]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_paimon.operations.answers import SchemaJson, SnapshotJson
+from pyspark_paimon.request.answers import SchemaJson, SnapshotJson
 from pyspark_paimon.request.backend import TravelRequest
 from pyspark_paimon.request.operation import OpenTable, Question
 

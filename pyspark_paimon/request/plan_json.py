@@ -1,11 +1,14 @@
-"""Scan plans and read reports as JSON text: how what a server found out reaches a client."""
+"""Scan plans, read reports and aggregates as JSON text, as a server sends them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 
 from fileindex.query.metrics import IndexMetrics
+from lsm.aggregate.names import AggregateName
+from lsm.aggregate.summary import RowSummary
 from lsm.incremental.planner import split_from_json
 from lsm.read.metrics import ReadReport
 from lsm.scan.plan import ScanPlan, Stage
@@ -41,4 +44,25 @@ def report_from_json(text: str) -> ReadReport:
     return ReadReport(**value | {"index": IndexMetrics.from_json(value["index"])})
 
 
-__all__ = ["plan_from_json", "plan_to_json", "report_from_json", "report_to_json"]
+def summaries_to_json(found: Mapping[bytes, RowSummary]) -> str:
+    """JSON text that ``summaries_from_json`` takes."""
+    return json.dumps([[partition.hex(), summary.to_json()] for partition, summary in found.items()])
+
+
+def summaries_from_json(texts: Iterable[str], wanted: Mapping[str, Iterable[AggregateName]]) -> dict[bytes, RowSummary]:
+    """All that several texts tell, summed up.
+
+    >>> summaries_from_json([summaries_to_json({b"p": RowSummary({}, 2)}), '[["70", {"rows": 3, "columns": {}}]]'], {})
+    {b'p': RowSummary(columns={}, rows=5)}
+    """
+    whole: dict[bytes, RowSummary] = {}
+    for text in texts:
+        for partition, summary in json.loads(text):
+            own = bytes.fromhex(partition)
+            if own not in whole:
+                whole[own] = RowSummary.of(wanted, {})
+            whole[own].merge_json(summary)
+    return whole
+
+
+__all__ = ["plan_from_json", "plan_to_json", "report_from_json", "report_to_json", "summaries_from_json", "summaries_to_json"]

@@ -1,4 +1,4 @@
-"""Questions about a scan that metadata and indexes answer."""
+"""Questions about a scan."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from lsm.aggregate.summary import RowSummary
 from lsm.scan.plan import ScanPlan
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.operation import OpenTable, Question
+from pyspark_paimon.request.plan_json import plan_from_json, plan_to_json, summaries_to_json
+from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.request.tree_report import TreeReport
-from pyspark_paimon.views.plan_json import plan_from_json, plan_to_json
-from pyspark_paimon.views.summaries import summaries_to_json
 
 PlanJson: TypeAlias = Annotated[ScanPlan, PlainValidator(plan_from_json), PlainSerializer(plan_to_json, return_type=str)]
 
@@ -37,6 +37,16 @@ class DescribeTree(Question[TreeReport]):
         return table.tree(self.request)
 
 
+class MeasureScan(Question[tuple[FunnelStage, ...]]):
+    """Stages of a scan that read files: what each keeps and drops."""
+
+    request: ScanRequest
+
+    def answer(self, table: OpenTable) -> tuple[FunnelStage, ...]:
+        """Read the rows and drop them."""
+        return table.read_stages(self.request)
+
+
 class CountCheaply(Question[int | None]):
     """Number of rows of a scan, if no data file is needed."""
 
@@ -48,7 +58,7 @@ class CountCheaply(Question[int | None]):
 
 
 class AggregateCheaply(Question[str | None]):
-    """Aggregates of a scan as ``views.summaries`` text, if few files tell them."""
+    """Aggregates of a scan as ``request.plan_json`` text, if few files tell them."""
 
     request: ScanRequest
 
@@ -58,4 +68,4 @@ class AggregateCheaply(Question[str | None]):
         return None if found is None else summaries_to_json(found)
 
 
-__all__ = ["AggregateCheaply", "CountCheaply", "DescribeTree", "PlanScan"]
+__all__ = ["AggregateCheaply", "CountCheaply", "DescribeTree", "MeasureScan", "PlanScan"]
