@@ -1,4 +1,4 @@
-"""One attempt at a commit: it writes metadata, publishes a snapshot, or takes everything back."""
+"""One attempt at a commit: write metadata or discard it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from manifest.store import FileStore
 
 
 def partition_statistics(store: FileStore, entries: EntryColumns) -> list[PartitionStatistics]:
-    """One for each partition that ``entries`` touch; a table without partitions is one with an empty ``spec``."""
+    """Return the change of each partition that ``entries`` touch.
+
+    An unpartitioned table has one partition with an empty ``spec``.
+    """
     codes, partitions = entries.partition_codes
     count = len(partitions)
     signs = np.where(entries.kind == FileKind.ADD, 1, -1)
@@ -56,7 +59,7 @@ def partition_statistics(store: FileStore, entries: EntryColumns) -> list[Partit
 
 
 def _spec(store: FileStore, partition: bytes) -> dict[str, str]:
-    """The partition's texts, as directories spell them before they are escaped."""
+    """Return partition values as text, before directory escaping."""
     options, schema = store.options, store.schema
     values = zip(schema.partition_keys, store.partition.decode(partition), schema.partition_types, strict=True)
     default, legacy = options.partition_default_name, options.partition_legacy_name
@@ -64,12 +67,10 @@ def _spec(store: FileStore, partition: bytes) -> dict[str, str]:
 
 
 def first_row_id(store: FileStore, latest: Snapshot | None) -> int:
-    """Return the first row id that no file has.
-
-    Some engines leave out ``nextRowId``, or keep it at 0, beside files that have row ids. Rows with ids of other rows would replace these.
-    """
+    """Return the first unused row id."""
     if latest is None:
         return 0
+    # Some engines omit nextRowId, or leave it 0, although files have row ids. Reusing an id would replace rows.
     metas, following = store.manifest_metas(latest), latest.next_row_id or 0
     following = max([following, *(meta.max_row_id + 1 for meta in metas if meta.max_row_id is not None)])
     unknown = [meta for meta in metas if meta.max_row_id is None]
@@ -82,26 +83,26 @@ def first_row_id(store: FileStore, latest: Snapshot | None) -> int:
 
 
 def with_row_ids(entries: EntryColumns, first: int, snapshot_id: int) -> tuple[EntryColumns, int]:
-    """The entries of snapshot ``snapshot_id``, new files numbered from ``first`` in their order, and the number after the last.
+    """Assign row ids from ``first`` to new files in order.
 
-    The sequence number of a row is the snapshot that brought it. Files that a compaction made keep what they have.
+    Returns the entries and the next unused row id. New files get ``snapshot_id`` as sequence number. Compacted files stay as they are.
     """
-    made: list[ManifestEntry] = []
+    entries_with_ids: list[ManifestEntry] = []
     following = first
     for entry in entries.entries():
         file = entry.file
         if entry.kind is FileKind.ADD and file.file_source == FileSource.APPEND and file.first_row_id is None:
             numbers = {"first_row_id": following, "min_sequence_number": snapshot_id, "max_sequence_number": snapshot_id}
             following += file.row_count
-            made.append(entry.model_copy(update={"file": file.model_copy(update=numbers)}))
+            entries_with_ids.append(entry.model_copy(update={"file": file.model_copy(update=numbers)}))
         else:
-            made.append(entry)
-    return EntryColumns.of(made), following
+            entries_with_ids.append(entry)
+    return EntryColumns.of(entries_with_ids), following
 
 
 @dataclass(frozen=True, slots=True)
 class CommitIdentity:
-    """Who commits, which of his commits, and what he says with it."""
+    """User, identifier, kind and properties of a commit."""
 
     user: str
     identifier: int
@@ -111,10 +112,16 @@ class CommitIdentity:
 
 @dataclass(frozen=True, slots=True)
 class CommitChange:
-    """The entries of a snapshot and of its changelog; ``index_manifest`` replaces the inherited one if ``index_changed``.
+    """Entries of a snapshot and of its changelog.
 
-    ``index_files`` are the names of the index files that it adds; ``statistics`` replaces the inherited file. ``revives``: an ADD
-    has the identity of a file that was deleted before, so that DELETE must go from the manifests.
+    Args:
+        entries: ADD and DELETE entries of data files.
+        index_changed: Whether ``index_manifest`` replaces the inherited one.
+        index_manifest: Name of the new index manifest. None: no index files.
+        index_files: Names of the index files that the snapshot adds.
+        statistics: Statistics file that replaces the inherited one. None: inherit.
+        changelog: Entries of changelog files.
+        revives: Whether an ADD has the identity of a file deleted before. The old DELETE must then leave the manifests.
     """
 
     entries: EntryColumns
@@ -127,7 +134,7 @@ class CommitChange:
 
 
 class CommitAttempt:
-    """Writes the metadata of one snapshot through ``store``, and knows every file that it wrote."""
+    """Writer of one snapshot's metadata. Records every written file."""
 
     def __init__(self, store: FileStore) -> None:
         self._together = GroupSync(store.file_io)
@@ -136,7 +143,10 @@ class CommitAttempt:
         self._changes: EntryColumns | None = None
 
     def prepare(self, latest: Snapshot | None, change: CommitChange, identity: CommitIdentity, *, merging: bool) -> Snapshot:
-        """Write the manifests and the two lists of ``change`` on top of ``latest``, durably, and compose the snapshot."""
+        """Write manifests and lists of ``change`` and build its snapshot.
+
+        The files are durable on return.
+        """
         store = self.store
         snapshot_id = 1 if latest is None else latest.id + 1
         entries, next_row_id = change.entries, (latest.next_row_id if latest else None) or 0
@@ -146,7 +156,7 @@ class CommitAttempt:
         many = len(entries) >= thresholds().clustered_entries
         delta = (store.manifests.write_clustered if many else store.manifests.write)(entries)
         if len(delta) == 1:
-            store.cache.put(delta[0].file_name, entries, entries_weight(entries))  # the next commit of this process need not read it
+            store.cache.put(delta[0].file_name, entries, entries_weight(entries))  # saves the next commit of this process a read
         failpoints.point("after-manifest")
         base = [] if latest is None else store.manifest_metas(latest)
         if change.revives and latest is not None:
@@ -188,11 +198,11 @@ class CommitAttempt:
         )
 
     def changed(self) -> list[PartitionStatistics]:
-        """What the prepared snapshot does to each partition."""
+        """Return the change of each partition by the prepared snapshot."""
         return [] if self._changes is None else partition_statistics(self.store, self._changes)
 
     def discard(self) -> None:
-        """Delete what this attempt wrote."""
+        """Delete all files that this attempt wrote."""
         self._together.close()
         for path in self._record.written:
             with suppress(OSError):
@@ -201,7 +211,10 @@ class CommitAttempt:
 
     @contextmanager
     def or_nothing(self) -> Iterator[None]:
-        """Discard if the block fails in any way, before its snapshot could exist."""
+        """Discard the attempt if the block raises.
+
+        For the time before the snapshot file can exist.
+        """
         try:
             yield
         except BaseException:
@@ -210,34 +223,35 @@ class CommitAttempt:
 
 
 def _schema_id(store: FileStore) -> int:
-    """Return the id of the newest schema. Raises ``TableNotFound`` if the table is gone, or is another one."""
-    if store.commits is not None:  # the server asks for the table's own id
+    """Return the id of the newest schema. Raises ``TableNotFound``."""
+    if store.commits is not None:  # the server checks the id of the table itself
         newest = store.schemas.latest()
         return store.schema.id if newest is None else newest.id
     return store.schemas.newest_of(store.schema).id
 
 
 def _check_there(store: FileStore, latest: Snapshot | None) -> None:
-    """Raise ``SnapshotExpired`` for a base that is gone: there are newer snapshots then, and the next id was taken, too."""
+    """Raise ``SnapshotExpired`` if the base snapshot no longer exists."""
+    # An expired base has successors, so the next id was used too and its file may have expired: a create would succeed wrongly.
     if latest is not None and not store.snapshots.exists(latest.id):
-        raise SnapshotExpired(f"{store.root}: snapshot {latest.id} has expired while a commit was made on it")
+        raise SnapshotExpired(f"{store.root}: snapshot {latest.id} has expired while a commit based on it was prepared")
 
 
 def record_count(entries: EntryColumns) -> int:
-    """Rows added minus rows deleted."""
+    """Return rows added minus rows deleted."""
     signs = np.where(entries.kind == FileKind.ADD, 1, -1)
     return int((signs * entries.row_count).sum())
 
 
 class _Recording(WrappedFileIO):
-    """Remembers which files were written."""
+    """A ``FileIO`` that records the paths of written files."""
 
     def __init__(self, inner: FileIO) -> None:
         super().__init__(inner)
         self.written: list[str] = []
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
-        """Write and remember; a file that failed halfway is remembered too."""
+        """Write a file and record it, even if writing fails."""
         self.written.append(path)
         self.inner.write(path, data, overwrite=overwrite, durable=durable)
 

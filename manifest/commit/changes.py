@@ -1,4 +1,7 @@
-"""What each kind of commit changes, given the newest snapshot; every attempt computes it afresh."""
+"""Changes of each kind of commit, against the newest snapshot.
+
+Every attempt computes its change again.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ from manifest.store import FileStore
 
 
 def append_change(store: FileStore, latest: Snapshot | None, resequencer: Resequencer, read: ReadState | None) -> CommitChange:
-    """ADD the new files, numbered above what is there, and the index changes made with them. Raises ``CommitConflict``."""
+    """ADD the new files and their index changes. Raises ``CommitConflict``.
+
+    Their sequence numbers are above all live ones.
+    """
     writing = [message for message in resequencer.messages if message.has_rows or message.index_changes]
     _refuse_changed_since(store, latest, writing, read)
     if store.schema.bucket_mode is BucketMode.KEY_DYNAMIC:
@@ -45,10 +51,17 @@ def overwrite_change(
     partitions: Collection[bytes] | None,
     copied: Snapshot | None = None,
 ) -> CommitChange | None:
-    """DELETE all live files of ``partitions`` (None: of the table) and ADD the new ones; None if that is nothing.
+    """DELETE live files of ``partitions`` and ADD the new ones.
 
-    Deletion vectors and hash indexes of these partitions go too; those of the new rows come. Files that nobody can overlap
-    start at the top level. Raises ``CommitConflict``, also if ``copied``, the state of which these are the rows, was removed.
+    Deletion vectors and hash indexes of these partitions are replaced too. New files without overlapping keys start at the top level.
+    Returns None if nothing changes. Raises ``CommitConflict``.
+
+    Args:
+        store: The table.
+        latest: Newest snapshot. None: the table is empty.
+        messages: The new files.
+        partitions: Partitions to replace. None: all.
+        copied: Snapshot whose rows the new files copy. It is a conflict if it no longer exists.
     """
     if copied is not None and not store.snapshots.still_has(copied):
         raise CommitConflict(f"{store.root}: snapshot {copied.id} was removed while its rows were copied; nothing was changed by this call")
@@ -69,7 +82,10 @@ def overwrite_change(
 def replace_change(
     store: FileStore, latest: Snapshot | None, messages: Sequence[CommitMessage], read: ReadState | None
 ) -> CommitChange | None:
-    """DELETE ``compact_before``, ADD ``compact_after`` and the new files; None if that is nothing. Raises ``CommitConflict``."""
+    """DELETE ``compact_before``, ADD ``compact_after`` and the new files.
+
+    Returns None without messages. Raises ``CommitConflict``.
+    """
     if not messages:
         return None
     _refuse_changed_since(store, latest, messages, read)
@@ -80,7 +96,10 @@ def replace_change(
 
 
 def analyze_change(store: FileStore, latest: Snapshot | None, statistics: Statistics, counted: Snapshot) -> CommitChange:
-    """No rows, only a statistics file. Raises ``CommitConflict`` if the schema or the history changed since the rows were counted."""
+    """Add a statistics file and no rows.
+
+    Raises ``CommitConflict`` if the schema or the history changed since the rows were counted.
+    """
     newest = store.schemas.latest()
     if latest is None or (newest is not None and newest.id != statistics.schema_id):
         raise CommitConflict(f"{store.root}: the schema changed while its rows were counted; analyze the table again")
@@ -91,7 +110,10 @@ def analyze_change(store: FileStore, latest: Snapshot | None, statistics: Statis
 
 
 class Compactions:
-    """The compactions of a commit; a bucket that lost a race drops out, the others go on."""
+    """The compactions of a commit.
+
+    A bucket that loses a race is dropped. The others are committed.
+    """
 
     def __init__(self, store: FileStore, messages: Sequence[CommitMessage]) -> None:
         self.messages = list(messages)
@@ -105,7 +127,7 @@ class Compactions:
         return tuple(dict.fromkeys(message.bucket_id for message in (*self._dropped, *self._kept)))
 
     def change(self, store: FileStore, latest: Snapshot | None) -> CommitChange | None:
-        """The compactions that still fit ``latest``; None if there are none left."""
+        """Return the compactions that still fit ``latest``, or None."""
         while self.messages:
             base = _live(store, latest, self.messages)
             delta = EntryColumns.of(entry for message in self.messages for entry in message.compacted())
@@ -126,12 +148,16 @@ class Compactions:
         return None
 
     def drop_all(self, *, keep_files: bool) -> None:
-        """Give up; ``keep_files``: they may be committed all the same, and are orphans if not."""
+        """Drop all compactions.
+
+        Args:
+            keep_files: Whether their files stay because the commit may have happened. They are orphans if it did not.
+        """
         (self._kept if keep_files else self._dropped).extend(self.messages)
         self.messages = []
 
     def delete_lost_files(self) -> None:
-        """Delete what dropped compactions made; nothing else can refer to it."""
+        """Delete the output files of dropped compactions."""
         for message in self._dropped:
             for path in compaction_paths(self._store, message):
                 with suppress(OSError):  # an orphan at worst
@@ -141,12 +167,16 @@ class Compactions:
         return all(self._all_there(message) for message in self.messages)
 
     def _all_there(self, message: CommitMessage) -> bool:
-        """Whether no earlier call of the same commit has already dropped this compaction."""
+        """Return whether all output files of the compaction still exist."""
+        # An earlier run of the same commit may have dropped this compaction and deleted its files.
         return all(map(self._store.file_io.exists, compaction_paths(self._store, message)))
 
 
 def _live(store: FileStore, latest: Snapshot | None, messages: Iterable[CommitMessage]) -> EntryColumns:
-    """The live files of the buckets of ``messages``, and those of other buckets that were written for another number of buckets."""
+    """Return the live files of the buckets of ``messages``.
+
+    Includes files of other buckets that were written with a different number of buckets.
+    """
     changed = list(messages)
     wanted = EntryFilter(
         partitions={message.partition for message in changed},
@@ -167,9 +197,9 @@ def _refuse(store: FileStore, conflicts: Sequence[Conflict]) -> None:
 
 
 def _refuse_changed_since(store: FileStore, latest: Snapshot | None, messages: Sequence[CommitMessage], read: ReadState | None) -> None:
-    """Raise ``CommitConflict`` if a bucket of ``messages`` changed after the snapshot that was read, or any if the whole table counts.
+    """Raise ``CommitConflict`` if rows changed since snapshot ``read``.
 
-    So it is if the table was rolled back, or got columns that the rows computed do not have.
+    Counts changes of the buckets of ``messages``, or of the whole table if ``read`` says so. A rollback and a newer schema are conflicts too.
     """
     if read is None:
         return
@@ -182,7 +212,8 @@ def _refuse_changed_since(store: FileStore, latest: Snapshot | None, messages: S
 
 
 def _refuse_moved_keys(store: FileStore, latest: Snapshot | None, messages: Sequence[CommitMessage]) -> None:
-    """Raise ``CommitConflict`` if rows were committed anywhere since keys got their partitions: one of them may live elsewhere now."""
+    """Raise ``CommitConflict`` if rows were committed since keys were located."""
+    # Any commit may have moved one of the keys to another partition.
     for base in {message.base for message in messages if message.new_files and message.base is not None}:
         if any(len(change) for change in _rows_since(store, latest, base)):
             raise CommitConflict(
@@ -191,7 +222,10 @@ def _refuse_moved_keys(store: FileStore, latest: Snapshot | None, messages: Sequ
 
 
 def _rows_since(store: FileStore, latest: Snapshot | None, read: SnapshotKey) -> list[EntryColumns]:
-    """Return the changes of rows after a snapshot. Raises ``CommitConflict`` if they are not known."""
+    """Return row changes after a snapshot.
+
+    Raises ``CommitConflict`` if they are unknown.
+    """
     if (0 if latest is None else latest.id) < read.id:
         raise CommitConflict(f"{store.root}: the table was rolled back behind snapshot {read.id}, which the rows were read from")
     if latest is None:
@@ -213,7 +247,10 @@ def _rows_since(store: FileStore, latest: Snapshot | None, read: SnapshotKey) ->
 
 
 def _upgraded(store: FileStore, messages: Sequence[CommitMessage]) -> list[ManifestEntry]:
-    """ADD entries of an overwrite: at the top level (``overwrite-upgrade``) where the files of every bucket are disjoint."""
+    """Return the ADD entries of an overwrite.
+
+    With ``overwrite-upgrade``, files start at the top level where the key ranges of a bucket are disjoint.
+    """
     entries = [entry for message in messages for entry in message.added()]
     key = store.key
     eligible = key is not None and store.options.overwrite_upgrade

@@ -1,4 +1,4 @@
-"""Whether a change still fits the table as it is now (Paimon's ``ConflictDetection``); pure functions over entries."""
+"""Conflict checks of a change against live entries (Paimon's ``ConflictDetection``)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,21 @@ BucketId = tuple[bytes, int]
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Why the change of one bucket does not fit."""
+    """A bucket whose change does not fit, with the reason."""
 
     bucket: BucketId
     reason: str
 
 
 def file_conflicts(base: EntryColumns, delta: EntryColumns, key: PartitionType | None) -> list[Conflict]:
-    """Conflicts of ``delta`` with the live entries ``base`` of the partitions it touches.
+    """Return conflicts of ``delta`` with the live entries ``base``.
 
-    A file to delete must be there, a file to add must not; with ``key`` (the key columns of a primary-key table) files of
-    one level above 0 must keep disjoint key ranges.
+    A file to delete must exist, and a file to add must not.
+
+    Args:
+        base: Live entries of the partitions that ``delta`` touches.
+        delta: Entries to commit.
+        key: Key columns of a primary-key table. Files of one level above 0 must then keep disjoint key ranges.
     """
     if not len(delta):
         return []
@@ -43,7 +47,8 @@ def file_conflicts(base: EntryColumns, delta: EntryColumns, key: PartitionType |
 
 
 def read_conflicts(base: EntryColumns, reads: Iterable[tuple[BucketId, Sequence[str]]]) -> list[Conflict]:
-    """Return the buckets of which files that were looked at are no longer live: a dropped or changed row may have depended on them."""
+    """Return buckets in which a read file is gone."""
+    # The result of the read, a dropped or changed row, may depend on the removed file.
     wanted = [(bucket, names) for bucket, names in reads if names]
     live = set(zip(_buckets(base), base.file_name, strict=True)) if wanted else set()
     gone = ((bucket, name) for bucket, names in wanted for name in names if (bucket, name) not in live)
@@ -53,7 +58,10 @@ def read_conflicts(base: EntryColumns, reads: Iterable[tuple[BucketId, Sequence[
 
 
 def bucket_count_conflicts(base: EntryColumns, delta: EntryColumns) -> list[Conflict]:
-    """Entries of one partition must agree on the number of its buckets; -1 and -2 (dynamic, postpone) say nothing."""
+    """Return conflicts in the number of buckets of one partition.
+
+    -1 (dynamic) and -2 (postpone) are no bucket counts and fit any.
+    """
     counts: dict[bytes, int] = {}
     for entries in (base, delta):
         totals = entries.total_buckets
@@ -66,7 +74,7 @@ def bucket_count_conflicts(base: EntryColumns, delta: EntryColumns) -> list[Conf
 
 
 def touched(changes: Iterable[EntryColumns], buckets: Collection[BucketId]) -> BucketId | None:
-    """The first of ``buckets`` that one of ``changes`` adds to or deletes from."""
+    """Return the first of ``buckets`` that one of ``changes`` touches."""
     for change in changes:
         for bucket in dict.fromkeys(_buckets(change)):
             if bucket in buckets:
@@ -75,7 +83,7 @@ def touched(changes: Iterable[EntryColumns], buckets: Collection[BucketId]) -> B
 
 
 def max_sequences(entries: EntryColumns, buckets: Collection[BucketId]) -> dict[BucketId, int]:
-    """Greatest sequence number of the live files of each of ``buckets`` that has any."""
+    """Return the greatest live sequence number of each of ``buckets``."""
     found: dict[BucketId, int] = {}
     for bucket, number in zip(_buckets(entries), entries.max_sequence_number.tolist(), strict=True):
         if bucket in buckets and number > found.get(bucket, -1):
@@ -96,7 +104,7 @@ def _level_conflicts(merged: EntryColumns, buckets: Collection[BucketId], key: P
 
 
 def _overlap(entries: EntryColumns, rows: Sequence[int], key: PartitionType) -> tuple[int, int] | None:
-    """Two of ``rows`` whose key ranges overlap, if there are any."""
+    """Return two of ``rows`` whose key ranges overlap, or None."""
     bounds = sorted((key.order(entries.min_key[row]), key.order(entries.max_key[row]), row) for row in rows)
     for (_, high, row), (low, _, following) in pairwise(bounds):
         if high >= low:

@@ -1,8 +1,10 @@
-"""The optimistic commit (Paimon's ``FileStoreCommitImpl``): check, write metadata, create the snapshot if it is not there.
+"""The optimistic commit (Paimon's ``FileStoreCommitImpl``).
 
-Safety rests on three things. The appearance of ``snapshot-N`` is the commit, and the store creates it only if absent. Every
-attempt is checked against the newest state, so against every snapshot since the writer opened. And sequence order is commit
-order: rows that lost the race to a newer commit get newer sequence numbers before they are committed.
+An attempt checks the change, writes metadata and creates the snapshot file.
+
+- The appearance of ``snapshot-N`` is the commit. The store creates that file only if it is absent.
+- Every attempt is checked against the newest state, hence against every snapshot since the writer opened.
+- Sequence order is commit order: rows that lost a race get newer sequence numbers before they are committed.
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ from manifest.commit.attempt import CommitAttempt, CommitChange, CommitIdentity
 from manifest.commit.changes import Compactions, analyze_change, append_change, overwrite_change, replace_change
 from manifest.commit.history import CommitHistory, base_of, commit_history, committed_since, refuse_expired_replay
 from manifest.commit.index_rewrite import IndexRewrites
-from manifest.commit.made_in_vain import made_in_vain
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.outcome import AttemptOutcome, Committed, LostRace, NothingToCommit, Refused, Unknown
 from manifest.commit.resequence import ResequenceFiles, Resequencer
-from manifest.commit.run_notes import CommitRun
-from manifest.commit.runs import begun
-from manifest.commit.successor import is_included, remember, verify_successor
+from manifest.commit.run_notes import CommitMarker
+from manifest.commit.runs import begin_commit
+from manifest.commit.successor import is_included, remember, verify_not_overwritten
+from manifest.commit.uncommitted_files import uncommitted_files
 from manifest.expire.after_commit import after_commit
 from manifest.io import failpoints
 from manifest.io.errors import (
@@ -57,14 +59,17 @@ else:
 _LOG = logger_of(__name__)
 
 Plan = Callable[[FileStore, Snapshot | None], CommitChange | None]
-"""The change to commit on top of a snapshot, its files written through the store given; None if nothing is left to do. Raises ``CommitConflict``."""
+"""Returns the change to commit on top of a snapshot. Writes its files through the given store. None: nothing to commit. Raises ``CommitConflict``."""
 
 
 class FileStoreCommit:
-    """Commits of one ``user`` (a UUID made for the write, or the stable name of a streaming job).
+    """Commits of one user.
 
-    ``resequence`` rewrites new level-0 files with other sequence numbers; a primary-key table needs it where writers race.
-    ``fresh``: the name was made for this object and nobody else knows it, so that no other run of its commits can be under way.
+    Args:
+        store: The table.
+        user: Commit user: a UUID made for the write, or the stable name of a streaming job.
+        resequence: Rewrites new level-0 files with other sequence numbers. A primary-key table with concurrent writers needs it.
+        fresh: Whether the name was made for this object, so that no other run of its commits can exist.
     """
 
     def __init__(self, store: FileStore, user: str, *, resequence: ResequenceFiles | None = None, fresh: bool = False) -> None:
@@ -73,11 +78,11 @@ class FileStoreCommit:
         self._resequence = resequence
         self._fresh = fresh
         self.retries = 0
-        """How often an attempt lost to another commit, or was not answered."""
+        """Attempts that lost to another commit or had an unknown outcome."""
         self._first_seen: int | None = None
-        """The newest snapshot at the first attempt of a fresh name: none up to it is this user's."""
+        """Newest snapshot at the first attempt. With a fresh name, no snapshot up to it is this user's."""
         self._look: snapshots.FirstLook | None = None
-        self._untold: int | None = None
+        self._hint_to_write: int | None = None
 
     def commit(
         self,
@@ -87,20 +92,34 @@ class FileStoreCommit:
         properties: Mapping[str, str] | None = None,
         read: ReadState | None = None,
     ) -> CommitResult:
-        """Make new files visible (APPEND), then their compaction (COMPACT); all or nothing per snapshot.
+        """Commit new files (APPEND), then their compaction (COMPACT).
 
-        Rows that deletion vectors mark make the first an OVERWRITE: whoever follows a table's appends must not miss them.
-        A repeated call answers what the first one did. With ``read`` the rows were computed from that snapshot, so
-        any later change of their buckets but a compaction is a conflict. Raises ``CommitConflict`` (redo the operation),
-        ``CommitGaveUp`` (too many races lost), ``CommitReplayed``, ``OutOfDisk``, ``UnsafeFileIO``; nothing is visible then. Once the
-        rows are committed the call says so: an error of their compaction is logged, and its buckets are told as lost.
+        Each snapshot is all or nothing. New deletion vectors make the first one an OVERWRITE.
+        A repeated call returns the result of the first one.
+
+        After an error nothing is visible. Once the rows are committed, the call succeeds:
+        an error of their compaction is logged, and the result lists its buckets as lost.
+
+        Args:
+            messages: Changes of the writers.
+            identifier: Commit identifier.
+            properties: Properties of the snapshots.
+            read: Snapshot that the rows were computed from. Any later change of their buckets except a compaction is a conflict.
+
+        Raises:
+            CommitConflict: Redo the operation.
+            CommitGaveUp: Too many races were lost.
+            CommitReplayed: The commit may have happened in an expired snapshot.
+            OutOfDisk: No space is left.
+            UnsafeFileIO: The storage cannot create files atomically.
         """
         failpoints.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]
-        history = self._begun(filled, identifier, rows=any(message.has_rows for message in filled))
+        history = self._find_earlier(filled, identifier, rows=any(message.has_rows for message in filled))
         resequencer = Resequencer(self.store, filled, self._resequence)
         rows = history.rows
         if rows is None and not history.found and any(message.has_rows for message in filled):
+            # Streams follow APPEND snapshots by their new files only and would miss rows marked as deleted.
             kind = CommitKind.OVERWRITE if any(message.marks_rows for message in filled) else CommitKind.APPEND
             identity = CommitIdentity(self.user, identifier, kind, properties)
             with resequencer.or_undone(partial(self.abort, identifier=identifier)):
@@ -126,10 +145,17 @@ class FileStoreCommit:
         properties: Mapping[str, str] | None = None,
         copied: Snapshot | None = None,
     ) -> CommitResult:
-        """Replace what is in ``partitions`` (None: the whole table; ``dynamic``: the partitions of the new files).
+        """Replace the files of ``partitions``.
 
-        If the rows are those of an older snapshot, ``copied``, it is a conflict that no snapshot and no tag has it any more. Raises as
-        ``commit`` does, and ``InvalidArgument`` for a new file outside ``partitions``.
+        Raises as ``commit`` does, and ``InvalidArgument`` for a new file outside ``partitions``.
+
+        Args:
+            messages: The new files.
+            identifier: Commit identifier.
+            partitions: Partitions to replace. None: the whole table.
+            dynamic: Whether to replace the partitions of the new files instead.
+            properties: Properties of the snapshots.
+            copied: Older snapshot whose rows the new files copy. It is a conflict if it is no longer in any snapshot or tag.
         """
         failpoints.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]
@@ -138,7 +164,7 @@ class FileStoreCommit:
         if outside:
             values = self.store.partition.decode(outside[0].partition)
             raise InvalidArgument(f"a row of partition {values} is outside the partitions to overwrite")
-        history = self._begun(filled, identifier, rows=True)
+        history = self._find_earlier(filled, identifier, rows=True)
         rows = history.rows
         if not history.found:
             identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties)
@@ -153,7 +179,7 @@ class FileStoreCommit:
         return CommitResult(rows, compacted, bool(history.found), lost)
 
     def truncate(self, identifier: int = BATCH_IDENTIFIER, *, partitions: Collection[bytes] | None = None) -> CommitResult:
-        """Remove all rows, of ``partitions`` or of the whole table."""
+        """Delete all rows of ``partitions`` or of the whole table."""
         return self.overwrite((), identifier, partitions=partitions)
 
     def replace(
@@ -165,13 +191,13 @@ class FileStoreCommit:
         read: ReadState | None = None,
         kind: CommitKind = CommitKind.OVERWRITE,
     ) -> CommitResult:
-        """Put ``compact_after`` and ``new_files`` in the place of ``compact_before``: rows changed inside files.
+        """Replace ``compact_before`` by ``compact_after`` and ``new_files``, for changed rows.
 
         Raises ``CommitConflict`` if such a file is gone, or a bucket changed after the snapshot ``read``.
         """
         failpoints.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]
-        history = self._begun(filled, identifier, rows=bool(filled))
+        history = self._find_earlier(filled, identifier, rows=bool(filled))
         rows = history.rows
         if rows is None:
             identity = CommitIdentity(self.user, identifier, kind, properties)
@@ -180,10 +206,14 @@ class FileStoreCommit:
         return CommitResult(rows, None, bool(history.found))
 
     def analyze(self, statistics: Statistics, counted: Snapshot, identifier: int = BATCH_IDENTIFIER) -> int:
-        """Attach statistics, counted row by row at ``counted``, to the table: an ANALYZE snapshot, whose id is returned.
+        """Commit statistics as an ANALYZE snapshot and return its id.
 
-        Raises ``CommitConflict`` if the columns are not those of the newest schema any more, or a rollback has removed ``counted``;
-        ``CommitGaveUp``.
+        Raises ``CommitConflict`` if the newest schema has other columns, or a rollback removed ``counted``. Raises ``CommitGaveUp``.
+
+        Args:
+            statistics: Exact statistics.
+            counted: Snapshot whose rows were counted.
+            identifier: Commit identifier.
         """
         identity = CommitIdentity(self.user, identifier, CommitKind.ANALYZE, properties={EXACT: "exact"})
         committed = self._run(identity, lambda store, latest: analyze_change(store, latest, statistics, counted))
@@ -193,9 +223,10 @@ class FileStoreCommit:
     def rewrite_indexes(
         self, messages: Sequence[CommitMessage], identifier: int = BATCH_IDENTIFIER, *, properties: Mapping[str, str] | None = None
     ) -> CommitResult:
-        """Describe data files anew (COMPACT): ``compact_after`` has the entries of ``compact_before`` with other indexes, in order.
+        """Commit new file indexes of existing data files (COMPACT).
 
-        Files that another commit removed or described anew drop out; ``lost_compactions`` has the bucket of each.
+        ``compact_after`` has the entries of ``compact_before`` with other indexes, in the same order. Files that another commit removed
+        or rewrote are dropped. ``lost_compactions`` has the bucket of each dropped file.
         """
         failpoints.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]
@@ -205,20 +236,20 @@ class FileStoreCommit:
         if committed is None and filled:
             identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties=properties)
             committed = self._run(identity, rewrites.change)
-            if history.complete:  # else it may have happened in a snapshot that has expired
+            if history.complete:  # otherwise the commit may be in an expired snapshot
                 rewrites.delete_lost_files()
             self._maintain(committed)
         return CommitResult(None, committed, bool(history.found), rewrites.lost)
 
     def abort(self, messages: Sequence[CommitMessage], identifier: int | None = None) -> list[str]:
-        """Delete the files of a commit that surely did not happen; returns the deleted paths.
+        """Delete files of a failed commit and return their paths.
 
-        Nothing is deleted if a snapshot since the writers opened is this user's (with ``identifier``, that commit's), or if
-        not all of those snapshots are there to tell; files that the newest state or a tag uses stay in any case. An error is logged, and
-        what is left an orphan: the one that led here is to be told.
+        Deletes nothing if a snapshot since the writers opened is this user's, or if some of those snapshots are missing.
+        With ``identifier``, only snapshots of that commit count. Files that the newest state or a tag uses always stay.
+        Errors are logged, not raised, and the remaining files are orphans.
         """
         try:
-            doomed = made_in_vain(self.store, self.user, messages, identifier)
+            doomed = uncommitted_files(self.store, self.user, messages, identifier)
         except (PaimonError, OSError):
             _LOG.warning("%s: files of a commit that failed could not be deleted", self.store.root, exc_info=True)
             return []
@@ -227,9 +258,12 @@ class FileStoreCommit:
     def _compact(
         self, messages: Sequence[CommitMessage], identity: CommitIdentity, *, rows: int | None
     ) -> tuple[int | None, tuple[tuple[bytes, int], ...]]:
-        """Commit compactions; those that lost a race are dropped with the files they made.
+        """Commit compactions. Drop lost ones with their files.
 
-        If their rows were committed before, by snapshot ``rows``, an error drops all of them, for the call must tell of the rows.
+        Args:
+            messages: Changes of the writers.
+            identity: Identity of the commit.
+            rows: Snapshot that committed the rows. None: there were none. With one, an error drops all compactions and is not raised.
         """
         compactions = Compactions(self.store, [message for message in messages if message.has_compaction])
         committed: int | None = None
@@ -239,35 +273,47 @@ class FileStoreCommit:
             if rows is None:
                 raise
             surely_not = False
-            with suppress(PaimonError, OSError):  # the error may have come after the commit
+            with suppress(PaimonError, OSError):  # the commit may have succeeded before the error
                 committed, _ = committed_since(self.store, self.user, identity.identifier, identity.kind, SnapshotKey(rows, ""))
                 surely_not = committed is None and not isinstance(error, CommitGaveUp)
             if committed is None:
                 _LOG.warning("%s: committed as snapshot %d by '%s', not yet compacted", self.store.root, rows, self.user, exc_info=True)
-                with suppress(PaimonError, OSError):  # a repetition of what has been named is known from now on
+                with suppress(PaimonError, OSError):  # the log names the commit: a repetition must be recognised
                     remember(self.store, self.store.snapshots.get(rows))
                 compactions.drop_all(keep_files=not surely_not)
         compactions.delete_lost_files()
         return committed, compactions.lost
 
-    def _begun(self, messages: Sequence[CommitMessage], identifier: int, *, rows: bool) -> CommitHistory:
-        """What the snapshots tell of the commit, before the first attempt; ``rows``: it changes some. Raises ``CommitReplayed``."""
+    def _find_earlier(self, messages: Sequence[CommitMessage], identifier: int, *, rows: bool) -> CommitHistory:
+        """Return earlier snapshots of the commit, before the first attempt.
+
+        Raises ``CommitReplayed``.
+
+        Args:
+            messages: Changes to commit.
+            identifier: Commit identifier.
+            rows: Whether the commit changes rows.
+        """
         base = base_of(messages)
-        if self._fresh and self._first_seen is None:  # nor is anything looked for before the first attempt
+        if self._fresh and self._first_seen is None:  # a fresh name has no snapshots before the first attempt
             return CommitHistory(newest=None)
         base = self._first_seen if self._fresh else base
-        if self._fresh or not rows:  # a compaction cannot be made twice: its files are gone
+        if self._fresh or not rows:  # a repeated compaction finds its input files gone: it needs no marker
             history = commit_history(self.store, self.user, identifier, base)
         else:
-            history = begun(self.store, self.user, identifier, base)
+            history = begin_commit(self.store, self.user, identifier, base)
         refuse_expired_replay(self.store, self.user, messages, history)
         return history
 
     def _run(self, identity: CommitIdentity, plan: Plan, history: CommitHistory | None = None) -> int | None:
-        """Attempt until the snapshot exists; return its id.
+        """Attempt until the snapshot exists and return its id.
 
-        None: there was nothing to commit. ``history`` was searched for the commit up to its newest snapshot: another run of the same write may
-        be a step ahead.
+        Returns None if there was nothing to commit.
+
+        Args:
+            identity: Identity of the commit.
+            plan: Computes the change.
+            history: Snapshots searched for the commit before. Attempts search only newer ones. None: no search.
         """
         pending = _PendingCommit(self.store, identity, plan, *((None, None) if history is None else (history.newest, history.run)))
         options = self.store.options
@@ -305,7 +351,7 @@ class FileStoreCommit:
             pending.end()
 
     def _attempt(self, pending: _PendingCommit, *, first: bool) -> AttemptOutcome:
-        """Commit on top of the newest snapshot: search, prepare, create, verify."""
+        """Commit on the newest snapshot: search, prepare, create, verify."""
         try:
             latest = self._latest(first=first)
         except HistoryBusy:
@@ -322,25 +368,28 @@ class FileStoreCommit:
                 if change is None:
                     return NothingToCommit()
                 snapshot = attempt.prepare(latest, change, pending.identity, merging=first)
-        except SnapshotExpired:  # a whole retention has passed meanwhile
+        except SnapshotExpired:  # the base expired during the attempt
             return LostRace()
         pending.begin_create()
         outcome = self._create(snapshot, attempt, latest, change)
         if isinstance(outcome, Committed):
             self._verify(snapshot, latest, change)
         pending.end_create(outcome)
-        if isinstance(outcome, LostRace | Refused):  # else every file stays until somebody can tell
+        if isinstance(outcome, LostRace | Refused):  # an unknown outcome keeps its files: a snapshot may refer to them
             attempt.discard()
         elif isinstance(outcome, Committed):
-            said = (self.store.root, snapshot.id, snapshot.commit_kind, self.user, snapshot.delta_record_count, len(change.entries))
-            _LOG.info("%s: committed snapshot %d, %s of '%s': %+d rows, %d files named", *said)
+            details = (self.store.root, snapshot.id, snapshot.commit_kind, self.user, snapshot.delta_record_count, len(change.entries))
+            _LOG.info("%s: committed snapshot %d, %s of '%s': %+d rows, %d entries", *details)
         return outcome
 
     def _latest(self, *, first: bool) -> Snapshot | None:
-        """Return the newest snapshot after finishing a rollback or fast-forward that was cut off. Raises ``HistoryBusy``."""
+        """Return the newest snapshot, after finishing an interrupted history change.
+
+        Raises ``HistoryBusy``.
+        """
         store, manager = self.store, self.store.snapshots
-        self._tell()
-        # On an object store only older versions leave a note; an attempt that failed is the sign of one.
+        self._write_latest_hint()
+        # On an object store only older versions of this package leave a pending file: look for it after a failed attempt.
         if store.commits is None and (store.file_io.cancels_creates or not first) and manager.pending_history() is not None:
             with history_change.history_locked(store, "the commit"):
                 history_change.finish_pending(store)
@@ -352,7 +401,10 @@ class FileStoreCommit:
         return latest
 
     def _create(self, snapshot: Snapshot, attempt: CommitAttempt, latest: Snapshot | None, change: CommitChange) -> AttemptOutcome:
-        """Create the snapshot if its id is free and ``latest`` still ends the history."""
+        """Create the snapshot if its id is free.
+
+        ``latest`` must still be the newest snapshot.
+        """
         store, manager = self.store, self.store.snapshots
 
         def follows() -> bool:
@@ -362,7 +414,7 @@ class FileStoreCommit:
             return Committed(snapshot.id) if manager.try_create(snapshot, attempt.changed, follows) else LostRace()
         except (UnsafeFileIO, CatalogRefused) as error:
             return Refused(error)
-        except FileReplaced:  # others may have committed on top of it before
+        except FileReplaced:  # the file was replaced, perhaps after others committed on top of it
             return Committed(snapshot.id) if is_included(store, change) else Unknown()
         except OSError as error:
             try:
@@ -370,7 +422,7 @@ class FileStoreCommit:
             except SnapshotNotFound:
                 if isinstance(error, OutOfDisk):
                     return Refused(error)
-            except (StorageError, CatalogRefused):  # nor does it answer
+            except (StorageError, CatalogRefused):  # the outcome stays unknown
                 pass
             else:
                 return Committed(snapshot.id) if created else LostRace()
@@ -378,12 +430,16 @@ class FileStoreCommit:
             return Unknown()
 
     def _verify(self, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> None:
-        """Raise ``StorageError`` unless the new snapshot is in the history; remember the hint to write."""
-        _, self._look = self.store.file_io.together(partial(verify_successor, self.store, snapshot, latest, change), self._look_ahead)
-        self._untold = snapshot.id  # not told before it was verified: the hint to a late snapshot would hide newer ones
+        """Raise ``StorageError`` unless the new snapshot is in the history."""
+        _, self._look = self.store.file_io.together(partial(verify_not_overwritten, self.store, snapshot, latest, change), self._look_ahead)
+        self._hint_to_write = snapshot.id  # only after verification: a hint to a late snapshot would hide newer ones
 
     def _look_ahead(self) -> snapshots.FirstLook | None:
-        """Of expiry, where that is asked for and questions take time, else None."""
+        """Return inputs of the coming expiry, or None.
+
+        None if expiry is off, or if one request at a time is as fast.
+        """
+        # The look-up runs in parallel with the verification and saves a round trip on object stores.
         if not self._maintains or self.store.file_io.lanes <= 1:
             return None
         with suppress(PaimonError, OSError):
@@ -395,46 +451,52 @@ class FileStoreCommit:
         return not self.store.options.write_only and self.store.paths.branch == MAIN_BRANCH
 
     def _maintain(self, newest: int | None) -> None:
-        """Do what is due after a commit, ``newest`` being this one; a failure is no failure of the commit."""
+        """Create due tags and expire snapshots after a commit.
+
+        Failures are logged. ``newest`` is the id of the new snapshot.
+        """
         look, self._look = self._look, None
         if self._maintains:
-            self.store.file_io.together(self._tell, partial(after_commit, self.store, newest, look))
+            self.store.file_io.together(self._write_latest_hint, partial(after_commit, self.store, newest, look))
         else:
-            self._tell()
+            self._write_latest_hint()
 
-    def _tell(self) -> None:
-        """Write the hint to the snapshot that this call has committed."""
-        untold, self._untold = self._untold, None
+    def _write_latest_hint(self) -> None:
+        """Write the LATEST hint for the snapshot of this call."""
+        untold, self._hint_to_write = self._hint_to_write, None
         if untold is not None:
             self.store.snapshots.tell_created(untold)
 
 
 @dataclass(slots=True)
 class _PendingCommit:
-    """One snapshot to make, and what its attempts have seen.
+    """One snapshot to commit, and the state of its attempts.
 
     Args:
         store: The table.
-        identity: What the snapshot says of its maker.
-        plan: The change.
-        seen: The newest snapshot at the last look. None: there was none yet.
-        run: The run that makes it, if another one might.
-        committed: The snapshot, once it exists.
+        identity: Identity of the commit.
+        plan: Computes the change.
+        seen: Newest snapshot already searched for the commit. None: do not search.
+        run: Marker of this run of the commit. None: no other run can exist.
+        committed: Id of the created snapshot.
     """
 
     store: FileStore
     identity: CommitIdentity
     plan: Plan
     seen: SnapshotKey | None
-    run: CommitRun | None
+    run: CommitMarker | None
     committed: int | None = None
 
     def search(self) -> int | None:
-        """Look for the commit in the snapshots since the last look."""
+        """Search the snapshots since the last search for this commit."""
         return self._since_last_look(None)[0]
 
     def search_to(self, latest: Snapshot | None) -> int | None:
-        """Search up to ``latest``. Raises ``CommitReplayed`` if it may be in a snapshot that has expired."""
+        """Search snapshots up to ``latest`` for this commit.
+
+        Raises ``CommitReplayed`` if it may be in a snapshot that has expired.
+        """
         found, reached = self._since_last_look(latest)
         self.seen = latest.key if latest else EMPTY_TABLE
         if found is None and self.run is not None:
@@ -442,17 +504,17 @@ class _PendingCommit:
         return found
 
     def begin_create(self) -> None:
-        """Until ``end_create`` nobody can tell whether the snapshot exists."""
+        """Count an attempt whose outcome is unknown until ``end_create``."""
         if self.run is not None:
             self.run.unknown_outcomes += 1
 
     def end_create(self, outcome: AttemptOutcome) -> None:
-        """Note that an attempt's outcome is known, unless it is not."""
+        """Uncount the attempt unless its outcome is ``Unknown``."""
         if self.run is not None and not isinstance(outcome, Unknown):
             self.run.unknown_outcomes -= 1
 
     def end(self) -> None:
-        """End the run."""
+        """End the run and remove its marker where allowed."""
         if self.run is not None:
             self.run.end(committed=self.committed is not None)
 
@@ -469,7 +531,7 @@ def _deleted(store: FileStore, path: str) -> bool:
 
 
 def _wait_seconds(shortest_ms: int, longest_ms: int, retry: int) -> float:
-    """Exponential back-off with jitter, so that racing writers drift apart."""
+    """Return an exponential back-off with jitter, in seconds."""
     wait: float = min(shortest_ms * 2.0**retry, longest_ms)
     return wait * random.uniform(0.5, 1.2) / 1000  # noqa: S311 -- not a secret
 

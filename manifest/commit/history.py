@@ -1,4 +1,4 @@
-"""Who has committed what: idempotence of commits by (user, identifier, kind)."""
+"""Search of snapshots for a commit, by (user, identifier, kind)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from manifest.commit.index_update import row_paths
 from manifest.commit.message import CommitMessage, CommitResult
-from manifest.commit.run_notes import CommitRun
+from manifest.commit.run_notes import CommitMarker
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import CommitReplayed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, EMPTY_TABLE, CommitKind, Snapshot, SnapshotKey
@@ -16,33 +16,36 @@ from manifest.store import FileStore
 
 @dataclass(frozen=True, slots=True)
 class CommitHistory:
-    """What the snapshots after ``since`` say of one (user, identifier)."""
+    """Search result for one (user, identifier) in snapshots after ``since``."""
 
     found: dict[CommitKind, int] = field(default_factory=dict)
     complete: bool = True
-    """Whether every snapshot that could hold the commit is still there."""
+    """Whether every snapshot that could be the commit still exists."""
     later: bool = False
-    """Whether that user has committed a greater identifier."""
+    """Whether the user has committed a greater identifier."""
     newest: SnapshotKey | None = EMPTY_TABLE
-    """The newest snapshot that was looked at; an attempt looks at those after it. None: none before the first attempt."""
+    """Newest snapshot searched. An attempt searches newer ones. None: no search before the first attempt."""
     reached: int = 0
-    """All snapshots after this one were looked at; those up to it have expired or were not asked for."""
-    run: CommitRun | None = None
-    """The run that is about to make the commit, if another one might."""
+    """Id after which all snapshots were searched. Snapshots up to it have expired or were not requested."""
+    run: CommitMarker | None = None
+    """Marker of this run. None: no other run of the commit can exist."""
 
     @property
     def rows(self) -> int | None:
-        """The snapshot that made the rows visible."""
+        """Snapshot that committed the rows."""
         return self.found.get(CommitKind.APPEND, self.found.get(CommitKind.OVERWRITE))
 
     @property
     def result(self) -> CommitResult:
-        """The answer to a replay."""
+        """Result of a replayed commit."""
         return CommitResult(self.rows, self.found.get(CommitKind.COMPACT), replayed=True)
 
 
 def commit_history(store: FileStore, user: str, identifier: int, since: int | None) -> CommitHistory:
-    """Look for (``user``, ``identifier``) in the snapshots after ``since`` (None: all that ever were)."""
+    """Search the snapshots after ``since`` for (``user``, ``identifier``).
+
+    Without ``since``, search all snapshots.
+    """
     found: dict[CommitKind, int] = {}
     later = False
     newest = EMPTY_TABLE
@@ -63,14 +66,16 @@ def commit_history(store: FileStore, user: str, identifier: int, since: int | No
 def committed_since(
     store: FileStore, user: str, identifier: int, kind: CommitKind, seen: SnapshotKey | None, *, newest: Snapshot | None = None
 ) -> tuple[int | None, int]:
-    """Return the snapshot after ``seen`` that is this commit, or None, and the snapshot up to which nobody looked.
+    """Return the snapshot after ``seen`` that is this commit.
+
+    The second value is the id after which all snapshots were searched.
 
     Args:
         store: The table.
         user: Commit user.
         identifier: Commit identifier.
         kind: Kind of the snapshot.
-        seen: The newest snapshot at the last look. If it is not in the history any more, all snapshots are looked at. None: do not look.
+        seen: Newest snapshot already searched. All snapshots are searched if it was rolled back. None: do not search.
         newest: The newest snapshot, if it has just been read.
     """
     if seen is None:
@@ -86,21 +91,22 @@ def committed_since(
 
 
 def base_of(messages: Iterable[CommitMessage]) -> int | None:
-    """The oldest snapshot that the messages were built on; None if one does not say."""
+    """Return the oldest base snapshot of the messages.
+
+    None if a message has no base.
+    """
     bases = [message.base_snapshot_id for message in messages]
     known = [base for base in bases if base is not None]
     return min(known) if known and len(known) == len(bases) else None
 
 
 def refuse_expired_replay(store: FileStore, user: str, messages: Sequence[CommitMessage], history: CommitHistory) -> None:
-    """Raise ``CommitReplayed`` if the commit may have happened in a snapshot that has expired since.
-
-    It has if the user went on to greater identifiers, or if its files were used (they are live in the oldest retained
-    state or in a tag) or used up (they are gone).
-    """
+    """Raise ``CommitReplayed`` if an expired snapshot may be this commit."""
     if history.complete or history.found:
         return
     reason = f"{store.root}: commit of '{user}' may have been committed by a snapshot that has expired; it is not repeated"
+    # The commit happened if the user went on to greater identifiers, if its files are live in the oldest
+    # retained state or in a tag, or if they are gone (committed, then compacted and expired).
     if history.later:
         raise CommitReplayed(f"{reason} (the user has committed greater identifiers)")
     names = {(message.partition, file.file_name) for message in messages for file in message.new_files}

@@ -1,7 +1,7 @@
-"""Index files in commits: what a writer read and what it puts in its place, merged into a snapshot's complete list.
+"""Changes of index files in a commit.
 
-The hash index or the deletion vectors of a bucket are one state, replaced as a whole. So a change remembers the files that it was
-computed from; if the newest snapshot has others, somebody's marks or hashes would be lost, and the change does not fit.
+The hash index or the deletion vectors of a bucket are one state, replaced as a whole. A change lists the files that it was
+computed from. If the newest snapshot has others, the change would lose marks or hashes, and it conflicts.
 """
 
 from __future__ import annotations
@@ -15,15 +15,21 @@ from manifest.commit.conflicts import BucketId, Conflict
 from manifest.entry.index_manifest import DELETION_VECTORS, IndexFile, IndexManifestEntry
 
 BucketChange = tuple[BucketId, "IndexChange"]
-"""A change and the bucket that it belongs to."""
+"""(bucket, change)."""
 
 
 class IndexChange(BaseModel):
-    """Index files of one kind that a writer of a bucket replaces.
+    """Replacement of index files of one kind in a bucket.
 
-    ``base`` names all files of that kind in the bucket as the writer read them, or with ``partition_wide`` in its whole
-    partition: a key that is new to one bucket must be new to all. A writer that relies on them without changing them says so
-    by a change with neither ``new`` nor ``removed``. Changes made by ``compaction`` become visible with it, others with the rows.
+    A writer that relies on index files without changing them adds a change with neither ``new`` nor ``removed``.
+
+    Args:
+        kind: Index type.
+        new: Added files.
+        removed: Deleted files.
+        base: Names of all files of the kind that the writer read in the bucket.
+        compaction: Whether the change becomes visible with the compaction, not with the rows.
+        partition_wide: Whether ``base`` lists the files of the whole partition: a new key must be new to all its buckets.
 
     >>> IndexChange(kind="HASH", base=("index-1",)).is_empty
     True
@@ -52,13 +58,12 @@ class IndexChange(BaseModel):
 def index_conflicts(
     entries: Iterable[IndexManifestEntry], changes: Sequence[BucketChange], live: Mapping[BucketId, Collection[str]]
 ) -> list[Conflict]:
-    """Buckets whose index files are no longer those that a change was computed from.
+    """Return conflicts with the index files of the newest snapshot.
 
     Args:
-        entries: the index files of the newest snapshot.
-        changes: what is to be committed; at most one for a bucket and kind.
-        live: names of the data files that the commit leaves in each bucket; a deletion vector of another one means that
-            the file was rewritten without the marks.
+        entries: Index files of the newest snapshot.
+        changes: Changes to commit, at most one for a bucket and kind.
+        live: Names of the data files that the commit leaves in each bucket. Rows marked in other files are a conflict.
     """
     present: dict[tuple[BucketId, str], set[str]] = {}
     in_partition: dict[tuple[bytes, str], set[str]] = {}
@@ -74,6 +79,7 @@ def index_conflicts(
         now = in_partition.get((bucket[0], change.kind)) if change.partition_wide else present.get((bucket, change.kind))
         if (now or set()) != set(change.base):
             found.append(Conflict(bucket, f"its {change.kind} files were replaced by a newer commit"))
+        # Such a file was rewritten without the marks.
         gone = change.marked_files - set(live.get(bucket, ()))
         if gone and change.kind == DELETION_VECTORS:
             found.append(Conflict(bucket, f"file {min(gone)}, in which rows are marked as deleted, was removed by a newer commit"))
@@ -81,7 +87,7 @@ def index_conflicts(
 
 
 def replaced(entries: Iterable[IndexManifestEntry], changes: Iterable[BucketChange]) -> list[IndexManifestEntry]:
-    """The complete list of index files after ``changes``."""
+    """Return all index files after ``changes``."""
     kept = list(entries)
     for (partition, bucket), change in changes:
         gone = {(partition, bucket, change.kind, file.file_name) for file in change.removed}

@@ -1,7 +1,7 @@
-"""Committing rewritten file indexes: the same data files, described anew (what Paimon's ``rewrite_file_index`` commits).
+"""Commits of rewritten file indexes (Paimon's ``rewrite_file_index``).
 
-A file keeps its name, rows and level; only its entry changes. So the change of a file conflicts with nothing but what removed
-that very entry, and a file that is gone takes no other with it.
+A file keeps its name, rows and level. Only its entry changes. The rewrite of a file conflicts only with a removal of its entry,
+and does not affect the rewrites of other files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from manifest.store import FileStore
 
 
 class IndexRewrites:
-    """Messages whose ``compact_before`` and ``compact_after`` are, pair by pair, the old and the new entry of one data file."""
+    """Messages with pairs of old and new file entries.
+
+    ``compact_before`` and ``compact_after`` have the same length and order.
+    """
 
     def __init__(self, store: FileStore, messages: Sequence[CommitMessage]) -> None:
         self._store = store
@@ -30,11 +33,11 @@ class IndexRewrites:
 
     @property
     def lost(self) -> tuple[BucketId, ...]:
-        """The bucket of each entry that was gone."""
+        """Bucket of each dropped rewrite."""
         return tuple(message.bucket_id for message in self._lost)
 
     def change(self, store: FileStore, latest: Snapshot | None) -> CommitChange | None:
-        """The rewrites whose old entry is live at ``latest``; None if there are none left."""
+        """Return the rewrites whose old entry is live, or None."""
         wanted = EntryFilter(partitions={message.partition for message in self._left})
         live = set(store.live_entries(latest, wanted).identities())
         old = EntryColumns.of(entry for message in self._left for entry in message.compacted() if entry.kind == FileKind.DELETE)
@@ -51,7 +54,10 @@ class IndexRewrites:
         return CommitChange(entries, revives=not _deleted(store, latest, wanted).isdisjoint(added.identities()))
 
     def delete_lost_files(self) -> None:
-        """Delete the side files that lost rewrites made, unless the newest state has them after all."""
+        """Delete side files of dropped rewrites.
+
+        Files that the newest state uses stay.
+        """
         if not self._lost:
             return
         wanted = EntryFilter(partitions={message.partition for message in self._lost})
@@ -69,7 +75,7 @@ def _singles(message: CommitMessage) -> Iterator[CommitMessage]:
 
 
 def _deleted(store: FileStore, latest: Snapshot, wanted: EntryFilter) -> set[tuple[bytes, ...]]:
-    """Identities that the manifests of ``latest`` delete somewhere."""
+    """Return identities of all DELETE entries of ``latest``."""
     listed = [meta for meta in store.manifest_metas(latest) if meta.num_deleted_files > 0]
     with store.reading(latest):
         read = [store.manifests.read_meta(meta) for meta in wanted.manifests(listed, store.partition, store.paths.manifests)]

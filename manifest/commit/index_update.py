@@ -1,4 +1,4 @@
-"""The index and changelog parts of a commit, and the paths of all files that a commit message brings."""
+"""Index and changelog changes of a commit, and their paths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ from manifest.store import FileStore
 
 @dataclass(frozen=True, slots=True)
 class IndexUpdate:
-    """Changes of index files on top of the ``entries`` of a snapshot; ``dropped``: an overwrite took others away."""
+    """Index changes on top of a snapshot's index files.
+
+    Args:
+        entries: Index files that stay unless a change removes them.
+        changes: Changes of buckets.
+        dropped: Whether an overwrite removed other entries.
+    """
 
     entries: Sequence[IndexManifestEntry]
     changes: Sequence[BucketChange]
@@ -26,25 +32,28 @@ class IndexUpdate:
 
     @classmethod
     def of(cls, store: FileStore, latest: Snapshot | None, messages: Iterable[CommitMessage], *, compaction: bool) -> IndexUpdate:
-        """The changes in ``messages`` that belong to the snapshot of the rows, or to that of the compaction."""
+        """Return index changes of the rows, or of the compaction."""
         changes = [change for message in messages for change in message.index_changes_of(compaction=compaction)]
         return cls(store.index_entries(latest) if changes else (), changes)
 
     def overwriting(self, store: FileStore, latest: Snapshot | None, partitions: Collection[bytes] | None) -> IndexUpdate:
-        """The same after the index files of ``partitions`` (None: all) are gone."""
+        """Return the update without index files of ``partitions``.
+
+        None: of all partitions.
+        """
         before = store.index_entries(latest)
         kept = [] if partitions is None else [entry for entry in before if entry.partition not in partitions]
         return IndexUpdate(kept, self.changes, len(kept) < len(before))
 
     def conflicts(self, base: EntryColumns, delta: EntryColumns) -> list[Conflict]:
-        """What does not fit the index files of the snapshot, or the data files after ``delta``."""
+        """Return conflicts with index files, and data files after ``delta``."""
         if not self.changes:
             return []
         buckets = {bucket for bucket, _ in self.changes}
         return index_conflicts(self.entries, self.changes, _names_after(base, delta, buckets))
 
     def completed(self, store: FileStore, change: CommitChange) -> CommitChange:
-        """``change`` with a new index manifest, if one is due."""
+        """Return ``change``, with a new index manifest if needed."""
         if not self.dropped and all(update.is_empty for _, update in self.changes):
             return change
         name = store.index_manifests.write(replaced(self.entries, self.changes))
@@ -53,24 +62,24 @@ class IndexUpdate:
 
 
 def changelog_of(messages: Iterable[CommitMessage], *, compaction: bool) -> EntryColumns:
-    """Entries of the changelog files that come with the rows, or with their compaction."""
+    """Return changelog entries of the rows, or of their compaction."""
     return EntryColumns.of(entry for message in messages for entry in message.changelog(compaction=compaction))
 
 
 def index_path(store: FileStore, bucket: BucketId, file: IndexFile) -> str:
-    """Where an index file of a (partition, bucket) lies."""
+    """Return the path of an index file."""
     return store.paths.index(file.file_name, store.partition.decode(bucket[0]), bucket[1], file.external_path)
 
 
 def row_paths(store: FileStore, message: CommitMessage) -> Iterator[str]:
-    """All files that came with the rows of ``message``."""
+    """Yield all files written with the rows of ``message``."""
     for file in (*message.new_files, *message.changelog_files):
         yield from store.physical_files(message.partition, message.bucket, file)
     yield from _index_paths(store, message, compaction=False)
 
 
 def compaction_paths(store: FileStore, message: CommitMessage) -> Iterator[str]:
-    """All files that the compaction of ``message`` made."""
+    """Yield all files written by the compaction of ``message``."""
     for file, name in message.names_made_by_compaction():
         paths = dict(zip(file.file_names, store.physical_files(message.partition, message.bucket, file), strict=True))
         yield paths[name]
@@ -84,7 +93,7 @@ def _index_paths(store: FileStore, message: CommitMessage, *, compaction: bool) 
 
 
 def _names_after(base: EntryColumns, delta: EntryColumns, buckets: Collection[BucketId]) -> dict[BucketId, set[str]]:
-    """Names of the data files in each bucket once ``delta`` has changed the live files ``base``."""
+    """Return the data files of each bucket after ``delta``."""
     live: dict[BucketId, set[str]] = {bucket: set() for bucket in buckets}
     for entries, kind in ((base, FileKind.ADD), (delta, FileKind.DELETE), (delta, FileKind.ADD)):
         chosen = entries.select(entries.kind == kind)

@@ -1,4 +1,4 @@
-"""What writers hand to a commit, and what a commit answers."""
+"""Messages from writers to a commit, and its result."""
 
 from __future__ import annotations
 
@@ -15,13 +15,25 @@ from manifest.snapshot.snapshot import SnapshotKey
 
 
 class CommitMessage(BaseModel):
-    """The changes of one writer in one bucket; frozen, picklable, and JSON with base64 bytes.
+    """Changes of one writer in one bucket.
 
-    Changelog files describe the new files or, ``compact_changelog``, the compaction. ``index_changes`` has at most one per kind.
-    ``base_snapshot_id`` is the newest snapshot when the writer opened (0: there was none; None: unknown), ``base_manifest_list`` its
-    delta manifest list (empty: unknown). ``compact_read`` names data files of that snapshot that decided about the compaction's output, and
-    ``base_max_sequence`` the greatest sequence number it saw in the bucket. ``compaction_failed``: the writer's own compaction met an
-    error, which is logged, and was dropped.
+    Frozen, picklable, and JSON with base64 bytes.
+
+    Args:
+        partition: Serialised partition.
+        bucket: Bucket number.
+        total_buckets: Buckets of the partition.
+        new_files: Files with new rows.
+        compact_before: Input files of the compaction.
+        compact_after: Output files of the compaction.
+        index_changes: At most one per kind, for the rows and for the compaction.
+        changelog_files: Changelog of the new files.
+        compact_changelog: Changelog of the compaction.
+        base_max_sequence: Greatest sequence number in the bucket when the writer opened.
+        base_snapshot_id: Newest snapshot when the writer opened. 0: the table was empty. None: unknown.
+        base_manifest_list: Delta manifest list of that snapshot. Empty: unknown.
+        compact_read: Data files of that snapshot that the output of the compaction depends on.
+        compaction_failed: Whether the writer's own compaction failed. It was logged and dropped.
 
     >>> CommitMessage(partition=bytes(12), bucket=0, total_buckets=1).is_empty
     True
@@ -46,7 +58,7 @@ class CommitMessage(BaseModel):
 
     @property
     def base(self) -> SnapshotKey | None:
-        """The newest snapshot when the writer opened, as far as it is known."""
+        """Newest snapshot when the writer opened. None: unknown."""
         return None if self.base_snapshot_id is None else SnapshotKey(self.base_snapshot_id, self.base_manifest_list)
 
     @property
@@ -56,7 +68,7 @@ class CommitMessage(BaseModel):
 
     @property
     def has_rows(self) -> bool:
-        """Whether the snapshot of the rows has something of it; deletion vectors that mark rows count as such."""
+        """Whether the rows' snapshot gets files or index changes."""
         return bool(self.new_files or self.changelog_files or self._changes_index(compaction=False))
 
     @property
@@ -66,7 +78,7 @@ class CommitMessage(BaseModel):
 
     @property
     def marks_rows(self) -> bool:
-        """Whether rows of older snapshots are deleted by marks, so that the commit is more than an append."""
+        """Whether deletion vectors delete rows of older snapshots."""
         return any(change.kind == DELETION_VECTORS and not change.compaction and not change.is_empty for change in self.index_changes)
 
     @property
@@ -75,36 +87,42 @@ class CommitMessage(BaseModel):
         return self.partition, self.bucket
 
     def added(self) -> Iterator[ManifestEntry]:
-        """ADD entries of the new files."""
+        """Return ADD entries of the new files."""
         return self._entries(FileKind.ADD, self.new_files)
 
     def compacted(self) -> Iterator[ManifestEntry]:
-        """DELETE entries of the files before the compaction, ADD entries of those after it."""
+        """Yield DELETE entries of inputs and ADD entries of outputs."""
         yield from self._entries(FileKind.DELETE, self.compact_before)
         yield from self._entries(FileKind.ADD, self.compact_after)
 
     def changelog(self, *, compaction: bool) -> Iterator[ManifestEntry]:
-        """ADD entries of the changelog files that come with the rows, or with their compaction."""
+        """Return changelog entries of the rows, or of their compaction."""
         return self._entries(FileKind.ADD, self.compact_changelog if compaction else self.changelog_files)
 
     def index_changes_of(self, *, compaction: bool) -> Iterator[BucketChange]:
-        """The index changes that become visible with the rows, or with their compaction."""
+        """Return index changes of the rows, or of their compaction."""
         return ((self.bucket_id, change) for change in self.index_changes if change.compaction == compaction)
 
     def without_compaction(self) -> CommitMessage:
-        """The same writes, uncompacted."""
+        """Return the same writes without compaction."""
         index = tuple(change for change in self.index_changes if not change.compaction)
         return self.model_copy(update={"compact_before": (), "compact_after": (), "compact_changelog": (), "index_changes": index})
 
     def made_by_compaction(self) -> Iterator[DataFileMeta]:
-        """Files of a compaction that are physically new: an upgrade shares its data file with an older entry."""
+        """Yield physically new files of a compaction.
+
+        An upgrade shares its data file with an older entry.
+        """
         older = {name for file in (*self.new_files, *self.compact_before) for name in file.file_names}
         for file in (*self.compact_after, *self.compact_changelog):
             if file.file_name not in older:
                 yield file
 
     def names_made_by_compaction(self) -> Iterator[tuple[DataFileMeta, str]]:
-        """Each physical file that a compaction made, with the entry it belongs to; of a rewritten index that is the side file alone."""
+        """Yield each physical file of a compaction with its entry.
+
+        A rewritten index yields only its side file.
+        """
         older = {name for file in (*self.new_files, *self.compact_before) for name in file.file_names}
         for file in (*self.compact_after, *self.compact_changelog):
             yield from ((file, name) for name in file.file_names if name not in older)
@@ -119,11 +137,13 @@ class CommitMessage(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """The snapshots of one logical commit.
+    """Snapshots of one logical commit.
 
-    ``snapshot_id`` made the rows visible (None: there were none), ``compact_snapshot_id`` holds its compaction.
-    ``replayed``: an earlier call had committed it. ``lost_compactions`` are the (partition, bucket) whose compaction lost
-    to a newer commit, or met an error, and was dropped; their rows, if any, are committed all the same.
+    Args:
+        snapshot_id: Snapshot of the rows. None: no rows were committed.
+        compact_snapshot_id: Snapshot of the compaction.
+        replayed: Whether an earlier call committed it.
+        lost_compactions: (partition, bucket) of each dropped compaction, after a lost race or an error. Their rows are committed.
     """
 
     snapshot_id: int | None = None
@@ -133,7 +153,7 @@ class CommitResult:
 
     @property
     def compact_lost(self) -> bool:
-        """Whether some compaction was dropped."""
+        """Whether a compaction was dropped."""
         return bool(self.lost_compactions)
 
 

@@ -1,4 +1,4 @@
-"""How an attempt at a commit ended."""
+"""Outcomes of an attempt at a commit."""
 
 from __future__ import annotations
 
@@ -19,19 +19,25 @@ class NothingToCommit:
 
 @dataclass(frozen=True, slots=True)
 class LostRace:
-    """Another commit was faster; surely nothing was committed."""
+    """Another commit was faster. Nothing was committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The storage or the catalog refused; surely nothing was committed, and the call fails with ``error``."""
+    """The storage or the catalog refused.
+
+    Nothing was committed. The call fails with ``error``.
+    """
 
     error: Exception
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The storage did not answer: the snapshot may exist, or come to exist."""
+    """The storage did not answer.
+
+    The snapshot may exist or appear later.
+    """
 
 
 AttemptOutcome = Committed | NothingToCommit | LostRace | Refused | Unknown

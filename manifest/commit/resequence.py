@@ -1,4 +1,4 @@
-"""Sequence order is commit order: new rows that lost a race get sequence numbers above those that won it."""
+"""Renumbers new rows so that sequence order is commit order."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from manifest.io.errors import CommitConflict
 from manifest.store import FileStore
 
 ResequenceFiles: TypeAlias = Callable[[bytes, int, list[DataFileMeta], int], list[DataFileMeta]]
-"""(partition, bucket, files, first sequence number) -> durable copies of the files, numbered from there in the same order."""
+"""(partition, bucket, files, first sequence number) -> durable copies of the files, numbered from that number in the same order."""
 
 
 class Resequencer:
-    """The messages of a commit, rewritten when the table has moved past their sequence numbers.
+    """Messages of a commit, renumbered above concurrent commits.
 
-    A bucket whose files are rewritten loses its own compaction: that one was made of the old numbers.
+    A bucket with rewritten files loses its own compaction, which was computed with the old sequence numbers.
     """
 
     def __init__(self, store: FileStore, messages: Sequence[CommitMessage], resequence: ResequenceFiles | None) -> None:
@@ -34,7 +34,10 @@ class Resequencer:
         self._ordered = schema.is_primary_key_table and not store.options.sequence_field
 
     def fit(self, base: EntryColumns) -> None:
-        """Number the new files above the live files ``base`` of their buckets. Raises ``CommitConflict`` if it cannot."""
+        """Number new files above the live files of their buckets.
+
+        Raises ``CommitConflict`` if files must be rewritten and no ``resequence`` was given.
+        """
         if not self._ordered:
             return
         writers: dict[BucketId, list[int]] = {}
@@ -64,7 +67,10 @@ class Resequencer:
 
     @contextmanager
     def or_undone(self, abort: Callable[[Sequence[CommitMessage]], object]) -> Iterator[None]:
-        """If the commit fails or is interrupted, ``abort`` what was rewritten; the caller still has the files that it handed in."""
+        """Call ``abort`` with the rewritten messages if the block raises.
+
+        The caller keeps the files that it passed in.
+        """
         try:
             yield
         except BaseException:
@@ -73,7 +79,7 @@ class Resequencer:
             raise
 
     def delete_replaced(self) -> None:
-        """After the commit, delete what its rewritten files replace."""
+        """Delete the files replaced by rewritten ones, after the commit."""
         for message, original in zip(self.messages, self._original, strict=True):
             if message is not original:
                 self._delete(original.new_files, original, unless=message.new_files)

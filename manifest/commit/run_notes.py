@@ -1,7 +1,7 @@
-"""Notes of runs: an empty file says that a run of a commit has begun, after which snapshot, before it can make one.
+"""Markers of commit runs: empty files, written before the snapshot.
 
-A note is named by the commit, the newest snapshot at that time and the run: the run commits after that snapshot or never. Other
-engines look at none of them. Those of commits without a number go when they are older than ``commit-id.time-retained``.
+A marker's name has the commit, the newest snapshot at that time and the run. The run commits after that snapshot or never.
+Other engines ignore markers. Markers of commits without a batch number expire after ``commit-id.time-retained``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,17 @@ from manifest.store import FileStore
 
 
 @dataclass
-class CommitRun:
-    """One run of a commit: its note at ``path``, the snapshot ``base`` after which it commits, and how many attempts may have done so."""
+class CommitMarker:
+    """Marker of one run of a commit.
+
+    Args:
+        store: The table.
+        user: Commit user.
+        identifier: Commit identifier.
+        path: Path of the marker file.
+        base: Snapshot after which the run commits.
+        unknown_outcomes: Attempts that may have committed.
+    """
 
     store: FileStore
     user: str
@@ -29,8 +38,11 @@ class CommitRun:
     unknown_outcomes: int = 0
 
     def check(self, newest: int, reached: int) -> None:
-        """Before an attempt on top of ``newest``: snapshots after ``reached`` were searched. Raises ``CommitReplayed`` if that is not enough."""
-        if newest < self.base:  # the table was rolled back: the note must not say that we commit later than we do
+        """Check the marker before an attempt on top of ``newest``.
+
+        Snapshots after ``reached`` were searched. Raises ``CommitReplayed`` if an expired snapshot may be this commit.
+        """
+        if newest < self.base:  # the table was rolled back: the marker must not have a base after our snapshot
             path, self.path, self.base = self.path, leave_note(self.store, self.user, self.identifier, newest), newest
             self.store.file_io.delete(path)
         if reached > self.base:
@@ -39,33 +51,41 @@ class CommitRun:
             refuse_expired_run(self.store, self.user, others, reached)
 
     def end(self, *, committed: bool) -> None:
-        """Take the note away where nothing was committed, or where it is remembered otherwise; while an outcome is unknown it stays."""
+        """Delete the marker if it is no longer needed.
+
+        It stays while an outcome is unknown.
+        """
+        # A committed batch is remembered by the announcement of its writer.
         if not self.unknown_outcomes and (not committed or self.identifier < BATCH_IDENTIFIER):
-            with suppress(OSError):  # it does no harm
+            with suppress(OSError):  # a stale marker is harmless
                 self.store.file_io.delete(self.path)
 
 
 def refuse_expired_run(store: FileStore, user: str, notes: dict[str, int], reached: int) -> None:
-    """Raise if a run that is noted may have committed in a snapshot up to ``reached``, before which nobody can look."""
+    """Raise ``CommitReplayed`` if an expired snapshot may be a run's.
+
+    Snapshots up to ``reached`` were not searched.
+    """
     unknown = [path for path, base in notes.items() if base < reached]
     if unknown:
         raise CommitReplayed(
-            f"{store.root}: commit '{user}' was begun before and may have been made by a snapshot that has expired since; it is not made "
-            f"again. If its rows are not in the table, use another commit_id, or delete {unknown[0]}"
+            f"{store.root}: commit '{user}' was started before and may be in a snapshot that has expired since; it is not "
+            f"repeated. If its rows are not in the table, use another commit_id, or delete {unknown[0]}"
         )
 
 
 def notes_of(store: FileStore, user: str, identifier: int) -> dict[str, int]:
-    """The base of each run of a commit, by the path of its note."""
+    """Return the base snapshot of each run by marker path."""
     directory, lead = _directory(store, user), f"{user}.{identifier}."
     names = (status.name for status in store.file_io.list(directory))
     return {f"{directory}/{name}": int(name.split(".")[-2]) for name in names if name.startswith(lead)}
 
 
 def leave_note(store: FileStore, user: str, identifier: int, base: int) -> str:
-    """Leave a note; those beside it that are too old go. A batch's need not outlive the machine."""
+    """Write a marker and delete expired ones in its directory."""
     directory = _directory(store, user)
     path = f"{directory}/{user}.{identifier}.{base}.{uuid.uuid4()}"
+    # A batch needs no fsync: its announcement is durable.
     store.file_io.write(path, b"", durable=identifier == BATCH_IDENTIFIER)
     oldest = time.time_ns() // 1_000_000 - store.options.commit_id_time_retained
     for status in store.file_io.list(directory):
@@ -76,8 +96,8 @@ def leave_note(store: FileStore, user: str, identifier: int, base: int) -> str:
 
 
 def _directory(store: FileStore, user: str) -> str:
-    """One of 256, so that none is long to list; other engines look at none of them."""
+    """Return one of 256 directories, which keeps listings short."""
     return f"{store.paths.writers}/{hashlib.sha256(user.encode()).hexdigest()[:2]}"
 
 
-__all__ = ["CommitRun", "leave_note", "notes_of", "refuse_expired_run"]
+__all__ = ["CommitMarker", "leave_note", "notes_of", "refuse_expired_run"]

@@ -1,12 +1,14 @@
-"""A commit happens once, however often and from wherever it is run: each run leaves a note before it can make a snapshot.
+"""Idempotent commits: a commit id is committed once, across processes.
 
-Snapshots tell who committed what until they expire; notes tell it longer. A note is an empty file, named by the commit, the newest
-snapshot at that time and the run: the run commits after that snapshot or never. So a commit of which there is no note never happened,
-and one with notes is in a snapshot after the oldest of them, was never made, or has expired: then it is not made again. Notes that
-came meanwhile need not be looked for: their snapshots are newer than ours, and every attempt looks at those.
+Snapshots record commits until they expire. Markers record them longer. A marker is an empty file whose name has the commit, the
+newest snapshot at that time and the run. A run writes it before it creates a snapshot, and commits after that snapshot or never.
 
-Notes of numbered batches go when the batch is committed, for ``commit.stream`` remembers the last one of each user; the others when
-they are older than ``commit-id.time-retained``.
+- A commit without markers never happened.
+- A commit with markers is in a snapshot after the oldest of them, never happened, or has expired. An expired one is not repeated.
+- Markers that appear meanwhile are not searched: their snapshots are newer than ours, and every attempt searches newer snapshots.
+
+Markers of numbered batches are deleted at the commit: ``commit.stream`` remembers the last batch of each user. Others are deleted after
+``commit-id.time-retained``.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import replace
 from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.commit.history import CommitHistory, commit_history
 from manifest.commit.message import CommitResult
-from manifest.commit.run_notes import CommitRun, leave_note, notes_of, refuse_expired_run
+from manifest.commit.run_notes import CommitMarker, leave_note, notes_of, refuse_expired_run
 from manifest.io.errors import CommitReplayed
 from manifest.io.seal import check_seal, sealed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind
@@ -27,39 +29,44 @@ _IDENTIFIER, _BASE = "commitIdentifier", "baseSnapshot"
 
 
 def earlier_commit(store: FileStore, user: str, identifier: int) -> CommitResult | None:
-    """What the first run of a batch committed, None if it surely never did: then it is to be written.
+    """Return the result of an earlier run of a batch.
 
-    Without snapshot ids if they have expired. Raises ``CommitReplayed`` if the batch was begun and nobody can tell how it ended.
+    None means that the batch was never committed and has to be written. The result has no snapshot ids if they have expired.
+    Raises ``CommitReplayed`` if the batch was started and its outcome is unknown.
     """
     if not 0 <= identifier < BATCH_IDENTIFIER:
-        raise InvalidArgument(f"a batch is numbered from 0 up, not {identifier}")
+        raise InvalidArgument(f"batch_id must be 0 or greater, not {identifier}")
     newest = _newest_batch(store, user)
     if newest is not None:
         return None if newest < identifier else commit_history(store, user, identifier, None).result
-    announced = _announced(store, user)
-    if announced is None or announced[0] < identifier:
+    announcement = _read_announcement(store, user)
+    if announcement is None or announcement[0] < identifier:
         return None
-    if announced[0] > identifier:
+    if announcement[0] > identifier:
         return CommitResult(replayed=True)
-    base, manager = announced[1], store.snapshots
+    base, manager = announcement[1], store.snapshots
     if base + 1 > (manager.latest_id() or 0) or manager.exists(base + 1):
         return None
     raise CommitReplayed(
-        f"{store.root}: batch {identifier} of '{user}' was begun after snapshot {base}, and the snapshots since have expired: nobody can "
-        f"tell whether it is in the table, and it is not written again. If it is not, delete {store.paths.writer(user)} and run it again; "
+        f"{store.root}: batch {identifier} of '{user}' was started after snapshot {base}, and the snapshots since have expired: it is "
+        f"unknown whether it is in the table, and it is not written again. If it is not, delete {store.paths.writer(user)} and run it again; "
         "if it is, go on with another checkpoint"
     )
 
 
 def announce(store: FileStore, user: str, identifier: int, base: int | None = None) -> None:
-    """Say durably that the batch is about to be committed, after snapshot ``base`` (None: the newest), up to which it was not."""
+    """Durably record that the batch will be committed after ``base``.
+
+    ``base`` is a snapshot up to which the batch was not committed. None: the newest one.
+    """
     base = (store.snapshots.latest_id() or 0) if base is None else base
     path = store.paths.writer(user)
     store.file_io.write(path, sealed(path, json.dumps({_IDENTIFIER: identifier, _BASE: base})), overwrite=True)
 
 
 def _newest_batch(store: FileStore, user: str) -> int | None:
-    """The user's last batch that brought rows, by the snapshots that are there; a look at few of them while the user commits often."""
+    """Return the user's last batch with rows in retained snapshots."""
+    # Reads few snapshots while the user commits often.
     for snapshot in store.snapshots.backwards():
         if (
             snapshot.commit_user == user
@@ -70,8 +77,8 @@ def _newest_batch(store: FileStore, user: str) -> int | None:
     return None
 
 
-def _announced(store: FileStore, user: str) -> tuple[int, int] | None:
-    """The batch that was announced last, and the newest snapshot then."""
+def _read_announcement(store: FileStore, user: str) -> tuple[int, int] | None:
+    """Return the last announced batch and its base snapshot."""
     path = store.paths.writer(user)
     try:
         content = store.file_io.read(path)
@@ -81,11 +88,14 @@ def _announced(store: FileStore, user: str) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     except (ValueError, LookupError, TypeError) as error:
-        raise CorruptFile(path, "not what a writer announced") from error
+        raise CorruptFile(path, "not a valid announcement of a batch") from error
 
 
 def committed_before(store: FileStore, user: str, identifier: int = BATCH_IDENTIFIER) -> CommitResult | None:
-    """What an earlier run of a commit left, None if there is nothing yet. Raises ``CommitReplayed`` if that cannot be told any more."""
+    """Return the result of an earlier run of a commit.
+
+    None if it never happened. Raises ``CommitReplayed`` if that is unknown.
+    """
     if identifier < BATCH_IDENTIFIER:
         return earlier_commit(store, user, identifier)
     notes = notes_of(store, user, identifier)
@@ -96,29 +106,29 @@ def committed_before(store: FileStore, user: str, identifier: int = BATCH_IDENTI
     return None
 
 
-def begun(store: FileStore, user: str, identifier: int, since: int | None) -> CommitHistory:
-    """The history of a commit that is about to be made, with a note of this run if it was not made before.
+def begin_commit(store: FileStore, user: str, identifier: int, since: int | None) -> CommitHistory:
+    """Return earlier snapshots of a commit, and mark this run.
 
-    It reaches back to ``since`` (None: to the first snapshot) and to every note. Raises ``CommitReplayed``.
+    A commit found in them gets no marker. Searches back to ``since`` (None: the first snapshot) and to every marker. Raises ``CommitReplayed``.
     """
-    newest = store.snapshots.latest_id() or 0  # before the notes: a run whose note is not there yet commits after this
+    newest = store.snapshots.latest_id() or 0  # read before the markers: a run without a marker so far commits after this
     batch = identifier < BATCH_IDENTIFIER
     if batch and earlier_commit(store, user, identifier) is not None:
         history = commit_history(store, user, identifier, None)
         if not history.found:
-            raise CommitReplayed(f"{store.root}: batch {identifier} of '{user}' is in the table already, by a snapshot that has expired")
+            raise CommitReplayed(f"{store.root}: batch {identifier} of '{user}' is already in the table, in a snapshot that has expired")
         return history
     notes = notes_of(store, user, identifier)
     history = commit_history(store, user, identifier, None if since is None else min([since, *notes.values()]))
     if history.found:
         return history
-    if history.reached > newest:  # a whole retention passed between two lines
+    if history.reached > newest:  # snapshots expired since the markers were read
         notes = notes_of(store, user, identifier)
     refuse_expired_run(store, user, notes, history.reached)
-    run = CommitRun(store, user, identifier, leave_note(store, user, identifier, newest), newest)
+    run = CommitMarker(store, user, identifier, leave_note(store, user, identifier, newest), newest)
     if batch:
         announce(store, user, identifier, newest)
     return replace(history, run=run)
 
 
-__all__ = ["announce", "begun", "committed_before", "earlier_commit"]
+__all__ = ["announce", "begin_commit", "committed_before", "earlier_commit"]

@@ -1,4 +1,4 @@
-"""Whether a snapshot that was just created is part of the table's history, where creating it does not prove that."""
+"""Verification that a new snapshot replaced no older one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from manifest.store import FileStore
 _PATIENCE_SECONDS = (0.02, 0.2)
 
 
-def verify_successor(store: FileStore, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> None:
-    """Raise ``StorageError`` unless the snapshot just created surely follows ``latest``.
+def verify_not_overwritten(store: FileStore, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> None:
+    """Raise ``StorageError`` unless the created snapshot surely follows ``latest``.
 
-    A creation that is guarded (``FileIO.cancels_creates``) or a catalog's server proves that. On an object store the put may have come so
-    late that the snapshots up to its id had expired, so that its name was free again. Nothing is deleted then: others may have committed
-    on top of this snapshot and expired ``latest`` afterwards, which looks the same.
+    Files are kept even then. Other commits may lie on top of this snapshot and may have expired ``latest``, which looks the same.
     """
+    # Guarded creates and catalog servers prove the order. An object store's put may arrive after snapshots up to its id have
+    # expired, when the name is free again.
     if store.file_io.cancels_creates or store.commits is not None:
         return
     reason: StorageError | None = None
@@ -37,22 +37,25 @@ def verify_successor(store: FileStore, snapshot: Snapshot, latest: Snapshot | No
         except StorageError as error:
             reason = error
     remember(store, snapshot)
-    told = (
-        f"snapshot {snapshot.id} of '{snapshot.commit_user}' was created when those before it had expired, so that nobody can tell whether "
+    problem = (
+        f"snapshot {snapshot.id} of '{snapshot.commit_user}' was created after its predecessors had expired, so it is unknown whether "
         "it was committed"
         if reason is None
-        else f"committed as snapshot {snapshot.id} by '{snapshot.commit_user}', but the storage failed when it was looked at again "
+        else f"committed as snapshot {snapshot.id} by '{snapshot.commit_user}', but the storage failed during verification "
         f"({reason.strerror})"
     )
     raise StorageError(
         errno.ESTALE if reason is None else reason.errno or errno.EIO,
-        f"{store.root}: {told}; repeat the call with that commit_id to be sure, it will not commit twice",
+        f"{store.root}: {problem}; repeat the call with that commit_id to be sure, it will not commit twice",
         None if reason is None else reason.filename,
     ) from reason
 
 
 def _follows(store: FileStore, snapshot: Snapshot, latest: Snapshot | None) -> bool:
-    """Whether the base is still there: snapshots expire in order, so the next id was free then."""
+    """Return whether the base snapshot still exists.
+
+    Snapshots expire in order, so an existing base proves that the next id was never used.
+    """
     manager = store.snapshots
     if latest is not None and manager.exists(latest.id):
         return True
@@ -61,7 +64,10 @@ def _follows(store: FileStore, snapshot: Snapshot, latest: Snapshot | None) -> b
 
 
 def is_included(store: FileStore, change: CommitChange) -> bool:
-    """Whether the newest state shows that ``change`` was committed. False proves nothing: later commits may have compacted its files away."""
+    """Return whether the newest state proves that ``change`` was committed.
+
+    False proves nothing: later commits may have compacted its files away.
+    """
     newest = store.snapshots.latest_listed()
     if newest is None:
         return False
@@ -76,10 +82,13 @@ def is_included(store: FileStore, change: CommitChange) -> bool:
 
 
 def remember(store: FileStore, snapshot: Snapshot) -> None:
-    """Leave a note of a commit whose name is told to people, so that a repetition is known also after ``snapshot`` has expired."""
-    with suppress(PaimonError, OSError):  # what is told matters more
+    """Leave a marker of a commit, unless it has one.
+
+    For commits that a message names: a repetition is then recognised after ``snapshot`` has expired.
+    """
+    with suppress(PaimonError, OSError):  # the message about the commit matters more
         if not notes_of(store, snapshot.commit_user, snapshot.commit_identifier):
             leave_note(store, snapshot.commit_user, snapshot.commit_identifier, snapshot.id - 1)
 
 
-__all__ = ["is_included", "remember", "verify_successor"]
+__all__ = ["is_included", "remember", "verify_not_overwritten"]

@@ -1,6 +1,6 @@
-"""The one loop of optimistic commits: evaluate, publish, undo after a conflict.
+"""The retry loop of optimistic operations: evaluate, publish, undo.
 
-``Work`` is what a round makes and publishes: commit messages, or the staged jobs of a Spark client.
+``Work`` is what a round produces and publishes: commit messages, or the staged jobs of a Spark client.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from manifest.commit.conflicts import BucketId
 
 EVALUATIONS = 20
-"""How often an operation is evaluated before it gives up."""
+"""Maximal rounds of an operation."""
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
@@ -27,20 +27,20 @@ class Round(Generic[Work]):
     number: int
     """Counted from 1."""
     buckets: frozenset[BucketId] | None = None
-    """Buckets whose compaction lost the round before. None: all."""
+    """Buckets whose compaction was lost in the previous round. None: all."""
     work: list[Work] = field(default_factory=list)
-    """Filled by the evaluation. It is undone if the round fails."""
+    """Filled by the evaluation. Undone if the round fails."""
 
 
 def _ignore(_: object) -> None:
-    """Nothing is to be undone."""
+    """Default of ``undo``: nothing to delete."""
 
 
 class Transaction(Generic[Work]):
-    """One operation, in rounds until no other commit interferes."""
+    """One operation, repeated until no other commit interferes."""
 
     def __init__(self, undo: Callable[[Sequence[Work]], object] = _ignore) -> None:
-        """``undo`` deletes work that surely is not visible, such as ``FileStoreCommit.abort``."""
+        """``undo`` deletes unpublished work, as ``FileStoreCommit.abort`` does."""
         self._undo = undo
         self.rounds = 0
         """Evaluations so far."""
@@ -57,16 +57,17 @@ class Transaction(Generic[Work]):
         redo: Callable[[Result], Collection[BucketId]] | None = None,
         evaluations: int = EVALUATIONS,
     ) -> Result:
-        """Return what the last ``publish`` returned. An error undoes the round and is raised.
+        """Return the result of the last ``publish``.
+
+        An error undoes the round and is raised.
 
         Args:
-            evaluate: Adds messages, computed from the newest state, to ``Round.work``.
-            publish: Commits them. After a ``CommitConflict`` there is another round.
-            rework: Makes new messages from the files of those that lost. None: these are undone, then ``evaluate`` runs again.
+            evaluate: Adds work to ``Round.work``, computed from the newest state.
+            publish: Commits the work. A ``CommitConflict`` starts another round.
+            rework: Makes new messages from the files of lost ones. None: undo these and run ``evaluate`` again.
             lost: Messages to rework in the first round. None: the first round evaluates.
-            redo: Returns the buckets of a result whose compaction lost; another round does these again. Lost races show up there alone, so a
-                conflict is an error.
-            evaluations: Most rounds. The last one's conflict is raised, and its result returned whatever it lost.
+            redo: Returns the buckets of a result whose compaction was lost. Another round repeats these. A conflict is then an error.
+            evaluations: Maximal rounds. The last one's conflict is raised, and its result returned even with lost compactions.
         """
         buckets: frozenset[BucketId] | None = None
         while True:

@@ -65,7 +65,7 @@ def test_an_older_batch_stays_known_after_its_snapshot_has_expired(table) -> Non
 def test_the_last_batch_is_refused_when_nobody_can_tell_any_more(table) -> None:
     table.write(numbers(1), commit_id="job", batch_id=0)
     expire(table)
-    with pytest.raises(CommitReplayed, match="batch 0 of 'job' was begun after snapshot 0") as refused:
+    with pytest.raises(CommitReplayed, match="batch 0 of 'job' was started after snapshot 0") as refused:
         table.write(numbers(1), commit_id="job", batch_id=0)
     assert ids(table) == [1, 1000, 1001]
     assert not table.write(numbers(2), commit_id="job", batch_id=1).replayed, "the next one was never begun"

@@ -1,4 +1,4 @@
-"""Which files a commit that failed may delete: its own, and only if nothing refers to them."""
+"""Files that a failed commit may delete."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ from manifest.entry.live import EntryFilter
 from manifest.store import FileStore
 
 
-def made_in_vain(store: FileStore, user: str, messages: Sequence[CommitMessage], identifier: int | None) -> list[str]:
-    """Paths of what the messages made, if surely no snapshot of ``user`` has them and no state reaches them; [] if that cannot be told."""
+def uncommitted_files(store: FileStore, user: str, messages: Sequence[CommitMessage], identifier: int | None) -> list[str]:
+    """Return files of ``messages`` that no state refers to.
+
+    Returns [] if a snapshot of ``user`` may have them, also because snapshots since the base have expired.
+
+    Args:
+        store: The table.
+        user: Commit user.
+        messages: Changes of the failed commit.
+        identifier: Count only this commit of the user. None: any.
+    """
     manager = store.snapshots
     base = base_of(messages) or 0
     seen = base
@@ -37,4 +46,4 @@ def made_in_vain(store: FileStore, user: str, messages: Sequence[CommitMessage],
     return sorted(candidates)
 
 
-__all__ = ["made_in_vain"]
+__all__ = ["uncommitted_files"]
