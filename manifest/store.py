@@ -29,7 +29,7 @@ from manifest.io.paths import MAIN_BRANCH, FileNames, TablePaths, split_branch
 from manifest.io.system_names import refuse_system, split_system
 from manifest.options import support
 from manifest.options.core_options import CoreOptions
-from manifest.schema.elsewhere import what_is_at
+from manifest.schema.describe_path import describe_path
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
@@ -84,7 +84,7 @@ class FileStore:
             named = split_system(whole)
             if named is not None and SchemaManager(storage, *split_branch(named[0])).ids():
                 refuse_system(*named)
-            raise TableNotFound(f"{root}: no Paimon table is here ({what_is_at(storage, root) or 'there is no schema file'})")
+            raise TableNotFound(f"{root}: no Paimon table is here ({describe_path(storage, root) or 'there is no schema file'})")
         store = cls(storage, root, schema, held, branch, commits)
         return store.with_options(dynamic_options) if dynamic_options else store
 

@@ -1,4 +1,4 @@
-"""Avro object containers as Paimon writes them: whole records for small files, columns for manifests.
+"""Avro object containers: records of small files, columns of manifests.
 
-Knows Avro and the record schemas; not what an entry means. Public: ``container``, ``columnar``, ``schemas``, ``wire``.
+Knows Avro and the record schemas, not the meaning of entries. Public: ``container``, ``columnar``, ``schemas``, ``wire``.
 """

@@ -1,4 +1,7 @@
-"""The codecs of Avro containers: every one that Avro's specification names, each decompressed under a limit."""
+"""Codecs of Avro containers, with bounded decompression.
+
+Supports every codec of Avro's specification.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import UnsupportedTable
 
 MAX_PAYLOAD = 1 << 30
-"""Bytes that one manifest may decompress to; Paimon rolls them at 8 MB compressed."""
+"""Maximal decompressed bytes of a manifest. Paimon rolls manifests at 8 MB compressed."""
 BROKEN_BLOCK = (zlib.error, zstandard.ZstdError, lzma.LZMAError, OSError, EOFError)
-"""What a block of wrong bytes may end in."""
+"""Errors of decompressing a corrupt block."""
 
 _CODECS = {
     **dict.fromkeys(["zstd", "zstandard"], "zstandard"),
@@ -38,7 +41,9 @@ class _Stream(Protocol):
 
 
 def codec_name(compression: str) -> str:
-    """Avro's name of a ``manifest.compression`` value. Raises ``UnsupportedOption``.
+    """Return Avro's name of a ``manifest.compression`` value.
+
+    Raises ``UnsupportedOption``.
 
     >>> codec_name("zstd"), codec_name("none")
     ('zstandard', 'null')
@@ -46,11 +51,16 @@ def codec_name(compression: str) -> str:
     try:
         return _CODECS[compression.strip().lower()]
     except KeyError:
-        raise UnsupportedOption("manifest.compression", f"'{compression}' is none of zstd, deflate, snappy, bzip2, xz, none") from None
+        raise UnsupportedOption(
+            "manifest.compression", f"'{compression}' is not supported; use one of zstd, deflate, snappy, bzip2, xz, none"
+        ) from None
 
 
 def decompressor(path: str, codec: str) -> Callable[[bytes, int], bytes]:
-    """A block's bytes and a limit to what they hold. Raises ``UnsupportedTable`` for a codec that is no one's."""
+    """Return a function that decompresses a block.
+
+    Its arguments are the block and a size limit of the content. Raises ``UnsupportedTable`` for an unknown codec.
+    """
     match codec:
         case "null":
             return _bounded
@@ -65,11 +75,14 @@ def decompressor(path: str, codec: str) -> Callable[[bytes, int], bytes]:
         case "xz":
             return lambda data, limit: _streamed(lzma.LZMADecompressor(memlimit=MAX_PAYLOAD), data, limit)
         case _:
-            raise UnsupportedTable(f"{path}: Avro codec '{codec}' is none of zstandard, deflate, snappy, bzip2, xz, null")
+            raise UnsupportedTable(f"{path}: Avro codec '{codec}' is unknown; known are zstandard, deflate, snappy, bzip2, xz, null")
 
 
 def compressor(codec: str, level: int) -> Callable[[bytes], bytes]:
-    """What makes a block of bytes; ``level`` is zstandard's."""
+    """Return a function that compresses a block.
+
+    ``level`` is for zstandard only.
+    """
     match codec:
         case "zstandard":
             return zstandard.ZstdCompressor(level=level, write_checksum=True).compress
@@ -94,7 +107,7 @@ def _bounded(data: bytes, limit: int) -> bytes:
 def _streamed(stream: _Stream, data: bytes, limit: int) -> bytes:
     block = stream.decompress(data, limit + 1)
     if not stream.eof:
-        raise ValueError("a block is cut off or too large")
+        raise ValueError("a block is truncated or too large")
     return _bounded(block, limit)
 
 
@@ -110,7 +123,7 @@ def _unzstd(data: bytes, limit: int) -> bytes:
 
 
 def _unsnappy(data: bytes, limit: int) -> bytes:
-    """Raw snappy, which begins with its length as a varint, and a checksum of what it holds."""
+    """Decompress raw snappy, followed by a checksum of the content."""
     size = snappy_size(data)
     if size > limit:
         raise ValueError(f"more than {MAX_PAYLOAD} bytes of records")
@@ -121,11 +134,12 @@ def _unsnappy(data: bytes, limit: int) -> bytes:
 
 
 def snappy_size(data: bytes) -> int:
-    """The length of what raw snappy holds, a varint that it begins with.
+    """Return the content length of raw snappy.
 
     >>> snappy_size(bytes([0x80, 0x01]))
     128
     """
+    # A varint at the start.
     size = shift = 0
     for byte in data[:5]:
         size |= (byte & 0x7F) << shift

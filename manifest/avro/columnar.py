@@ -1,8 +1,8 @@
-"""Columnar decoding of Avro records: all records of a file advance together, field by field, in numpy.
+"""Columnar decoding of Avro records with numpy, field by field.
 
-Avro has no index of its records, so the caller guesses where they start, and the guess is then proved: record i must end
-exactly where record i+1 starts, the first at 0, the last at the end. A file that does not pass (another layout, an
-unlucky guess) is left to fastavro; nothing is ever taken from an unproved guess.
+Avro has no index of its records, so the caller guesses where they start, and the guess is then proved. Record i must end
+exactly where record i+1 starts, the first must start at 0, and the last must end at the end. A file that does not pass (another layout,
+an unlucky guess) is left to fastavro. No value of an unproved guess is used.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from manifest.avro.sequential import decode_few
 _PADDING = 16
 _MOST_ITEMS = 1 << 12
 _FIRST, _SECOND = 0, 2
-"""The branches of a union as numbers are written."""
+"""Union branches in their encoding."""
 
 
 def at_offsets(payload: bytes, dtype: str, at: Int64s) -> AnyArray:
-    """Values of ``dtype`` at any offsets, aligned or not.
+    """Return values of ``dtype`` at any offsets, aligned or not.
 
     >>> at_offsets(bytes([1, 0, 2, 0]), "<u2", np.array([0, 1, 2])).tolist()
     [1, 512, 2]
@@ -40,56 +40,65 @@ def at_offsets(payload: bytes, dtype: str, at: Int64s) -> AnyArray:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """One integer field of every record; where ``present`` is False it is null and its value 0."""
+    """One integer field of every record.
+
+    Null has ``present`` False and value 0.
+    """
 
     values: Int64s
     present: Mask
 
     def take(self, rows: Indices) -> Numbers:
-        """The field of some records."""
+        """Return the field of some records."""
         return Numbers(self.values[rows], self.present[rows])
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Where one field of every record lies in the payload; empty where ``present`` is False.
+    """Positions of one field of every record in the payload.
 
-    For bytes and strings the span is the content, for arrays their encoding. Held as narrow as they were given: of a million files
-    each field counts.
+    Empty where ``present`` is False. Bytes and strings span their content, arrays their encoding.
     """
 
+    # Kept in the given width: with a million files every field counts.
     starts: AnyArray
     ends: AnyArray
     present: Mask
     shift: int = 0
-    """Bytes by which the payload begins further back than that of ``starts`` and ``ends``."""
+    """Offset to add to ``starts`` and ``ends``."""
 
     @property
     def start(self) -> Int64s:
-        """Where the field begins in every record."""
+        """Start of the field in every record."""
         return self.starts.astype(np.int64) + self.shift if self.shift else self.starts.astype(np.int64, copy=False)
 
     @property
     def end(self) -> Int64s:
-        """One past its last byte."""
+        """End (exclusive) of the field in every record."""
         return self.ends.astype(np.int64) + self.shift if self.shift else self.ends.astype(np.int64, copy=False)
 
     def take(self, rows: Indices | slice) -> Spans:
-        """The field of some records; of a slice of them without copying."""
+        """Return the field of some records.
+
+        A slice is not copied.
+        """
         return Spans(self.starts[rows], self.ends[rows], self.present[rows], self.shift)
 
     def slices(self, payload: bytes) -> list[bytes]:
-        """The field's bytes in every record."""
+        """Return the field's bytes in every record."""
         return [payload[start:end] for start, end in zip(self.start.tolist(), self.end.tolist(), strict=True)]
 
     def codes(self, payload: bytes) -> tuple[Int64s, list[bytes]]:
-        """A code for the field's bytes in every record, and the bytes of every code, in the order in which they first come.
+        """Return a code per record, and the bytes per code.
+
+        Codes are in order of first appearance.
 
         >>> Spans(np.array([0, 1, 3]), np.array([1, 3, 4]), np.ones(3, np.bool_)).codes(b"abba")
         (array([0, 1, 0]), [b'a', b'bb'])
         """
         widths = self.end - self.start
-        if widths.any() and (widths == widths[0]).all():  # as partitions without long texts are; Arrow numbers them without an object each
+        if widths.any() and (widths == widths[0]).all():
+            # Fixed width, as for partitions without long strings: Arrow encodes them without an object each.
             width = int(widths[0])
             content = pa.py_buffer(at_offsets(payload, f"V{width}", self.start))
             found = pa.Array.from_buffers(pa.binary(width), len(widths), [None, content]).dictionary_encode()
@@ -107,8 +116,12 @@ Field = TypeVar("Field", bound=_Column)
 
 
 class _Derived(Mapping[str, Field]):
-    """Fields made from others, each when it is asked for: a plan looks at few of many. ``keep``: made once."""
+    """Fields computed from others on access.
 
+    ``keep`` caches them.
+    """
+
+    # A plan reads few of many fields.
     def __init__(self, paths: Collection[str], derive: Callable[[str], Field], *, keep: bool) -> None:
         self._paths = paths
         self._derive = derive
@@ -129,7 +142,7 @@ class _Derived(Mapping[str, Field]):
         return len(self._paths)
 
 
-class _Taken(_Derived[Field]):
+class _Rows(_Derived[Field]):
     """Fields of some records."""
 
     def __init__(self, fields: Mapping[str, Field], rows: Indices) -> None:
@@ -140,20 +153,23 @@ class _Taken(_Derived[Field]):
     def _one(self, path: str) -> Field:
         return self._fields[path].take(self._rows)
 
-    def take(self, rows: Indices) -> _Taken[Field]:
-        return _Taken(self._fields, self._rows[rows])
+    def take(self, rows: Indices) -> _Rows[Field]:
+        return _Rows(self._fields, self._rows[rows])
 
 
-def _take(fields: Mapping[str, Field], rows: Indices) -> _Taken[Field]:
-    if not isinstance(fields, _Taken):
-        return _Taken(fields, rows)
-    taken: _Taken[Field] = fields.take(rows)
+def _take(fields: Mapping[str, Field], rows: Indices) -> _Rows[Field]:
+    if not isinstance(fields, _Rows):
+        return _Rows(fields, rows)
+    taken: _Rows[Field] = fields.take(rows)
     return taken
 
 
 @dataclass(slots=True)
 class RecordColumns:
-    """All fields of all records, by path (``_FILE._KEY_STATS._MIN_VALUES``), and the span of each whole record."""
+    """Fields of all records, and spans of whole records.
+
+    Paths of fields are like ``_FILE._KEY_STATS._MIN_VALUES``.
+    """
 
     start: Int64s
     end: Int64s
@@ -161,11 +177,11 @@ class RecordColumns:
     spans: Mapping[str, Spans] = field(default_factory=dict)
 
     def take(self, rows: Indices) -> RecordColumns:
-        """Some records, in the order asked."""
+        """Return records in the given order."""
         return RecordColumns(self.start[rows], self.end[rows], _take(self.numbers, rows), _take(self.spans, rows))
 
     def between(self, first: int, last: int) -> RecordColumns:
-        """Neighbouring records, without copying."""
+        """Return adjacent records, without copying."""
         some = slice(first, last)
         numbers, spans = self.numbers, self.spans
         return RecordColumns(
@@ -176,17 +192,17 @@ class RecordColumns:
         )
 
     def shifted(self, shift: int) -> RecordColumns:
-        """The same records in a payload in which they lie ``shift`` bytes further back."""
+        """Return the records with all positions shifted."""
         spans = self.spans
 
-        def moved(path: str) -> Spans:
+        def shift_spans(path: str) -> Spans:
             return replace(spans[path], shift=spans[path].shift + shift)
 
-        return RecordColumns(self.start + shift, self.end + shift, self.numbers, _Derived(spans, moved, keep=False))
+        return RecordColumns(self.start + shift, self.end + shift, self.numbers, _Derived(spans, shift_spans, keep=False))
 
     @classmethod
-    def joined(cls, parts: Sequence[RecordColumns]) -> RecordColumns:
-        """The records of ``parts``, which have the same fields, one after the other."""
+    def join(cls, parts: Sequence[RecordColumns]) -> RecordColumns:
+        """Return the records of ``parts``, which have the same fields."""
 
         def numbers(path: str) -> Numbers:
             values, present = [], []
@@ -214,7 +230,10 @@ class RecordColumns:
 
 
 def decode_columns(shape: AvroSchema, payload: bytes, count: int, starts: Int64s) -> RecordColumns | None:
-    """The columns of the ``count`` records of layout ``shape`` that begin at some of the offsets ``starts``; None if they cannot be proved."""
+    """Return columns of ``count`` records, None if not provable.
+
+    Each record has layout ``shape`` and begins at one of the offsets ``starts``.
+    """
     few = decode_few_columns(shape, payload, count)
     if few is not None:
         return few
@@ -235,7 +254,10 @@ def decode_columns(shape: AvroSchema, payload: bytes, count: int, starts: Int64s
 
 
 def decode_few_columns(shape: AvroSchema, payload: bytes, count: int) -> RecordColumns | None:
-    """Return the columns of ``count`` records that fill ``payload``. None if they do not, or are too many for one by one."""
+    """Return columns of few records that fill ``payload``.
+
+    None if they do not, or if they are too many to decode one by one.
+    """
     few = decode_few(shape, payload, count) if 0 < count <= thresholds().records_one_by_one else None
     if few is None:
         return None
@@ -254,7 +276,9 @@ def decode_few_columns(shape: AvroSchema, payload: bytes, count: int) -> RecordC
 
 
 def optional_longs(payload: bytes, spans: Spans, items: int) -> tuple[Int64s, Mask]:
-    """Arrays of exactly ``items`` nullable numbers, one row each, null as -1; False marks a row that is another array.
+    """Decode arrays of exactly ``items`` nullable numbers.
+
+    One row each, null as -1. The mask is False for rows with another array.
 
     >>> optional_longs(bytes([4, 2, 14, 0, 0]), Spans(np.array([0]), np.array([5]), np.array([True])), 2)
     (array([[ 7, -1]]), array([ True]))
@@ -270,7 +294,7 @@ def optional_longs(payload: bytes, spans: Spans, items: int) -> tuple[Int64s, Ma
         some = rows[cursors.branches(rows)]
         found[some, item] = cursors.longs(some)
     if items:
-        cursors.longs(rows)  # the block of no items that ends an array
+        cursors.longs(rows)  # the empty block that ends an array
     fits = np.zeros(spans.start.size, np.bool_)
     fits[rows] = True
     fits &= ~cursors.bad & (cursors.position == ends)
@@ -278,22 +302,25 @@ def optional_longs(payload: bytes, spans: Spans, items: int) -> tuple[Int64s, Ma
 
 
 class _OtherLayoutError(Exception):
-    """The schema has a type that is not decoded in columns."""
+    """The schema has a type without columnar decoding."""
 
 
 class _Cursors:
-    """One read position per record; a record that leaves the payload is marked ``bad`` and stays at its end."""
+    """One read position per record.
+
+    A record that leaves the payload is marked ``bad`` and stays at its end.
+    """
 
     def __init__(self, payload: bytes, starts: Int64s) -> None:
         self._bytes = np.frombuffer(payload + bytes(_PADDING), np.uint8)
         self._end = len(payload)
         self.narrow = np.int32 if self._end < 2**31 else np.int64
-        """What holds any position."""
+        """Integer type for any position."""
         self.position = starts.copy()
         self.bad = np.zeros(starts.size, np.bool_)
 
     def longs(self, rows: Indices) -> Int64s:
-        """The next zigzag varint of ``rows``."""
+        """Read the next zigzag varint of ``rows``."""
         position = self._at(rows)
         first = self._bytes[position]
         position += 1
@@ -316,7 +343,7 @@ class _Cursors:
         return (value >> np.uint64(1)).astype(np.int64) ^ -(value & np.uint64(1)).astype(np.int64)
 
     def content(self, rows: Indices) -> tuple[Int64s, Int64s]:
-        """The span of the next bytes or string of ``rows``."""
+        """Read the span of the next bytes or string."""
         length = self.longs(rows)
         start = self._at(rows)
         over = (length < 0) | (length > self._end - start)
@@ -325,7 +352,7 @@ class _Cursors:
         return start, end
 
     def branches(self, rows: Indices) -> Mask:
-        """Which of ``rows`` hold a value in the next ``["null", T]``."""
+        """Read the next ``["null", T]`` branch. True: a value follows."""
         position = self._at(rows)
         branch = self._bytes[position]
         present: Mask = branch == _SECOND
@@ -337,7 +364,10 @@ class _Cursors:
         return present
 
     def array(self, rows: Indices, item: AvroSchema) -> None:
-        """Pass the next array of ``rows``; many blocks, or blocks with sizes, count as another layout."""
+        """Skip the next array of ``rows``.
+
+        Arrays of several blocks, or of blocks with sizes, mark the record as bad.
+        """
         count = self.longs(rows)
         wild = (count < 0) | (count > np.minimum(self._end - self.position[rows], _MOST_ITEMS))
         self.bad[rows[wild]] = True
@@ -346,19 +376,22 @@ class _Cursors:
         left = count[count > 0]
         if filled.size < left.max(initial=0) and item == ("union", "null", "long"):
             left = left * ~self._pass_short(filled, left)
-        for passed in range(int(left.max(initial=0))):
-            self._item(filled[left > passed], item)
+        for item_number in range(int(left.max(initial=0))):
+            self._item(filled[left > item_number], item)
         self.bad[filled[self.longs(filled) != 0]] = True
 
     def _pass_short(self, rows: Indices, count: Int64s) -> Mask:
-        """Pass so many items of ``["null", "long"]`` in each of few ``rows``, where all are numbers of one byte; those that were passed."""
-        passed = np.zeros(rows.size, np.bool_)
+        """Skip items of ``["null", "long"]`` with one byte each.
+
+        Returns the rows whose items all have one byte. The others are not skipped.
+        """
+        item_number = np.zeros(rows.size, np.bool_)
         for at, (start, items) in enumerate(zip(self._at(rows).tolist(), count.tolist(), strict=True)):
             if start + 2 * items <= self._end:
                 pairs = self._bytes[start : start + 2 * items].reshape(-1, 2)
-                passed[at] = (pairs[:, 0] == _SECOND).all() and (pairs[:, 1] <= 0x7F).all()
-        self.position[rows[passed]] += 2 * count[passed]
-        return passed
+                item_number[at] = (pairs[:, 0] == _SECOND).all() and (pairs[:, 1] <= 0x7F).all()
+        self.position[rows[item_number]] += 2 * count[item_number]
+        return item_number
 
     def _item(self, rows: Indices, item: AvroSchema) -> None:
         match item:
@@ -372,7 +405,8 @@ class _Cursors:
                 raise _OtherLayoutError
 
     def _at(self, rows: Indices) -> Int64s:
-        """A copy of the positions of ``rows``, which ascend: if they are all, nothing need be gathered."""
+        """Return a copy of the positions of ``rows``, which ascend."""
+        # All rows need no gathering.
         return self.position.copy() if rows.size == self.position.size else self.position[rows]
 
     def _advance(self, rows: Indices, position: Int64s, over: Mask) -> None:
@@ -387,7 +421,7 @@ class _Cursors:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """One way through a layout, which notes every field."""
+    """One pass over a layout that records every field."""
 
     cursors: _Cursors
     numbers: dict[str, Numbers]
@@ -420,7 +454,10 @@ class _Walk:
 
 
 def _chain(starts: Int64s, ends: Int64s, bad: Mask, count: int, size: int) -> Indices | None:
-    """The candidates that follow one another from 0 to ``size`` in ``count`` steps; None if there is no such chain."""
+    """Return the candidates that form a complete chain of records.
+
+    None if there is no chain of ``count`` records from 0 to ``size``.
+    """
     following = np.searchsorted(starts, ends)
     if starts.size == count:
         whole = starts[0] == 0 and ends[-1] == size and np.array_equal(starts[1:], ends[:-1]) and not bad.any()

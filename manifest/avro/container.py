@@ -1,8 +1,8 @@
-"""Avro object containers with every length bounded before it allocates; fastavro decodes only what was checked here.
+"""Avro object containers, with every length checked before allocation.
 
-Each block is decompressed under a limit, the sync markers and block sizes are checked, and the writer's schema may hold
-nothing that decodes to many values from no bytes. Whatever fails is a ``CorruptFile`` that names the file. What engines wrote
-before Paimon 0.9, a union of null and the record, and manifests in ORC or Parquet are containers like any other here.
+fastavro decodes only what was checked here. Each block is decompressed under a limit. Sync markers and block sizes are checked, and
+the writer's schema may have no type that decodes to many values from no bytes. Every failure is a ``CorruptFile`` that names the file.
+Also reads files of engines before Paimon 0.9 (a union of null and the record), and manifests in ORC or Parquet.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _MARK, _IS_MARKED, _IS_NAMED = b"sync.marker", b"crc32", b"crc32 of name and con
 _CRC = 4
 _BRANCH = "_UNION_BRANCH"
 _MALFORMED = (EOFError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
-"""What decoding of wrong bytes may end in."""
+"""Errors of decoding corrupt bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriterSchema:
-    """The schema in a file: its binary ``layout``, and itself as fastavro's decoder wants it."""
+    """Schema of a file: its binary ``layout``, and fastavro's form."""
 
     layout: AvroSchema
     decoder: AvroSchema
@@ -48,7 +48,14 @@ class WriterSchema:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A decompressed container: the writer's schema, the number of records and their bytes, back to back."""
+    """A decompressed container.
+
+    Args:
+        path: Path of the file.
+        schema: The writer's schema.
+        count: Number of records.
+        payload: Encoded records, back to back.
+    """
 
     path: str
     schema: WriterSchema
@@ -56,19 +63,25 @@ class Container:
     payload: bytes
 
     def records(self) -> list[dict[str, Any]]:
-        """All records as dictionaries; ``CorruptFile`` if they do not fill the payload exactly."""
+        """Return all records as dictionaries.
+
+        Raises ``CorruptFile`` if they do not fill the payload exactly.
+        """
         return list(decode_records(self.path, self.schema.decoder, self.payload, self.count))
 
 
 def read_container(path: str, data: bytes) -> Container:
-    """Open the container ``data``, read from ``path``. Raises ``CorruptFile``, or ``UnsupportedTable`` for a codec we lack."""
+    """Parse the container ``data``, read from ``path``.
+
+    Raises ``CorruptFile``, or ``UnsupportedTable`` for an unknown codec.
+    """
     with _decoding(path):
         return _read(path, data)
 
 
 @contextmanager
 def _decoding(path: str) -> Iterator[None]:
-    """Turn what decoders raise into ``CorruptFile`` or ``OutOfMemory``."""
+    """Convert decoder errors to ``CorruptFile`` or ``OutOfMemory``."""
     try:
         yield
     except (MemoryError, *_MALFORMED, *BROKEN_BLOCK, pa.ArrowException, OSError, SchemaParseException) as error:
@@ -78,7 +91,10 @@ def _decoding(path: str) -> Iterator[None]:
 
 
 class ContainerWriter:
-    """A container in memory, for the file ``name`` if that is known: ``add`` uncompressed blocks, watch ``size``, take the ``content``."""
+    """Builds a container in memory from uncompressed blocks.
+
+    ``name`` is the future file name, if known. ``size`` is the size so far.
+    """
 
     def __init__(self, schema: AvroSchema, *, codec: str, level: int, name: str | None = None) -> None:
         self._compress = compressor(codec, level)
@@ -90,24 +106,31 @@ class ContainerWriter:
         }
         self.metadata = metadata
         self.blocks: list[tuple[int, bytes]] = []
-        """The records of each block, and its bytes without the marker."""
+        """Number of records and bytes (without the marker) of each block."""
         self.size = len(encode_header(metadata)) + SYNC_BYTES
 
     def add(self, count: int, block: bytes) -> None:
-        """Append a block of ``count`` records; zstandard frames carry a checksum."""
+        """Append a block of ``count`` records.
+
+        zstandard frames get a checksum.
+        """
         packed = self._compress(block)
         self.blocks.append((count, block_prefix(count, packed) + packed))
         self.size += len(self.blocks[-1][1]) + SYNC_BYTES
 
     def content(self) -> bytes:
-        """The file's bytes so far; the marker that ends the header and each block begins with a checksum of the file's name and all of it."""
+        """Return the file's bytes so far."""
+        # The sync marker, after the header and each block, begins with a checksum of the file's name and all content.
         parts = [encode_header(self.metadata), *(block for _, block in self.blocks)]
         sync = _crc([*self._names, *parts]) + os.urandom(SYNC_BYTES - _CRC)
         return sync.join([*parts, b""])
 
 
 def write_avro(schema: AvroSchema, blocks: Iterable[tuple[int, bytes]], *, codec: str, level: int, name: str | None = None) -> bytes:
-    """A whole container of uncompressed ``blocks`` (record count, bytes), to be the file ``name``."""
+    """Return a container of uncompressed ``blocks`` (record count, bytes).
+
+    ``name`` is the future file name.
+    """
     writer = ContainerWriter(schema, codec=codec, level=level, name=name)
     for count, block in blocks:
         writer.add(count, block)
@@ -115,7 +138,10 @@ def write_avro(schema: AvroSchema, blocks: Iterable[tuple[int, bytes]], *, codec
 
 
 def encode_records(schema: AvroSchema, records: Iterable[dict[str, Any]]) -> list[bytes]:
-    """Each record's bytes, without any container; ``schema`` as ``parsed`` returns it."""
+    """Encode each record, without a container.
+
+    ``schema`` is a result of ``parsed``.
+    """
     encoded = []
     for record in records:
         buffer = io.BytesIO()
@@ -125,7 +151,10 @@ def encode_records(schema: AvroSchema, records: Iterable[dict[str, Any]]) -> lis
 
 
 def decode_records(path: str, schema: AvroSchema, payload: bytes, count: int) -> Iterator[dict[str, Any]]:
-    """``count`` records that must fill ``payload`` exactly; ``schema`` as ``parsed`` returns it, checked by ``read_container``."""
+    """Yield ``count`` records that must fill ``payload`` exactly.
+
+    ``schema`` is a result of ``parsed``, checked by ``read_container``.
+    """
     source = io.BytesIO(payload)
     try:
         for _ in range(count):
@@ -156,7 +185,10 @@ def blocks_of(records: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def read_header(head: bytes) -> tuple[dict[bytes, bytes], int] | None:
-    """The metadata of a container that begins with ``head``, and where its blocks begin; None if ``head`` does not hold all of that."""
+    """Return a container's metadata and the offset of its blocks.
+
+    ``head`` is the beginning of the file. None if it is too short.
+    """
     source = _Source(head)
     try:
         metadata, _ = source.header()
@@ -166,7 +198,10 @@ def read_header(head: bytes) -> tuple[dict[bytes, bytes], int] | None:
 
 
 def read_blocks(path: str, metadata: Mapping[bytes, bytes], blocks: Iterable[bytes]) -> Container:
-    """Some blocks of the container at ``path``, each without its marker. Raises as ``read_container`` does."""
+    """Parse some blocks of the container at ``path``.
+
+    Each block comes without its marker. Raises as ``read_container`` does.
+    """
     with _decoding(path):
         decompress = decompressor(path, metadata.get(b"avro.codec", b"null").decode())
         found: list[bytes] = []
@@ -184,7 +219,7 @@ def _read(path: str, data: bytes) -> Container:
         return _of_other_format(path, data)
     source = _Source(data)
     metadata, sync = source.header()
-    _check_sum(path, data, metadata.get(_MARK), sync)
+    _verify_checksum(path, data, metadata.get(_MARK), sync)
     schema = _schema(metadata[b"avro.schema"])
     decompress = decompressor(path, metadata.get(b"avro.codec", b"null").decode())
     blocks: list[bytes] = []
@@ -201,17 +236,20 @@ def _read(path: str, data: bytes) -> Container:
     return Container(path, schema, count, b"".join(blocks))
 
 
-def _check_sum(path: str, data: bytes, mark: bytes | None, sync: bytes) -> None:
-    """Raises ``ValueError`` if the file has a checksum, and it is that of other bytes or of another file; directories may be moved."""
+def _verify_checksum(path: str, data: bytes, mark: bytes | None, sync: bytes) -> None:
+    """Raise ``ValueError`` if the file's checksum is wrong.
+
+    Files without a checksum pass. It covers content and file name, but not the directory, which may move.
+    """
     names = {_IS_MARKED: [], _IS_NAMED: [PurePosixPath(path).name.encode()]}.get(mark) if mark is not None else None
     if names is not None and sync[:_CRC] != _crc([*names, *data.split(sync)]):
-        raise ValueError("its content is not what was written: its checksum is another")
+        raise ValueError("the checksum of its content and name is wrong")
 
 
 def _of_other_format(path: str, data: bytes) -> Container:
     found = arrow_records(data)
     if found is None:
-        raise ValueError("the magic bytes are those of no format of manifests")
+        raise ValueError("the magic bytes belong to no manifest format")
     schema, records = found
     writer = WriterSchema(layout(schema), parsed(schema))
     return Container(path, writer, len(records), b"".join(encode_records(writer.decoder, records)))
@@ -219,14 +257,18 @@ def _of_other_format(path: str, data: bytes) -> Container:
 
 @lru_cache(maxsize=64)
 def _schema(text: bytes) -> WriterSchema:
-    """A writer's schema, checked; one object for all files that have it."""
+    """Parse and check a writer's schema.
+
+    Cached, so that files with equal schemas share one object.
+    """
     schema = _without_union(json.loads(text))
     _check_schema(schema)
     return WriterSchema(layout(schema), parsed(schema))
 
 
 def _crc(parts: Iterable[bytes]) -> bytes:
-    """Over header and blocks without the markers between: a damaged field name would look like another version's schema."""
+    """Return the checksum of header and blocks, without sync markers."""
+    # With the header: a damaged field name would look like another schema version.
     found = 0
     for part in parts:
         found = zlib.crc32(part, found)
@@ -234,14 +276,15 @@ def _crc(parts: Iterable[bytes]) -> bytes:
 
 
 def _without_union(schema: AvroSchema) -> AvroSchema:
-    """A union of null and a record as the record alone: the number of the branch, before each record, is one field more in front."""
+    """Return the record schema of a union with null."""
+    # The branch number before each record becomes an additional first field.
     if not isinstance(schema, list) or len(schema) != 2 or schema[0] != "null" or not isinstance(schema[1], dict):
         return schema
     return schema[1] | {"fields": [{"name": _BRANCH, "type": "long"}, *schema[1].get("fields", ())]}
 
 
 class _Source(AvroCursor):
-    """Over bytes in memory."""
+    """Cursor over bytes in memory."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -254,21 +297,24 @@ class _Source(AvroCursor):
     def take(self, length: int) -> bytes:
         end = self.position + length
         if length < 0 or end > len(self._data):
-            raise ValueError(f"{length} bytes at {self.position} leave the file of {len(self._data)} bytes")
+            raise ValueError(f"{length} bytes at {self.position} exceed the file of {len(self._data)} bytes")
         piece = self._data[self.position : end]
         self.position = end
         return piece
 
 
 def _check_schema(schema: AvroSchema) -> None:
-    """Refuse (``ValueError``) writer schemas whose values could outgrow their bytes: recursion, arrays of nothing."""
+    """Raise ``ValueError`` for schemas whose values may outgrow their bytes.
+
+    Examples are recursion and arrays of empty values.
+    """
     if not isinstance(schema, dict) or schema.get("type") != "record" or not schema["fields"]:
-        raise ValueError("the schema is no record")
+        raise ValueError("the schema is not a record")
     _smallest(schema, {}, 0)
 
 
 def _smallest(schema: AvroSchema, named: dict[str, int], depth: int) -> int:
-    """Fewest bytes of a value of ``schema``."""
+    """Return the minimum encoded size of a value."""
     if depth > 16:
         raise ValueError("the schema is nested too deeply")
     if isinstance(schema, list):

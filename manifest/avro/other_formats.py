@@ -1,7 +1,7 @@
-"""Manifests that an engine wrote as ORC or Parquet (``manifest.format``), as the Avro records that all others are.
+"""Reads ORC and Parquet manifests (``manifest.format``) as Avro records.
 
-Which format a file has is told by its first bytes, never by the option, which changes over a table's life. These files are small and
-rare: their records are encoded once more, and nothing after this module knows of them.
+The first bytes of a file decide, not the option, which may change over a table's life. These files are small and
+rare, so their records are encoded again and all other code sees only Avro.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ _INTEGERS = {pa.int8(), pa.int16(), pa.int32()}
 
 
 def arrow_records(data: bytes) -> tuple[AvroSchema, list[dict[str, Any]]] | None:
-    """The records of an ORC or Parquet file and an Avro schema for them; None for bytes of another format.
+    """Return schema and records of an ORC or Parquet file.
 
-    Raises ``ValueError`` for columns that no manifest has, ``OSError`` or ``pa.ArrowException`` for broken bytes.
+    The schema is in Avro. Returns None for bytes of another format. Raises ``ValueError`` for columns that no manifest has, ``OSError`` or
+    ``pa.ArrowException`` for corrupt bytes.
     """
     if data.startswith(_ORC):
         from pyarrow import orc  # noqa: PLC0415  # few tables need it
@@ -38,7 +39,7 @@ def arrow_records(data: bytes) -> tuple[AvroSchema, list[dict[str, Any]]] | None
 
 
 def _retyped(type_: Any, timestamp: Any) -> Any:
-    """``type_`` with every timestamp in it, whatever its unit, replaced."""
+    """Return ``type_`` with all its timestamps replaced."""
     if pa.types.is_timestamp(type_):
         return timestamp
     if pa.types.is_list(type_):
@@ -69,7 +70,7 @@ def _avro(name: str, type_: Any) -> AvroSchema:
         return {"type": "array", "items": ["null", _avro(f"{name}_item", type_.value_type)]}
     if pa.types.is_struct(type_):
         return _record(name, type_)
-    raise ValueError(f"a column of type {type_} is in no manifest")
+    raise ValueError(f"manifests have no columns of type {type_}")
 
 
 __all__ = ["arrow_records"]

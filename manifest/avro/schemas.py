@@ -1,4 +1,7 @@
-"""The Avro schemas of manifests, manifest lists and index manifests, field for field as Paimon writes them, and one field more."""
+"""Avro schemas of manifests, manifest lists and index manifests.
+
+Field for field as Paimon writes them, plus ``_COLUMN_RANGES``.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,7 @@ _COLUMN_RANGES = _record(
     *_fields("bytes", "_MIN_VALUES", "_MAX_VALUES"),
     {"name": "_NULL_COUNTS", "type": _NULLABLE_LONGS},
 )
-"""Our own; readers go by field names and pass over it."""
+"""Not in Paimon. Other readers resolve fields by name and ignore it."""
 
 MANIFEST_LIST: AvroSchema = _record(
     "",
@@ -105,7 +108,9 @@ INDEX_MANIFEST: AvroSchema = _record(
 
 
 def layout(schema: AvroSchema) -> AvroSchema:
-    """The part of a schema that decides its binary form: field names and types, without record names and annotations.
+    """Return field names and types, which decide the binary form.
+
+    Omits record names and annotations.
 
     >>> layout({"type": "record", "name": "r", "fields": [{"name": "a", "type": {"type": "long", "logicalType": "x"}}]})
     (('a', 'long'),)
@@ -124,10 +129,8 @@ def layout(schema: AvroSchema) -> AvroSchema:
 
 
 def parsed(schema: AvroSchema) -> AvroSchema:
-    """``schema`` prepared for fastavro's encoder and decoder.
-
-    The timestamp annotation is dropped first: epoch milliseconds stay integers, as the rest of the metadata has them.
-    """
+    """Return ``schema`` prepared for fastavro."""
+    # Without the timestamp annotation epoch milliseconds stay integers, as in the rest of the metadata.
     return fastavro.parse_schema(_plain(schema))
 
 

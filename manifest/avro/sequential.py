@@ -1,6 +1,7 @@
-"""Decoding of a few Avro records, one after the other: as ``columnar`` does for many, without an array for each step.
+"""Sequential decoding of few Avro records.
 
-Nothing is guessed here: a record begins where the one before it ends, and the last one ends where the payload does.
+Like ``columnar``, without numpy arrays for each step. A record begins where the previous one ends. The last one must end where the
+payload ends.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _LONG: Final = "long"
 _BYTES: Final = "bytes"
 _KINDS = {"int": _LONG, "long": _LONG, "bytes": _BYTES, "string": _BYTES}
 _NULL, _PRESENT = 0, 2
-"""The branches of a union as numbers are written."""
+"""Union branches in their encoding."""
 _MOST_ITEMS = 1 << 12
 _MOST_BITS = 63
 
@@ -24,23 +25,23 @@ _Item: TypeAlias = tuple[str, bool]
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A field of a record, those of records inside it included."""
+    """A field of a record or of a nested record."""
 
     path: str
     optional: bool
     kind: str | None
-    """None for an array of ``item``."""
+    """None: an array of ``item``."""
     item: _Item | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FewRecords:
-    """Fields by path, a value for each record.
+    """Fields by path, with one value per record.
 
     Args:
-        bounds: Where each record begins, and where the last one ends.
+        bounds: Start of each record, and end of the last one.
         numbers: Value and presence. A null is 0.
-        spans: Beginning, end and presence of bytes, strings and arrays. A null is empty.
+        spans: Start, end and presence of bytes, strings and arrays. A null is empty.
     """
 
     bounds: list[int]
@@ -49,7 +50,9 @@ class FewRecords:
 
 
 def decode_few(shape: AvroSchema, payload: bytes, count: int) -> FewRecords | None:
-    """Return the fields of ``count`` records that fill ``payload``. None if they do not, or have another layout.
+    """Return the fields of ``count`` records that fill ``payload``.
+
+    None if they do not, or have another layout.
 
     >>> decode_few((("a", "long"), ("b", ("union", "null", "string"))), bytes([4, 2, 2, 97, 6, 0]), 2)
     FewRecords(bounds=[0, 4, 6], numbers={'a': [(2, True), (3, True)]}, spans={'b': [(3, 4, True), (0, 0, False)]})
@@ -70,7 +73,10 @@ def decode_few(shape: AvroSchema, payload: bytes, count: int) -> FewRecords | No
 
 @lru_cache(maxsize=64)
 def _flat(shape: AvroSchema) -> tuple[_Field, ...] | None:
-    """Return the fields of a layout in their order. None if it has others than those of metadata."""
+    """Return the fields of a layout in order.
+
+    None if it has types that metadata does not use.
+    """
     found: list[_Field] = []
     pending: list[tuple[str, Any]] = [("", shape)]
     while pending:
@@ -99,19 +105,18 @@ def _record(
     numbers: dict[str, list[tuple[int, bool]]],
     spans: dict[str, list[tuple[int, int, bool]]],
 ) -> int:
-    """Append a record's fields and return where it ends.
-
-    Integers are read in place: metadata is made of them.
+    """Append a record's fields and return its end.
 
     Raises ``IndexError`` or ``ValueError``.
     """
+    # Integers are decoded inline: most fields of metadata are integers.
     for field in fields:
         if field.optional:
             branch = payload[at]
             at += 1
             if branch != _PRESENT:
                 if branch != _NULL:
-                    raise ValueError("the branch of a union is none")
+                    raise ValueError("a union has an unknown branch")
                 if field.kind == _LONG:
                     numbers[field.path].append((0, False))
                 else:
@@ -142,7 +147,10 @@ def _record(
 
 
 def _after_array(item: _Item, payload: bytes, at: int) -> int:
-    """Return the end of an array, one block without its size. Raises as ``_record``."""
+    """Return the end of an array.
+
+    The array must have one block without size. Raises as ``_record``.
+    """
     kind, optional = item
     raw, at = _varint(payload, at)
     count = raw >> 1 ^ -(raw & 1)
@@ -155,7 +163,7 @@ def _after_array(item: _Item, payload: bytes, at: int) -> int:
             if branch == _NULL:
                 continue
             if branch != _PRESENT:
-                raise ValueError("the branch of a union is none")
+                raise ValueError("a union has an unknown branch")
         raw = payload[at]
         at += 1
         if raw > 0x7F:

@@ -1,6 +1,6 @@
-"""Manifests in the format that a table wants (``manifest.format``): as Avro containers, or their records as ORC or Parquet.
+"""Writes manifests in the table's format (``manifest.format``).
 
-Records are made and counted as Avro in any case, for that is what most tables have; ``other_formats`` is the way back.
+Records are always encoded and counted as Avro first, the format of most tables. ``other_formats`` reads the other formats.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from manifest.avro.schemas import AvroSchema
 
 AVRO: Final = "avro"
 _COMPRESSIONS = {"zstandard": "zstd", "snappy": "snappy"}
-"""Names of Avro's codecs that the two formats have, too; with any other they are not compressed."""
+"""Avro codecs that ORC and Parquet have too. With other codecs the files are not compressed."""
 _ONE_BYTE = frozenset({"_KIND", "_FILE_SOURCE"})
 _OURS = frozenset({"_COLUMN_RANGES"})
-"""Fields that other engines' records do not have."""
+"""Fields that records of other engines lack."""
 
 
 def in_format(name: str, container: bytes, schema: AvroSchema, file_format: str, codec: str) -> bytes:
-    """The content of a manifest ``name`` whose records are those of an Avro ``container`` of ``schema``, in ``file_format``.
+    """Return the content of manifest ``name`` in ``file_format``.
 
-    Raises ``UnsupportedOption`` for an unknown format.
+    ``container`` is an Avro container of ``schema`` with the records. Raises ``UnsupportedOption`` for an unknown format.
     """
     if file_format == AVRO:
         return container
@@ -42,7 +42,7 @@ def in_format(name: str, container: bytes, schema: AvroSchema, file_format: str,
 
         pq.write_table(table, sink, compression=compression, store_schema=False, write_page_checksum=True)
     else:
-        raise UnsupportedOption("manifest.format", f"'{file_format}' is no manifest format here; possible: avro, orc, parquet")
+        raise UnsupportedOption("manifest.format", f"'{file_format}' is not supported; use one of avro, orc, parquet")
     return sink.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""The bytes that frame every Avro file: integers, the header with its metadata, and a cursor that reads both within bounds."""
+"""Framing of Avro files: integers, header, and a bounded cursor."""
 
 from __future__ import annotations
 
@@ -15,14 +15,20 @@ _MOST_BITS = 63
 
 
 class AvroCursor(ABC):
-    """Reads an Avro file from its beginning. Every method raises ``ValueError`` or ``LookupError`` for bytes that are not as they must be."""
+    """Reads an Avro file from its beginning.
+
+    Every method raises ``ValueError`` or ``LookupError`` for invalid bytes.
+    """
 
     @abstractmethod
     def take(self, length: int) -> bytes:
-        """The next ``length`` bytes; never more than the file has."""
+        """Return the next ``length`` bytes.
+
+        Raises if the file has fewer.
+        """
 
     def long(self) -> int:
-        """The next integer, a zigzag varint."""
+        """Return the next integer, a zigzag varint."""
         value = shift = 0
         while True:
             byte = self.take(1)[0]
@@ -34,9 +40,9 @@ class AvroCursor(ABC):
                 raise ValueError("a number is longer than 64 bits")
 
     def header(self) -> tuple[dict[bytes, bytes], bytes]:
-        """The file's metadata and its sync marker: what stands before the first block."""
+        """Return the file's metadata and its sync marker."""
         if self.take(len(MAGIC)) != MAGIC:
-            raise ValueError("it does not begin as an Avro file does")
+            raise ValueError("it does not begin with Avro's magic bytes")
         metadata: dict[bytes, bytes] = {}
         while (pairs := self.long()) != 0:
             if pairs < 0:
@@ -48,7 +54,7 @@ class AvroCursor(ABC):
 
 
 def encode_long(value: int) -> bytes:
-    r"""An integer of 64 bits as a zigzag varint.
+    r"""Encode an integer of 64 bits as a zigzag varint.
 
     >>> encode_long(-1), encode_long(64)
     (b'\x01', b'\x80\x01')
@@ -63,7 +69,7 @@ def encode_long(value: int) -> bytes:
 
 
 def encode_header(metadata: Mapping[bytes, bytes]) -> bytes:
-    """Return what stands before the first sync marker."""
+    """Return the bytes before the first sync marker."""
     out = io.BytesIO()
     out.write(MAGIC)
     fastavro.schemaless_writer(out, _METADATA, {key.decode(): value for key, value in metadata.items()})
@@ -71,7 +77,10 @@ def encode_header(metadata: Mapping[bytes, bytes]) -> bytes:
 
 
 def block_prefix(count: int, content: bytes) -> bytes:
-    """What stands before a block's content: its records and its bytes."""
+    """Return the bytes before a block's content: two counts.
+
+    The number of records and the number of bytes.
+    """
     return encode_long(count) + encode_long(len(content))
 
 

@@ -81,7 +81,7 @@ class FileStoreCommit:
         """Attempts that lost to another commit or had an unknown outcome."""
         self._first_seen: int | None = None
         """Newest snapshot at the first attempt. With a fresh name, no snapshot up to it is this user's."""
-        self._look: snapshots.FirstLook | None = None
+        self._expiry_inputs: snapshots.ExpiryInputs | None = None
         self._hint_to_write: int | None = None
 
     def commit(
@@ -431,10 +431,12 @@ class FileStoreCommit:
 
     def _verify(self, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> None:
         """Raise ``StorageError`` unless the new snapshot is in the history."""
-        _, self._look = self.store.file_io.together(partial(verify_not_overwritten, self.store, snapshot, latest, change), self._look_ahead)
+        _, self._expiry_inputs = self.store.file_io.together(
+            partial(verify_not_overwritten, self.store, snapshot, latest, change), self._read_expiry_inputs
+        )
         self._hint_to_write = snapshot.id  # only after verification: a hint to a late snapshot would hide newer ones
 
-    def _look_ahead(self) -> snapshots.FirstLook | None:
+    def _read_expiry_inputs(self) -> snapshots.ExpiryInputs | None:
         """Return inputs of the coming expiry, or None.
 
         None if expiry is off, or if one request at a time is as fast.
@@ -443,7 +445,7 @@ class FileStoreCommit:
         if not self._maintains or self.store.file_io.lanes <= 1:
             return None
         with suppress(PaimonError, OSError):
-            return snapshots.first_look(self.store)
+            return snapshots.read_expiry_inputs(self.store)
         return None
 
     @property
@@ -455,9 +457,9 @@ class FileStoreCommit:
 
         Failures are logged. ``newest`` is the id of the new snapshot.
         """
-        look, self._look = self._look, None
+        inputs, self._expiry_inputs = self._expiry_inputs, None
         if self._maintains:
-            self.store.file_io.together(self._write_latest_hint, partial(after_commit, self.store, newest, look))
+            self.store.file_io.together(self._write_latest_hint, partial(after_commit, self.store, newest, inputs))
         else:
             self._write_latest_hint()
 

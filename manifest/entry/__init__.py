@@ -1,5 +1,5 @@
-"""Manifests: entries of data and index files, as objects and as columns, their lists, merging, and the bounds that prune them.
+"""Manifests: entries, manifest lists, merging, and pruning by bounds.
 
-Knows which files are live; not what is in them. Public: ``DataFileMeta`` (data_file), ``ManifestEntry``, ``EntryColumns``
+Determines which files are live, but does not read them. Public: ``DataFileMeta`` (data_file), ``ManifestEntry``, ``EntryColumns``
 (columns), ``live``.
 """

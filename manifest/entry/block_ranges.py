@@ -1,7 +1,8 @@
-"""What each block of a large manifest holds: partitions, buckets, levels and keys, so that a plan decodes few blocks of many.
+"""Ranges of the blocks of a large manifest, for pruning.
 
-It stands in the header of the Avro file, under a name that other engines pass over, as text that holds a compressed Arrow stream. A
-checksum of the file's name, the header and the blocks' own checksums let a reader trust parts of a file. Only manifests without DELETEs have it.
+Has partitions, buckets, levels and keys per block. They are in the header of the Avro file, under a name that other engines ignore, as
+base64 text of a compressed Arrow stream. A checksum covers the file's name, the header and the blocks' own checksums, so a reader
+can trust a part of the file. Only manifests without DELETEs have ranges.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from manifest.entry.manifest_entry import FileKind
 from manifest.types.data_type import DataType
 
 BLOCK_RANGES = b"block.ranges"
-"""The name in the header."""
+"""Key in the Avro header."""
 
 _TEXT_BYTES = 32
 _CHECKSUM = 4
@@ -39,13 +40,16 @@ KeyColumn: TypeAlias = tuple[int, DataType]
 
 @dataclass(frozen=True)
 class BlockRanges:
-    """A line for every block of a manifest, in order."""
+    """Ranges of every block of a manifest, one row each."""
 
     lines: pa.RecordBatch
 
     @classmethod
     def of(cls, entries: EntryColumns, blocks: Sequence[tuple[int, bytes]], keys: Sequence[KeyColumn]) -> BlockRanges | None:
-        """Ranges of ``blocks`` (records, and bytes as they lie in the file) with ``entries``; None where they would be of no use."""
+        """Return the ranges of ``blocks``, None if not useful.
+
+        ``blocks`` has the number of records and the stored bytes of each block of ``entries``.
+        """
         if len(blocks) < thresholds().fewest_blocks or (entries.kind != FileKind.ADD).any():
             return None
         records = np.array([count for count, _ in blocks])
@@ -73,7 +77,10 @@ class BlockRanges:
         return cls(pa.record_batch(columns).replace_schema_metadata(metadata))
 
     def to_text(self, name: str, header: Mapping[bytes, bytes]) -> bytes:
-        """What stands in the header of the manifest ``name``, beside the rest of it."""
+        """Return the header value for the manifest ``name``.
+
+        ``header`` has the other header fields, which the checksum covers.
+        """
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.lines.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
             writer.write_batch(self.lines)
@@ -82,7 +89,10 @@ class BlockRanges:
 
     @classmethod
     def from_text(cls, name: str, header: Mapping[bytes, bytes]) -> BlockRanges | None:
-        """The ranges in ``header``; None if it has none, or others than were written for this file."""
+        """Return the ranges in ``header``, None if missing or invalid.
+
+        Ranges are invalid if they were written for another file.
+        """
         try:
             text = base64.b64decode(header.get(BLOCK_RANGES, b""), validate=True)
             if not text or text[:_CHECKSUM] != _sum(name, {k: v for k, v in header.items() if k != BLOCK_RANGES}, text[_CHECKSUM:]):
@@ -95,7 +105,7 @@ class BlockRanges:
         return int(self.lines.num_rows)
 
     def column(self, name: str) -> Int64s:
-        """Numbers of every block."""
+        """Return one number per block."""
         found: Int64s = self.lines.column(name).to_numpy(zero_copy_only=False)
         return found
 
@@ -106,19 +116,25 @@ class BlockRanges:
         return found
 
     def in_partitions(self, wanted: Sequence[bool]) -> Mask:
-        """Blocks that may hold one of ``partitions``, those for which ``wanted`` is True."""
+        """Return blocks that may have one of the wanted ``partitions``.
+
+        ``wanted`` has a flag for each of ``partitions``.
+        """
         before = np.cumsum([0, *wanted])
         found: Mask = before[self.column("min_partition")] < before[self.column("max_partition") + 1]
         return found
 
     def in_buckets(self, wanted: Sequence[int]) -> Mask:
-        """Blocks that may hold one of the buckets."""
+        """Return blocks that may have one of the wanted buckets."""
         ordered = np.sort(np.array([*wanted, np.iinfo(np.int64).max], np.int64))
         found: Mask = ordered[np.searchsorted(ordered, self.column("min_bucket"))] <= self.column("max_bucket")
         return found
 
     def key_bounds(self, field_id: int) -> BoundsColumn | None:
-        """Bounds of the first key column, if that is ``field_id``; None if nothing is known."""
+        """Return bounds of the first key column, None if unknown.
+
+        None also if ``field_id`` is not the first key column.
+        """
         if (self.lines.schema.metadata or {}).get(b"key") != str(field_id).encode():
             return None
         low, high = self.lines.column("min_key"), self.lines.column("max_key")
@@ -135,7 +151,7 @@ class BlockRanges:
 
 
 BlockFilter: TypeAlias = Callable[[BlockRanges], Mask]
-"""Which blocks may hold a wanted entry."""
+"""Returns the blocks that may have a wanted entry."""
 
 
 def _extremes(name: str, values: Int64s, starts: Int64s) -> dict[str, pa.Array]:
@@ -146,11 +162,14 @@ def _extremes(name: str, values: Int64s, starts: Int64s) -> dict[str, pa.Array]:
 
 
 def _key_extremes(entries: EntryColumns, keys: Sequence[KeyColumn], starts: Int64s) -> dict[str, pa.Array]:
-    """Least and greatest first key; null where a file does not tell."""
+    """Return minimum and maximum first key of each block.
+
+    Null if unknown.
+    """
     data_type = keys[0][1]
     try:
         found = key_bounds(entries, [str(at) for at, _ in keys], [kind for _, kind in keys], {str(keys[0][0])})[str(keys[0][0])]
-    except ValueError:  # who reads the entries will name what is wrong
+    except ValueError:  # reading the entries reports the error
         nothing = pa.nulls(len(starts), pa.int64())
         return {"min_key": nothing, "max_key": nothing}
     unknown = ~np.logical_and.reduceat(found.known, starts)

@@ -1,6 +1,6 @@
-"""Bounds of many files as columns, and which of the files can match a predicate.
+"""Column bounds of many files, and predicate evaluation on them.
 
-Everything here answers as ``may_match`` does for each file by itself.
+The result for each file is that of ``may_match``.
 """
 
 from __future__ import annotations
@@ -29,9 +29,14 @@ from manifest.types.data_type import DataType
 
 @dataclass(frozen=True, slots=True)
 class BoundsColumn:
-    """What is known of one column in each of several files; where ``known`` is False, ``low`` and ``high`` mean nothing.
+    """Bounds of one column in several files.
 
-    Texts are UTF-8 bytes, which have the order of their characters. ``nulls`` is -1 where it is unknown.
+    Args:
+        low: Minima. Strings are UTF-8 bytes, which sort like their characters. Undefined where ``known`` is False.
+        high: Maxima, as ``low``.
+        known: Whether a file has bounds.
+        nulls: Null counts, -1 if unknown.
+        rows: Row counts.
     """
 
     low: AnyArray
@@ -42,24 +47,24 @@ class BoundsColumn:
 
     @classmethod
     def all_null(cls, rows: Int64s) -> BoundsColumn:
-        """A column of which files with so many ``rows`` have nothing but nulls."""
+        """Return an all-null column of files with ``rows``."""
         nothing = np.zeros(rows.size, np.int64)
         return cls(nothing, nothing, np.zeros(rows.size, np.bool_), rows, rows)
 
     @classmethod
     def of(cls, bounds: Sequence[ColumnBounds], data_type: DataType) -> BoundsColumn:
-        """Bounds of files one by one, as a column."""
+        """Return bounds of single files as a column."""
         known = np.array([b.min is not None and b.max is not None for b in bounds], np.bool_)
         low, high = (_values([_stored(value) for value in side], data_type) for side in ([b.min for b in bounds], [b.max for b in bounds]))
         nulls = np.array([-1 if b.null_count is None else b.null_count for b in bounds], np.int64)
         return cls(low, high, known, nulls, np.array([b.row_count for b in bounds], np.int64))
 
     def take(self, rows: Indices) -> BoundsColumn:
-        """The bounds of some of the files."""
+        """Return the bounds of some files."""
         return BoundsColumn(self.low[rows], self.high[rows], self.known[rows], self.nulls[rows], self.rows[rows])
 
     def each(self, data_type: DataType) -> list[ColumnBounds]:
-        """The bounds file by file, as plain values."""
+        """Return the bounds of each file as plain values."""
         kind = data_type.column_type.kind
         as_plain: Callable[[Any], Plain] = bytes.decode if kind in STRINGS else bool if kind is Kind.BOOLEAN else lambda value: value
         rows = zip(self.low.tolist(), self.high.tolist(), self.known.tolist(), self.nulls.tolist(), self.rows.tolist(), strict=True)
@@ -75,9 +80,15 @@ BoundsColumnLookup: TypeAlias = Callable[[ColumnRef], BoundsColumn | None]
 def value_bounds(
     entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], wanted: Container[str] | None = None
 ) -> dict[str, BoundsColumn]:
-    """The value statistics of entries whose stored rows are over ``names``: of the ``wanted`` columns, or of all.
+    """Return value statistics of entries by column name.
 
-    An entry with null counts for another number of columns knows nothing. ``ValueError`` for rows that cannot be decoded.
+    An entry whose null counts have another number of columns has no bounds. Raises ``ValueError`` for rows that cannot be decoded.
+
+    Args:
+        entries: Entries whose statistics rows have the same columns.
+        names: Columns of the statistics rows.
+        types: Their types.
+        wanted: Columns to return. None: all.
     """
     arity, size = len(names), len(entries)
     counts, fits = _null_counts(entries, arity)
@@ -102,7 +113,10 @@ def value_bounds(
 
 
 def _null_counts(entries: EntryColumns, arity: int) -> tuple[Int64s, Mask]:
-    """Null counts of ``arity`` columns, a line for every entry, -1 where unknown; False marks an entry that counts other columns."""
+    """Return null counts, one row per entry, and valid entries.
+
+    -1 is unknown. An entry with counts of another number of columns is not valid.
+    """
     spans = entries.columns.spans["_FILE._VALUE_STATS._NULL_COUNTS"]
     if len(entries) > thresholds().bounds_one_by_one:
         return optional_longs(entries.payload, spans, arity)
@@ -118,9 +132,10 @@ def _null_counts(entries: EntryColumns, arity: int) -> tuple[Int64s, Mask]:
 
 
 def key_bounds(entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], wanted: Container[str]) -> dict[str, BoundsColumn]:
-    """Bounds of the ``wanted`` key columns: of the first by the exact keys of the files, of the others by their statistics.
+    """Return bounds of the ``wanted`` key columns.
 
-    Where a file has no statistics of its keys nothing is known. ``ValueError`` for rows that cannot be decoded.
+    The first column has the exact keys of the files, the others their key statistics. Files without key statistics have no bounds.
+    Raises ``ValueError`` for rows that cannot be decoded.
     """
     found = {}
     for position, (name, data_type) in enumerate(zip(names, types, strict=True)):
@@ -144,7 +159,9 @@ def key_bounds(entries: EntryColumns, names: Sequence[str], types: Sequence[Data
 
 
 def may_match_each(predicate: Predicate, bounds: BoundsColumnLookup, types: Mapping[str, ColumnType], count: int) -> Mask:
-    """For each of ``count`` files what ``may_match`` says; ``bounds`` answers None for a column of which nothing is known.
+    """Return ``may_match`` of each of ``count`` files.
+
+    ``bounds`` returns None for a column without bounds.
 
     >>> from fileindex.predicate.tree import Compare, Op
     >>> column = BoundsColumn.of([ColumnBounds(1, 5, 0, 9), ColumnBounds(7, 9, 0, 9)], DataType(Kind.INT))
@@ -160,7 +177,7 @@ def may_match_each(predicate: Predicate, bounds: BoundsColumnLookup, types: Mapp
 
 
 def combined(predicate: Predicate, count: int, of_leaf: Callable[[Leaf], Mask]) -> Mask:
-    """The mask of ``count`` things that a predicate keeps, from those of its leaves.
+    """Return a predicate's mask, given the masks of its leaves.
 
     >>> combined(Or(()), 2, lambda _: np.ones(2, np.bool_)).tolist()
     [False, False]
@@ -208,11 +225,12 @@ def _comparable(value: Plain) -> Any:
 
 
 def _as_object(value: bytes) -> AnyArray:
-    r"""``value`` as numpy compares it byte by byte: made an array of on its own, it would lose the NULs at its end.
+    r"""Return ``value`` as a numpy object scalar.
 
     >>> _as_object(b"a\0") == np.array([b"a", b"a\0"], object)
     array([False,  True])
     """
+    # np.array(value) would strip trailing NULs.
     found = np.empty((), object)
     found[()] = value
     return found
@@ -234,7 +252,7 @@ def _values(values: Sequence[Any], data_type: DataType) -> AnyArray:
 
 
 def _spread(values: AnyArray, rows: Int64s, size: int) -> AnyArray:
-    """``values`` at the positions ``rows`` of a longer column."""
+    """Return a longer column with ``values`` at the positions ``rows``."""
     if rows.size == size:
         return values
     found = np.zeros(size, values.dtype)

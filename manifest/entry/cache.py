@@ -1,7 +1,7 @@
-"""Decoded manifests of one opened table; a manifest never changes under its name, so nothing can be stale.
+"""Cache of decoded manifests of one opened table.
 
-What is held is held by the process (``manifest/io/file_cache.py``), within its bound for all tables; a table notes under which keys, and
-need not ask storage again whether a file is still the one that it read.
+A manifest never changes under its name, so entries are never stale. The values are in the cache of the process
+(``manifest/io/file_cache.py``), which bounds them for all tables. A table keeps their keys and need not check the file again.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _BYTES_A_PAYLOAD_BYTE, _WITHOUT_OBJECTS = 10, 3
 
 
 class EntryCache:
-    """What one opened table has read: manifests and their lists by name, and several manifests as one; safe for several threads.
+    """Manifests and lists read by one opened table. Thread-safe.
 
-    ``files`` holds it, and what tables opened before have read of the same files.
+    ``files`` has the values, and those read by tables opened before.
     """
 
     def __init__(self, files: FileCache = SHARED) -> None:
@@ -32,20 +32,23 @@ class EntryCache:
         self._owner = files.owner(self)
         self._keys: dict[str, tuple[Hashable, bool]] = {}
         self.newest: dict[str, int] = {}
-        """The newest snapshot that was seen, as ``SnapshotManager`` keeps it."""
+        """Newest snapshot seen, for ``SnapshotManager.seen``."""
         self.pinned: dict[int, Snapshot] = {}
-        """Snapshots that were read for scans of them, which look again whether they are there."""
+        """Snapshots read for scans. Scans check again that they exist."""
         self.schemas: dict[int, TableSchema] = {}
-        """Versions of the schema that were seen, as ``SchemaManager`` keeps them."""
+        """Schema versions seen, for ``SchemaManager``."""
 
     def get(self, name: str) -> Any:
-        """What was made of a manifest or a list, if it is still held."""
+        """Return the cached value of a manifest or list."""
         key, shared = self._keys.get(name, (None, False))
         held = None if key is None else self.files.get(key)
         return held[1] if shared and held is not None else held
 
     def put(self, name: str, value: object, weight: int, shared: Hashable = None) -> None:
-        """Hold what was made of a manifest or a list; ``shared`` is the key under which it is held for other tables, if it is."""
+        """Cache the value of a manifest or list.
+
+        ``shared`` is the key under which other tables cache it. None: not shared.
+        """
         if len(self._keys) >= thresholds().held_names:
             self._keys.clear()
         self._keys[name] = ((self._owner, name), False) if shared is None else (shared, True)
@@ -55,10 +58,15 @@ class EntryCache:
     def join(
         self, names: tuple[str, ...], parts: list[EntryColumns], whole: EntryColumns | None = None, *, shared: bool = False
     ) -> EntryColumns:
-        """The entries of several manifests as one, held too, for scans of one snapshot read the same ones.
+        """Return the joined entries of several manifests, and cache them.
 
-        ``parts`` are given away: of many, each is let go once it is copied. ``whole`` are all of them as one, if they came so. ``shared``: the parts are held for other tables, and so is the answer.
+        Args:
+            names: Names of the manifests.
+            parts: Entries of each manifest. The list is emptied if that saves memory.
+            whole: All entries as one, if they are already joined.
+            shared: Whether the parts are cached for other tables, so that the result is cached for them too.
         """
+        # Scans of one snapshot join the same manifests.
         if len(parts) == 1 and whole is None:
             return parts[0]
         keys: tuple[Hashable, ...] = (("joined", names), (self._owner, "joined", names))
@@ -67,33 +75,36 @@ class EntryCache:
             if held is not None and all(map(operator.is_, held[0], parts)):
                 joined: EntryColumns = held[1]
                 return joined
-        weight = sum(map(entries_weight, parts)) * (2 if whole is None else 1)  # the parts are kept with it, of which it may be a copy
+        # The parts are cached too, and the joined entries may be a copy.
+        weight = sum(map(entries_weight, parts)) * (2 if whole is None else 1)
         if weight > self.files.capacity // 2:
-            return EntryColumns.concat(_taken(parts)) if whole is None else whole
+            return EntryColumns.concat(_pop_all(parts)) if whole is None else whole
         joined = EntryColumns.concat(parts) if whole is None else whole
         if len(parts) > 1:
             self.files.put(keys[0] if shared else keys[1], (tuple(parts), joined), weight)
         return joined
 
 
-def _taken(parts: list[EntryColumns]) -> Iterator[EntryColumns]:
+def _pop_all(parts: list[EntryColumns]) -> Iterator[EntryColumns]:
+    """Yield and release each of ``parts``."""
     parts.reverse()
     while parts:
         yield parts.pop()
 
 
 def nothing_held() -> EntryCache:
-    """For a check of what is on storage, which must not take anything for known."""
+    """Return an empty cache, for checks that must read storage."""
     return EntryCache(FreshCache(SHARED))
 
 
 def list_weight(metas: Sequence[ManifestFileMeta]) -> int:
-    """Bytes in memory of a manifest list, about."""
+    """Return the approximate bytes in memory of a manifest list."""
     return _META_BYTES * (len(metas) + 1)
 
 
 def entries_weight(entries: EntryColumns) -> int:
-    """Bytes in memory, about: an entry takes so many times the bytes of its record decoded, and more once its file object is made and held."""
+    """Return the approximate bytes in memory of entries."""
+    # A decoded entry takes a multiple of its record's bytes, and more once its file object is built and cached.
     return (_BYTES_A_PAYLOAD_BYTE if len(entries) <= thresholds().held_objects else _WITHOUT_OBJECTS) * len(entries.payload)
 
 

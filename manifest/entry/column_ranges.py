@@ -1,9 +1,8 @@
-"""Column minima and maxima of a whole manifest: what lets a plan skip manifests by other columns than the partition's.
+"""Column minima and maxima of whole manifests, for manifest pruning.
 
-They stand in the field ``_COLUMN_RANGES`` of a manifest list, which other engines pass over by name and drop when they
-rewrite the list; without it nothing is skipped. A range covers the files that a manifest adds *and* those it deletes: a
-manifest that is skipped takes its deletes along, and the files that come back to life by that have no wanted row either.
-A column of which some entry says nothing has no range.
+They are in the field ``_COLUMN_RANGES`` of a manifest list. Other engines ignore this field and drop it when they rewrite the list.
+Without it nothing is skipped. A range covers the files that a manifest adds *and* those it deletes. A skipped manifest skips its DELETEs
+too, but the files that reappear that way have no wanted row either. A column has no range if an entry has no statistics of it.
 """
 
 from __future__ import annotations
@@ -36,16 +35,22 @@ FieldsOf = Callable[[int], Sequence[DataField]]
 
 @dataclass(frozen=True, slots=True)
 class ColumnRanges:
-    """Bounds of the columns ``field_ids`` among ``row_count`` rows, in the types that they have in the manifest's schema."""
+    """Bounds of the columns ``field_ids`` over ``row_count`` rows.
+
+    Values have the types of the manifest's schema.
+    """
 
     field_ids: tuple[int, ...]
     row_count: int
     stats: SimpleStats
     _decoded: list[tuple[object, dict[int, ColumnBounds]]] = field(default_factory=list, init=False, repr=False, compare=False)
-    """The fields for which ``bounds`` was asked last, and what it gave."""
+    """Last arguments and result of ``bounds``."""
 
     def bounds(self, fields: Iterable[DataField]) -> dict[int, ColumnBounds]:
-        """Bounds by field id, given the ``fields`` of the manifest's schema; {} if they are not what they should be."""
+        """Return bounds by field id, {} if they are invalid.
+
+        ``fields`` are the fields of the manifest's schema.
+        """
         for known, found in self._decoded:
             if known is fields:
                 return found
@@ -68,7 +73,7 @@ class ColumnRanges:
         }
 
     def to_avro(self) -> dict[str, Any]:
-        """The record in a manifest list."""
+        """Return the record of a manifest list."""
         return {
             "_FIELD_IDS": list(self.field_ids),
             "_ROW_COUNT": self.row_count,
@@ -79,7 +84,8 @@ class ColumnRanges:
 
     @classmethod
     def from_avro(cls, record: Any) -> ColumnRanges | None:
-        """The ranges of a record; None for what is none of ours, for a range is only advice."""
+        """Return the ranges of a record, None if invalid."""
+        # Ranges are optional: an unknown shape is no error.
         match record:
             case {
                 "_FIELD_IDS": list(field_ids),
@@ -95,13 +101,13 @@ class ColumnRanges:
 
 @dataclass(frozen=True, slots=True)
 class RangePolicy:
-    """Which columns of a table get ranges.
+    """Selection of the columns that get ranges.
 
     Args:
-        fields_of: the columns of a schema version.
-        key: ids and types of the trimmed primary key, in its order; () for a table without one.
-        partition: names of the partition columns, which have statistics of their own.
-        values: whether filters on other than key columns may skip files at all.
+        fields_of: Returns the columns of a schema version.
+        key: Ids and types of the trimmed primary key, in order. () for a table without one.
+        partition: Names of the partition columns, which have their own statistics.
+        values: Whether filters on non-key columns may skip files.
     """
 
     fields_of: FieldsOf
@@ -110,13 +116,13 @@ class RangePolicy:
     values: bool
 
     def ranges(self, entries: EntryColumns) -> ColumnRanges | None:
-        """The ranges over all ``entries``, none of them left out; None if there are none."""
+        """Return the ranges over all ``entries``, None if unknown."""
         if not len(entries):
             return None
         try:
             target = self.fields_of(int(entries.schema_id.max()))
             known = {**(self._values(entries, target) if self.values else {}), **self._keys(entries)}
-        except (PaimonError, ValueError):  # what cannot be read says nothing; readers of the file itself will name it
+        except (PaimonError, ValueError):  # no ranges for unreadable entries: reading the file itself reports the error
             return None
         return _bounded(known, [field for field in target if field.name not in self.partition], int(entries.row_count.sum()))
 
@@ -126,7 +132,7 @@ class RangePolicy:
         return {field_id: _merged([_summary(found[str(field_id)], data_type)], data_type) for field_id, data_type in self.key}
 
     def _values(self, entries: EntryColumns, target: Sequence[DataField]) -> dict[int, ColumnBounds]:
-        """Ranges of columns by the statistics of values, over files of several schemas."""
+        """Return ranges by value statistics, over files of several schemas."""
         parts: dict[int, list[ColumnBounds]] = {field.id: [] for field in target if field.name not in self.partition}
         types = {field.id: field.type for field in target}
         for schema_id, covered, rows in stats_groups(entries):
@@ -141,7 +147,7 @@ class RangePolicy:
             count = int(group.row_count.sum())
             for field_id in list(parts):
                 field = by_id.get(field_id)
-                if field is None:  # added later, so that these files have nothing but nulls in it
+                if field is None:  # added later: all null in these files
                     parts[field_id].append(ColumnBounds(None, None, count, count))
                 elif field.name in stored and same_values(field.type, types[field_id]):
                     parts[field_id] += stored[field.name]
@@ -153,7 +159,10 @@ class RangePolicy:
 def _bounds_of(
     entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], wanted: Container[str]
 ) -> dict[str, list[ColumnBounds]]:
-    """Bounds by column: those of each file, where there are few, else one for all."""
+    """Return bounds of each column.
+
+    Of each file for few files, else one for all.
+    """
     if len(entries) > thresholds().ranges_one_by_one:
         columns = value_bounds(entries, names, types, wanted)
         by_name = dict(zip(names, types, strict=True))
@@ -167,7 +176,10 @@ def _bounds_of(
 
 
 def stats_groups(entries: EntryColumns) -> list[tuple[int, tuple[str, ...] | None, Indices]]:
-    """Entries whose value statistics are over the same columns: (schema id, ``value_stats_cols``, rows)."""
+    """Group entries whose value statistics have the same columns.
+
+    Returns (schema id, ``value_stats_cols``, rows).
+    """
     schema_ids = entries.schema_id
     covered = entries.columns.spans["_FILE._VALUE_STATS_COLS"]
     if not covered.present.any() and (schema_ids == schema_ids[:1]).all():
@@ -180,7 +192,10 @@ def stats_groups(entries: EntryColumns) -> list[tuple[int, tuple[str, ...] | Non
 
 
 def _summary(column: BoundsColumn, data_type: DataType) -> ColumnBounds:
-    """One range over all files; unknown where one of them does not know."""
+    """Return one range over all files.
+
+    Unknown if the range of one file is unknown.
+    """
     rows = int(column.rows.sum())
     nulls = int(column.nulls.sum()) if ((column.nulls >= 0) & (column.nulls <= column.rows)).all() else None
     empty = (column.nulls >= 0) & (column.nulls >= column.rows)
@@ -191,7 +206,10 @@ def _summary(column: BoundsColumn, data_type: DataType) -> ColumnBounds:
 
 
 def _merged(parts: Sequence[ColumnBounds], data_type: DataType) -> ColumnBounds:
-    """One range over all ``parts``, its texts cut; unknown where one of them does not know."""
+    """Return one range over all ``parts``, with truncated strings.
+
+    Unknown if one part is unknown.
+    """
     rows = sum([part.row_count for part in parts])
     counts = [part.null_count for part in parts if part.null_count is not None and part.null_count <= part.row_count]
     nulls = sum(counts) if len(counts) == len(parts) else None
@@ -203,7 +221,7 @@ def _merged(parts: Sequence[ColumnBounds], data_type: DataType) -> ColumnBounds:
     if data_type.kind in FLOATS and any(map(math.isnan, low)):
         return ColumnBounds(None, None, nulls, rows)
     least, most = _MODE.bound(min(low), max(high, key=spark_order_key))
-    if data_type.kind in FLOATS:  # both zeros are the least or the greatest by some order
+    if data_type.kind in FLOATS:  # orders differ in -0.0 and 0.0: include both
         least, most = -0.0 if least == 0 else least, 0.0 if most == 0 else most
     return ColumnBounds(least, most, nulls, rows)
 
@@ -216,7 +234,7 @@ def _plain(value: Any, data_type: DataType) -> Plain:
 
 
 def _bounded(known: Mapping[int, ColumnBounds], fields: Iterable[DataField], row_count: int) -> ColumnRanges | None:
-    """Ranges of the columns that say something, as many as fit into ``range_bytes``."""
+    """Return ranges of known columns that fit into ``range_bytes``."""
     chosen: list[tuple[DataField, ColumnBounds]] = []
     size = 0
     for column in fields:
@@ -237,7 +255,8 @@ def _bounded(known: Mapping[int, ColumnBounds], fields: Iterable[DataField], row
 
 
 def same_values(old: DataType, new: DataType) -> bool:
-    """Whether a column of the two types holds the same plain values: an integer may have become wider, nothing else."""
+    """Return whether both types have the same plain values."""
+    # Only integers may have become wider.
     if old.kind in INTEGERS and new.kind in INTEGERS:
         return _INTEGER_ORDER.index(old.kind) <= _INTEGER_ORDER.index(new.kind)
     return old.with_nullable(nullable=True) == new.with_nullable(nullable=True)

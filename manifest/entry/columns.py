@@ -1,4 +1,4 @@
-"""Manifest entries in columns: what planning and commits prune and merge before any object exists."""
+"""Manifest entries as columns, for pruning and merging without objects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from manifest.entry.objects import BuiltFiles, build_entries, build_files, names
 _PARSED = parsed(MANIFEST_ENTRY)
 _LAYOUT = layout(MANIFEST_ENTRY)
 _SHORT_LAYOUT = (*_LAYOUT[:-1], ("_FILE", _LAYOUT[-1][1][:-1]))
-"""The layout before ``_WRITE_COLS_SEQUENCES``: our records without their last byte, which is that field's null."""
+"""The layout before ``_WRITE_COLS_SEQUENCES``: today's records without the last byte, that field's null."""
 
 _LAST_FIELD = "_FILE._WRITE_COLS_SEQUENCES"
 _NULL = b"\x00"
@@ -33,26 +33,26 @@ _NULL = b"\x00"
 
 @dataclass(frozen=True, eq=False)
 class EntryColumns:
-    """Entries of one or more manifests; numpy columns for numbers, bytes on demand, objects only when asked for.
+    """Entries of one or more manifests as columns.
 
-    Immutable. Row i of every column is entry i.
+    Numbers are numpy columns, bytes are sliced on demand, objects are built on request. Immutable. Row i of every column is entry i.
     """
 
     paths: tuple[str, ...]
-    """The manifests, for errors; ``source`` has the position of each entry's manifest among them."""
+    """Manifest paths, for errors. ``source`` has the position of each entry's manifest in them."""
     source: Indices
     payload: bytes
     columns: RecordColumns
     short: Mask
-    """Which entries are encoded without the last byte of today's layout."""
+    """Entries encoded without the last byte of today's layout."""
     row: Indices
-    """The position of each entry in its manifest."""
+    """Position of each entry in its manifest."""
     built: tuple[BuiltFiles, ...]
-    """Of each manifest, the file objects made so far."""
+    """File objects built so far, by manifest."""
 
     @classmethod
     def from_container(cls, container: Container) -> EntryColumns:
-        """The entries of an opened manifest. Raises ``CorruptFile``."""
+        """Return the entries of an opened manifest. Raises ``CorruptFile``."""
         if container.count == 0:
             if container.payload:
                 raise CorruptFile(container.path, "has bytes but no records")
@@ -68,13 +68,13 @@ class EntryColumns:
         try:
             return _checked(cls.of_records(encode_records(_PARSED, container.records()), container.path))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise CorruptFile(container.path, f"its records are no manifest entries ({error})") from error
+            raise CorruptFile(container.path, f"its records are not manifest entries ({error})") from error
 
     @classmethod
     def from_containers(cls, containers: Sequence[Container]) -> tuple[list[EntryColumns], EntryColumns | None]:
-        """The entries of each of opened manifests, decoded together where their layouts allow, and of all if they came so.
+        """Return the entries of each manifest, and of all together.
 
-        Raises ``CorruptFile``.
+        Manifests of one layout are decoded together. If some were decoded separately, the second value is missing. Raises ``CorruptFile``.
         """
         found: list[EntryColumns] = []
         whole: EntryColumns | None = None
@@ -91,7 +91,10 @@ class EntryColumns:
 
     @classmethod
     def _decoded_together(cls, shape: AvroSchema, containers: Sequence[Container]) -> tuple[list[EntryColumns], EntryColumns] | None:
-        """None if that cannot be done, or cannot be proved right."""
+        """Decode manifests of one layout together.
+
+        Returns None if that is not possible, or not provably right.
+        """
         if shape != _LAYOUT or len(containers) < 2 or not all(container.count for container in containers):
             return None
         counts = np.cumsum([0, *(container.count for container in containers)])
@@ -113,7 +116,7 @@ class EntryColumns:
 
     @classmethod
     def _single(cls, path: str, payload: bytes, columns: RecordColumns, short: Mask) -> EntryColumns:
-        """All entries of one manifest."""
+        """Return all entries of one manifest."""
         count = columns.start.size
         return cls((path,), np.zeros(count, np.intp), payload, columns, short, np.arange(count), (BuiltFiles(count),))
 
@@ -121,15 +124,16 @@ class EntryColumns:
     def of(cls, entries: Iterable[ManifestEntry]) -> EntryColumns:
         """Return the columns of entry objects."""
         objects = list(entries)
-        made = cls.of_records(encode_records(_PARSED, (entry.to_avro() for entry in objects)))
-        if made.built:
+        columns = cls.of_records(encode_records(_PARSED, (entry.to_avro() for entry in objects)))
+        if columns.built:
             # The objects are here: files() need not decode them again.
-            made.built[0].files.update(enumerate(entry.file for entry in objects))
-        return made
+            columns.built[0].files.update(enumerate(entry.file for entry in objects))
+        return columns
 
     @classmethod
     def concat(cls, parts: Iterable[EntryColumns]) -> EntryColumns:
-        """All entries of ``parts``, in order; each is copied before the one after the next is asked for, so that an iterator may let go of it."""
+        """Return all entries of ``parts``, in order."""
+        # Each part is copied before the next but one is requested, so that an iterator can release it.
         some = filter(len, parts)
         first, second = next(some, None), next(some, None)
         if second is None:
@@ -143,14 +147,17 @@ class EntryColumns:
             filled.add(part)
         payload = filled.payload.getvalue()
         source, row, short = np.concatenate(filled.source), np.concatenate(filled.row), np.concatenate(filled.short)
-        found = cls(tuple(filled.paths), source, payload, filled.joined(payload), short, row, tuple(filled.built))
+        found = cls(tuple(filled.paths), source, payload, filled.join(payload), short, row, tuple(filled.built))
         if len(found) > thresholds().partitions_one_by_one:
             found.__dict__["partition_codes"] = np.concatenate(filled.codes), list(filled.partitions)
         return found
 
     @classmethod
     def of_records(cls, records: Sequence[bytes], path: str = "") -> EntryColumns:
-        """Columns of encoded entries in today's layout. Raises ``ValueError``."""
+        """Return columns of entries encoded in today's layout.
+
+        Raises ``ValueError``.
+        """
         payload = b"".join(records)
         if not records:
             nothing = np.zeros(0, np.intp)
@@ -168,28 +175,34 @@ class EntryColumns:
         return self.columns.start.size
 
     def select(self, chosen: Mask | Indices) -> EntryColumns:
-        """The entries where ``chosen`` is True, or at the positions that it lists."""
+        """Return entries by mask or by position."""
         rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.intp, copy=False)
         if rows.size == len(self) and (chosen.dtype == np.bool_ or np.array_equal(rows, np.arange(rows.size))):
             return self
         columns = self.columns.take(rows)
         chosen_ones = EntryColumns(self.paths, self.source[rows], self.payload, columns, self.short[rows], self.row[rows], self.built)
-        if "partition_codes" in self.__dict__:  # what was grouped stays grouped
+        if "partition_codes" in self.__dict__:  # keep the grouping
             codes, known = self.partition_codes
             kept, renumbered = np.unique(codes[rows], return_inverse=True)
             chosen_ones.__dict__["partition_codes"] = renumbered, [known[code] for code in kept.tolist()]
         return chosen_ones
 
     def numbers(self, name: str) -> Int64s:
-        """An integer field by its name in the manifest (``_KIND``, ``_FILE._LEVEL``); null is 0."""
+        """Return an integer field by its manifest name.
+
+        Names are like ``_KIND`` and ``_FILE._LEVEL``. Null is 0.
+        """
         return self.columns.numbers[name].values
 
     def content(self, name: str) -> list[bytes]:
-        """A bytes or string field of every entry by its name in the manifest; null is b''."""
+        """Return a bytes or string field by its manifest name.
+
+        Null is b''.
+        """
         return self.columns.spans[name].slices(self.payload)
 
     def present(self, name: str) -> Mask:
-        """Where a nullable field is not null."""
+        """Return where a nullable field is not null."""
         column = self.columns.numbers.get(name) or self.columns.spans[name]
         return column.present
 
@@ -205,7 +218,7 @@ class EntryColumns:
 
     @property
     def total_buckets(self) -> Int64s:
-        """Bucket counts at the time the files were written."""
+        """Bucket counts when the files were written."""
         return self.columns.numbers["_TOTAL_BUCKETS"].values
 
     @property
@@ -225,7 +238,7 @@ class EntryColumns:
 
     @property
     def schema_id(self) -> Int64s:
-        """Schemas the files were written with."""
+        """Schemas that the files were written with."""
         return self.columns.numbers["_FILE._SCHEMA_ID"].values
 
     @property
@@ -235,13 +248,13 @@ class EntryColumns:
 
     @property
     def delete_row_count(self) -> Int64s:
-        """Retracting rows, -1 where unknown."""
+        """Retracting rows, -1 if unknown."""
         column = self.columns.numbers["_FILE._DELETE_ROW_COUNT"]
         return np.where(column.present, column.values, -1)
 
     @property
     def is_appended(self) -> Mask:
-        """Which files no compaction has made, as far as is known."""
+        """Files that were appended or have an unknown source."""
         source = self.columns.numbers["_FILE._FILE_SOURCE"]
         found: Mask = ~source.present | (source.values == FileSource.APPEND)
         return found
@@ -253,15 +266,15 @@ class EntryColumns:
 
     @cached_property
     def file_name(self) -> list[str]:
-        """File names. Raises ``CorruptFile`` for what is no text."""
+        """File names. Raises ``CorruptFile`` for invalid UTF-8."""
         try:
             return [name.decode() for name in self.content("_FILE._FILE_NAME")]
         except UnicodeDecodeError as error:
-            raise CorruptFile(self.path_of(0), f"a file name is no text ({error})") from error
+            raise CorruptFile(self.path_of(0), f"a file name is not UTF-8 ({error})") from error
 
     @cached_property
     def is_orc(self) -> Mask:
-        """Whose data files are ORC's, by their names."""
+        """Data files in ORC format, by their names."""
         return np.array([name.lower().endswith(b".orc") for name in self.content("_FILE._FILE_NAME")], np.bool_)
 
     @cached_property
@@ -276,11 +289,12 @@ class EntryColumns:
 
     @cached_property
     def partition_codes(self) -> tuple[Int64s, list[bytes]]:
-        """(code of every entry, partition of every code): grouping without comparing bytes again."""
+        """(code of every entry, partition of every code)."""
+        # Cached, so that grouping does not compare bytes again.
         return self.columns.spans["_PARTITION"].codes(self.payload)
 
     def in_partitions(self, partitions: Iterable[bytes]) -> Mask:
-        """Which entries lie in one of ``partitions``."""
+        """Return the entries in one of ``partitions``."""
         wanted = set(partitions)
         codes, known = self.partition_codes
         chosen: Mask = np.array([partition in wanted for partition in known], np.bool_)[codes]
@@ -288,7 +302,7 @@ class EntryColumns:
 
     @cached_property
     def not_deleted(self) -> EntryColumns:
-        """The ADD entries whose identity no DELETE entry has."""
+        """ADD entries without a DELETE entry of the same identity."""
         added = self.kind == FileKind.ADD
         if added.all():
             return self
@@ -303,7 +317,10 @@ class EntryColumns:
 
     @property
     def named_again(self) -> Mask:
-        """Which entries have the file name of another one; only among these can two have one identity."""
+        """Entries that share their file name with another one.
+
+        Only these can have equal identities.
+        """
         names = self.content("_FILE._FILE_NAME")
         if len(set(names)) == len(names):
             return np.zeros(len(names), np.bool_)
@@ -312,7 +329,7 @@ class EntryColumns:
 
     @cached_property
     def added_twice(self) -> int | None:
-        """An entry whose bucket has another one of the same file name; None if there is none."""
+        """An entry whose file its bucket has twice, or None."""
         seen: set[tuple[bytes, int, bytes]] = set()
         rows = np.flatnonzero(self.named_again)
         if not rows.size:
@@ -327,69 +344,75 @@ class EntryColumns:
         return None
 
     def identities(self, rows: Indices | None = None) -> list[tuple[bytes, ...]]:
-        """A hashable identity of every entry (or of ``rows``), comparable among all ``EntryColumns``."""
+        """Return a hashable identity of every entry or of ``rows``.
+
+        Comparable among all ``EntryColumns``.
+        """
         some = self if rows is None else self.select(rows)
         names = ("_FILE._FILE_NAME", "_PARTITION", "_FILE._EXTRA_FILES", "_FILE._EMBEDDED_FILE_INDEX", "_FILE._EXTERNAL_PATH")
         numbers = (b"%d,%d" % pair for pair in zip(some.bucket.tolist(), some.level.tolist(), strict=True))
         return list(zip(*(some.content(name) for name in names), numbers, strict=True))
 
     def physical_names(self) -> set[str]:
-        """Names of the data files and of their side files."""
+        """Return names of data files and side files."""
         names = set(self.file_name)
         for extra in set(self.content("_FILE._EXTRA_FILES")):
             names.update(names_of(extra))
         return names
 
     def records(self) -> Iterator[bytes]:
-        """The encoded entries, in today's layout."""
+        """Yield the encoded entries in today's layout."""
         bounds = zip(self.columns.start.tolist(), self.columns.end.tolist(), self.short.tolist(), strict=True)
         for start, end, short in bounds:
             yield whole_record(self.payload[start:end], short=short)
 
     def deleted(self) -> EntryColumns:
-        """The DELETE of every entry; the second byte of an entry is its kind."""
-        kind = bytes([FileKind.DELETE << 1])
+        """Return the DELETE of every entry."""
+        kind = bytes([FileKind.DELETE << 1])  # the second byte of an entry
         return EntryColumns.of_records([record[:1] + kind + record[2:] for record in self.records()])
 
     def entries(self) -> list[ManifestEntry]:
-        """The entries as objects. Raises ``CorruptFile``."""
+        """Return the entries as objects. Raises ``CorruptFile``."""
         return build_entries(self.columns, self.payload, self.files())
 
     def files(self) -> list[DataFileMeta]:
-        """The files of the entries as objects, made once for as long as their manifests are held. Raises ``CorruptFile``."""
+        """Return the files of the entries as objects.
+
+        Cached while their manifests are. Raises ``CorruptFile``.
+        """
         built = [one.files for one in self.built]
         sources, rows = self.source.tolist(), self.row.tolist()
         found = [built[source].get(row) for source, row in zip(sources, rows, strict=True)]
         missing = [at for at, file in enumerate(found) if file is None]
         if missing:
             with gc_paused():
-                for at, file in zip(missing, self._made(np.array(missing, np.intp)), strict=True):
+                for at, file in zip(missing, self._build(np.array(missing, np.intp)), strict=True):
                     built[sources[at]][rows[at]] = found[at] = file
         return [file for file in found if file is not None]
 
-    def _made(self, rows: Indices) -> list[DataFileMeta]:
+    def _build(self, rows: Indices) -> list[DataFileMeta]:
         try:
             return build_files(self.columns.take(rows), self.payload)
         except (ValueError, LookupError):
-            for row in rows:  # which of them is it?
+            for row in rows:  # find the invalid one
                 try:
                     build_files(self.columns.take(np.array([row])), self.payload)
                 except (ValueError, LookupError) as error:
-                    raise CorruptFile(self.path_of(int(row)), f"an entry is not valid ({error})") from error
+                    raise CorruptFile(self.path_of(int(row)), f"an entry is invalid ({error})") from error
             raise
 
     def path_of(self, row: int) -> str:
-        """The manifest that an entry was read from."""
+        """Return the path of the manifest of an entry."""
         return self.paths[self.source[row]] if row < len(self) and self.paths[self.source[row]] else "new manifest entries"
 
 
 class _Joined:
-    """The columns of parts, to be joined; nothing of it holds the bytes of a part."""
+    """Columns of parts to join. Keeps no part's bytes."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
         self.source: list[Indices] = []
-        self.payload = io.BytesIO()  # gives its bytes away without a copy
+        self.payload = io.BytesIO()  # getvalue() does not copy
         self.columns: list[RecordColumns] = []
         self.short: list[Mask] = []
         self.row: list[Indices] = []
@@ -409,15 +432,19 @@ class _Joined:
         numbers = self.partitions
         self.codes.append(np.array([numbers.setdefault(partition, len(numbers)) for partition in known], np.int64)[codes])
 
-    def joined(self, payload: bytes) -> RecordColumns:
-        """Return the columns of all parts, decoding few of them again."""
+    def join(self, payload: bytes) -> RecordColumns:
+        """Return the columns of all parts."""
+        # A joint decoding of few columns is cheaper than joining all, if it finds the same records.
         starts = np.concatenate([columns.start for columns in self.columns])
         few = decode_few_columns(_LAYOUT, payload, starts.size)
-        return few if few is not None and np.array_equal(few.start, starts) else RecordColumns.joined(self.columns)
+        return few if few is not None and np.array_equal(few.start, starts) else RecordColumns.join(self.columns)
 
 
 def whole_record(record: bytes, *, short: bool) -> bytes:
-    """An encoded entry in today's layout, of which a ``short`` one lacks the last byte."""
+    """Return an encoded entry in today's layout.
+
+    A ``short`` record lacks the last byte.
+    """
     return record + _NULL if short else record
 
 
@@ -432,7 +459,8 @@ def _checked(entries: EntryColumns) -> EntryColumns:
 
 
 def _starts(payload: bytes) -> Int64s:
-    """Offsets at which an entry may begin: version 2, a kind, and a partition of as many columns as the first one's."""
+    """Return offsets at which an entry may begin."""
+    # An entry begins with version 2, a kind, and a partition with as many columns as the first one.
     buffer = np.frombuffer(payload + bytes(8), np.uint8)
     candidates = np.flatnonzero(buffer[:-8] == ENTRY_VERSION << 1)
     kinds = buffer[candidates + 1]
@@ -447,7 +475,7 @@ def _starts(payload: bytes) -> Int64s:
 
 
 def _no_columns() -> RecordColumns:
-    """Every column, without an entry."""
+    """Return all columns without entries."""
     file = DataFileMeta(file_name="none", file_size=0, row_count=0, creation_time=0)
     entry = ManifestEntry(kind=FileKind.ADD, partition=bytes(12), bucket=0, total_buckets=0, file=file)
     columns = decode_columns(_LAYOUT, encode_records(_PARSED, [entry.to_avro()])[0], 1, np.zeros(1, np.int64))

@@ -1,4 +1,4 @@
-"""What the manifests say of one data file (Paimon's ``DataFileMeta``)."""
+"""Metadata of one data file (Paimon's ``DataFileMeta``)."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from manifest.stats.column_stats import SimpleStats
 _INDEX_SUFFIX = ".index"
 
 ORC_UNBOUNDED = FLOATS | {Kind.CHAR}
-"""ORC's statistics leave NaN out, and where it comes first, everything else; those of CHAR are of padded values."""
+"""ORC's statistics omit NaN, and all other values if NaN comes first. CHAR statistics are of padded values."""
 
 FileIdentity: TypeAlias = tuple[int, str, tuple[str, ...], bytes | None, str | None]
 
 
 class FileSource(IntEnum):
-    """Where a data file came from."""
+    """Origin of a data file."""
 
     APPEND = 0
     COMPACT = 1
 
 
 class DataFileMeta(BaseModel):
-    """A data file: its size, rows, keys, statistics, sequence range, level and side files.
+    """Metadata of a data file.
 
-    ``min_key`` and ``max_key`` are serialised BinaryRows of the trimmed primary key, exact; ``creation_time`` is in
-    milliseconds of the writer's local wall clock read as if it were UTC, which is how Paimon stores it.
+    ``min_key`` and ``max_key`` are exact: serialised BinaryRows of the trimmed primary key. ``creation_time`` is in
+    milliseconds of the writer's local wall clock read as if it were UTC, as Paimon stores it.
     """
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
@@ -61,31 +61,34 @@ class DataFileMeta(BaseModel):
 
     @property
     def identity(self) -> FileIdentity:
-        """What, with partition and bucket, tells two files apart: a DELETE must repeat it exactly."""
+        """Identity of the file in its partition and bucket.
+
+        A DELETE must repeat it exactly.
+        """
         return self.level, self.file_name, self.extra_files, self.embedded_index, self.external_path
 
     @property
     def index_file(self) -> str | None:
-        """Name of the file-index side file; the newest if a rewrite left several."""
+        """Name of the file-index side file, the newest of several."""
         return next((name for name in reversed(self.extra_files) if name.endswith(_INDEX_SUFFIX)), None)
 
     @property
     def file_names(self) -> tuple[str, ...]:
-        """Every physical file of this entry, the data file first."""
+        """All physical files of this entry, the data file first."""
         return self.file_name, *self.extra_files
 
     @property
     def format(self) -> str:
-        """The file format, which is the last extension of the name."""
+        """File format: the last extension of the name."""
         return self.file_name.rpartition(".")[2].lower()
 
     @property
     def unbounded(self) -> frozenset[Kind]:
-        """Kinds of columns that its statistics do not bound."""
+        """Kinds of columns that the statistics do not bound."""
         return ORC_UNBOUNDED if self.format == "orc" else frozenset()
 
     def upgrade(self, level: int) -> DataFileMeta:
-        """The same physical file, moved to another level.
+        """Return the same physical file on another level.
 
         >>> DataFileMeta(file_name="data-1-0.parquet", file_size=9, row_count=1).upgrade(5).level
         5
@@ -93,17 +96,20 @@ class DataFileMeta(BaseModel):
         return self.model_copy(update={"level": level})
 
     def without_statistics(self) -> DataFileMeta:
-        """The same file, with nothing said of the values in it."""
+        """Return the same file without value statistics."""
         return self.model_copy(update={"key_stats": SimpleStats.EMPTY, "value_stats": SimpleStats.EMPTY, "value_stats_cols": ()})
 
     @classmethod
     def trusted(cls, fields: dict[str, Any]) -> DataFileMeta:
-        """A file from the values of all its fields, which the caller has checked and gives away; a fifth of the cost.
+        """Return a file from valid values of all its fields.
+
+        The caller has checked the values and must not use ``fields`` again.
 
         >>> known = DataFileMeta(file_name="data-1-0.parquet", file_size=9, row_count=1)
         >>> DataFileMeta.trusted(dict(known)) == known
         True
         """
+        # A fifth of the cost of validation.
         file = cls.__new__(cls)
         set_member = object.__setattr__  # the model is frozen
         set_member(file, "__dict__", fields)
@@ -113,7 +119,7 @@ class DataFileMeta(BaseModel):
         return file
 
     def to_avro(self) -> dict[str, Any]:
-        """The ``_FILE`` record of a manifest entry."""
+        """Return the ``_FILE`` record of a manifest entry."""
         return {
             "_FILE_NAME": self.file_name,
             "_FILE_SIZE": self.file_size,
@@ -140,7 +146,10 @@ class DataFileMeta(BaseModel):
 
     @classmethod
     def from_avro(cls, record: Mapping[str, Any]) -> DataFileMeta:
-        """The file of a ``_FILE`` record; nullable fields may be missing. Raises ``KeyError`` or ``ValidationError``."""
+        """Return the file of a ``_FILE`` record.
+
+        Nullable fields may be missing. Raises ``KeyError`` or ``ValidationError``.
+        """
         return cls(
             file_name=record["_FILE_NAME"],
             file_size=record["_FILE_SIZE"],
@@ -170,23 +179,27 @@ _FIELDS = set(DataFileMeta.model_fields)
 
 
 def stats_to_avro(stats: SimpleStats) -> dict[str, Any]:
-    """A statistics record; counts are always an array, for Paimon cannot read a null one."""
+    """Return a statistics record."""
+    # An array even if empty: Paimon cannot read null counts.
     return {"_MIN_VALUES": stats.min_values, "_MAX_VALUES": stats.max_values, "_NULL_COUNTS": list(stats.null_counts)}
 
 
 def stats_from_avro(record: Mapping[str, Any]) -> SimpleStats:
-    """The statistics of a record."""
+    """Return the statistics of a record."""
     return SimpleStats(record["_MIN_VALUES"], record["_MAX_VALUES"], tuple(record["_NULL_COUNTS"] or ()))
 
 
 def wall_clock_millis() -> int:
-    """Now, as ``creation_time`` has it: the local wall clock in milliseconds, read as if it were UTC."""
+    """Return the current time as in ``creation_time``.
+
+    The local wall clock in milliseconds, read as if it were UTC.
+    """
     now = time.time()
     return int((now + time.localtime(now).tm_gmtoff) * 1000)
 
 
 def _list(values: tuple[Any, ...] | None) -> list[Any] | None:
-    return None if values is None else list(values)  # fastavro takes a tuple inside a union for (branch, value)
+    return None if values is None else list(values)  # fastavro reads a tuple in a union as (branch, value)
 
 
 def _tuple(values: list[Any] | None) -> tuple[Any, ...] | None:

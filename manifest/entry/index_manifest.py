@@ -1,4 +1,7 @@
-"""Index manifests: the complete list of a snapshot's HASH and deletion-vector files (Paimon's ``IndexManifestFile``)."""
+"""Index manifests: all index files of a snapshot (Paimon's ``IndexManifestFile``).
+
+Index files are HASH or deletion-vector files.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _PARSED = parsed(INDEX_MANIFEST)
 
 
 class DeletionVectorRange(BaseModel):
-    """Where the deletion vector of one data file lies in its index file."""
+    """Position of a deletion vector in its index file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,7 +38,7 @@ class DeletionVectorRange(BaseModel):
 
 
 class IndexFile(BaseModel):
-    """An index file, wherever it belongs; ``vectors`` for deletion vectors only."""
+    """An index file. ``vectors`` is for deletion vectors only."""
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
 
@@ -56,17 +59,17 @@ class IndexManifestEntry(IndexFile):
 
     @classmethod
     def of(cls, file: IndexFile, partition: bytes, bucket: int, index_type: str) -> IndexManifestEntry:
-        """The entry of ``file`` in its bucket."""
+        """Return the entry of ``file`` in its bucket."""
         values = {name: getattr(file, name) for name in IndexFile.model_fields}
         return cls(partition=partition, bucket=bucket, index_type=index_type, **values)
 
     @property
     def file(self) -> IndexFile:
-        """The file alone, as commit messages carry it."""
+        """The file without its bucket, as in commit messages."""
         return IndexFile(**{name: getattr(self, name) for name in IndexFile.model_fields})
 
     def to_avro(self) -> dict[str, Any]:
-        """The record of an index manifest."""
+        """Return the record of an index manifest."""
         vectors = self.vectors
         return {
             "_VERSION": _VERSION,
@@ -86,7 +89,10 @@ class IndexManifestEntry(IndexFile):
 
     @classmethod
     def from_avro(cls, record: Mapping[str, Any]) -> IndexManifestEntry:
-        """The entry of a record. Raises ``KeyError``, ``ValueError`` or ``ValidationError``."""
+        """Return the entry of a record.
+
+        Raises ``KeyError``, ``ValueError`` or ``ValidationError``.
+        """
         if record["_VERSION"] != _VERSION or record["_KIND"] != 0:
             raise ValueError(f"version {record['_VERSION']} and kind {record['_KIND']} instead of {_VERSION} and 0")
         ranges = record.get("_DELETIONS_VECTORS_RANGES")
@@ -105,7 +111,10 @@ class IndexManifestEntry(IndexFile):
 
 @dataclass(frozen=True, slots=True)
 class IndexManifest:
-    """Reads and writes the index manifests of a table; ``names`` belongs to one committer."""
+    """Reads and writes the index manifests of a table.
+
+    ``names`` belongs to one committer.
+    """
 
     file_io: FileIO
     paths: TablePaths
@@ -115,17 +124,23 @@ class IndexManifest:
     file_format: str = AVRO
 
     def read(self, name: str | None) -> list[IndexManifestEntry]:
-        """The index files of a snapshot, [] if it names no index manifest. ``FileNotFoundError``, ``CorruptFile``."""
+        """Return the index files of a snapshot, [] for None.
+
+        Raises ``FileNotFoundError``, ``CorruptFile``.
+        """
         if name is None:
             return []
         path = self.paths.manifest(name)
         try:
             return [IndexManifestEntry.from_avro(record) for record in read_container(path, self.file_io.read(path)).records()]
         except (ValidationError, ValueError, LookupError, TypeError) as error:
-            raise CorruptFile(path, f"a record is no index file ({error})") from error
+            raise CorruptFile(path, f"a record is not an index file ({error})") from error
 
     def write(self, entries: Iterable[IndexManifestEntry]) -> str | None:
-        """A new index manifest; None, and no file, for no entries."""
+        """Write an index manifest and return its name.
+
+        Writes no file and returns None for no entries.
+        """
         records = encode_records(_PARSED, (entry.to_avro() for entry in entries))
         if not records:
             return None

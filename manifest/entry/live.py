@@ -1,4 +1,4 @@
-"""From changes to a state: which entries cancel, and which manifests can be skipped before they are read."""
+"""Live entries: cancels entries and skips manifests before reading them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def live(entries: EntryColumns) -> EntryColumns:
 
 
 def refuse_files_added_twice(alive: EntryColumns) -> None:
-    """Raise ``CorruptFile`` if two entries of one bucket name the same file.
+    """Raise ``CorruptFile`` if a bucket has a file twice.
 
-    Where manifests were skipped by key or value ranges, prune ``alive`` by the same ranges first: the DELETE of an entry may be in a
-    manifest that was skipped.
+    If manifests were skipped by key or value ranges, prune ``alive`` by the same ranges first. The DELETE of an entry may be in a
+    skipped manifest.
     """
     if (twice := alive.added_twice) is not None:
         path, name = alive.path_of(twice), alive.file_name[twice]
@@ -40,9 +40,11 @@ def refuse_files_added_twice(alive: EntryColumns) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Entries after sequential merging: what remains, and the rows (of the input) that cannot be right.
+    """Entries after sequential merging.
 
-    ``twice`` are ADDs of an identity that is already there, or whose DELETE is still unmatched.
+    Args:
+        entries: Remaining entries.
+        twice: Rows of the input with an ADD whose identity already exists, or whose DELETE is still unmatched.
     """
 
     entries: EntryColumns
@@ -50,12 +52,15 @@ class Merged:
 
     @property
     def unmatched_deletes(self) -> EntryColumns:
-        """DELETEs whose ADD is not among the input."""
+        """DELETEs without an ADD in the input."""
         return self.entries.select(self.entries.kind == FileKind.DELETE)
 
 
 def merge(entries: EntryColumns) -> Merged:
-    """Cancel each ADD with a later DELETE of its identity; a DELETE without an ADD stays (Paimon's ``FileEntry.mergeEntries``)."""
+    """Cancel each ADD with a later DELETE of its identity.
+
+    A DELETE without an ADD stays (Paimon's ``FileEntry.mergeEntries``).
+    """
     at: dict[tuple[bytes, ...], int] = {}
     twice: list[int] = []
     again = entries.named_again
@@ -79,10 +84,16 @@ def merge(entries: EntryColumns) -> Merged:
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """What a scan wants, by identity fields only, so that no DELETE is dropped while its ADD stays.
+    """Filter of entries by identity fields.
 
-    ``predicate`` may name any column; only its terms over partition columns act. None means everything. With ``bucket_counts``,
-    entries of other buckets stay if they were written for another number of buckets.
+    Other fields could drop a DELETE and keep its ADD.
+
+    Args:
+        predicate: May name any column. Only its terms over partition columns apply.
+        partitions: Wanted partitions. None: all.
+        buckets: Wanted buckets. None: all.
+        bucket_counts: Entries of other buckets stay if their number of buckets is not among these. None: they are dropped.
+        min_level: Smallest wanted level.
     """
 
     predicate: Predicate | None = None
@@ -97,7 +108,10 @@ class EntryFilter:
         return self.predicate is None and self.partitions is None and self.buckets is None and self.min_level <= 0
 
     def manifests(self, metas: Sequence[ManifestFileMeta], partition: PartitionType, path: str) -> list[ManifestFileMeta]:
-        """The manifests that may hold a wanted entry; ``path`` names their directory in errors."""
+        """Return the manifests that may have a wanted entry.
+
+        ``path`` is their directory, for errors.
+        """
         if self.is_everything:
             return list(metas)
         in_range = partition.spanning(self.partitions) if self.partitions is not None else None
@@ -118,7 +132,7 @@ class EntryFilter:
         return kept
 
     def blocks(self, ranges: BlockRanges, partition: PartitionType) -> Mask:
-        """The blocks of a manifest that may hold a wanted entry."""
+        """Return the blocks that may have a wanted entry."""
         wanted: Mask = ranges.column("max_level") >= self.min_level
         if self.buckets is not None:
             other = self._of_other_counts(ranges.column("min_total_buckets")) | self._of_other_counts(ranges.column("max_total_buckets"))
@@ -137,7 +151,7 @@ class EntryFilter:
         return found
 
     def entries(self, columns: EntryColumns, partition: PartitionType) -> EntryColumns:
-        """Return the wanted ones of entries."""
+        """Return the wanted entries."""
         if self.is_everything or not len(columns):
             return columns
         wanted: Mask = columns.level >= self.min_level

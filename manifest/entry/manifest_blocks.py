@@ -1,4 +1,4 @@
-"""Reading some blocks of a manifest: those that may hold what is wanted, by the ranges in its header."""
+"""Partial reads of manifests by their block ranges."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ from manifest.io.file_io import FileIO
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """What a header tells: where blocks begin, what is needed to decode them, and their ranges (None: read it whole)."""
+    """Header of a manifest.
+
+    Args:
+        metadata: What decoding blocks needs.
+        end: Offset of the first block.
+        ranges: Ranges of the blocks. None: read the whole file.
+    """
 
     metadata: dict[bytes, bytes]
     end: int
@@ -38,7 +44,10 @@ class _Head:
 
 @dataclass(frozen=True, slots=True)
 class EntryNarrowing:
-    """Leaves out entries that no filter wants, of those in wanted blocks; equal ``key``s leave out the same."""
+    """Drops entries of wanted blocks that no filter wants.
+
+    Equal keys drop the same entries.
+    """
 
     key: Hashable
     kept: Callable[[EntryColumns], EntryColumns]
@@ -47,17 +56,17 @@ class EntryNarrowing:
 def some_entries(
     file_io: FileIO, path: str, meta: ManifestFileMeta, files: FileCache, wanted: BlockFilter, *, narrowing: EntryNarrowing | None = None
 ) -> EntryColumns | None:
-    """The entries of the blocks that are ``wanted`` of the manifest at ``path``, of many only those that ``narrowing`` keeps; None if it is to be read whole.
+    """Return entries of ``wanted`` blocks, or None.
 
-    That is so where it is small, or has no ranges; where most is wanted; and where a block is not what was written, for a whole read names
-    what is wrong.
+    None means: read the whole manifest. It is small, has no ranges, most blocks are wanted, or a block is corrupt, which a whole read
+    reports. ``narrowing`` applies to large results only.
     """
     if meta.file_size < thresholds().narrowed_manifest_bytes or meta.num_deleted_files:
         return None
     identity, head = files.recall(file_io, path, ("manifest head", meta.file_size))
-    begun = b""
+    prefix = b""
     if head is None:
-        head, begun = _head(file_io, path, meta)
+        head, prefix = _head(file_io, path, meta)
         files.keep(path, ("manifest head", meta.file_size), identity, head, head.weight)
     if head.ranges is None:
         return None
@@ -73,7 +82,7 @@ def some_entries(
         found: EntryColumns = held
         return found
     try:
-        blocks = list(_blocks(partial(_read, file_io, path, begun), file_io.together, path, head, chosen))
+        blocks = list(_blocks(partial(_read, file_io, path, prefix), file_io.together, path, head, chosen))
         entries = EntryColumns.from_container(read_blocks(path, head.metadata, blocks))
         if narrowing is not None:
             entries = EntryColumns.of_records(list(narrowing.kept(entries).records()), path)
@@ -83,35 +92,38 @@ def some_entries(
     return entries
 
 
-def _read(file_io: FileIO, path: str, begun: bytes, offset: int, length: int) -> bytes:
-    """Bytes of the file that begins with ``begun``."""
-    return begun[offset : offset + length] if offset + length <= len(begun) else file_io.read_range(path, offset, length)
+def _read(file_io: FileIO, path: str, prefix: bytes, offset: int, length: int) -> bytes:
+    """Return bytes of the file that begins with ``prefix``."""
+    return prefix[offset : offset + length] if offset + length <= len(prefix) else file_io.read_range(path, offset, length)
 
 
 def _head(file_io: FileIO, path: str, meta: ManifestFileMeta) -> tuple[_Head, bytes]:
-    """The head, and what was read for it."""
+    """Return the head and the bytes read for it."""
     size = min(thresholds().manifest_head_bytes, meta.file_size)
-    begun = file_io.read_range(path, 0, size)
-    found = read_header(begun)
+    prefix = file_io.read_range(path, 0, size)
+    found = read_header(prefix)
     while found is None and size < meta.file_size:
         size = min(size * 4, meta.file_size)
-        begun = file_io.read_range(path, 0, size)
-        found = read_header(begun)
+        prefix = file_io.read_range(path, 0, size)
+        found = read_header(prefix)
     if found is None:
-        return _Head({}, 0, None), begun
+        return _Head({}, 0, None), prefix
     metadata, end = found
     ranges = BlockRanges.from_text(PurePosixPath(path).name, metadata)
     if ranges is not None:
         blocks, records = int(ranges.column("bytes").sum()), int(ranges.column("records").sum())
         if (end + blocks, records) != (meta.file_size, meta.num_added_files):
             ranges = None
-    return _Head(metadata, end, ranges), begun
+    return _Head(metadata, end, ranges), prefix
 
 
 def _blocks(
     read: Callable[[int, int], bytes], together: Callable[..., list[bytes]], path: str, head: _Head, chosen: Mask
 ) -> Iterator[bytes]:
-    """The bytes of each chosen block without its marker, neighbours read together. ``CorruptFile`` where one is not what was written."""
+    """Yield the bytes of each chosen block without its marker.
+
+    Adjacent blocks are read together. Raises ``CorruptFile`` if a checksum is wrong.
+    """
     if head.ranges is None:
         return
     sizes, sums = head.ranges.column("bytes"), head.ranges.column("crc32")
@@ -128,7 +140,7 @@ def _blocks(
             at = int(starts[row]) - first
             block = content[at : at + int(sizes[row]) - SYNC_BYTES]
             if zlib.crc32(block) != int(sums[row]):
-                raise CorruptFile(path, f"block {row} is not what was written: its checksum is another")
+                raise CorruptFile(path, f"block {row} is corrupt: its checksum is wrong")
             yield block
 
 

@@ -1,4 +1,4 @@
-"""One change of the file set, as an object (Paimon's ``ManifestEntry``)."""
+"""One change of the file set (Paimon's ``ManifestEntry``)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ EntryIdentity: TypeAlias = tuple[bytes, int, FileIdentity]
 
 
 class FileKind(IntEnum):
-    """Whether an entry adds its file to the table or takes it away."""
+    """Whether an entry adds or deletes its file."""
 
     ADD = 0
     DELETE = 1
 
 
 class ManifestEntry(BaseModel):
-    """``kind`` of a file in a bucket; ``total_buckets`` is the bucket count when the file was written."""
+    """An added or deleted file of a bucket.
+
+    ``total_buckets`` is the bucket count when the file was written.
+    """
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
 
@@ -35,15 +38,18 @@ class ManifestEntry(BaseModel):
 
     @property
     def identity(self) -> EntryIdentity:
-        """(partition, bucket, file identity): an ADD and a DELETE of equal identity cancel."""
+        """(partition, bucket, file identity).
+
+        An ADD and a DELETE of equal identity cancel.
+        """
         return self.partition, self.bucket, self.file.identity
 
     def deleted(self) -> ManifestEntry:
-        """The DELETE of this ADD."""
+        """Return the DELETE of this ADD."""
         return self.model_copy(update={"kind": FileKind.DELETE})
 
     def to_avro(self) -> dict[str, Any]:
-        """The manifest record."""
+        """Return the manifest record."""
         return {
             "_VERSION": ENTRY_VERSION,
             "_KIND": int(self.kind),
@@ -55,7 +61,10 @@ class ManifestEntry(BaseModel):
 
     @classmethod
     def from_avro(cls, record: Mapping[str, Any]) -> ManifestEntry:
-        """The entry of a manifest record. Raises ``KeyError`` or ``ValidationError``."""
+        """Return the entry of a manifest record.
+
+        Raises ``KeyError`` or ``ValidationError``.
+        """
         return cls(
             kind=FileKind(record["_KIND"]),
             partition=record["_PARTITION"],

@@ -31,23 +31,23 @@ from manifest.types.data_type import DataType
 
 
 def clustered(entries: EntryColumns, partition: PartitionType, keys: Sequence[tuple[int, DataType]]) -> EntryColumns:
-    """``entries`` by partition, bucket and first key (``keys``: ids and types; () for a table without a primary key).
+    """Sort entries by partition, bucket and first key.
 
-    The partition comes first, for most filters and all commits name one; then the bucket, which an equality on the key gives, and
-    within which every range of keys is narrow. Entries that agree stay in order.
+    ``keys`` has ids and types of the primary key, () without one. The sort is stable.
     """
+    # Most filters and all commits name a partition. An equality on the key gives the bucket, and within a bucket key ranges are narrow.
     codes, known = entries.partition_codes
     try:
         order = sorted(range(len(known)), key=lambda code: partition.order(known[code]))
         ranks = np.empty(len(known), np.int64)
         ranks[order] = np.arange(len(known))
         return entries.select(np.lexsort((*_first_keys(entries, keys), entries.bucket, ranks[codes])))
-    except (PaimonError, ValueError):  # who reads the entries will name what cannot be decoded
+    except (PaimonError, ValueError):  # reading the entries reports the error
         return entries
 
 
 def _first_keys(entries: EntryColumns, keys: Sequence[tuple[int, DataType]]) -> list[Int64s]:
-    """The least first key of every file, as numbers of the same order."""
+    """Return ranks of each file's least first key."""
     if not keys:
         return []
     names = [str(field_id) for field_id, _ in keys]
@@ -63,7 +63,10 @@ _Known: TypeAlias = tuple[ManifestFileMeta, StatIdentity]
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """Reads and writes the manifests of a table; ``names`` belongs to one committer."""
+    """Reads and writes the manifests of a table.
+
+    ``names`` belongs to one committer.
+    """
 
     file_io: FileIO
     paths: TablePaths
@@ -77,7 +80,10 @@ class ManifestFile:
     file_format: str = AVRO
 
     def read(self, name: str, size: int | None = None) -> EntryColumns:
-        """The entries of a manifest. ``FileNotFoundError`` if it is gone, ``CorruptFile`` if it is not what it should be."""
+        """Return the entries of a manifest.
+
+        Raises ``FileNotFoundError`` and ``CorruptFile``.
+        """
         return EntryColumns.from_container(self._open(name, size))
 
     def _open(self, name: str, size: int | None, data: bytes | None = None) -> Container:
@@ -88,15 +94,23 @@ class ManifestFile:
         return read_container(path, data)
 
     def read_meta(self, meta: ManifestFileMeta) -> EntryColumns:
-        """The entries of a listed manifest, counted against the list."""
+        """Return the entries of a listed manifest.
+
+        Checks their number against the list.
+        """
         return self.read_metas([meta])
 
     def read_metas(
         self, metas: Sequence[ManifestFileMeta], wanted: BlockFilter | None = None, narrowing: EntryNarrowing | None = None
     ) -> EntryColumns:
-        """The entries of listed manifests, in order, counted against the list; what is not held in memory is decoded together.
+        """Return the entries of listed manifests, in order.
 
-        Where large manifests tell what their blocks hold, those that are not ``wanted`` are left out, and of many others what ``narrowing`` does.
+        Checks their number against the list. Manifests that are not cached are decoded together.
+
+        Args:
+            metas: Manifests to read.
+            wanted: Selects blocks of large manifests. None: all.
+            narrowing: Selects entries of large results. None: all.
         """
         parts = {meta.file_name: held for meta in metas if (held := self.cache.get(meta.file_name)) is not None}
         if wanted is not None:
@@ -119,15 +133,16 @@ class ManifestFile:
             joined = together
         names = tuple(meta.file_name for meta in metas)
         if joined is not None and len(joined.paths) != len(names):
-            joined = None  # others were held
+            joined = None  # others came from the cache
         given = [parts[name] for name in names]
-        parts.clear()  # or they would stay beside their copy
+        parts.clear()  # release them once they are copied
         return self.cache.join(names, given, joined, shared=shared)
 
     def _entries(self, metas: Sequence[ManifestFileMeta]) -> Iterator[tuple[ManifestFileMeta, EntryColumns, bool, EntryColumns | None]]:
-        """The entries of each manifest, whether tables opened later find them held, and those of its batch as one, if they came so.
+        """Yield (manifest, entries, shared, joined batch).
 
-        Those come first that are held already.
+        Shared entries are cached for tables opened later. Manifests that were decoded separately have no joined batch.
+        Cached manifests come first.
         """
         files, unknown = self.cache.files, []
         for meta in metas:
@@ -148,11 +163,14 @@ class ManifestFile:
     def _check_counts(self, meta: ManifestFileMeta, entries: EntryColumns) -> None:
         deleted = int(np.count_nonzero(entries.kind == FileKind.DELETE))
         if (len(entries) - deleted, deleted) != (meta.num_added_files, meta.num_deleted_files):
-            promised = f"{meta.num_added_files} added and {meta.num_deleted_files} deleted"
-            raise CorruptFile(self.paths.manifest(meta.file_name), f"has {len(entries)} entries where its list says {promised}")
+            expected = f"{meta.num_added_files} added and {meta.num_deleted_files} deleted"
+            raise CorruptFile(self.paths.manifest(meta.file_name), f"has {len(entries)} entries where its list says {expected}")
 
     def write(self, entries: EntryColumns | Iterable[ManifestEntry]) -> list[ManifestFileMeta]:
-        """New manifests with ``entries``, rolled at the target size; none for no entries."""
+        """Write entries to manifests that roll at the target size.
+
+        Writes none for no entries.
+        """
         columns = entries if isinstance(entries, EntryColumns) else EntryColumns.of(entries)
         metas: list[ManifestFileMeta] = []
         for some, name, container in self._files(columns):
@@ -162,11 +180,11 @@ class ManifestFile:
         return metas
 
     def write_clustered(self, entries: EntryColumns) -> list[ManifestFileMeta]:
-        """As ``write``, in the order by which filters leave most out."""
+        """Write entries sorted for pruning, as ``write``."""
         return self.write(clustered(entries, self.partition, self.ranges.key))
 
     def _files(self, columns: EntryColumns) -> Iterator[tuple[EntryColumns, str, bytes]]:
-        """The entries, the file name and the content of every manifest to write."""
+        """Yield (entries, file name, content) of every manifest to write."""
         first = last = 0
         name, writer = self._new_file()
         records = columns.records()
@@ -183,7 +201,7 @@ class ManifestFile:
             yield self._file(writer, name, columns.select(np.arange(first, last)))
 
     def _file(self, writer: ContainerWriter, name: str, entries: EntryColumns) -> tuple[EntryColumns, str, bytes]:
-        """The file with ``entries``, and with what its blocks hold in its header."""
+        """Return the manifest with its block ranges in the header."""
         ranges = BlockRanges.of(entries, writer.blocks, self.ranges.key)
         if ranges is not None:
             writer.metadata[BLOCK_RANGES] = ranges.to_text(name, writer.metadata)
@@ -216,10 +234,11 @@ class ManifestFile:
 
 
 def _block_ends(columns: EntryColumns) -> Iterator[int]:
-    """One past the last entry of every block: blocks of about ``manifest_block_bytes``, which hold whole buckets or parts of one.
+    """Yield the end of every block.
 
-    So few of them hold a bucket that is wanted, and the keys of each are of a narrow range.
+    Blocks have about ``manifest_block_bytes`` and hold whole buckets, or parts of one bucket.
     """
+    # So few blocks have entries of a wanted bucket, and the keys of each have a narrow range.
     if not len(columns):
         return
     codes, _ = columns.partition_codes
@@ -242,7 +261,10 @@ def _block_ends(columns: EntryColumns) -> Iterator[int]:
 
 
 def _batches(metas: Sequence[_Known]) -> Iterator[list[_Known]]:
-    """Neighbours of about ``manifest_bytes_together`` bytes, or one larger manifest."""
+    """Yield adjacent manifests of about ``manifest_bytes_together`` bytes.
+
+    A larger manifest is alone.
+    """
     batch: list[_Known] = []
     size = 0
     for meta, identity in metas:

@@ -1,4 +1,7 @@
-"""Manifest lists: which manifests make up a state or a change (Paimon's ``ManifestFileMeta`` and ``ManifestList``)."""
+"""Manifest lists (Paimon's ``ManifestFileMeta`` and ``ManifestList``).
+
+A list has the manifests of a state or of a change.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ _PARSED = parsed(MANIFEST_LIST)
 
 
 class ManifestFileMeta(BaseModel):
-    """A manifest: exact counts of its ADD and DELETE entries, and ranges over all of them (None: unknown)."""
+    """Counts and ranges of the entries of a manifest.
+
+    Counts are exact. None: unknown.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -44,11 +50,11 @@ class ManifestFileMeta(BaseModel):
 
     @property
     def num_entries(self) -> int:
-        """Records in the manifest."""
+        """Number of entries."""
         return self.num_added_files + self.num_deleted_files
 
     def to_avro(self) -> dict[str, Any]:
-        """The record of a manifest list."""
+        """Return the record of a manifest list."""
         return {
             "_VERSION": _VERSION,
             "_FILE_NAME": self.file_name,
@@ -68,7 +74,10 @@ class ManifestFileMeta(BaseModel):
 
     @classmethod
     def from_avro(cls, record: Mapping[str, Any]) -> ManifestFileMeta:
-        """The manifest of a record. Raises ``KeyError``, ``ValueError`` or ``ValidationError``."""
+        """Return the manifest of a record.
+
+        Raises ``KeyError``, ``ValueError`` or ``ValidationError``.
+        """
         if record["_VERSION"] != _VERSION:
             raise ValueError(f"version {record['_VERSION']} instead of {_VERSION}")
         return cls(
@@ -90,7 +99,10 @@ class ManifestFileMeta(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ManifestList:
-    """Reads and writes the manifest lists of a table; ``names`` belongs to one committer."""
+    """Reads and writes the manifest lists of a table.
+
+    ``names`` belongs to one committer.
+    """
 
     file_io: FileIO
     paths: TablePaths
@@ -100,7 +112,10 @@ class ManifestList:
     file_format: str = AVRO
 
     def read(self, name: str, size: int | None = None) -> list[ManifestFileMeta]:
-        """The manifests of a list. ``FileNotFoundError`` if it is gone, ``CorruptFile`` if it is not what it should be."""
+        """Return the manifests of a list.
+
+        Raises ``FileNotFoundError`` and ``CorruptFile``.
+        """
         path = self.paths.manifest(name)
         data = self.file_io.read(path)
         if size is not None and size != len(data):
@@ -108,10 +123,13 @@ class ManifestList:
         try:
             return [ManifestFileMeta.from_avro(record) for record in read_container(path, data).records()]
         except (ValidationError, ValueError, LookupError, TypeError) as error:
-            raise CorruptFile(path, f"a record is no manifest ({error})") from error
+            raise CorruptFile(path, f"a record is not a manifest ({error})") from error
 
     def write(self, metas: Iterable[ManifestFileMeta]) -> tuple[str, int]:
-        """A new list, possibly empty: (name, size in bytes)."""
+        """Write a list, possibly empty.
+
+        Returns (name, size in bytes).
+        """
         records = encode_records(_PARSED, (meta.to_avro() for meta in metas))
         name = self.names.next()
         container = write_avro(MANIFEST_LIST, blocks_of(records), codec=self.codec, level=self.level, name=name)

@@ -1,4 +1,4 @@
-"""Keeping the number of manifests small: what a commit does with those of the state it builds on (Paimon's ``ManifestFileMerger``)."""
+"""Merging of small manifests by a commit (Paimon's ``ManifestFileMerger``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ from manifest.entry.manifest_list import ManifestFileMeta
 
 @dataclass(frozen=True, slots=True)
 class MergePolicy:
-    """Sizes in bytes: manifests below ``target_size`` merge, in groups, or all of them beyond ``full_threshold``."""
+    """Thresholds for merging manifests.
+
+    Args:
+        target_size: Manifests below this many bytes merge in groups.
+        min_count: Least number of manifests in the last group.
+        full_threshold: Bytes of small or deleting manifests from which on all of them merge.
+    """
 
     target_size: int
     min_count: int
@@ -24,15 +30,18 @@ class MergePolicy:
 
 
 def merge_manifests(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, policy: MergePolicy) -> list[ManifestFileMeta]:
-    """Manifests of the same live files as ``metas``; those that are new were written by ``manifests``."""
+    """Return manifests of the same live files, fewer if due.
+
+    ``manifests`` writes the new ones.
+    """
     full = _merge_fully(metas, manifests, policy)
     return full if full is not None else _merge_groups(metas, manifests, policy)
 
 
 def _merge_fully(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, policy: MergePolicy) -> list[ManifestFileMeta] | None:
-    """Rewrite everything that has deletes or is small into live ADDs only; None if that is not due.
+    """Rewrite small and deleting manifests into live ADDs only.
 
-    A DELETE may vanish because every manifest that can hold its ADD is in scope.
+    Returns None if that is not due.
     """
 
     def due(meta: ManifestFileMeta) -> bool:
@@ -40,6 +49,7 @@ def _merge_fully(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, pol
 
     if sum(meta.file_size for meta in metas if due(meta)) < policy.full_threshold:
         return None
+    # DELETEs can go, because every manifest that may have their ADD is in scope.
     kept, rewritten = _alive(metas, manifests, due)
     if len(rewritten) <= 1:
         return None
@@ -47,10 +57,11 @@ def _merge_fully(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, pol
 
 
 def forget_deletes(metas: Sequence[ManifestFileMeta], manifests: ManifestFile) -> list[ManifestFileMeta]:
-    """Manifests of the same live files without a single DELETE, so that what was deleted can be added again.
+    """Return manifests of the same live files without DELETEs.
 
-    Readers leave out every ADD of an identity that some DELETE names, whichever came first.
+    Files deleted before can then be added again.
     """
+    # Readers drop every ADD of an identity that some DELETE names, whatever their order.
     kept, rewritten = _alive(metas, manifests, lambda meta: meta.num_deleted_files > 0)
     entries = EntryColumns.concat(rewritten)
     return kept + manifests.write_clustered(entries) if len(entries) else kept
@@ -59,7 +70,10 @@ def forget_deletes(metas: Sequence[ManifestFileMeta], manifests: ManifestFile) -
 def _alive(
     metas: Sequence[ManifestFileMeta], manifests: ManifestFile, due: Callable[[ManifestFileMeta], bool]
 ) -> tuple[list[ManifestFileMeta], list[EntryColumns]]:
-    """Manifests that can stay, and the live ADDs of those that are ``due`` (all with deletes must be) or hold a dead ADD."""
+    """Return manifests to keep, and live ADDs of the others.
+
+    The others are ``due`` (which must include all with DELETEs) or have a dead ADD.
+    """
     opened: dict[str, EntryColumns] = {meta.file_name: manifests.read_meta(meta) for meta in metas if meta.num_deleted_files > 0}
     deletes = EntryColumns.concat([entries.select(entries.kind == FileKind.DELETE) for entries in opened.values()])
     gone = set(deletes.identities())
@@ -74,7 +88,7 @@ def _alive(
             continue
         entries = opened[meta.file_name] if meta.file_name in opened else manifests.read_meta(meta)
         alive = entries.kind == FileKind.ADD
-        if gone:  # few have the name of what is gone
+        if gone:  # compare identities only for entries with a deleted name
             suspects = np.flatnonzero([name in gone_names for name in entries.file_name])
             alive[suspects] &= np.array([identity not in gone for identity in entries.identities(suspects)], np.bool_)
         if not due(meta) and alive.all():
@@ -85,7 +99,10 @@ def _alive(
 
 
 def _merge_groups(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, policy: MergePolicy) -> list[ManifestFileMeta]:
-    """Join neighbours up to the target size; pairs inside a group cancel, other DELETEs stay."""
+    """Join adjacent manifests up to the target size.
+
+    ADD and DELETE pairs in a group cancel. Other DELETEs stay.
+    """
     result: list[ManifestFileMeta] = []
     group: list[ManifestFileMeta] = []
     size = 0
@@ -93,13 +110,13 @@ def _merge_groups(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, po
         group.append(meta)
         size += meta.file_size
         if size >= policy.target_size:
-            result.extend(_joined(group, manifests))
+            result.extend(_join(group, manifests))
             group, size = [], 0
-    result.extend(_joined(group, manifests) if len(group) >= policy.min_count else group)
+    result.extend(_join(group, manifests) if len(group) >= policy.min_count else group)
     return result
 
 
-def _joined(group: Sequence[ManifestFileMeta], manifests: ManifestFile) -> list[ManifestFileMeta]:
+def _join(group: Sequence[ManifestFileMeta], manifests: ManifestFile) -> list[ManifestFileMeta]:
     if len(group) == 1:
         return list(group)
     return manifests.write_clustered(merge(EntryColumns.concat([manifests.read_meta(meta) for meta in group])).entries)

@@ -1,4 +1,7 @@
-"""File and entry objects from decoded columns: several times as fast as decoding each record again."""
+"""Builds file and entry objects from decoded columns.
+
+Several times as fast as decoding each record again.
+"""
 
 from __future__ import annotations
 
@@ -32,39 +35,44 @@ _PATHS = re.compile(r"[/\\\0]")
 
 @lru_cache(maxsize=4096)
 def counts_of(raw: bytes) -> tuple[int | None, ...]:
-    """Null counts from their encoding; few encodings recur in many files."""
+    """Decode null counts."""
+    # Cached, because the same encodings recur in many files.
     return tuple(fastavro.schemaless_reader(io.BytesIO(raw), _COUNTS, None))
 
 
 @lru_cache(maxsize=4096)
 def names_of(raw: bytes) -> tuple[str, ...]:
-    """Strings from the encoding of their array."""
+    """Decode an array of strings."""
     return tuple(fastavro.schemaless_reader(io.BytesIO(raw), _NAMES, None))
 
 
 @lru_cache(maxsize=256)
 def longs_of(raw: bytes) -> tuple[int, ...]:
-    """Numbers from the encoding of their array."""
+    """Decode an array of numbers."""
     return tuple(fastavro.schemaless_reader(io.BytesIO(raw), _LONGS, None))
 
 
 class BuiltFiles:
-    """The file objects of one manifest of ``count`` entries that somebody has asked for, as long as they are held.
+    """File objects of one manifest, kept once built."""
 
-    Those of a large manifest are made anew, lest they take several times the memory of what they are made from.
-    """
-
+    # Objects of a large manifest are not kept: they take several times the memory of its bytes.
     def __init__(self, count: int) -> None:
         self._held: dict[int, DataFileMeta] | None = {} if count <= thresholds().held_objects else None
 
     @property
     def files(self) -> dict[int, DataFileMeta]:
-        """By the position of the entry; what is put there stays if the manifest is small."""
+        """Files by position of the entry.
+
+        Additions are kept if the manifest is small.
+        """
         return {} if self._held is None else self._held
 
 
 def build_files(columns: RecordColumns, payload: bytes) -> list[DataFileMeta]:
-    """The files of all entries, in order; valid as ``DataFileMeta`` has it, but checked in bulk. Raises ``ValueError``."""
+    """Return the files of all entries, in order.
+
+    Validates as ``DataFileMeta`` does, but in bulk. Raises ``ValueError``.
+    """
 
     def spans(name: str, build: Callable[[bytes], T]) -> Iterable[T | None]:
         column = columns.spans[f"_FILE._{name}"]
@@ -101,7 +109,7 @@ def build_files(columns: RecordColumns, payload: bytes) -> list[DataFileMeta]:
 
 
 def build_entries(columns: RecordColumns, payload: bytes, files: Iterable[DataFileMeta]) -> list[ManifestEntry]:
-    """The entries of ``columns``, in order, with their ``files``."""
+    """Return the entries of ``columns``, in order, with their ``files``."""
     kinds = [FileKind.ADD, FileKind.DELETE]
     numbers = (columns.numbers[name].values.tolist() for name in ("_KIND", "_BUCKET", "_TOTAL_BUCKETS"))
     return [
@@ -111,10 +119,10 @@ def build_entries(columns: RecordColumns, payload: bytes, files: Iterable[DataFi
 
 
 def _check_names(names: Iterable[str]) -> None:
-    """Refuse a name that is a path, as ``plain_name`` does."""
+    """Raise ``ValueError`` for a name that is a path."""
     for name in names:
         if not name or name in {".", ".."} or _PATHS.search(name):
-            raise ValueError(f"{name!r} is no file name")
+            raise ValueError(f"{name!r} is not a file name")
 
 
 __all__ = ["BuiltFiles", "build_entries", "build_files", "counts_of", "names_of"]

@@ -1,5 +1,5 @@
-"""What goes and what stays: expiry, tags, branches, rollback, orphans.
+"""Expiry, tags, branches, rollback and orphan removal.
 
-Deletes from the root: a snapshot's file before what only it reaches. Public: ``expire_snapshots`` (snapshots), ``orphans``,
-``rollback``, ``branches``.
+Files are deleted from the root down: a snapshot's file before the files that only it reaches. Public: ``expire_snapshots`` (snapshots),
+``orphans``, ``rollback``, ``branches``.
 """

@@ -1,4 +1,7 @@
-"""What follows a commit: tags that are due, then snapshots that are too many. A failure is logged; the commit stands."""
+"""Maintenance after a commit: create due tags, then expire snapshots.
+
+A failure is logged. The commit stays valid.
+"""
 
 from __future__ import annotations
 
@@ -21,23 +24,28 @@ else:
 _LOG = logger_of(__name__)
 
 
-def after_commit(store: FileStore, newest: int | None, look: snapshots.FirstLook | None) -> None:
-    """Make tags and expire snapshots as the table's options say, ``newest`` being the commit's; tags first, for they spare files."""
+def after_commit(store: FileStore, newest: int | None, inputs: snapshots.FirstLook | None) -> None:
+    """Create tags and expire snapshots as the table's options say.
+
+    ``newest`` is the id of the new snapshot.
+    """
     steps: list[tuple[str, Callable[[], object]]] = []
+    # Tags first: expiry keeps their files.
     if TAG_MODE in store.options.raw:
-        steps.append(("its tags could not be made", lambda: automatic_tags.make_tags(store, newest)))
-    if not _are_few(store, newest):
-        steps.append(("old snapshots could not be expired", lambda: snapshots.expire_after_commit(store, newest, look)))
+        steps.append(("creating tags failed", lambda: automatic_tags.make_tags(store, newest)))
+    if not _has_few_snapshots(store, newest):
+        steps.append(("expiring old snapshots failed", lambda: snapshots.expire_after_commit(store, newest, inputs)))
     for failure, step in steps:
         with suppress(OSError):
             try:
                 step()
             except PaimonError:
-                _LOG.warning("%s: the commit stands, but %s", store.root, failure, exc_info=True)
+                _LOG.warning("%s: the commit succeeded, but %s", store.root, failure, exc_info=True)
 
 
-def _are_few(store: FileStore, newest: int | None) -> bool:
-    """Whether there are no more snapshots than are kept in any case, so that nothing that expires them need be loaded."""
+def _has_few_snapshots(store: FileStore, newest: int | None) -> bool:
+    """Return whether there are too few snapshots to expire any."""
+    # Checked before the expiry code is imported.
     options = store.options
     return newest is not None and newest <= max(options.snapshot_num_retained_min, 1) and not options.changelogs_outlive_snapshots
 

@@ -1,7 +1,8 @@
-"""Tags that commits make by themselves (``tag.automatic-creation``): one for each period that is over, or one a day for batch writes.
+"""Tags created by commits (``tag.automatic-creation``).
 
-``process-time`` and ``watermark`` go through the snapshots since the newest such tag: the first one of a new period is tagged with the name of
-the period before. ``batch`` names the snapshot of the newest batch write of the day.
+- ``process-time`` and ``watermark``: the first snapshot of a new period is tagged with the name of the period before. The search starts
+  after the newest such tag.
+- ``batch``: the snapshot of the newest batch write of each day.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _BATCH_PREFIX = "batch-write-"
 
 
 def make_tags(store: FileStore, newest: int | None) -> None:
-    """Make the tags that are due after snapshot ``newest``, and delete those that are too many or whose time is over."""
+    """Create the tags due after snapshot ``newest``; delete old ones."""
     options = store.options.raw
     mode = options.get(TAG_MODE, "none").strip().lower()
     if newest is None or mode == "none":
@@ -53,42 +54,48 @@ class _AutomaticTags:
 
     def run(self, newest: int) -> None:
         manager, periods = self.store.snapshots, self._periods
-        made = sorted((time, tag.id) for name, tag in manager.tags().items() if (time := periods.time(name)) is not None)
-        following = made[-1][0] + periods.length if made else None
-        if not self._is_due(manager.get(newest), following):  # none before it is: their times are no later
+        existing = sorted((time, tag.id) for name, tag in manager.tags().items() if (time := periods.time(name)) is not None)
+        following = existing[-1][0] + periods.length if existing else None
+        if not self._is_due(manager.get(newest), following):  # older snapshots are not due either: their times are no later
             return
-        first = max([snapshot_id for _, snapshot_id in made], default=(manager.earliest_id() or 1) - 1) + 1
+        first = max([snapshot_id for _, snapshot_id in existing], default=(manager.earliest_id() or 1) - 1) + 1
         for snapshot_id in range(max(first, manager.earliest_id() or 1), newest + 1):
             try:
                 snapshot = manager.get(snapshot_id)
             except SnapshotNotFound:
                 continue
-            following = self._tagged(snapshot, following) or following
+            following = self._create_if_due(snapshot, following) or following
 
     @cached_property
     def _periods(self) -> TagPeriods:
         return TagPeriods.of(self.store.options.raw)
 
-    def _tagged(self, snapshot: Snapshot, following: datetime | None) -> datetime | None:
-        """Tag the snapshot if it is the first one of a period: the next tag's time; None if it is not."""
+    def _create_if_due(self, snapshot: Snapshot, following: datetime | None) -> datetime | None:
+        """Tag the snapshot if it begins a period.
+
+        Returns the time of the next tag, None if the snapshot is not due.
+        """
         options, periods = self.store.options.raw, self._periods
         time = self._time(snapshot)
         if time is None or not self._is_due(snapshot, following):
             return None
-        this = periods.before(time)
+        period = periods.before(time)
         if following is not None and options.get(COMPLETION, "").strip().lower() == "true":
-            this = following
+            period = following
         try:
-            self.store.snapshots.create_tag(periods.name(this), snapshot, millis_of_option(options, RETAINED))
+            self.store.snapshots.create_tag(periods.name(period), snapshot, millis_of_option(options, RETAINED))
         except InvalidArgument:
-            pass  # another commit has made it
+            pass  # another commit has created it
         except SnapshotExpired:
             return None
         self._drop_oldest()
-        return this + periods.length
+        return period + periods.length
 
     def _is_due(self, snapshot: Snapshot, following: datetime | None) -> bool:
-        """Whether the period of the tag that follows was over when the snapshot was made."""
+        """Return whether the next tag is due at the snapshot.
+
+        Its period must be over at the snapshot's time.
+        """
         time = self._time(snapshot)
         return time is not None and (following is None or time - self._periods.delay >= following + self._periods.length)
 

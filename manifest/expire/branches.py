@@ -1,7 +1,7 @@
-"""Branches: histories of their own over the table's files (Paimon's ``BranchManager``).
+"""Branches of a table (Paimon's ``BranchManager``).
 
-A branch has its own schemas, snapshots and tags; data files, manifests and indexes of all branches share the table's directories,
-so whatever deletes a file asks every branch first.
+A branch has its own schemas, snapshots and tags. Data files, manifests and indexes of all branches share the table's directories,
+so a deletion of files must check every branch first.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from manifest.store import FileStore
 
 
 def create_branch(store: FileStore, name: str, tag: str | None = None) -> None:
-    """A branch that starts with the state of ``tag``, or without one empty, with the table's schemas.
+    """Create a branch from ``tag``, or an empty branch.
 
-    It appears whole or not at all. Raises ``InvalidArgument`` for a name that is taken or none, ``SnapshotNotFound`` for the tag.
+    The branch gets the table's schemas. It appears completely or not at all.
+    Raises ``InvalidArgument`` for an invalid or existing name, ``SnapshotNotFound`` for an unknown tag.
     """
     _refuse_on_branch(store)
     paths, file_io = store.paths, store.file_io
@@ -41,32 +42,35 @@ def create_branch(store: FileStore, name: str, tag: str | None = None) -> None:
         contents[branch.latest_hint] = contents[branch.earliest_hint] = str(tagged.id).encode()
     contents |= _schemas(store, branch, None if tag is None else store.snapshots.tag(tag).schema_id)
     if tag is not None:
-        store.snapshots.tag(tag)  # still there, so its files are
+        store.snapshots.tag(tag)  # raises if the tag was deleted meanwhile
     try:
         file_io.publish_directory(branch.metadata_root, contents)
     except FileExistsError as error:
-        raise InvalidArgument(f"{store.root}: branch '{name}' exists, or its making was cut off, which delete_branch clears up") from error
+        raise InvalidArgument(
+            f"{store.root}: branch '{name}' exists, or its creation was interrupted. Call delete_branch to remove it"
+        ) from error
     if tag is not None:
-        _still_there(store, branch, tag)
+        _recheck_tag(store, branch, tag)
 
 
-def _still_there(store: FileStore, branch: TablePaths, tag: str) -> None:
-    """Take the new branch back if its tag went meanwhile: whoever deleted that may not have seen the branch, and deletes its files."""
+def _recheck_tag(store: FileStore, branch: TablePaths, tag: str) -> None:
+    """Delete the new branch if its tag was deleted meanwhile."""
     try:
         store.snapshots.tag(tag)
     except SnapshotNotFound:
-        _retire(store, branch)
+        _retire(store, branch)  # the deletion of the tag may have missed the branch and deletes its files
         raise
 
 
 def _retire(store: FileStore, branch: TablePaths) -> None:
-    """Take a branch away, for everybody: without schemas it is none."""
+    """Delete a branch, schemas first."""
+    # A directory without schemas is no branch for any reader.
     schemas = SchemaManager(store.file_io, store.root, branch.branch).ids()
     store.file_io.retire_directory(branch.metadata_root, [branch.schema_file(schema_id) for schema_id in reversed(schemas)])
 
 
 def delete_branch(store: FileStore, name: str) -> Removed:
-    """Forget a branch and delete the files that only it used. Raises ``SnapshotNotFound``."""
+    """Delete a branch and its unshared files. Raises ``SnapshotNotFound``."""
     _refuse_on_branch(store)
     if name not in store.snapshots.branch_names() and not store.file_io.is_directory(
         store.paths.for_branch(branch_name(name)).metadata_root
@@ -83,11 +87,11 @@ def delete_branch(store: FileStore, name: str) -> Removed:
 
 
 def fast_forward(store: FileStore, name: str) -> Removed:
-    """Make the branch's history the table's.
+    """Replace the table's history by the branch's.
 
-    From the branch's oldest snapshot on, the table's own snapshots, schemas and tags give way; older ones too if the branch's oldest was
-    not made on them, as after a rollback to before it. Commits that others make to the table meanwhile may give way as well. The branch
-    stays. Raises ``SnapshotNotFound`` if it does not exist or has no snapshot.
+    Removes the table's own snapshots, schemas and tags from the branch's oldest snapshot on. Removes older ones too if the branch's oldest
+    snapshot is not based on them, as after a rollback before it. Concurrent commits to the table may be removed as well. The branch
+    stays. Raises ``SnapshotNotFound`` if the branch does not exist or has no snapshot.
     """
     _refuse_on_branch(store)
     branch = _branch(store, name)
@@ -99,7 +103,7 @@ def fast_forward(store: FileStore, name: str) -> Removed:
 
 
 def _history_of(store: FileStore, branch: SnapshotManager, name: str) -> PendingHistory:
-    """Describe the change that makes the branch's history the table's. Raises ``SnapshotNotFound``."""
+    """Return the history change to the branch. Raises ``SnapshotNotFound``."""
     snapshots = {snapshot_id: branch.get(snapshot_id) for snapshot_id in branch.ids()}
     if not snapshots:
         raise SnapshotNotFound(f"{store.root}: branch '{name}' has no snapshot")
@@ -122,7 +126,10 @@ def _history_of(store: FileStore, branch: SnapshotManager, name: str) -> Pending
 
 
 def _is_base(store: FileStore, before: Snapshot, after: Snapshot) -> bool:
-    """Whether ``after``, of a branch, was committed on a state like ``before``, with schemas that the branch has, too."""
+    """Return whether branch snapshot ``after`` was committed on ``before``'s state.
+
+    The schema of ``before`` must not be newer.
+    """
     if before.id + 1 != after.id or before.schema_id > after.schema_id:
         return False
     based_on = live(store.manifests.read_metas(store.manifest_lists.read(after.base_manifest_list, after.base_manifest_list_size)))
@@ -132,7 +139,7 @@ def _is_base(store: FileStore, before: Snapshot, after: Snapshot) -> bool:
 def _refuse_on_branch(store: FileStore) -> None:
     if store.branch != MAIN_BRANCH:
         raise InvalidArgument(
-            f"{store.root}: branches are made, deleted and forwarded on the table itself, not on its branch '{store.branch}'"
+            f"{store.root}: branches can only be created, deleted and fast-forwarded on the table itself, not on its branch '{store.branch}'"
         )
 
 
@@ -145,7 +152,8 @@ def _branch(store: FileStore, name: str) -> SnapshotManager:
 
 
 def _schemas(store: FileStore, branch: TablePaths, newest: int | None) -> Iterator[tuple[str, bytes]]:
-    """The newest first and the first one last: where files come one after the other, the branch is whole with it."""
+    """Yield schema files for a branch, newest first."""
+    # The first schema comes last: a branch written file by file is complete with it.
     for schema_id in reversed(store.schemas.ids()):
         if newest is None or schema_id <= newest:
             yield branch.schema_file(schema_id), store.file_io.read(store.paths.schema_file(schema_id))

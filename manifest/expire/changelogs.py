@@ -1,7 +1,8 @@
-"""Changelogs that outlive their snapshots, kept when these expire and deleted later (Paimon's ``ExpireChangelogImpl``).
+"""Changelogs that outlive their snapshots (Paimon's ``ExpireChangelogImpl``).
 
-With a changelog producer the changelog files are kept. Without one the appended rows themselves tell what changed, so that expiring
-snapshots leave behind the files of appends and every manifest of the data; who expires the changelog deletes them.
+They are kept when their snapshots expire and deleted later. With a changelog producer, the changelog files are kept.
+Without one, the appended files are the changelog. Expiring snapshots then keeps these files and all data manifests,
+and expiring the changelog deletes them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from manifest.expire.delete_files import delete_files, delete_metadata, deletes_
 from manifest.expire.reachable import Reachable, near_tags, reachable
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotNotFound
-from manifest.io.side_by_side import side_by_side
+from manifest.io.parallel import run_parallel
 from manifest.options.core_options import CoreOptions
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -30,7 +31,7 @@ _FOREVER = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class ExpiredChangelogs:
-    """How many changelogs went, and how many files with them."""
+    """Numbers of expired changelogs and of deleted files."""
 
     changelogs: int = 0
     data_files: int = 0
@@ -38,12 +39,18 @@ class ExpiredChangelogs:
 
 
 def keeps_appended(options: CoreOptions) -> bool:
-    """Whether files of appended rows, and manifests of data, stay when their snapshot expires: they are the changelog."""
+    """Return whether appended files outlive their snapshot as its changelog.
+
+    Data manifests stay with them.
+    """
     return options.changelogs_outlive_snapshots and options.changelog_producer == "none"
 
 
 def keep_changelogs(store: FileStore, expiring: Sequence[Snapshot], kept: Reachable) -> None:
-    """Keep the changelogs of snapshots that are about to expire: their copies are written, what they need is added to ``kept``."""
+    """Keep the changelogs of snapshots that are about to expire.
+
+    Writes copies of the snapshots and adds the files they need to ``kept``.
+    """
     for snapshot in expiring:
         if keeps_appended(store.options):
             kept.add_lists(store, [name for name, _ in snapshot.manifest_lists])
@@ -54,9 +61,10 @@ def keep_changelogs(store: FileStore, expiring: Sequence[Snapshot], kept: Reacha
 
 
 def expire_changelogs(store: FileStore, limit: int) -> ExpiredChangelogs:
-    """Expire kept changelogs by the table's options: those that it does not have for them are those of snapshots. At most ``limit``; the newest always stays.
+    """Expire at most ``limit`` kept changelogs by the table's options.
 
-    Raises ``CorruptFile`` if nobody can tell what is used; nothing is deleted then.
+    Snapshot options are the default for changelog options. The newest changelog always stays.
+    Raises ``CorruptFile`` if the used files cannot be determined. Nothing is deleted then.
     """
     manager = store.snapshots
     newest, ids = store.file_io.together(manager.latest, manager.kept.ids)
@@ -70,7 +78,7 @@ def expire_changelogs(store: FileStore, limit: int) -> ExpiredChangelogs:
 
 
 def _end(store: FileStore, latest: int, ids: Sequence[int], limit: int) -> int:
-    """The first id to keep."""
+    """Return the first id to keep."""
     options, manager = store.options, store.snapshots
     least, most, retained = options.changelog_retention
     end = min(latest - least + 1, manager.next_for_consumers() or _FOREVER, ids[min(limit, len(ids) - 1)])
@@ -88,24 +96,25 @@ def _expire(store: FileStore, ids: Sequence[int], first_kept: int, earliest: Sna
     tagged = {tag.id: tag for tag in store.snapshots.tags().values()}
     states = {state.id: state for state in (*near_tags(store, tagged, ids[0], first_kept), earliest, newest)}
     dead = _dead(store, expired)
-    kept = reachable(store, states.values(), dead)  # before anything goes: it may fail
+    kept = reachable(store, states.values(), dead)  # before any deletion: it may fail
     following = files.get(first_kept)
     if following is not None:
         kept.add_lists(store, [name for name, _ in following.manifest_lists])
     files.forget(ids, first_kept)
     data = delete_files(store, dead.entries(), kept)
     manifests = delete_metadata(store, expired, kept)
-    _LOG.info("%s: expired changelogs %d to %d, and with them %d data files and %d manifests", store.root, ids[0], ids[-1], data, manifests)
+    _LOG.info("%s: expired changelogs %d to %d, deleted %d data files and %d manifests", store.root, ids[0], ids[-1], data, manifests)
     return ExpiredChangelogs(len(expired), data, manifests)
 
 
 def _dead(store: FileStore, expired: Sequence[Snapshot]) -> EntryColumns:
-    """The files of changelogs; without those the files that the snapshot deleted, which older changelogs have told."""
+    """Return entries of files that only expired changelogs may need."""
     jobs: list[Callable[[], EntryColumns]] = []
+    # Without changelog files: the files that a snapshot deleted. The older changelogs that appended them have expired.
     for changelog in expired:
         files = changelog.changelog_manifest_list
         jobs.append(partial(entries_of, store, files) if files else partial(deletes_of, store, changelog.delta_manifest_list))
-    return EntryColumns.concat(list(side_by_side(store.file_io, jobs)))
+    return EntryColumns.concat(list(run_parallel(store.file_io, jobs)))
 
 
 __all__ = ["ExpiredChangelogs", "expire_changelogs", "keep_changelogs", "keeps_appended"]

@@ -1,4 +1,4 @@
-"""Deleting the files that forgotten snapshots named and nothing retained reaches."""
+"""Deletion of files that no retained state reaches."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.expire.reachable import Reachable
-from manifest.io.side_by_side import side_by_side
+from manifest.io.parallel import run_parallel
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
 
 def delete_files(store: FileStore, dead: Iterable[ManifestEntry], kept: Reachable) -> int:
-    """Delete the physical files of ``dead`` entries that nothing kept reaches; returns how many were there."""
+    """Delete unreachable files of ``dead`` entries and return their number."""
     paths: dict[str, None] = {}
     for entry in dead:
         for name, path in zip(entry.file.file_names, store.physical_files(entry.partition, entry.bucket, entry.file), strict=True):
@@ -30,28 +30,34 @@ def delete_files(store: FileStore, dead: Iterable[ManifestEntry], kept: Reachabl
 
 
 def _delete_empty(store: FileStore, directory: str) -> None:
-    """Delete a bucket's directory, then those of its partition, as long as they are empty."""
+    """Delete an empty bucket directory, then its empty partition directories."""
     levels = 1 + len(store.schema.partition_keys)
     while levels and directory.startswith(f"{store.root}/") and store.file_io.delete_directory(directory):
         directory, levels = directory.rpartition("/")[0], levels - 1
 
 
 def delete_metadata(store: FileStore, forgotten: Iterable[Snapshot], kept: Reachable) -> int:
-    """Delete manifests, lists, index files and statistics of ``forgotten`` that nothing kept reaches; returns how many manifests and lists."""
+    """Delete unreachable metadata files of ``forgotten`` snapshots.
+
+    Deletes manifests, manifest lists, index files and statistics. Returns the number of manifests and lists.
+    """
     names: dict[str, None] = {}
     leaves: dict[str, None] = {}
-    for index_files, metadata in side_by_side(store.file_io, [partial(_named_by, store, snapshot, kept) for snapshot in forgotten]):
+    for index_files, metadata in run_parallel(store.file_io, [partial(_named_by, store, snapshot, kept) for snapshot in forgotten]):
         leaves.update(dict.fromkeys(index_files))
         names.update(dict.fromkeys(metadata))
     store.file_io.delete_many(list(leaves))
-    # a list goes after its manifests, so that an interrupted run still finds them
+    # Lists after their manifests: a run that continues an interrupted one still finds them.
     gone = [store.paths.manifest(name) for name in names if name not in kept.metadata]
     lists = [path for path in gone if path.rpartition("/")[2].startswith("manifest-list-")]
     return store.file_io.delete_many([path for path in gone if path not in set(lists)]) + store.file_io.delete_many(lists)
 
 
 def _named_by(store: FileStore, snapshot: Snapshot, kept: Reachable) -> tuple[list[str], list[str]]:
-    """Paths of the index files and statistics of a snapshot that nothing kept reaches, and names of all its manifests and lists."""
+    """Return unreachable files and all metadata names of a snapshot.
+
+    The first list has paths of index files and statistics, the second names of manifests and lists, reachable or not.
+    """
     leaves: list[str] = []
     names: list[str] = []
     index, statistics = snapshot.index_manifest, snapshot.statistics
@@ -77,12 +83,12 @@ def _metas_there(store: FileStore, list_name: str) -> Sequence[ManifestFileMeta]
 
 
 def entries_of(store: FileStore, list_name: str) -> EntryColumns:
-    """Entries of a list's manifests."""
+    """Return the entries of a list's manifests."""
     return EntryColumns.concat(list(_manifests_there(store, list_name, lambda _: True)))
 
 
 def deletes_of(store: FileStore, list_name: str) -> EntryColumns:
-    """The DELETE entries of a list's manifests; those without one are not read."""
+    """Return the DELETE entries of a list's manifests."""
     return EntryColumns.concat(
         [
             entries.select(entries.kind == FileKind.DELETE)
@@ -92,7 +98,8 @@ def deletes_of(store: FileStore, list_name: str) -> EntryColumns:
 
 
 def _manifests_there(store: FileStore, list_name: str, wanted: Callable[[ManifestFileMeta], bool]) -> Iterator[EntryColumns]:
-    """The entries of each ``wanted`` manifest; those that an interrupted expiry has deleted are done with."""
+    """Yield the entries of each ``wanted`` manifest that still exists."""
+    # An interrupted expiry may have deleted some: their files are gone already.
     for meta in filter(wanted, _metas_there(store, list_name)):
         with suppress(FileNotFoundError):
             yield store.manifests.read_meta(meta)

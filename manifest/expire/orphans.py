@@ -1,6 +1,6 @@
-"""Files that no metadata refers to: left by killed writers and lost races (Paimon's ``LocalOrphanFilesClean``).
+"""Files that no metadata refers to (Paimon's ``LocalOrphanFilesClean``).
 
-A file that a running write has not committed yet looks the same; only its age protects it.
+Killed writers and lost races leave them. An uncommitted file of a running write looks the same: only its age protects it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ _LOG = logger_of(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A file to delete: ``size`` in bytes, ``mtime_ms`` in milliseconds since the epoch."""
+    """An unreferenced file.
+
+    Args:
+        path: Path of the file.
+        size: Size in bytes.
+        mtime_ms: Last change, in milliseconds since the epoch.
+    """
 
     path: str
     size: int
@@ -28,12 +34,13 @@ class Orphan:
 
 
 def list_orphans(store: FileStore, older_than_ms: int) -> list[Orphan]:
-    """Unreferenced files last changed before ``older_than_ms`` (milliseconds since the epoch), by path.
+    """Return unreferenced files last changed before ``older_than_ms``, by path.
 
-    Looked at are the directories of manifests, indexes, statistics, snapshots, changelogs and buckets, nothing else. Raises
-    ``CorruptFile`` if some metadata cannot be read, for then nobody knows what is used.
+    ``older_than_ms`` is in milliseconds since the epoch. Lists the directories of manifests, indexes, statistics, snapshots, changelogs
+    and buckets only. Raises ``CorruptFile`` if some metadata cannot be read: the used files are unknown then.
     """
-    listed = [*_metadata_files(store), *_bucket_files(store)]  # before the metadata is read: a commit meanwhile is no orphan
+    # Before the metadata is read, so that files of commits in between are not listed.
+    listed = [*_metadata_files(store), *_bucket_files(store)]
     found = everything_reachable(store)
     used: dict[str, Callable[[str], bool]] = {
         store.paths.manifests: found.metadata.__contains__,
@@ -53,7 +60,7 @@ def list_orphans(store: FileStore, older_than_ms: int) -> list[Orphan]:
 
 
 def remove_orphans(store: FileStore, older_than_ms: int) -> list[Orphan]:
-    """Delete what ``list_orphans`` finds; returns what was deleted."""
+    """Delete the files of ``list_orphans`` and return those deleted."""
     gone = [orphan for orphan in list_orphans(store, older_than_ms) if store.file_io.delete(orphan.path)]
     if gone:
         _LOG.info("%s: removed %d orphans, %d bytes", store.root, len(gone), sum(orphan.size for orphan in gone))
@@ -70,7 +77,8 @@ def _metadata_files(store: FileStore) -> Iterator[tuple[str, FileStatus]]:
 
 
 def _bucket_files(store: FileStore) -> Iterator[tuple[str, FileStatus]]:
-    """Files in ``bucket-*`` directories, below as many ``key=value`` levels as the table has partition keys."""
+    """Yield files in ``bucket-*`` directories of all partitions."""
+    # One level of key=value directories per partition key.
     directories = [store.paths.data]
     for key in store.schema.partition_keys:
         directories = [

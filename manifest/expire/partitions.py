@@ -1,4 +1,4 @@
-"""Which partitions are too old, by their values or by their last change (Paimon's ``PartitionExpire``)."""
+"""Selection of old partitions (Paimon's ``PartitionExpire``)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from manifest.store import FileStore
 
 
 def expired_partitions(store: FileStore, snapshot: Snapshot | None, older_than: datetime | None = None) -> list[bytes]:
-    """Serialised partitions of ``snapshot`` from before ``older_than`` (local wall clock), the oldest first.
+    """Return serialised partitions from before ``older_than``, oldest first.
 
-    Without it the option ``partition.expiration-time`` decides; at most ``partition.expiration-max-num`` are given.
-
+    ``older_than`` is local wall clock time. None: option ``partition.expiration-time``. Returns at most ``partition.expiration-max-num``.
     Raises ``InvalidArgument`` for a table without partitions or without a time, ``UnsupportedOption`` for an option.
     """
     if not store.schema.partition_keys:
@@ -28,7 +27,7 @@ def expired_partitions(store: FileStore, snapshot: Snapshot | None, older_than: 
     rules = PartitionExpiration.of(store.options.raw)
     if older_than is None:
         if rules.retained_ms is None:
-            raise InvalidArgument(f"{store.root}: no partition expires: set option '{EXPIRATION_TIME}', or say older_than")
+            raise InvalidArgument(f"{store.root}: no partition expires: set option '{EXPIRATION_TIME}' or pass older_than")
         older_than = datetime.now() - timedelta(milliseconds=rules.retained_ms)  # noqa: DTZ005 -- as values have no zone
     times = _update_times(store, snapshot) if rules.by_update_time else _value_times(store, snapshot, rules)
     old = sorted((time, partition) for partition, time in times.items() if time is not None and time < older_than)
@@ -59,7 +58,10 @@ def _update_times(store: FileStore, snapshot: Snapshot | None) -> dict[bytes, da
 
 
 def newest_files(entries: EntryColumns) -> Int64s:
-    """When each partition, by its code, got its newest file: milliseconds by the wall clock of whoever wrote it."""
+    """Return the creation time of each partition's newest file.
+
+    In milliseconds, by the wall clock of the writer, in the order of partition codes.
+    """
     codes, partitions = entries.partition_codes
     newest = np.zeros(len(partitions), np.int64)
     if partitions:

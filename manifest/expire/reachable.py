@@ -1,4 +1,7 @@
-"""Which files the retained states of a table reach: what expiry and orphan removal must not touch."""
+"""Files that the retained states of a table reach.
+
+Expiry and orphan removal must not delete them.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,14 @@ from manifest.store import EVERYTHING, FileStore
 
 @dataclass(slots=True)
 class Reachable:
-    """Names of files, unique in a table: ``data`` with side files, ``metadata`` (manifests and lists), ``indexes``, ``statistics``.
+    """Names of reachable files, unique in a table.
 
-    Of states, ``data`` has what ``wanted`` asks for: who is about to delete files of few buckets need not know the others.
+    Args:
+        data: Data files and their side files, for states only those that ``wanted`` selects.
+        metadata: Manifests and manifest lists.
+        indexes: Index files.
+        statistics: Statistics files.
+        wanted: Filter of entries. A deletion in few buckets need not load the files of others.
     """
 
     data: set[str] = field(default_factory=set)
@@ -49,14 +57,17 @@ class Reachable:
     def add_state(self, store: FileStore, snapshot: Snapshot, manager: SnapshotManager | None = None) -> None:
         """Add everything that reading ``snapshot`` needs.
 
-        Raises ``CorruptFile`` if some of it is missing, ``SnapshotExpired`` if ``manager`` (default: the store's) does not have it any more.
+        Raises ``CorruptFile`` if some of it is missing, ``SnapshotExpired`` if ``manager`` (default: the store's) no longer has the snapshot.
         """
         with _needed_by(snapshot, manager or store.snapshots):
             self._add_metadata(store, snapshot)
             self.data |= store.live_entries(snapshot, self.wanted).physical_names()
 
     def add_changes(self, store: FileStore, snapshot: Snapshot, manager: SnapshotManager) -> None:
-        """Add everything that ``snapshot`` added to its predecessor's state, and its changelog. Raises as ``add_state`` does."""
+        """Add the files ``snapshot`` added, and its changelog.
+
+        Raises as ``add_state`` does.
+        """
         with _needed_by(snapshot, manager):
             self._add_metadata(store, snapshot)
             changes = store.delta_entries(snapshot)
@@ -64,7 +75,7 @@ class Reachable:
             self.add_changelog(store, snapshot)
 
     def add_changelog(self, store: FileStore, snapshot: Snapshot) -> None:
-        """The changelog of ``snapshot``, if it has one. Raises ``FileNotFoundError``."""
+        """Add the changelog of ``snapshot``. Raises ``FileNotFoundError``."""
         if snapshot.changelog_manifest_list:
             self.metadata.add(snapshot.changelog_manifest_list)
             for meta in store.manifest_lists.read(snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size):
@@ -72,7 +83,10 @@ class Reachable:
                 self.data |= store.manifests.read_meta(meta).physical_names()
 
     def add_kept(self, store: FileStore, changelog: Snapshot) -> None:
-        """What is left of an expired snapshot whose changelog is kept: its changelog or, if it has none, the appended files that it tells of, and the data's manifests."""
+        """Add the files of a kept changelog.
+
+        Without changelog files these are the appended files and the data manifests.
+        """
         with suppress(FileNotFoundError):  # an expiry may be deleting it
             if changelog.changelog_manifest_list:
                 self.add_changelog(store, changelog)
@@ -80,10 +94,10 @@ class Reachable:
             self.add_lists(store, [name for name, _ in changelog.manifest_lists])
             metas = store.manifest_lists.read(changelog.delta_manifest_list, changelog.delta_manifest_list_size)
             changes = store.manifests.read_metas(metas)
-            self.data |= changes.select(changes.is_appended).physical_names()  # those it deleted go with it
+            self.data |= changes.select(changes.is_appended).physical_names()  # files that it deleted are not kept
 
     def add_lists(self, store: FileStore, names: Iterable[str]) -> None:
-        """Manifest lists and their manifests; a list that is not there reaches nothing."""
+        """Add manifest lists and their manifests. Skip missing lists."""
         for name in names:
             with suppress(FileNotFoundError):
                 self.metadata.update(meta.file_name for meta in store.manifest_lists.read(name))
@@ -92,11 +106,12 @@ class Reachable:
 
 @contextmanager
 def _needed_by(snapshot: Snapshot, manager: SnapshotManager) -> Iterator[None]:
-    """Explain a missing file: nobody knows what ``snapshot`` uses, so nothing may be deleted, unless it has just gone itself."""
+    """Explain a missing file that ``snapshot`` needs."""
     try:
         yield
     except (FileNotFoundError, SnapshotExpired) as error:
         what = "a tag of snapshot" if isinstance(snapshot, Tag) else "snapshot"
+        # Unless the snapshot was just deleted, the used files are unknown and nothing may be deleted.
         if not manager.still_has(snapshot):
             raise SnapshotExpired(f"{manager.paths.root}: {what} {snapshot.id} was deleted while it was read") from error
         missing = error if isinstance(error, FileNotFoundError) else error.__cause__
@@ -105,9 +120,9 @@ def _needed_by(snapshot: Snapshot, manager: SnapshotManager) -> Iterator[None]:
 
 
 def reachable(store: FileStore, states: Iterable[Snapshot], dead: EntryColumns) -> Reachable:
-    """What ``states`` of the store's branch and every other branch reach, of data files at least those in buckets of ``dead``.
+    """Return the files that ``states`` and all other branches reach.
 
-    ``CorruptFile`` if that cannot be told.
+    Of data files, has at least those in buckets of ``dead``. Raises ``CorruptFile`` if the files are unknown.
     """
     found = Reachable(wanted=EntryFilter(partitions=set(dead.partition_codes[1]), buckets=set(dead.bucket.tolist())))
     for state in states:
@@ -121,7 +136,7 @@ def reachable(store: FileStore, states: Iterable[Snapshot], dead: EntryColumns) 
 
 
 def everything_reachable(store: FileStore) -> Reachable:
-    """What any retained snapshot, kept changelog, tag or branch reaches."""
+    """Return files of all snapshots, kept changelogs, tags and branches."""
     found = Reachable()
     for branch in branches_of(store):
         _add_history(found, store, branch)
@@ -129,25 +144,33 @@ def everything_reachable(store: FileStore) -> Reachable:
 
 
 def near_tags(store: FileStore, tagged: Mapping[int, Tag], first: int, end: int) -> list[Tag]:
-    """Of tags, by snapshot, those that may need a file which the snapshots from ``first`` on to before ``end`` leave behind.
+    """Return tags that may need files of the given snapshots.
 
-    Between two states of one history that have a file all have it, so of older tags the newest tells for all. Where branches are,
-    tags may be of another history, and all are asked.
+    Args:
+        store: The table.
+        tagged: Tags by snapshot id.
+        first: First snapshot that is removed.
+        end: First snapshot that is kept.
     """
+    # With branches, tags may belong to another history.
     if store.snapshots.branch_names(unfinished=True):
         return list(tagged.values())
+    # If two states of one history have a file, all states between have it. So the newest of the older tags covers the others.
     older = max((tag for tag in tagged if tag < first), default=end)
     return [tag for snapshot_id, tag in tagged.items() if first <= snapshot_id < end or snapshot_id == older]
 
 
 def branches_of(store: FileStore) -> Iterator[SnapshotManager]:
-    """The snapshots of every branch, main first, whichever of them the store is."""
+    """Yield the snapshot managers of every branch, main first."""
     for name in (MAIN_BRANCH, *store.snapshots.branch_names(unfinished=True)):
         yield SnapshotManager(store.file_io, store.paths.for_branch(name))
 
 
 def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -> None:
-    """Add what one branch reaches. Snapshots and tags that are deleted meanwhile reach nothing."""
+    """Add everything that one branch reaches.
+
+    Snapshots and tags that are deleted meanwhile are skipped.
+    """
     for tag in manager.tags().values():
         with suppress(SnapshotExpired):
             found.add_state(store, tag, manager)

@@ -1,4 +1,4 @@
-"""Delete the files that only forgotten states of a table used."""
+"""Deletion of files that only removed states used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOG = logger_of(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Numbers of snapshots and files that were deleted, and names of tags."""
+    """Numbers of deleted snapshots and files, and names of tags."""
 
     snapshots: int = 0
     tags: tuple[str, ...] = ()
@@ -27,24 +27,24 @@ class Removed:
 
 
 def remove_unreachable(store: FileStore, states: Iterable[Snapshot], changes: Sequence[Snapshot]) -> tuple[int, int]:
-    """Delete files of forgotten snapshots that nothing retained reaches. Returns the numbers of data files and manifests.
+    """Delete files of removed snapshots that no retained state reaches.
 
-    Files that no snapshot has named belong to running writes and are not touched. An error is logged and leaves orphans: the caller's
-    change of history has happened already.
+    Returns the numbers of data files and manifests. Files that no snapshot refers to may belong to running writes and stay. An error is
+    logged and leaves orphans, because the caller's history change has already happened.
 
     Args:
         store: The table.
-        states: Forgotten snapshots or tags of which all files count.
-        changes: Forgotten snapshots of which the added and removed files count.
+        states: Removed snapshots or tags, with all files of their state.
+        changes: Removed snapshots, with the files that they added and deleted.
     """
     try:
-        return _removed_unreachable(store, states, changes)
+        return _delete_unreachable(store, states, changes)
     except (PaimonError, OSError):
-        _LOG.warning("%s: not all files that only deleted states used could be deleted; they are orphans now", store.root, exc_info=True)
+        _LOG.warning("%s: some files of deleted states could not be deleted; they are orphans now", store.root, exc_info=True)
         return 0, 0
 
 
-def _removed_unreachable(store: FileStore, states: Iterable[Snapshot], changes: Sequence[Snapshot]) -> tuple[int, int]:
+def _delete_unreachable(store: FileStore, states: Iterable[Snapshot], changes: Sequence[Snapshot]) -> tuple[int, int]:
     kept = everything_reachable(store)
     dead: list[ManifestEntry] = []
     forgotten = [*states, *changes]

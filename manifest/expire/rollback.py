@@ -1,4 +1,4 @@
-"""Roll a table back to an older snapshot or a tag (Paimon's ``RollbackHelper``)."""
+"""Rollback to an older snapshot or tag (Paimon's ``RollbackHelper``)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _LOG = logger_of(__name__)
 
 
 def rollback_to(store: FileStore, target: Snapshot) -> Removed:
-    """Make ``target``, a snapshot or tag of the store's branch, the newest state and delete everything newer.
+    """Make ``target`` the newest state and delete everything newer.
 
-    Commits that other processes make meanwhile are deleted too; schemas stay. On an object store the newest snapshot afterwards has the
-    target's state and an id of its own. Raises ``InvalidArgument`` if the target is gone.
+    ``target`` is a snapshot or tag of the store's branch. Concurrent commits are deleted too. Schemas stay. On an object store the newest
+    snapshot then has the target's state and a new id. Raises ``InvalidArgument`` if the target is gone.
     """
     manager = store.snapshots
     with changing_history(store, f"the rollback to snapshot {target.id}"):
         held = manager.tags().values() if isinstance(target, Tag) else [manager.stored(target.id)]
         if not any(found is not None and found.key == target.key for found in held):
-            raise InvalidArgument(f"{store.root}: {'the tag of ' if isinstance(target, Tag) else ''}snapshot {target.id} is gone")
+            raise InvalidArgument(f"{store.root}: {'the tag of ' if isinstance(target, Tag) else ''}snapshot {target.id} no longer exists")
         restored = target.state if isinstance(target, Tag) else target
         newer = {i: found.delta_manifest_list for i, found in manager.all_stored(after=target.id).items()}
         forgotten = change_history(store, PendingHistory(restored, newer, isinstance(target, Tag)))

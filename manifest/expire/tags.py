@@ -1,4 +1,4 @@
-"""Delete, replace, rename and expire tags (Paimon's ``TagManager``)."""
+"""Deletion, replacement, renaming and expiry of tags (Paimon's ``TagManager``)."""
 
 from __future__ import annotations
 
@@ -18,20 +18,24 @@ from manifest.store import FileStore
 
 @contextmanager
 def tags_locked(store: FileStore, action: str) -> Iterator[None]:
-    """Keep other processes from replacing tags of the store's branch. Raises ``HistoryBusy``.
+    """Lock the tags of the store's branch against replacement.
 
-    On local files a tag is replaced in two steps, a comparison and a rename: a deletion between them would be undone.
+    Raises ``HistoryBusy``.
     """
+    # On local files a tag is replaced by a comparison and a rename, which would undo a deletion between them.
     with store.file_io.lock(store.paths.tags) as alone:
         if not alone and store.file_io.is_directory(store.paths.tags):
             raise HistoryBusy(
-                f"{store.root}: {action} has to wait for another process that replaces or deletes a tag; nothing was done by this call, try again"
+                f"{store.root}: {action} cannot run while another process replaces or deletes a tag; nothing was changed by this call, try again"
             )
         yield
 
 
 def delete_tag(store: FileStore, name: str) -> Removed:
-    """Delete a tag and the files that only it used. Raises ``SnapshotNotFound``, ``HistoryBusy``."""
+    """Delete a tag and its unshared files.
+
+    Raises ``SnapshotNotFound``, ``HistoryBusy``.
+    """
     with tags_locked(store, f"the deletion of tag '{name}'"):
         tag = store.snapshots.tag(name)
         deleted = store.snapshots.delete_tag(name)
@@ -44,12 +48,12 @@ def delete_tag(store: FileStore, name: str) -> Removed:
 
 
 def replace_tag(store: FileStore, name: str, snapshot: Snapshot, retained_ms: int | None) -> Removed:
-    """Point a tag to another snapshot in one step and delete the files that only its old one used.
+    """Point a tag to another snapshot and delete unreferenced files.
 
-    Raises ``SnapshotNotFound`` if there is no such tag, ``SnapshotExpired`` if the snapshot expires meanwhile, ``CommitConflict`` if
-    another process replaces or deletes the tag meanwhile, ``UnsafeFileIO`` where a store cannot compare and replace in one step.
+    Raises ``SnapshotNotFound`` if the tag does not exist, ``SnapshotExpired`` if the snapshot expires meanwhile, ``CommitConflict`` if
+    another process replaces or deletes the tag meanwhile. Raises ``UnsafeFileIO`` if the storage cannot compare and replace in one step.
     """
-    store.snapshots.tag(name)  # raises with the names that exist
+    store.snapshots.tag(name)  # the error lists the existing names
     path = store.paths.tag(tag_name(name))
     before = store.file_io.read(path)
     old, after = Tag.from_json(before, path), sealed(path, Tag.of(snapshot, retained_ms).to_json())
@@ -57,12 +61,12 @@ def replace_tag(store: FileStore, name: str, snapshot: Snapshot, retained_ms: in
         raise CommitConflict(
             f"{store.root}: tag '{name}' was replaced or deleted by another process meanwhile; nothing was changed by this call"
         )
-    if not store.snapshots.holds(snapshot):  # expiry deletes the snapshot first and looks for tags afterwards
+    if not store.snapshots.holds(snapshot):  # expiry deletes the snapshot first and lists tags afterwards
         if not store.file_io.replace(path, after, before):
             raise SnapshotExpired(
                 f"{store.root}: snapshot {snapshot.id} has expired, and another process has replaced or deleted tag '{name}' since"
             )
-        raise SnapshotExpired(f"{store.root}: snapshot {snapshot.id} has expired; tag '{name}' is as it was")
+        raise SnapshotExpired(f"{store.root}: snapshot {snapshot.id} has expired; tag '{name}' is unchanged")
     if old.key == snapshot.key or store.snapshots.holds(old):
         return Removed()
     data, manifests = remove_unreachable(store, [old], ())
@@ -70,19 +74,20 @@ def replace_tag(store: FileStore, name: str, snapshot: Snapshot, retained_ms: in
 
 
 def rename_tag(store: FileStore, name: str, new_name: str) -> Tag:
-    """Rename a tag; for a moment both names hold the state, so that none of its files can be deleted.
+    """Rename a tag.
 
-    Raises ``SnapshotNotFound`` if there is no such tag, ``InvalidArgument`` if the new name is taken, ``CommitConflict`` if another
+    Raises ``SnapshotNotFound`` if the tag does not exist, ``InvalidArgument`` if the new name exists, ``CommitConflict`` if another
     process replaces the tag meanwhile.
     """
     manager = store.snapshots
     tag = manager.tag(name)
     path, old_path = store.paths.tag(tag_name(new_name)), store.paths.tag(tag_name(name))
+    # For a moment both names hold the state, so that none of its files can be deleted.
     if not store.file_io.create_exclusive(path, sealed(path, tag.to_json())):
         raise InvalidArgument(f"{store.root}: tag '{new_name}' exists")
-    with store.file_io.lock(old_path.rpartition("/")[0]) as alone:  # those who replace a tag hold it, too
-        # Asked before the deletion: the answer to a deletion may be lost, so that it does not tell who deleted the tag. Whoever deletes the
-        # old tag after this question sees the new one when it looks for files in use.
+    with store.file_io.lock(old_path.rpartition("/")[0]) as alone:  # replacing a tag takes the same lock
+        # Check before the deletion: a deletion whose answer is lost does not show which process deleted the tag. A process that deletes the
+        # old tag after this check sees the new one when it lists files in use.
         try:
             is_same = alone and manager.stored_tag(name).key == tag.key
         except FileNotFoundError as error:
@@ -98,8 +103,11 @@ def rename_tag(store: FileStore, name: str, new_name: str) -> Tag:
 
 
 def expire_tags(store: FileStore, now: datetime | None = None) -> Removed:
-    """Delete tags whose retention is over by the local wall clock, and the files that only they used. Raises ``HistoryBusy``."""
-    clock = datetime.now() if now is None else now  # noqa: DTZ005 -- tags note the wall clock's time
+    """Delete expired tags and their unshared files. Raises ``HistoryBusy``.
+
+    Retention is measured by the local wall clock. ``now`` defaults to the current time.
+    """
+    clock = datetime.now() if now is None else now  # noqa: DTZ005 -- tags store wall clock times
     with tags_locked(store, "the expiry of tags"):
         over = {name: tag for name, tag in store.snapshots.tags().items() if tag.expires_at is not None and tag.expires_at <= clock}
         deleted = {name: tag for name, tag in over.items() if store.snapshots.delete_tag(name)}

@@ -1,4 +1,4 @@
-"""What would go if something were done: the operation itself is done, on a storage on which nothing happens."""
+"""Dry runs: the operation itself, on storage that ignores changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Files that would go with their bytes (``data_files``: of those, files below buckets), and rows that would not be read any more."""
+    """Files and rows that an operation would delete.
+
+    Args:
+        data_files: Files in bucket directories.
+        files: All files.
+        rows: Rows that could no longer be read.
+        bytes: Total size of ``files``.
+    """
 
     data_files: int = 0
     files: int = 0
@@ -27,10 +34,14 @@ class Losses:
 
 
 def tried(store: FileStore, operation: Callable[[FileStore], T], before: FileStore | None = None) -> tuple[T, Losses]:
-    """What ``operation`` answers when it is done to the table in memory only, and what it would delete.
+    """Run ``operation`` in memory only.
 
-    ``rows`` are those that the newest state, of the store or of ``before`` (a branch that goes), has and the newest state after it lacks.
-    Raises what the operation does.
+    Returns its result and what it would delete. Raises the errors of the operation.
+
+    Args:
+        store: The table.
+        operation: Function of the store.
+        before: Store of a branch to delete, whose rows count as lost. None: ``store``.
     """
     dry = DryRunFileIO(store.file_io)
     held = _files(store if before is None else before)
@@ -53,14 +64,17 @@ def _losses(dry: DryRunFileIO, rows: int) -> Losses:
 
 
 def table_losses(store: FileStore) -> Losses:
-    """What would go with the whole table."""
+    """Return what dropping the whole table would delete."""
     dry = DryRunFileIO(store.file_io)
     dry.delete_directory(store.root, recursive=True)
     return _losses(dry, sum(_files(store).values()))
 
 
 def partition_losses(store: FileStore, partitions: Collection[bytes]) -> Losses:
-    """What a commit that empties these partitions takes from the newest state; the files stay until its snapshots expire."""
+    """Return what emptying these partitions removes from the newest state.
+
+    The files themselves stay until the snapshots expire.
+    """
     entries = store.live_entries(store.snapshots.latest(), EntryFilter(partitions=set(partitions)))
     files = len(entries)
     return Losses(files, files, int(entries.row_count.sum()), int(entries.file_size.sum()))

@@ -1,4 +1,4 @@
-"""The metadata's part of a table check: walks over every state and says what is wrong with it.
+"""Metadata part of a table check, over every state.
 
-Gives out each data file once, to be checked by ``lsm.fsck``. Public: ``walk``, ``repair``, ``Problem`` (problem).
+Yields each data file once, for ``lsm.fsck``. Public: ``walk``, ``repair``, ``Problem`` (problem).
 """

@@ -1,4 +1,7 @@
-"""How far a check of a table goes, a module of its own because every table has the word and few are checked."""
+"""Depth of a table check.
+
+A module without imports of the check, which most programs never load.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ from enum import StrEnum
 
 
 class Depth(StrEnum):
-    """How far a check goes; each goes on where the one before ends.
+    """Depth of a check. Each value includes the previous ones.
 
-    ``QUICK`` looks at metadata, and at the sizes of files; ``FOOTERS`` at footers, indexes and deletion vectors; ``DEEP`` at all rows.
+    ``QUICK`` checks metadata and file sizes. ``FOOTERS`` checks footers, indexes and deletion vectors. ``DEEP`` checks all rows.
     """
 
     QUICK = "quick"

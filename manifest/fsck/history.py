@@ -1,4 +1,7 @@
-"""The small files of a branch: schemas, snapshots and their hints, tags, consumers, kept changelogs, statistics."""
+"""Checks of a branch's small files.
+
+Schemas, snapshots, hints, tags, consumers, kept changelogs and statistics.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,12 @@ from manifest.store import FileStore
 
 _HINT_TRIES = 3
 _SYSTEM_IDS = 1_073_741_823
-"""Field ids from here on are not the table's columns."""
+"""Smallest field id of system columns."""
 
 
 @dataclass
 class CheckedHistory:
-    """Checks what lies in a branch's own directories; everything is read once."""
+    """Checks files in a branch's own directories, each read once."""
 
     store: FileStore
     found: Findings
@@ -37,7 +40,7 @@ class CheckedHistory:
         return self.store.branch
 
     def check_schemas(self) -> None:
-        """Every version from 0 on is there, is readable, and keeps to its highest field id."""
+        """Check that all schema versions exist and are valid."""
         manager, paths = self.store.schemas, self.store.paths
         ids = manager.ids()
         self.schema_ids = set(ids)
@@ -58,10 +61,10 @@ class CheckedHistory:
             highest = max(highest, schema.highest_field_id)
 
     def check_hints(self) -> None:
-        """Hints may be old, or missing; one that readers would follow into nothing is wrong, and so is one that is no number."""
+        """Check the hints of snapshots."""
         paths, manager = self.store.paths, self.store.snapshots
         try:
-            if manager.pending_history() is not None:  # readers look there, and whoever finishes it writes the hints
+            if manager.pending_history() is not None:  # readers use the pending file, and finishing it writes the hints
                 return
         except BROKEN as error:
             self.found.add(ProblemKind.HINT, paths.pending_history, _reason(error), Origin(branch=self._branch))
@@ -70,8 +73,9 @@ class CheckedHistory:
             refuse_lost_snapshots(self.store)
         except BROKEN as error:
             self.found.add(ProblemKind.SNAPSHOT, paths.snapshots, _reason(error), Origin(branch=self._branch))
+        # Hints may be old or missing. Wrong are hints that are not a number, or that lead readers to missing snapshots.
         for path, ahead in ((paths.latest_hint, True), (paths.earliest_hint, False)):
-            for last_try in (*[False] * (_HINT_TRIES - 1), True):  # commits and expiry go on meanwhile
+            for last_try in (*[False] * (_HINT_TRIES - 1), True):  # commits and expiry may run at the same time
                 message = self._hint(path, manager, ahead=ahead)
                 if message is None:
                     break
@@ -85,23 +89,26 @@ class CheckedHistory:
             return None
         ids = manager.ids()
         if not text.isdigit() or not 0 < int(text) < 2**63:
-            return f"holds no snapshot id but {text[:40]!r}"
+            return f"has {text[:40]!r} instead of a snapshot id"
         hint = int(text)
         if ahead and hint not in ids and hint + 1 not in ids:
-            return f"names snapshot {hint}, which is not there; {_ids(ids)}"
+            return f"names snapshot {hint}, which does not exist; {_ids(ids)}"
         if not ahead and hint in ids and hint > ids[0]:
             return f"names snapshot {hint}, so that readers do not find the older ones; {_ids(ids)}"
         return None
 
     def snapshots(self) -> Iterator[Snapshot]:
-        """Every snapshot that is there and readable, oldest first; gaps and what is not readable are noted."""
+        """Yield all readable snapshots, oldest first.
+
+        Gaps and unreadable snapshots are problems.
+        """
         manager = self.store.snapshots
         ids = manager.ids()
         previous: int | None = None
         for snapshot_id in ids:
             path = self.store.paths.snapshot_file(snapshot_id)
             for missing in range(snapshot_id if previous is None else previous + 1, snapshot_id):
-                if previous is not None and manager.exists(previous):  # else it has expired, and what followed it
+                if previous is not None and manager.exists(previous):  # otherwise it expired meanwhile, with those after it
                     absent = self.store.paths.snapshot_file(missing)
                     self.found.add(ProblemKind.SNAPSHOT_GAP, absent, f"is missing between snapshots {previous} and {snapshot_id}")
             previous = snapshot_id
@@ -117,7 +124,7 @@ class CheckedHistory:
             yield snapshot
 
     def tags(self) -> Iterator[tuple[str, Tag]]:
-        """Every tag that is readable, with its name."""
+        """Yield all readable tags with their names."""
         for status in self.store.file_io.list(self.store.paths.tags):
             if not status.name.startswith(TAG) or status.is_dir:
                 continue
@@ -136,7 +143,7 @@ class CheckedHistory:
             yield name, tag
 
     def changelogs(self) -> Iterator[Snapshot]:
-        """Expired snapshots whose changelog is kept, oldest first."""
+        """Yield expired snapshots with a kept changelog, oldest first."""
         manager = self.store.snapshots
         names = (status.name for status in self.store.file_io.list(self.store.paths.changelogs))
         for changelog_id in sorted(i for i in (numbered(name, CHANGELOG) for name in names) if i):
@@ -155,7 +162,10 @@ class CheckedHistory:
             yield snapshot
 
     def check_consumers(self) -> None:
-        """Every consumer reads next a snapshot that is there, a kept changelog, or the one that comes next."""
+        """Check that every consumer's next snapshot exists.
+
+        Valid are also a kept changelog and the id after the newest snapshot.
+        """
         manager = self.store.snapshots
         for status in self.store.file_io.list(self.store.paths.consumers):
             if not status.name.startswith(CONSUMER) or status.is_dir:
@@ -175,13 +185,13 @@ class CheckedHistory:
             kept = ids[:1] if not ids else [*ids, ids[-1] + 1]
             if following in kept or (not ids and following == 1) or self.store.file_io.exists(self.store.paths.changelog_file(following)):
                 continue
-            message = f"reads snapshot {following} next, which is not there; {_ids(ids)}"
+            message = f"reads snapshot {following} next, which does not exist; {_ids(ids)}"
             self.found.add(ProblemKind.CONSUMER, path, message, Origin(branch=self._branch))
 
     def _check_references(self, snapshot: Snapshot, path: str, origin: Origin, kind: ProblemKind) -> None:
-        """The schema and the statistics that a snapshot names."""
+        """Check the schema and statistics that a snapshot names."""
         if snapshot.schema_id not in self.schema_ids and snapshot.schema_id not in self.store.schemas.ids():
-            self.found.add(kind, path, f"names schema {snapshot.schema_id}, which is not there", origin)
+            self.found.add(kind, path, f"names schema {snapshot.schema_id}, which does not exist", origin)
         if snapshot.statistics is None or snapshot.statistics in self._statistics:
             return
         self._statistics.add(snapshot.statistics)
@@ -197,10 +207,15 @@ class CheckedHistory:
         else:
             unknown = sorted(name for name, column in known.col_stats.items() if column.col_id not in columns)
             if unknown:
-                self.found.add(ProblemKind.STATISTICS_FILE, file, f"tells of columns that its schema lacks: {', '.join(unknown)}", origin)
+                self.found.add(
+                    ProblemKind.STATISTICS_FILE, file, f"has statistics of columns that its schema lacks: {', '.join(unknown)}", origin
+                )
             if known.snapshot_id > snapshot.id:
                 self.found.add(
-                    ProblemKind.STATISTICS_FILE, file, f"counts snapshot {known.snapshot_id}, snapshot {snapshot.id} names it", origin
+                    ProblemKind.STATISTICS_FILE,
+                    file,
+                    f"is of snapshot {known.snapshot_id}, newer than snapshot {snapshot.id} that names it",
+                    origin,
                 )
 
 
@@ -232,7 +247,7 @@ def _reason(error: Exception) -> str:
 
 
 def _ids(ids: list[int]) -> str:
-    return f"snapshots run from {ids[0]} to {ids[-1]}" if ids else "there are none"
+    return f"snapshots run from {ids[0]} to {ids[-1]}" if ids else "there are no snapshots"
 
 
 __all__ = ["CheckedHistory"]

@@ -1,4 +1,4 @@
-"""Index manifests of one snapshot after the other: which deletion-vector and hash index files are there, and for what."""
+"""Checks of index manifests, snapshot by snapshot."""
 
 from __future__ import annotations
 
@@ -22,10 +22,17 @@ LEFT_BEHIND = "deletion vectors of files that are gone"
 
 @dataclass
 class CheckedIndexes:
-    """The index files of a branch's states; each is given out once, with the newest state that has it.
+    """Index files of a branch's states.
 
-    ``hashes`` are the hash index files of the state reached. ``since_beginning`` says whether the states are known from the first
-    on, so that every data file that ever was is known too.
+    Each is yielded once, with the newest state that uses it.
+
+    Args:
+        store: The branch.
+        manifests: Checked manifests of the branch.
+        found: Collects the problems.
+        hashes: Hash index files of the current state.
+        since_beginning: Whether all states from the first on are known, and with them every data file that ever existed.
+        were_live: Names of data files that were live before. Complete only with ``since_beginning``.
     """
 
     store: FileStore
@@ -42,7 +49,10 @@ class CheckedIndexes:
     _marked: int = 0
 
     def advance(self, snapshot: Snapshot, live: LiveFiles, before: Origin | None, origin: Origin) -> Iterator[Unit]:
-        """Go on to a state; gives the index files that the one ``before`` was the last to have (None: it has expired)."""
+        """Advance to a state and yield removed index files.
+
+        These are yielded with ``before``, the last state that had them. None: it has expired.
+        """
         if snapshot.index_manifest != self._name:
             self._name = snapshot.index_manifest
             self.found.counts["index manifests"] += 1 if self._name else 0
@@ -54,36 +64,37 @@ class CheckedIndexes:
         if self._entries is None:
             return
         units = {entry.file_name: self._unit(entry, live, origin) for entry in self._entries}
-        gone = [unit for name, unit in self._units.items() if name not in units or _told(units[name]) != _told(unit)]
+        gone = [unit for name, unit in self._units.items() if name not in units or _unit_key(units[name]) != _unit_key(unit)]
         self._units = units
         self.hashes = {(unit.entry.partition, unit.entry.bucket): unit for unit in units.values() if unit.entry.index_type == HASH}
         self._check_live(live, origin)
         if snapshot.schema_id != self.store.schema.id:
-            with suppress(*BROKEN):  # which the check of schemas tells
+            with suppress(*BROKEN):  # the check of schemas reports it
                 self.check_honoured(self.store.schemas.get(snapshot.schema_id), origin)
         for unit in gone if before is not None else ():
             yield from self._give(unit.model_copy(update={"origin": before}))
 
     def check_honoured(self, schema: TableSchema, origin: Origin) -> None:
-        """Readers pass over the vectors of a table whose options do not say that it has some; dead rows come back then."""
+        """Check that readers apply the table's deletion vectors."""
+        # Readers ignore the vectors of a table without the option, and deleted rows come back.
         path = self.store.paths.schema_file(schema.id)
         if not self._marked or schema.core.deletion_vectors_enabled or (path, "") in self._noted:
             return
         self._noted.add((path, ""))
         message = (
             f"does not set deletion-vectors.enabled, but deletion vectors of {self._marked:,} live data files are in {self._name}: "
-            "rows that they mark as dead are read again"
+            "rows that they mark as deleted are read again"
         )
         self.found.add(ProblemKind.SCHEMA, path, message, origin)
 
     def rest(self, origin: Origin) -> Iterator[Unit]:
-        """The index files of the state reached."""
+        """Yield the index files of the current state."""
         for unit in self._units.values():
             yield from self._give(unit.model_copy(update={"origin": origin}))
 
     def _give(self, unit: IndexUnit) -> Iterator[Unit]:
-        if _told(unit) not in self._given:
-            self._given.add(_told(unit))
+        if _unit_key(unit) not in self._given:
+            self._given.add(_unit_key(unit))
             yield unit
 
     def _unit(self, entry: IndexManifestEntry, live: LiveFiles, origin: Origin) -> IndexUnit:
@@ -95,7 +106,7 @@ class CheckedIndexes:
         return IndexUnit(origin=origin, entry=entry, manifest=self._name, rows=rows)
 
     def _check_shape(self, entries: Sequence[IndexManifestEntry], path: str, origin: Origin) -> None:
-        """One hash index a bucket, one deletion vector a data file."""
+        """Check for duplicate hash indexes, deletion vectors and names."""
         hashes = Counter((entry.partition, entry.bucket) for entry in entries if entry.index_type == HASH)
         for (_, bucket), count in hashes.items():
             if count > 1:
@@ -109,7 +120,10 @@ class CheckedIndexes:
                 self.found.add(ProblemKind.INDEX_MANIFEST, path, f"names {name} {count} times", origin)
 
     def _check_live(self, live: LiveFiles, origin: Origin) -> None:
-        """Vectors are about live files, and every bucket of a table with dynamic buckets has a hash index."""
+        """Check deletion vectors and hash indexes against live files.
+
+        Vectors must be of live files. Every bucket of a table with dynamic buckets must have a hash index.
+        """
         assert self._entries is not None
         path = self.store.paths.manifest(self._name or "")
         self._marked = 0
@@ -122,10 +136,12 @@ class CheckedIndexes:
                 if vector.data_file in names or (entry.file_name, vector.data_file) in self._noted:
                     continue
                 self._noted.add((entry.file_name, vector.data_file))
-                if not self.since_beginning or vector.data_file in self.were_live:  # Java leaves some behind when it rewrites a file
+                if not self.since_beginning or vector.data_file in self.were_live:  # Paimon leaves vectors of rewritten files behind
                     self.found.counts[LEFT_BEHIND] += 1
                 else:
-                    message = f"has a deletion vector ({entry.file_name}) for {vector.data_file}, which is no file of bucket {entry.bucket}"
+                    message = (
+                        f"has a deletion vector ({entry.file_name}) for {vector.data_file}, which is not a file of bucket {entry.bucket}"
+                    )
                     self.found.add(ProblemKind.DELETION_VECTOR, path, message, origin)
         if self.store.schema.bucket_mode is not BucketMode.HASH_DYNAMIC:
             return
@@ -135,8 +151,8 @@ class CheckedIndexes:
                 self.found.add(ProblemKind.HASH_INDEX, path, f"has no hash index for bucket {bucket_id[1]}, which has files", origin)
 
 
-def _told(unit: IndexUnit) -> tuple[object, ...]:
-    """What tells index files apart, and what is said of them."""
+def _unit_key(unit: IndexUnit) -> tuple[object, ...]:
+    """Return the identity and metadata of an index file."""
     entry = unit.entry
     return entry.file_name, entry.external_path, entry.file_size, entry.row_count, entry.vectors
 

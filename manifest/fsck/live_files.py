@@ -1,4 +1,4 @@
-"""The live files of one snapshot after the other, entry by entry, so that what does not fit is seen where it happens."""
+"""Live files, snapshot by snapshot, to find inconsistent entries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ LiveBucket = tuple[bytes, int]
 
 
 class LiveFile(NamedTuple):
-    """What is remembered of a live file; ``content`` tells whether two entries have the same data file and side files."""
+    """A live file.
+
+    ``content`` is equal for entries with the same data file and side files.
+    """
 
     bucket_id: LiveBucket
     total_buckets: int
@@ -31,7 +34,7 @@ class LiveFile(NamedTuple):
 
 
 class Overlap(NamedTuple):
-    """Two files of a level whose key ranges meet."""
+    """Two files of a level with overlapping key ranges."""
 
     one: LiveFile
     other: LiveFile
@@ -39,14 +42,14 @@ class Overlap(NamedTuple):
 
 @dataclass(slots=True)
 class LiveChange:
-    """What applying entries came upon: positions among them.
+    """Result of applying entries. Positions refer to these entries.
 
     Attributes:
-        twice: ADDs of an identity that is there, or that was deleted before by a manifest of the state.
-        absent: DELETEs of an identity that is not there.
+        twice: ADDs of an identity that exists, or that a manifest of the state deleted before.
+        absent: DELETEs of an identity that does not exist.
         gone: DELETEs after which the state has no entry of the same data file and side files.
-        buckets: buckets with changes.
-        rows: by how much the number of rows changed.
+        buckets: Buckets with changes.
+        rows: Change of the number of rows.
     """
 
     twice: list[int] = field(default_factory=list)
@@ -58,9 +61,9 @@ class LiveChange:
 
 @dataclass
 class LiveFiles:
-    """The live files of a state; memory grows with their number, as that of a plan does.
+    """Live files of a state.
 
-    ``manifests`` are the names of its manifests in order.
+    Memory grows with their number. ``manifests`` has the names of its manifests in order.
     """
 
     manifests: tuple[str, ...] = ()
@@ -71,7 +74,7 @@ class LiveFiles:
     rows: int = 0
 
     def apply(self, entries: EntryColumns) -> LiveChange:
-        """Add and delete, in order."""
+        """Apply ADDs and DELETEs in order."""
         change = LiveChange()
         added, change.rows = kinds(entries)
         live = list(_live_files(entries))
@@ -111,7 +114,12 @@ class LiveFiles:
             del self.contents[file.content]
 
     def rewritten(self, before: EntryColumns, after: EntryColumns) -> list[str]:
-        """Whether manifests ``after`` a merge say what those ``before`` it did: the names of files about which they differ."""
+        """Replace merged manifests and return names of files that differ.
+
+        Args:
+            before: Entries of the manifests before the merge.
+            after: Entries of the merged manifests.
+        """
         old, new = _net_entries(before), _net_entries(after)
         self.deleted.subtract(identity for identity, add in zip(_digests(before), kinds(before)[0], strict=True) if not add)
         self.deleted.update(identity for identity, add in zip(_digests(after), kinds(after)[0], strict=True) if not add)
@@ -121,11 +129,14 @@ class LiveFiles:
         )
 
     def bucket(self, bucket_id: LiveBucket) -> list[LiveFile]:
-        """The files of a bucket."""
+        """Return the files of a bucket."""
         return [self.files[identity] for identity in self.by_bucket.get(bucket_id, ())]
 
     def overlaps(self, bucket_id: LiveBucket, key: PartitionType) -> Iterator[Overlap]:
-        """Neighbours on a level above 0 whose key ranges are not disjoint. Raises ``CorruptFile`` for keys that cannot be decoded."""
+        """Yield files with overlapping keys on levels above 0.
+
+        Raises ``CorruptFile`` for keys that cannot be decoded.
+        """
         by_level: dict[int, list[LiveFile]] = {}
         for file in self.bucket(bucket_id):
             if file.level > 0:
@@ -141,7 +152,10 @@ class LiveFiles:
 
 
 def _net_entries(entries: EntryColumns) -> dict[bytes, tuple[bool, str, int, int]]:
-    """What remains of entries by identity once ADDs and DELETEs have cancelled: (is an ADD, name, rows, bytes)."""
+    """Return entries that remain after ADDs and DELETEs cancel.
+
+    By identity: (is an ADD, name, rows, bytes).
+    """
     left: dict[bytes, tuple[bool, str, int, int]] = {}
     added = kinds(entries)[0]
     rows, sizes, names = entries.row_count.tolist(), entries.file_size.tolist(), entries.file_name
@@ -186,12 +200,12 @@ def _digests(entries: EntryColumns) -> list[bytes]:
 
 
 def digest(parts: Sequence[bytes]) -> bytes:
-    """Sixteen bytes that tell apart sequences of bytes."""
-    told = hashlib.blake2b(digest_size=16)
+    """Return a 16-byte hash of a sequence of bytes."""
+    found = hashlib.blake2b(digest_size=16)
     for part in parts:
-        told.update(len(part).to_bytes(8, "big"))
-        told.update(part)
-    return told.digest()
+        found.update(len(part).to_bytes(8, "big"))
+        found.update(part)
+    return found.digest()
 
 
 __all__ = ["LiveBucket", "LiveChange", "LiveFile", "LiveFiles", "Overlap", "digest"]

@@ -1,4 +1,7 @@
-"""Reading manifest lists and manifests for a check: what cannot be read, or is not what its list says, is noted."""
+"""Checks of manifest lists and manifests.
+
+Unreadable files, and files that differ from their list, are problems.
+"""
 
 from __future__ import annotations
 
@@ -19,31 +22,34 @@ from manifest.stats.column_stats import ColumnBounds
 from manifest.store import FileStore
 
 BROKEN = (PaimonError, OSError, ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError, AssertionError)
-"""What decoding bytes that are not what they should be may raise."""
+"""Errors of decoding corrupt bytes."""
 
 T = TypeVar("T")
 
 
 @dataclass
 class CheckedManifests:
-    """The manifest lists and manifests of a table, each looked at once.
+    """Manifest lists and manifests of a table, each checked once.
 
     Args:
-        store: the branch; its cache holds what was decoded.
-        found: gets the problems.
+        store: The branch. Its cache has the decoded manifests.
+        found: Collects the problems.
     """
 
     store: FileStore
     found: Findings
-    _promises: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    _listed_sizes: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     _broken: dict[str, bool] = field(default_factory=dict)
     _listed_by: dict[str, str] = field(default_factory=dict)
 
     def listed(self, name: str, size: int | None, origin: Origin) -> list[ManifestFileMeta] | None:
-        """The manifests of a list; None, and a note, if it cannot be read."""
+        """Return the manifests of a list.
+
+        Reports a problem and returns None if the list cannot be read.
+        """
         self.found.counts["manifest lists"] += 1
         path = self.store.paths.manifest(name)
-        metas = self.tried(ProblemKind.MANIFEST_LIST, path, origin, lambda: self.store.manifest_lists.read(name, size))
+        metas = self.read_or_report(ProblemKind.MANIFEST_LIST, path, origin, lambda: self.store.manifest_lists.read(name, size))
         if metas is None:
             return None
         names = [meta.file_name for meta in metas]
@@ -56,33 +62,39 @@ class CheckedManifests:
         return metas
 
     def entries(self, metas: Sequence[ManifestFileMeta], origin: Origin) -> EntryColumns | None:
-        """All entries of listed manifests, in order; None, and a note, if some cannot be read."""
+        """Return all entries of listed manifests, in order.
+
+        Returns None if some cannot be read, which is reported.
+        """
         parts = [self._entries(meta, origin) for meta in metas]
         whole = [part for part in parts if part is not None]
         return EntryColumns.concat(whole) if len(whole) == len(parts) else None
 
     def _entries(self, meta: ManifestFileMeta, origin: Origin) -> EntryColumns | None:
         name = meta.file_name
-        promise = (meta.file_size, meta.num_added_files, meta.num_deleted_files)
-        known = self._promises.get(name)
-        if known is not None and known != promise:
-            message = f"is listed with (bytes, added, deleted) {promise}, and by another list with {known}"
+        listed = (meta.file_size, meta.num_added_files, meta.num_deleted_files)
+        known = self._listed_sizes.get(name)
+        if known is not None and known != listed:
+            message = f"is listed with (bytes, added, deleted) {listed}, and by another list with {known}"
             self.found.add(ProblemKind.MANIFEST, self.store.paths.manifest(name), message, origin, manifest=self._listed_by.get(name))
             return None
         if self._broken.get(name):
             return None
         path = self.store.paths.manifest(name)
-        entries = self.tried(ProblemKind.MANIFEST, path, origin, lambda: self.store.manifests.read_meta(meta), name)
+        entries = self.read_or_report(ProblemKind.MANIFEST, path, origin, lambda: self.store.manifests.read_meta(meta), name)
         if known is None:
-            self._promises[name] = promise
+            self._listed_sizes[name] = listed
             self._broken[name] = entries is None
             self.found.counts["manifests"] += 1
             if entries is not None:
                 self._check_ranges(meta, entries, path, origin)
         return entries
 
-    def tried(self, kind: ProblemKind, path: str, origin: Origin, read: Callable[[], T], manifest: str = "") -> T | None:
-        """What ``read`` gives; None, and a note, if it fails. The note names the list of ``manifest``."""
+    def read_or_report(self, kind: ProblemKind, path: str, origin: Origin, read: Callable[[], T], manifest: str = "") -> T | None:
+        """Return the result of ``read``, or report its error.
+
+        Returns None after an error. The problem names the list of ``manifest``.
+        """
         try:
             return read()
         except FileNotFoundError:
@@ -95,7 +107,10 @@ class CheckedManifests:
         return None
 
     def _check_ranges(self, meta: ManifestFileMeta, entries: EntryColumns, path: str, origin: Origin) -> None:
-        """What the list says of the manifest must cover every entry, or scans pass over some."""
+        """Check that ranges in the list cover every entry.
+
+        Otherwise scans skip rows.
+        """
         try:
             wrong = [*_number_ranges(meta, entries), *self._partition_ranges(meta, entries, path), *self._column_ranges(meta, entries)]
         except BROKEN as error:
@@ -111,25 +126,28 @@ class CheckedManifests:
             return []
         actual = partition.bounds(partition.stats(entries.partition), len(entries), path)
         return [
-            f"its list says that partition column '{name}' lies in {_span(stored[name])}, its entries have {_span(actual[name])}"
+            f"its list has the range {_span(stored[name])} for partition column '{name}', its entries have {_span(actual[name])}"
             for name in stored
             if not covers(stored[name], actual[name])
         ]
 
     def _column_ranges(self, meta: ManifestFileMeta, entries: EntryColumns) -> list[str]:
-        """The ranges that are ours; they are checked against the files' statistics, which are checked against the rows."""
+        """Check our column ranges against the files' statistics.
+
+        Another check compares these statistics with the rows.
+        """
         if meta.column_ranges is None or not len(entries):
             return []
         try:
             fields = self.store.range_policy.fields_of(meta.schema_id)
         except PaimonError:
-            return []  # the check of schemas tells
+            return []  # the check of schemas reports it
         names = {field.id: field.name for field in fields}
         stored = meta.column_ranges.bounds(fields)
         recomputed = replace(self.store.range_policy, values=True).ranges(entries)
         actual = {} if recomputed is None else recomputed.bounds(fields)
         wrong = [
-            f"its list says that column '{names[field_id]}' lies in {_span(bounds)}, its entries have {_span(actual[field_id])}"
+            f"its list has the range {_span(bounds)} for column '{names[field_id]}', its entries have {_span(actual[field_id])}"
             for field_id, bounds in stored.items()
             if field_id in actual and not covers(bounds, actual[field_id])
         ]
@@ -157,7 +175,9 @@ def _number_ranges(meta: ManifestFileMeta, entries: EntryColumns) -> list[str]:
 
 
 def covers(stored: ColumnBounds, actual: ColumnBounds) -> bool:
-    """Whether bounds that are stored hold everything within the ``actual`` ones; what is unknown holds everything.
+    """Return whether stored bounds include the ``actual`` ones.
+
+    Unknown bounds include everything.
 
     >>> covers(ColumnBounds(1, 9, 0, 5), ColumnBounds(2, 9, 0, 5)), covers(ColumnBounds(1, 9, 0, 5), ColumnBounds(2, 10, 0, 5))
     (True, False)
@@ -174,7 +194,7 @@ def _span(bounds: ColumnBounds) -> str:
 
 
 def kinds(entries: EntryColumns) -> tuple[list[bool], int]:
-    """Which entries add their file, and the change of the number of rows that they make."""
+    """Return which entries are ADDs, and the row count change."""
     added = entries.kind == FileKind.ADD
     rows = entries.row_count
     return added.tolist(), int(rows[added].sum() - rows[np.logical_not(added)].sum())

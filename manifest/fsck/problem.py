@@ -1,4 +1,4 @@
-"""What a check of a table can find: kinds of problems with what to do about each, where one was found, and the counts of a check."""
+"""Results of a check: problem kinds, advice, origins, counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from manifest.io.paths import MAIN_BRANCH
 
 
 class ProblemKind(StrEnum):
-    """What is wrong; the names are stable, programs may look for them."""
+    """Kind of a problem. Names are stable."""
 
     SCHEMA = "schema"
     SNAPSHOT = "snapshot"
@@ -57,7 +57,7 @@ class ProblemKind(StrEnum):
 
 _RESTORE: Final = "restore the file from a backup, or roll back to a snapshot or tag that does not need it"
 _REWRITE_INDEX: Final = "call rewrite_file_index after an ALTER that drops the index, then add it again; no row is in danger"
-_WRITER: Final = "find the writer that made it (commit user of the snapshot); a full compaction of the bucket writes its files anew"
+_WRITER: Final = "find the writer that made it (commit user of the snapshot); a full compaction of the bucket rewrites its files"
 _ROLL_BACK: Final = "roll back to a snapshot before it, and find the writer that made it"
 
 ADVICE: Final[dict[ProblemKind, str]] = {
@@ -71,25 +71,25 @@ ADVICE: Final[dict[ProblemKind, str]] = {
     ProblemKind.STATISTICS_FILE: "analyze the table again",
     ProblemKind.MANIFEST_LIST: _RESTORE,
     ProblemKind.MANIFEST: _RESTORE,
-    ProblemKind.MANIFEST_RANGE: "filters may miss rows; overwrite or compact the partition so that the manifest is written anew",
+    ProblemKind.MANIFEST_RANGE: "filters may miss rows; overwrite or compact the partition to rewrite the manifest",
     ProblemKind.RECORD_COUNT: "the counters of the snapshot are wrong, not its rows; find the writer that made it",
     ProblemKind.BASE_STATE: _ROLL_BACK,
     ProblemKind.DOUBLE_ADD: _ROLL_BACK,
     ProblemKind.DELETE_OF_ABSENT: _ROLL_BACK,
     ProblemKind.ENTRY: _WRITER,
     ProblemKind.LEVEL_OVERLAP: "reads may give two rows of a key; overwrite the partition, or compact the bucket fully with an engine that allows it",
-    ProblemKind.MISSING_FILE: f"{_RESTORE}; if only the oldest snapshots need it, an expiry was cut off: expire again",
+    ProblemKind.MISSING_FILE: f"{_RESTORE}; if only the oldest snapshots need it, an expiry was interrupted: expire again",
     ProblemKind.FILE_SIZE: _RESTORE,
     ProblemKind.DATA_FILE: _RESTORE,
     ProblemKind.ROW_COUNT: _RESTORE,
     ProblemKind.KEY_ORDER: "reads of this file merge wrongly; overwrite the partition with its rows sorted",
     ProblemKind.DUPLICATE_KEY: "reads of this file give a key twice; overwrite the partition",
-    ProblemKind.KEY_PARTITION: "writes of such a key are refused, for writers have raced that do not look for keys; drop or overwrite one of the partitions",
+    ProblemKind.KEY_PARTITION: "writes of such a key are refused, because concurrent writers did not check for existing keys; drop or overwrite one of the partitions",
     ProblemKind.KEY_RANGE: _WRITER,
     ProblemKind.SEQUENCE_RANGE: _WRITER,
     ProblemKind.ROW_KIND: _WRITER,
     ProblemKind.DELETE_COUNT: "deleted rows may be read; compact the bucket fully",
-    ProblemKind.COLUMN_STATISTICS: "filters may miss rows; compact the bucket fully, which writes statistics anew",
+    ProblemKind.COLUMN_STATISTICS: "filters may miss rows; compact the bucket fully, which rewrites statistics",
     ProblemKind.NULL_VALUE: _WRITER,
     ProblemKind.PARTITION_VALUE: _WRITER,
     ProblemKind.WRONG_BUCKET: "lookups by key miss the row, and writes do not replace it; overwrite the partition",
@@ -99,11 +99,14 @@ ADVICE: Final[dict[ProblemKind, str]] = {
     ProblemKind.DELETION_VECTOR: _RESTORE,
     ProblemKind.HASH_INDEX: "new versions of keys may go to another bucket; overwrite the partition",
 }
-"""What to do, by kind."""
+"""Advice by kind."""
 
 
 class Origin(BaseModel):
-    """The state that needs a file: the newest snapshot, tag or kept changelog of a branch that has it."""
+    """State that needs a file.
+
+    The newest snapshot, tag or kept changelog of a branch that uses it.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -114,16 +117,16 @@ class Origin(BaseModel):
 
 
 class Problem(BaseModel):
-    """Something wrong in a table.
+    """A problem of a table.
 
     Attributes:
-        kind: what sort of thing.
-        path: the file that is wrong or missing.
-        message: what is wrong with it.
-        origin: the state that needs it.
-        manifest: name of the manifest (of a manifest: of the list) that names the file, if one does.
-        partition: as in paths (``day=2024-01-31``); "" for tables without partitions; None where it is not about a partition.
-        bucket: number of the bucket.
+        kind: Kind of the problem.
+        path: File that is wrong or missing.
+        message: What is wrong with it.
+        origin: State that needs it.
+        manifest: Manifest that names the file, or manifest list that names the manifest. None: not named.
+        partition: As in paths (``day=2024-01-31``), "" for tables without partitions. None: not about a partition.
+        bucket: Number of the bucket.
 
     >>> problem = Problem(kind=ProblemKind.HINT, path="/w/t/snapshot/LATEST", message="names snapshot 9, the newest is 3")
     >>> problem.advice
@@ -151,7 +154,7 @@ class Problem(BaseModel):
 
 
 class RepairKind(StrEnum):
-    """What a repair did; the names are stable, programs may look for them."""
+    """Kind of a repair. Names are stable."""
 
     FINISH_ROLLBACK = "finish-rollback"
     FORGET_SNAPSHOTS = "forget-snapshots"
@@ -163,13 +166,13 @@ class RepairKind(StrEnum):
 
 
 class Repair(BaseModel):
-    """Something that was mended, or would be.
+    """A repair, done or planned.
 
     Attributes:
-        kind: what sort of repair.
-        path: the file that was wrong.
-        message: what was wrong with it, and what was done.
-        copies: what was changed or removed, as it was before: none where a commit did it, which changes no file.
+        kind: Kind of the repair.
+        path: File that was wrong.
+        message: What was wrong with it, and what was done.
+        copies: Copies of changed or removed files. Empty for repairs by a commit, which changes no file.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -185,7 +188,9 @@ class Repair(BaseModel):
 
 @dataclass
 class Findings:
-    """Takes what a check finds. Problems beyond ``limit`` are counted only.
+    """Collector of check findings.
+
+    Keeps ``limit`` problems and counts the rest.
 
     >>> findings = Findings(limit=1)
     >>> for name in ("a", "b"):
@@ -210,7 +215,10 @@ class Findings:
         manifest: str | None = None,
         place: tuple[str, int] | None = None,
     ) -> None:
-        """A problem; ``place`` is a partition (as in paths) and a bucket."""
+        """Add a problem.
+
+        ``place`` is a partition (as in paths) and a bucket.
+        """
         partition, bucket = (None, None) if place is None else place
         self.take(
             Problem(
@@ -225,13 +233,13 @@ class Findings:
         )
 
     def take(self, problem: Problem) -> None:
-        """A problem found elsewhere."""
+        """Add an existing problem."""
         self.total += 1
         if len(self.problems) < self.limit:
             self.problems.append(problem)
 
     def merge(self, other: Findings) -> None:
-        """All that another has found."""
+        """Add all findings of another collector."""
         for problem in other.problems:
             self.take(problem)
         self.total += other.total - len(other.problems)
@@ -239,7 +247,7 @@ class Findings:
         self.unchecked.update(other.unchecked)
 
     def without(self, gone: Callable[[Problem], bool]) -> Findings:
-        """What is left when some problems have proved to be none."""
+        """Return the findings without problems that ``gone`` accepts."""
         kept = [problem for problem in self.problems if not gone(problem)]
         return Findings(self.limit, kept, self.total - len(self.problems) + len(kept), self.counts, self.unchecked)
 

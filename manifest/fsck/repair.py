@@ -1,9 +1,11 @@
-"""Mending what a check finds, where no row can be lost by it: roots and hints of snapshots, index files that nothing names.
+"""Repairs of metadata problems that lose no rows.
 
-Before a file is changed or removed it is copied into ``_repair/<time>/`` below the table, under its own path there. Other engines and
-orphan removal pass over that folder, for it is neither a partition (``key=value``) nor a bucket (``bucket-n``), and a name that begins
-with ``_`` is hidden to Spark and Hive; nothing of ours deletes it. Of snapshots only the files that name them go, as roots always go
-first: what only they reached is left to orphan removal, so that for a day at least a copy that is put back is the whole state again.
+Repairs snapshot files, hints and unreferenced index files. Before a file is changed or removed, it is copied to ``_repair/<time>/`` in
+the table, under its own path there. Other engines and orphan removal ignore that folder: it is neither a partition (``key=value``) nor a
+bucket (``bucket-n``), and Spark and Hive hide names that begin with ``_``. Nothing deletes it automatically.
+
+Of snapshots only their own files are removed, roots first. Orphan removal deletes the rest later, so for at least a day
+a restored copy is the complete state again.
 """
 
 from __future__ import annotations
@@ -34,11 +36,13 @@ _MISSING = frozenset({ProblemKind.MISSING_FILE, ProblemKind.MANIFEST_LIST, Probl
 
 @dataclass
 class Repairs:
-    """Takes what is repaired, with a copy of each file before it changes; a ``dry_run`` changes nothing and says the same.
+    """Repairs of a table, with copies of the changed files.
+
+    A ``dry_run`` changes nothing and returns the same repairs.
 
     Args:
-        store: the table, of whichever branch.
-        dry_run: whether nothing is to be done.
+        store: The table, of any branch.
+        dry_run: Whether to change nothing.
     """
 
     store: FileStore
@@ -48,39 +52,47 @@ class Repairs:
 
     @property
     def folder(self) -> str:
-        """Where the copies of these repairs lie."""
+        """Folder with the copies of these repairs."""
         return f"{self.store.paths.repairs}/{self._name}"
 
     def mend(self, kind: RepairKind, path: str, message: str, work: Callable[[], object], *, changes: Sequence[str] = ()) -> None:
-        """Copy the files that ``work`` changes or removes (those of ``changes`` that are there), do it, and note it."""
-        copies = () if self.dry_run else tuple(copy for file in changes if (copy := self._copied(file)))
+        """Copy the files of ``changes``, then run and record ``work``.
+
+        ``changes`` are the files that ``work`` changes or removes. Missing ones are skipped.
+        """
+        copies = () if self.dry_run else tuple(copy for file in changes if (copy := self._copy(file)))
         if not self.dry_run:
             work()
             _LOG.info("%s: repaired %s: %s", self.store.root, path, message)
         self.done.append(Repair(kind=kind, path=path, message=message, copies=copies))
 
-    def _copied(self, path: str) -> str | None:
+    def _copy(self, path: str) -> str | None:
         file_io, root = self.store.file_io, f"{self.store.root}/"
         target = f"{self.folder}/{path.removeprefix(root) if path.startswith(root) else path.replace(':', '').strip('/')}"
         try:
-            file_io.create_exclusive(target, file_io.read(path))  # a file that is changed twice has one copy, the first
+            file_io.create_exclusive(target, file_io.read(path))  # a file changed twice keeps the first copy
         except FileNotFoundError:
             return None
         return target
 
 
 def repair_metadata(repairs: Repairs, problems: Sequence[Problem], older_than_ms: int) -> None:
-    """Repair what ``problems`` of every branch tell, rollbacks that were cut off, and index files that nothing names.
+    """Repair metadata of every branch.
 
-    ``older_than_ms`` (milliseconds since the epoch): younger index files may be those of a running write. What cannot be read, so that
-    nobody knows what is in use, is left as it is; the next check tells of it.
+    Repairs ``problems``, finishes interrupted rollbacks and removes unreferenced index files. Skips unreadable metadata, because the used
+    files are unknown then. The next check reports it.
+
+    Args:
+        repairs: Collects the repairs.
+        problems: Problems of a check.
+        older_than_ms: Younger index files stay, since a running write may own them. Milliseconds since the epoch.
     """
     store = repairs.store
-    if store.commits is None:  # else a catalog's server keeps the snapshots
+    if store.commits is None:  # a catalog's server would keep the snapshots
         for manager in branches_of(store):
             with _left_if_unreadable(store):
                 branch = branch_store(store, manager.paths.branch)
-                # No commit of ours comes between, and nobody else deletes snapshots.
+                # No commit of this process runs in between, and no other process deletes snapshots.
                 with store.file_io.turn(branch.paths.snapshots), history_locked(branch, "the repair"):
                     _finish_rollback(repairs, branch)
                     _forget_dangling(repairs, branch, problems)
@@ -91,14 +103,18 @@ def repair_metadata(repairs: Repairs, problems: Sequence[Problem], older_than_ms
 
 @contextmanager
 def _left_if_unreadable(store: FileStore) -> Iterator[None]:
+    """Log unreadable metadata and go on."""
     try:
         yield
     except (CorruptFile, FileNotFoundError) as error:
-        _LOG.warning("%s: not all can be repaired: %s", store.root, error)
+        _LOG.warning("%s: some problems cannot be repaired: %s", store.root, error)
 
 
 def _finish_rollback(repairs: Repairs, branch: FileStore) -> None:
-    """Readers believe the note already: what it names goes, as the next commit would have it go."""
+    """Finish an interrupted rollback, as the next commit would.
+
+    Readers already use its pending file.
+    """
     pending, paths = branch.snapshots.pending_history(), branch.paths
     if pending is None:
         return
@@ -109,17 +125,18 @@ def _finish_rollback(repairs: Repairs, branch: FileStore) -> None:
     repairs.mend(
         RepairKind.FINISH_ROLLBACK,
         paths.pending_history,
-        f"the rollback to snapshot {target} had been cut off; snapshots {', '.join(map(str, newer))} go, and {len(tags)} tags after it",
+        f"the rollback to snapshot {target} was interrupted; removes snapshots {', '.join(map(str, newer))} and {len(tags)} newer tags",
         lambda: finish_change(branch, pending),
         changes=[paths.pending_history, paths.latest_hint, paths.earliest_hint, *map(paths.snapshot_file, newer), *tags, *changelogs],
     )
 
 
 def _forget_dangling(repairs: Repairs, branch: FileStore, problems: Sequence[Problem]) -> None:
-    """Forget the oldest snapshots that lack files, as an expiry that was cut off leaves them: none of them can be read.
+    """Remove the oldest snapshots that lack files.
 
-    Only those below a snapshot that is whole, and only if no tag and no consumer asks for one of them: who does may have a backup.
+    An interrupted expiry leaves them. None of them can be read.
     """
+    # Only those before a complete snapshot, and only if no tag or consumer needs one: its owner may have a backup.
     manager, paths = branch.snapshots, branch.paths
     origins = (problem.origin for problem in problems if problem.kind in _MISSING)
     suspects = {origin.snapshot for origin in origins if origin.branch == branch.branch and origin.snapshot is not None}
@@ -142,12 +159,17 @@ def _forget_dangling(repairs: Repairs, branch: FileStore, problems: Sequence[Pro
             branch.file_io.delete(file)
         manager.write_earliest_hint(ids[len(broken)])
 
-    message = f"snapshots {broken[0]} to {broken[-1]} lack files that later ones do not need, as after an expiry that was cut off; they go"
+    message = (
+        f"snapshots {broken[0]} to {broken[-1]} lack files that later ones do not need, as after an interrupted expiry; they are removed"
+    )
     repairs.mend(RepairKind.FORGET_SNAPSHOTS, files[-1], message, forget, changes=[*files, paths.earliest_hint])
 
 
 def _lacks_files(branch: FileStore, snapshot: Snapshot) -> bool:
-    """Whether a file is missing without which the state cannot be read; ``CorruptFile`` if one is damaged, which is something else."""
+    """Return whether a file that the state needs is missing.
+
+    Raises ``CorruptFile`` if one is corrupt, which is another problem.
+    """
     try:
         metas = [meta for name, size in snapshot.manifest_lists for meta in branch.manifest_lists.read(name, size)]
         entries = live(branch.manifests.read_metas(metas)).entries()
@@ -163,7 +185,7 @@ def _lacks_files(branch: FileStore, snapshot: Snapshot) -> bool:
 
 
 def _write_hints(repairs: Repairs, branch: FileStore) -> None:
-    """Have hints that readers would follow into nothing name what is there."""
+    """Correct hints that lead readers to missing snapshots."""
     paths, manager, found = branch.paths, branch.snapshots, Findings()
     CheckedHistory(branch, found).check_hints()
     for problem in found.problems:
@@ -177,12 +199,15 @@ def _write_hints(repairs: Repairs, branch: FileStore) -> None:
             else:
                 (manager.write_latest_hint if newest else manager.write_earliest_hint)(named)
 
-        message = f"{problem.message}; it names {'nothing' if named is None else f'snapshot {named}'} now"
+        message = f"{problem.message}; {'it is deleted' if named is None else f'it names snapshot {named} now'}"
         repairs.mend(RepairKind.WRITE_HINT, problem.path, message, write, changes=[problem.path])
 
 
 def _remove_index_files(repairs: Repairs, older_than_ms: int) -> None:
-    """Remove index files that no state names: side files of indexes, deletion vectors and hash indexes of writers that were killed."""
+    """Remove index files that no state names.
+
+    Killed writers leave side files of indexes, deletion vectors and hash indexes.
+    """
     file_io = repairs.store.file_io
     for orphan in list_orphans(repairs.store, older_than_ms):
         name = orphan.path.rpartition("/")[2]
@@ -193,7 +218,7 @@ def _remove_index_files(repairs: Repairs, older_than_ms: int) -> None:
 
 
 def states_of(store: FileStore, name: str) -> Iterator[Snapshot]:
-    """The snapshots of the store's branch that carry the statistics file ``name``, oldest first."""
+    """Yield snapshots with the statistics file ``name``, oldest first."""
     for snapshot_id in store.snapshots.ids():
         with suppress(SnapshotNotFound):
             snapshot = store.snapshots.get(snapshot_id)

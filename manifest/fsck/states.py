@@ -1,7 +1,8 @@
-"""The states of a branch, snapshot by snapshot: do manifests tell one consistent story, and which files must be there for it?
+"""Checks of a branch's states, snapshot by snapshot.
 
-Paimon reads a state as a set, so a wrong story may go unnoticed for long: an identity that is added after its deletion stays
-dead, counters go astray, a merged manifest that lost an entry loses its rows.
+Verifies that manifests are consistent, and finds the files that must exist. Paimon reads a state as a set, so inconsistencies may stay
+unnoticed for long: an identity added after its deletion stays deleted, counters become wrong, a merged manifest that lost an entry loses
+its rows.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ WAITING, WAITING_BUCKETS = "files that wait for compaction", "buckets with files
 
 @dataclass
 class CheckedStates:
-    """Walks over the states of one branch.
+    """Checks the states of one branch.
 
     Args:
-        store: the branch.
-        found: gets the problems.
-        seen: digests of files that were given out already, of any branch.
-        schema_ids: the schemas that are there.
+        store: The branch.
+        found: Collects the problems.
+        seen: Digests of files yielded before, of any branch.
+        schema_ids: Existing schemas.
     """
 
     store: FileStore
@@ -52,7 +53,10 @@ class CheckedStates:
         self._indexes = CheckedIndexes(self.store, self._manifests, self.found)
 
     def chain(self, snapshots: Iterator[Snapshot]) -> Iterator[Unit]:
-        """The files of all snapshots, oldest first, each with the newest snapshot that has it."""
+        """Yield the files of all snapshots, oldest first.
+
+        Each comes with the newest snapshot that uses it.
+        """
         live: LiveFiles | None = None
         previous: Snapshot | None = None
         origin: Origin | None = None
@@ -80,14 +84,20 @@ class CheckedStates:
             yield from self._remaining(live, origin)
 
     def _count_waiting(self, live: LiveFiles) -> None:
-        """Count what engines that hide level 0 do not show yet: information, for the next compaction settles it."""
+        """Count level-0 files that other engines do not show yet.
+
+        Information only: the next compaction makes them visible.
+        """
         waiting = [file.bucket_id for file in live.files.values() if self.store.settles_keys and file.level == 0]
         if waiting:
             self.found.counts[WAITING] += len(waiting)
             self.found.counts[WAITING_BUCKETS] += len(set(waiting))
 
     def tagged(self, name: str, tag: Snapshot) -> Iterator[Unit]:
-        """The files of a tag whose state is none of the snapshots'."""
+        """Yield the files of a tag.
+
+        Nothing if a snapshot has the same state.
+        """
         if (tag.base_manifest_list, tag.delta_manifest_list) in self._lists:
             return
         origin = Origin(branch=self.store.branch, tag=name)
@@ -101,7 +111,10 @@ class CheckedStates:
             yield from self._remaining(live, origin)
 
     def kept_changelog(self, snapshot: Snapshot) -> Iterator[Unit]:
-        """The changelog files of an expired snapshot; without a changelog the files that it appended, if these are kept."""
+        """Yield the changelog files of an expired snapshot.
+
+        Without a changelog, the files that it appended, if these are kept.
+        """
         origin = Origin(branch=self.store.branch, changelog=snapshot.id)
         yield from self._changelog(snapshot, origin)
         name = snapshot.delta_manifest_list
@@ -113,7 +126,10 @@ class CheckedStates:
             yield from self._units(entries.select((entries.kind == FileKind.ADD) & entries.is_appended), origin, "data", {})
 
     def _based(self, live: LiveFiles | None, base: Sequence[ManifestFileMeta], snapshot: Snapshot, origin: Origin) -> LiveFiles | None:
-        """The state before a snapshot's own changes: that of the snapshot before it, as its base list must say."""
+        """Return the state before a snapshot's own changes.
+
+        Its base list must agree with the state of the previous snapshot.
+        """
         names = tuple(meta.file_name for meta in base)
         if live is None or snapshot.first_replaced is not None:
             return self._fresh(base, snapshot, origin)
@@ -134,12 +150,12 @@ class CheckedStates:
         path = self.store.paths.manifest(snapshot.base_manifest_list)
         shown = ", ".join(different[:3]) + (f" and {len(different) - 3} more" if len(different) > 3 else "")
         self.found.add(
-            ProblemKind.BASE_STATE, path, f"does not hold the state of snapshot {snapshot.id - 1}; they differ in {shown}", origin
+            ProblemKind.BASE_STATE, path, f"does not have the state of snapshot {snapshot.id - 1}; they differ in {shown}", origin
         )
         return self._fresh(base, snapshot, origin)
 
     def _reread(self, names: Sequence[str]) -> EntryColumns | None:
-        """Entries of manifests that were checked when they came."""
+        """Return entries of manifests that were checked before."""
         try:
             parts = [self.store.cache.get(name) or self.store.manifests.read(name) for name in names]
         except BROKEN:
@@ -147,7 +163,7 @@ class CheckedStates:
         return EntryColumns.concat(parts)
 
     def _fresh(self, metas: Sequence[ManifestFileMeta], snapshot: Snapshot, origin: Origin) -> LiveFiles | None:
-        """A state from nothing but its manifests."""
+        """Return a state from its manifests alone."""
         entries = self._manifests.entries(metas, origin)
         if entries is None:
             return None
@@ -162,12 +178,15 @@ class CheckedStates:
     def _advance(
         self, live: LiveFiles, manifests: tuple[str, ...], entries: EntryColumns, snapshot: Snapshot, before: Origin | None
     ) -> Iterator[Unit]:
-        """Apply a snapshot's own changes; gives the files that the state ``before`` was the last to have (None: it has expired, and they with it)."""
+        """Apply a snapshot's own changes and yield the removed files.
+
+        These are yielded with ``before``, the last state that had them. None: it has expired, and they with it.
+        """
         hashes, origin = self._indexes.hashes, Origin(branch=self.store.branch, snapshot=snapshot.id)
         change = live.apply(entries)
         live.manifests = manifests
-        self._note(entries, change.twice, ProblemKind.DOUBLE_ADD, "is added, but it is there already or was deleted before", origin)
-        self._note(entries, change.absent, ProblemKind.DELETE_OF_ABSENT, "is deleted, but it is not there", origin)
+        self._note(entries, change.twice, ProblemKind.DOUBLE_ADD, "is added, but it exists already or was deleted before", origin)
+        self._note(entries, change.absent, ProblemKind.DELETE_OF_ABSENT, "is deleted, but it does not exist", origin)
         path = self.store.paths.snapshot_file(snapshot.id)
         if snapshot.delta_record_count != change.rows:
             message = f"says that its changes make {snapshot.delta_record_count:+,} rows, its manifests say {change.rows:+,}"
@@ -183,7 +202,7 @@ class CheckedStates:
         yield from self._indexes.advance(snapshot, live, before, origin)
 
     def _remaining(self, live: LiveFiles, origin: Origin) -> Iterator[Unit]:
-        """All files of the newest state."""
+        """Yield all files of the newest state."""
         yield from self._indexes.rest(origin)
         entries = self._reread(live.manifests)
         if entries is None:
@@ -194,7 +213,7 @@ class CheckedStates:
         yield from self._units(added.select(added.kind == 0), origin, "data", self._indexes.hashes)
 
     def _changelog(self, snapshot: Snapshot, origin: Origin) -> Iterator[Unit]:
-        """The changelog files of a snapshot."""
+        """Yield the changelog files of a snapshot."""
         name = snapshot.changelog_manifest_list
         if name is None:
             return
@@ -212,13 +231,13 @@ class CheckedStates:
     def _units(
         self, entries: EntryColumns, origin: Origin, unit: Literal["data", "changelog"], hashes: dict[LiveBucket, IndexUnit]
     ) -> Iterator[Unit]:
-        """Files to check, those that were not given out before."""
+        """Yield files to check that were not yielded before."""
         contents = zip(*(entries.content(f"_FILE.{name}") for name in ("_FILE_NAME", "_EXTRA_FILES", "_EMBEDDED_FILE_INDEX")), strict=True)
         for at, content in enumerate(contents):
-            told = digest(content)
-            if told in self.seen:
+            content_digest = digest(content)
+            if content_digest in self.seen:
                 continue
-            self.seen.add(told)
+            self.seen.add(content_digest)
             one = entries.select(np.array([at], np.intp))
             manifest = one.path_of(0).rpartition("/")[2]
             try:
@@ -240,7 +259,7 @@ class CheckedStates:
             self.found.add(ProblemKind.RECORD_COUNT, path, message, origin)
 
     def _check_entries(self, entries: EntryColumns, origin: Origin) -> None:
-        """What an entry says of its file must be possible."""
+        """Check that the metadata of each file is possible."""
         buckets, totals, levels = entries.bucket, entries.total_buckets, entries.level
         schemas = np.isin(entries.schema_id, list(self.schema_ids))
         unnumbered = (buckets < 0) & (buckets != POSTPONE_BUCKET)
@@ -249,14 +268,17 @@ class CheckedStates:
         for wrong, message in (
             (unnumbered | ((totals > 0) & (buckets >= totals)), "is in a bucket that the bucket count does not have"),
             (levels < 0, "has a level below 0"),
-            (~schemas, "was written with a schema that is not there"),
+            (~schemas, "was written with a schema that does not exist"),
             (sequences, "has a smallest sequence number above the greatest"),
             (deletes, "has more deleted rows than rows"),
         ):
             self._note(entries, np.flatnonzero(wrong).tolist(), ProblemKind.ENTRY, message, origin)
 
     def _check_buckets(self, live: LiveFiles, buckets: set[LiveBucket], origin: Origin) -> None:
-        """In each bucket levels above 0 are sorted runs; in each partition buckets are counted alike."""
+        """Check levels and bucket counts.
+
+        Levels above 0 must be sorted runs in each bucket. The files of a partition must have one bucket count.
+        """
         totals: dict[bytes, set[int]] = {}
         for bucket_id in sorted(buckets):
             files = live.bucket(bucket_id)

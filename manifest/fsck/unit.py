@@ -1,4 +1,7 @@
-"""Files that a check looks at one by one, described so that another process can do it; and whether they are there, whole."""
+"""Files to check one by one, in serialisable form.
+
+Also checks their existence and size.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from manifest.store import FileStore
 
 
 class DataUnit(BaseModel):
-    """A data file (``rows``) or a changelog file, with its side files; ``hashes``: the hash index of its dynamic bucket."""
+    """A data or changelog file with its side files.
+
+    ``hashes`` is the hash index of its dynamic bucket.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,7 +38,10 @@ class DataUnit(BaseModel):
 
 
 class IndexUnit(BaseModel):
-    """A deletion-vector or hash index file; ``rows`` of the data files that its vectors are about."""
+    """A deletion-vector or hash index file.
+
+    ``rows`` has the row counts of the data files of its vectors.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -52,9 +61,9 @@ Unit = DataUnit | IndexUnit
 
 
 def place_of(store: FileStore, partition: bytes, bucket: int) -> tuple[str, int]:
-    """A partition as paths have it, and the bucket.
+    """Return a partition as in paths, and the bucket.
 
-    Raises ``CorruptFile`` for bytes that are no partition.
+    Raises ``CorruptFile`` for bytes that are not a partition.
     """
     paths = store.paths
     values = store.partition.decode(partition)
@@ -66,7 +75,10 @@ def place_of(store: FileStore, partition: bytes, bucket: int) -> tuple[str, int]
 
 
 def is_whole(store: FileStore, unit: Unit, found: Findings) -> bool:
-    """Whether a file and its side files are there, with the right size; what is not is noted."""
+    """Return whether file and side files exist with correct size.
+
+    Adds problems to ``found``.
+    """
     entry = unit.entry
     try:
         place = place_of(store, entry.partition, entry.bucket)
@@ -81,7 +93,7 @@ def is_whole(store: FileStore, unit: Unit, found: Findings) -> bool:
             size = entry.file_size
     except (PaimonError, ValueError) as error:
         name = entry.file.file_name if isinstance(entry, ManifestEntry) else entry.file_name
-        found.add(ProblemKind.ENTRY, name, f"has a partition that is none ({error})", unit.origin, manifest=unit.manifest)
+        found.add(ProblemKind.ENTRY, name, f"has an invalid partition ({error})", unit.origin, manifest=unit.manifest)
         return False
     if side_files:
         found.counts["side files"] += len(side_files)
@@ -94,12 +106,15 @@ def is_whole(store: FileStore, unit: Unit, found: Findings) -> bool:
 
 
 def _wrong_with(store: FileStore, path: str, size: int | None) -> tuple[ProblemKind, str, str] | None:
-    """Kind of problem, file and message; None if the file is there with that size (None: with any)."""
+    """Return problem kind, file and message, None if correct.
+
+    ``size`` None accepts any size.
+    """
     try:
         actual = store.file_io.size(path)
     except FileNotFoundError:
         return ProblemKind.MISSING_FILE, path, "is missing"
-    except (OSError, PaimonError) as error:  # the latter where a server may not open the path
+    except (OSError, PaimonError) as error:  # PaimonError: a server may not open the path
         return ProblemKind.MISSING_FILE, path, f"cannot be reached ({error})"
     if size is not None and actual != size:
         return ProblemKind.FILE_SIZE, path, f"has {actual:,} bytes where its manifest says {size:,}"

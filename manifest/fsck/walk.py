@@ -1,6 +1,6 @@
-"""The check of a table's metadata, which finds on its way every file that has to be looked at by itself.
+"""Check of a table's metadata. Yields all files to check.
 
-Every branch; of each every snapshot, tag and kept changelog. Memory is that of one state's live files and the names of all files.
+Covers every snapshot, tag and kept changelog of every branch. Memory holds the live files of one state and the names of all files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ ORPHANS, ORPHAN_BYTES = "unreferenced files", "bytes of unreferenced files"
 
 
 def walk(store: FileStore, found: Findings) -> Iterator[Unit]:
-    """Check the metadata of every branch of the table; gives each file to check once, while it goes on."""
+    """Check the metadata of every branch and yield its files.
+
+    Each file is yielded once.
+    """
     seen: set[bytes] = set()
     for manager in branches_of(store):
         name = manager.paths.branch
@@ -34,7 +37,7 @@ def walk(store: FileStore, found: Findings) -> Iterator[Unit]:
             found.add(
                 ProblemKind.SCHEMA,
                 path,
-                f"branch '{name}' cannot be opened ({error}); delete_branch removes one that is not whole",
+                f"branch '{name}' cannot be opened ({error}); delete_branch removes an incomplete branch",
                 Origin(branch=name),
             )
             continue
@@ -43,7 +46,7 @@ def walk(store: FileStore, found: Findings) -> Iterator[Unit]:
 
 
 def branch_store(store: FileStore, branch: str) -> FileStore:
-    """A branch of the table, by its own newest schema."""
+    """Open a branch of the table by its newest schema."""
     return FileStore.open(with_branch(store.root, branch), store.file_io, cache=nothing_held())
 
 
@@ -61,7 +64,10 @@ def _of_branch(store: FileStore, found: Findings, seen: set[bytes]) -> Iterator[
 
 
 def gone(store: FileStore, origins: Sequence[Origin]) -> list[bool]:
-    """Which of these states are no more: expired, deleted, rolled back. Files that they needed may be missing."""
+    """Return which of these states no longer exist.
+
+    Expired, deleted or rolled back. Files that they needed may be missing.
+    """
     return [not _exists(store, origin) for origin in origins]
 
 
@@ -75,7 +81,10 @@ def _exists(store: FileStore, origin: Origin) -> bool:
 
 
 def count_orphans(store: FileStore, before_ms: int, found: Findings) -> None:
-    """Count files that nothing refers to and that are older than ``before_ms``: information, for they do no harm."""
+    """Count unreferenced files older than ``before_ms``.
+
+    Information only: they do no harm.
+    """
     with suppress(PaimonError, OSError):
         orphans = list_orphans(store, before_ms)
         found.counts[ORPHANS] = len(orphans)

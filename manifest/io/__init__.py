@@ -1,4 +1,4 @@
-"""Where bytes are: the ``FileIO`` protocol, paths and names, the cache of what never changes, errors.
+"""Storage access: ``FileIO``, paths, file cache and errors.
 
-Knows no format. Public: ``FileIO``, ``LocalFileIO`` (file_io), ``WrappedFileIO`` (wrapped), ``TablePaths`` (paths), the errors.
+Knows no file format. Public: ``FileIO``, ``LocalFileIO`` (file_io), ``WrappedFileIO`` (wrapped), ``TablePaths`` (paths), the errors.
 """

@@ -1,6 +1,9 @@
 # The methods of a FileIO are documented once, by the protocol.
 # ruff: noqa: D102
-"""A storage on which nothing happens: changes are kept in memory and seen by whoever goes on through it. So a dry run is the operation itself."""
+"""Storage for dry runs, which keeps changes in memory.
+
+So a dry run is the operation itself on another storage.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ from manifest.io.wrapped import WrappedFileIO
 
 
 class DryRunFileIO(WrappedFileIO):
-    """What is written through it is held here, what is deleted is gone here; ``inner`` is only read.
+    """Storage that reads ``inner`` and keeps changes in memory.
 
-    ``deleted`` has the files of ``inner`` that would go, with their sizes in bytes. Data files are not written through it.
+    ``deleted`` has the files of ``inner`` that would be deleted, with their sizes in bytes. Data files cannot be written through it.
 
     >>> from manifest.io.file_io import LocalFileIO
     >>> dry = DryRunFileIO(LocalFileIO())
@@ -31,22 +34,22 @@ class DryRunFileIO(WrappedFileIO):
         self.deleted: dict[str, int] = {}
         self._written: dict[str, bytes] = {}
 
-    def _there(self, path: str) -> None:
+    def _check_not_deleted(self, path: str) -> None:
         if path in self.deleted and path not in self._written:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
     def read(self, path: str) -> bytes:
-        self._there(path)
+        self._check_not_deleted(path)
         held = self._written.get(path)
         return self.inner.read(path) if held is None else held
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        self._there(path)
+        self._check_not_deleted(path)
         held = self._written.get(path)
         return self.inner.read_range(path, offset, length) if held is None else held[offset : offset + length]
 
     def size(self, path: str) -> int:
-        self._there(path)
+        self._check_not_deleted(path)
         held = self._written.get(path)
         return self.inner.size(path) if held is None else len(held)
 
@@ -71,7 +74,7 @@ class DryRunFileIO(WrappedFileIO):
     def mkdirs(self, path: str) -> None:
         pass
 
-    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:  # noqa: ARG002  # nothing is
+    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:  # noqa: ARG002  # memory is never durable
         if not overwrite and self.exists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         self._written[path] = bytes(data)
@@ -115,9 +118,9 @@ class DryRunFileIO(WrappedFileIO):
         return True
 
     def rename_directory(self, source: str, target: str) -> None:
-        raise NotImplementedError(f"no dry run moves {source} to {target}")
+        raise NotImplementedError(f"a dry run cannot move {source} to {target}")
 
-    def publish_directory(self, directory: str, contents: Mapping[str, bytes], *, through: FileIO | None = None) -> None:  # noqa: ARG002  # it is this one
+    def publish_directory(self, directory: str, contents: Mapping[str, bytes], *, through: FileIO | None = None) -> None:  # noqa: ARG002  # always through this storage
         if self.is_directory(directory):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), directory)
         self._written.update(contents)
@@ -126,12 +129,12 @@ class DryRunFileIO(WrappedFileIO):
         self.delete_directory(directory, recursive=True)
 
     def open_output(self, path: str) -> Any:
-        raise NotImplementedError(f"no dry run writes the data file {path}")
+        raise NotImplementedError(f"a dry run cannot write the data file {path}")
 
     def sync(self, path: str) -> None:
         pass
 
-    def turn(self, directory: str) -> AbstractContextManager[None]:  # noqa: ARG002  # it disturbs nobody
+    def turn(self, directory: str) -> AbstractContextManager[None]:  # noqa: ARG002  # memory needs no lock
         return nullcontext()
 
     def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:  # noqa: ARG002  # as above

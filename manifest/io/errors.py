@@ -1,4 +1,4 @@
-"""Typed errors of the metadata of record: tables, schemas, snapshots, commits."""
+"""Typed errors of tables, schemas, snapshots, commits and storage."""
 
 from __future__ import annotations
 
@@ -9,47 +9,62 @@ from fileindex.base.redaction import redacted
 
 @public
 class TableNotFound(PaimonError, FileNotFoundError):
-    """The path holds no Paimon table (no ``schema/schema-N``)."""
+    """The path has no Paimon table (no ``schema/schema-N``)."""
 
 
 @public
 class UnknownSystemTable(TableNotFound):
-    """``<table>$name``: the table is there, and has no system table of that name."""
+    """The table in ``<table>$name`` has no system table ``name``."""
 
 
 @public
 class SystemTableReadOnly(PaimonError):
-    """A system table (``<table>$files``) is made of a table's metadata: it can be scanned, and neither written nor changed."""
+    """System tables (``<table>$files``) can be scanned, but not changed."""
 
 
 @public
 class TableExists(PaimonError, FileExistsError):
-    """A table, or something else, already stands at the path."""
+    """A table or another directory exists at the path."""
 
 
 @public
 class UnsupportedTable(PaimonError):
-    """The table uses a feature that would make our rows wrong; the message names the option or the file."""
+    """The table uses an unsupported feature that affects its rows.
+
+    The message names the option or the file.
+    """
 
 
 @public
 class InvalidSchema(PaimonError, ValueError):
-    """A schema breaks a rule of Paimon's (duplicate column, nested key, missing key column...)."""
+    """A schema breaks a rule of Paimon.
+
+    Examples: duplicate column, nested key, missing key column.
+    """
 
 
 @public
 class SchemaMismatch(PaimonError, ValueError):
-    """The rows to write do not fit the table: missing, extra or duplicate columns, incompatible types."""
+    """The rows to write do not fit the table.
+
+    Examples: missing, extra or duplicate columns, incompatible types.
+    """
 
 
 @public
 class CastFailed(PaimonError, ValueError):
-    """A value of an old file is no value of the type that its column has now (``'abc'`` as INT)."""
+    """A stored value cannot be cast to its column's type.
+
+    The column type has changed since. Example: ``'abc'`` in an old file as INT.
+    """
 
 
 @public
 class EncodeFailed(PaimonError, ValueError):
-    """A file format's encoder refuses rows. ``path`` is the file, ``column`` the column if known."""
+    """A file format's encoder rejects rows.
+
+    ``path`` is the file, ``column`` the column if known.
+    """
 
     def __init__(self, path: str, column: str | None, reason: str) -> None:
         super().__init__(path, column, reason)
@@ -68,32 +83,44 @@ class EncodeFailed(PaimonError, ValueError):
 
 @public
 class NullInKey(SchemaMismatch):
-    """A NOT NULL column (every primary-key column is one) holds a null."""
+    """A NOT NULL column has nulls. Key columns are NOT NULL."""
 
 
 @public
 class UnmergeableRows(PaimonError, ValueError):
-    """The table's merge engine cannot fold the versions of a key: a delete that a function cannot take back, a sum that overflows."""
+    """The merge engine cannot merge the versions of a key.
+
+    Examples: a delete for a function that cannot retract, a sum that overflows.
+    """
 
 
 @public
 class SnapshotNotFound(PaimonError, LookupError):
-    """No snapshot, tag or timestamp of that name."""
+    """No snapshot, tag or timestamp matches."""
 
 
 @public
 class SnapshotExpired(SnapshotNotFound):
-    """The pinned snapshot was expired meanwhile; raise ``snapshot.num-retained.min`` or ``snapshot.time-retained``."""
+    """The snapshot expired while it was used.
+
+    Increase ``snapshot.num-retained.min`` or ``snapshot.time-retained``.
+    """
 
 
 @public
 class CommitConflict(PaimonError):
-    """Another commit removed or overlaps files that this one was built on; redo the operation on the new snapshot."""
+    """Another commit changed or overlaps files that this one needs.
+
+    Repeat the operation on the new snapshot.
+    """
 
 
 @public
 class HistoryBusy(CommitConflict):
-    """Another process is changing the table's history (rollback, fast-forward, expiry); nothing was done, try again."""
+    """Another process is changing the table's history.
+
+    A rollback, fast-forward or expiry is running. Nothing was done. Try again.
+    """
 
 
 @public
@@ -103,22 +130,34 @@ class CommitGaveUp(CommitConflict):
 
 @public
 class CommitReplayed(PaimonError):
-    """A commit identifier is replayed after its snapshot has expired: refused, for it might append twice."""
+    """A repeated commit's snapshot may have expired.
+
+    The commit is refused because it might append rows twice.
+    """
 
 
 @public
 class CatalogRefused(PaimonError):
-    """A catalog's server refuses what it was asked to do; nothing was done unless a subclass says otherwise."""
+    """A catalog's server refuses a request.
+
+    Nothing was done unless a subclass says otherwise.
+    """
 
 
 @public
 class UnsafeFileIO(PaimonError):
-    """The file system has no atomic create-if-absent, so a commit on it could be lost."""
+    """The file system cannot create files atomically if absent.
+
+    A commit on it could be lost.
+    """
 
 
 @public
 class PathNotAllowed(PaimonError):
-    """The process that would open ``path`` allows tables in certain directories only, and it is in none of them; which, it does not say."""
+    """``path`` is outside the directories allowed for tables.
+
+    The message does not list the allowed directories.
+    """
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -135,7 +174,10 @@ class PathNotAllowed(PaimonError):
 
 @public
 class StorageError(PaimonError, OSError):
-    """The storage refuses or fails (permission, I/O error): nothing is known of the file's content; ``errno`` and ``filename`` tell more."""
+    """The storage failed (permission, I/O error).
+
+    The content of the file is unknown. ``errno`` and ``filename`` have details.
+    """
 
 
 @public
@@ -145,37 +187,49 @@ class FileMissing(StorageError, FileNotFoundError):
 
 @public
 class FileTaken(StorageError, FileExistsError):
-    """Something stands already where a file or directory is to be made."""
+    """The file or directory to create already exists."""
 
 
 @public
 class FileReplaced(StorageError):
-    """A file that was just created has been replaced by another process, which did not look whether its name was free."""
+    """Another process replaced a file that was just created.
+
+    That process did not check whether the name was free.
+    """
 
 
 @public
 class StorageDenied(StorageError, PermissionError):
-    """This process may not do that there (permissions)."""
+    """This process lacks the permission."""
 
 
 @public
 class CredentialsRefused(StorageDenied):
-    """The store does not take the credentials (wrong, expired, of another clock); with new ones the same call may be made again."""
+    """The store rejects the credentials.
+
+    They are wrong, expired, or a clock differs. Repeat the call with new ones.
+    """
 
 
 @public
 class OutOfDisk(StorageError):
-    """The disk or the quota is full; what this attempt wrote is removed, the table is as it was."""
+    """The disk or the quota is full.
+
+    The files of this attempt were removed. The table is unchanged.
+    """
 
 
 @public
 class NotARegularFile(StorageError):
-    """A FIFO, socket or device stands where a file should be. It is not opened, for that could wait forever."""
+    """The path is a FIFO, socket or device.
+
+    It is not opened, because that could wait forever.
+    """
 
 
 @public
 class OutOfThreads(PaimonError, RuntimeError):
-    """The process may start no more threads, and none that runs could do the work."""
+    """The process cannot start a thread, and none is running."""
 
     def __init__(self) -> None:
         super().__init__("no thread can be started; raise the limit (ulimit -u, pids.max of the container) or ask for fewer threads")
@@ -186,7 +240,10 @@ class OutOfThreads(PaimonError, RuntimeError):
 
 @public
 class OutOfMemory(PaimonError, MemoryError):
-    """The process got no memory for what ``path`` holds: its limit is too low, or a damaged file asks for too much; nothing is known of the file."""
+    """The process has too little memory for ``path``.
+
+    Its limit is too low, or a damaged file requests too much. The content of the file is unknown.
+    """
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
@@ -194,7 +251,7 @@ class OutOfMemory(PaimonError, MemoryError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return redacted(f"{self.path}: out of memory ({self.reason or 'no more to be had'})")
+        return redacted(f"{self.path}: out of memory ({self.reason or 'allocation failed'})")
 
     def __reduce__(self) -> tuple[type[OutOfMemory], tuple[str, str]]:
         return type(self), (self.path, self.reason)

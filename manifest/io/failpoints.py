@@ -1,6 +1,6 @@
-"""Named points where a test may kill the process, so that crash safety is tested where it matters.
+"""Named points where a test may kill the process.
 
-``PAIMON_FAULT_POINT=name`` kills at the first visit of the point, ``name:n`` at the n-th; without it a point costs a
+``PAIMON_FAULT_POINT=name`` kills at the first visit of the point, ``name:n`` at the n-th. Without it a point costs a
 dictionary look-up. The names: after-data-files, after-manifest, after-manifest-list, after-temp-snapshot, after-link,
 after-hint, between-append-and-compact, inside-expiry.
 """
@@ -27,7 +27,7 @@ _visits: Counter[str] = Counter()
 
 
 def point(name: str) -> None:
-    """Kill this process with SIGKILL if the environment asks for it at ``name``; else do nothing.
+    """Kill this process with SIGKILL if the environment requests it.
 
     >>> point("after-manifest")
     """

@@ -1,8 +1,8 @@
-"""A cache of what was decoded from immutable files, shared by all tables of the process and bounded in bytes.
+"""Process-wide cache of decoded immutable files.
 
-Paimon writes every schema, manifest, data and index file once, under a name of its own. Still nothing is taken for unchanged: an
-answer counts only for the very file (``FileIO.identity``) that it was made of, so a table that was dropped and made anew, a file that
-was restored from a copy or damaged in place, is read again. Hints, snapshots and consumers are never held.
+Paimon writes every schema, manifest, data and index file once, under a unique name. The cache still checks: a value is valid only for
+the file (``FileIO.identity``) that it was decoded from. A recreated table, a restored file and a file damaged in place are read again.
+Hints, snapshots and consumers are never cached. The size is bounded in bytes, for all tables together.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ T = TypeVar("T")
 StatIdentity: TypeAlias = tuple[int, ...] | None
 
 SETTING = "PYSPARK_PAIMON_CACHE"
-"""The environment variable that bounds what a process holds: a size (``256 mb``); ``0`` holds nothing."""
+"""Environment variable with the cache size of a process (``256 mb``). ``0`` disables the cache."""
 
 CAPACITY = parse_memory_size(os.environ.get(SETTING, "256 mb"), SETTING)
-"""Bytes of a process, for all its tables."""
+"""Cache size in bytes, for all tables of the process."""
 
 
 _LESSER = 4
-"""What is lesser gets a part in so many of the capacity."""
+"""Divisor of the capacity for lesser values."""
 
 
 class FileCache:
-    """The most recently used answers, up to ``capacity`` bytes in memory (0: none); safe for several threads.
+    """LRU cache of up to ``capacity`` bytes. Thread-safe.
 
-    What is large and soon made again is ``lesser``: together it gets a quarter, so that the rest is not driven out by it.
+    A capacity of 0 caches nothing. Large values that are cheap to compute are ``lesser``. Together they get a quarter of the capacity, so
+    they do not evict the others.
 
     >>> cache = FileCache(10)
     >>> for name in "abc":
@@ -64,32 +65,46 @@ class FileCache:
         listed: StatIdentity = None,
         lesser: bool = False,
     ) -> T:
-        """What ``make`` makes of the file at ``path``, made again only if it is another file now; ``kind`` tells uses of one file apart.
+        """Return the cached result of ``make``, or call it.
 
-        Raises ``FileNotFoundError`` and whatever ``make`` raises; what fails is not held. ``weight`` tells bytes in memory; ``listed`` is the
-        file's identity if that has just been told.
+        Raises ``FileNotFoundError`` and the errors of ``make``, which are not cached.
+
+        Args:
+            file_io: Storage of the file.
+            path: The file.
+            kind: Distinguishes uses of one file.
+            make: Computes the value from the file.
+            weight: Returns the bytes of a value in memory.
+            listed: Identity of the file, if it has just been listed. None: read it.
+            lesser: Whether the value belongs to the lesser quarter.
         """
         identity, held = self.recall(file_io, path, kind, listed)
         if held is not None:
             found: T = held
             return found
-        made = make()
-        self.keep(path, kind, identity, made, weight(made), lesser=lesser)
-        return made
+        value = make()
+        self.keep(path, kind, identity, value, weight(value), lesser=lesser)
+        return value
 
     def recall(self, file_io: FileIO, path: str, kind: Hashable, listed: StatIdentity = None) -> tuple[StatIdentity, Any]:
-        """The file that is at ``path`` now, and what is held of it (None: nothing). Raises ``FileNotFoundError``."""
+        """Return the file's current identity and its cached value.
+
+        The value is missing (None) unless cached. Raises ``FileNotFoundError``.
+        """
         identity = None if not self.capacity else file_io.identity(path) if listed is None else listed
         held = None if identity is None else self.get((kind, path))
         return identity, held[1] if held is not None and held[0] == identity else None
 
     def keep(self, path: str, kind: Hashable, identity: StatIdentity, value: object, weight: int, *, lesser: bool = False) -> None:
-        """Hold what was made of the file that ``recall`` told, before it was read."""
+        """Cache a value computed from the file.
+
+        ``identity`` is the one that ``recall`` returned before the file was read.
+        """
         if identity is not None:
             self.put((kind, path), (identity, value), weight, lesser=lesser)
 
     def get(self, key: Hashable) -> Any:
-        """What is held for ``key``; None if nothing is."""
+        """Return the cached value of ``key``, or None."""
         with self._lock:
             found = self._held.get(key)
             if found is None:
@@ -100,7 +115,7 @@ class FileCache:
             return found[0]
 
     def put(self, key: Hashable, value: object, weight: int, *, lesser: bool = False) -> None:
-        """Hold ``value``, in place of what was held for ``key``, and let go of what was not used for longest."""
+        """Cache ``value`` for ``key`` and evict the least recently used."""
         with self._lock:
             while self._ended:
                 owner = self._ended.popleft()
@@ -121,21 +136,24 @@ class FileCache:
                 self._drop(next(iter(self._held)))
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Remove all values."""
         with self._lock:
             self._held.clear()
             self._lesser.clear()
             self.held_bytes = self._lesser_bytes = 0
 
     def owner(self, user: object) -> object:
-        """The first part of keys that are of no use to anybody once ``user`` is gone."""
+        """Return a key prefix whose values are dropped after ``user``.
+
+        They are useless once ``user`` is garbage collected.
+        """
         owner = object()
-        weakref.finalize(user, self._ended.append, owner).atexit = False  # in a collection, so it takes no lock
+        weakref.finalize(user, self._ended.append, owner).atexit = False  # runs during garbage collection, so it takes no lock
         return owner
 
     def after_fork(self) -> None:
-        """In the child of a fork: whoever had the lock stayed behind, perhaps amid a change."""
-        amid = self._lock.locked()
+        """Reset the lock in the child of a fork."""
+        amid = self._lock.locked()  # its thread does not exist here and may have left a partial change
         self._lock = threading.Lock()
         if amid:
             self.clear()
@@ -150,12 +168,14 @@ class FileCache:
 
 
 class FileParts:
-    """What ``cache`` holds of parts of one file, which is looked at once, before the first of them is read.
+    """Cache of parts of one file.
+
+    The file's identity is read once, before the first part.
 
     Args:
-        cache: where they are held.
-        file_io: how the file is reached.
-        path: the file.
+        cache: Keeps the values.
+        file_io: Storage of the file.
+        path: The file.
     """
 
     def __init__(self, cache: FileCache, file_io: FileIO, path: str) -> None:
@@ -165,14 +185,19 @@ class FileParts:
         self._identity = file_io.identity(path) if cache.capacity else None
 
     def load(self, part: Hashable, make: Callable[[], T], weight: Callable[[T], int], *, lesser: bool = False) -> T:
-        """What ``make`` makes of a part; made again only if it is not held, or of another file. See ``FileCache.load``."""
+        """Return a part's cached value, or call ``make``.
+
+        See ``FileCache.load``.
+        """
         if self._identity is None:
             return make()
         return self._cache.load(self._file_io, self._path, part, make, weight, listed=self._identity, lesser=lesser)
 
 
 class FreshCache(FileCache):
-    """A view of ``whole`` that knows nothing yet: what it holds counts there, and nobody else sees it.
+    """A view of ``whole`` that starts empty.
+
+    Its values count towards the capacity of ``whole``. Other users do not see them.
 
     >>> whole = FileCache(10)
     >>> whole.put("a", 1, 4)
@@ -197,7 +222,7 @@ class FreshCache(FileCache):
 
 
 SHARED = FileCache()
-"""That of this process."""
+"""The cache of this process."""
 
 # Another thread may hold the lock at a fork, and does not exist in the child.
 run_after_fork(SHARED.after_fork)

@@ -1,9 +1,9 @@
-# Paths are strings here, as metadata spells them, and the methods of a FileIO are documented once, by the protocol.
+# Paths are strings, as in metadata. The methods of a FileIO are documented once, in the protocol.
 # ruff: noqa: D102, PTH102, PTH106, PTH108, PTH110, PTH112, PTH116, PTH119, PTH120, PTH123
-"""The storage that tables stand on: a small protocol, and the local file system.
+"""The ``FileIO`` protocol, and the local file system.
 
-A commit is safe only where ``create_exclusive`` is atomic and refuses an existing name. The local implementation uses
-``link(2)`` for that; a rename would replace another process's snapshot in a race, so there is no such fallback.
+A commit is safe only if ``create_exclusive`` is atomic and refuses an existing name. The local implementation uses
+``link(2)``. A rename would replace another process's snapshot in a race, so there is no such fallback.
 """
 
 from __future__ import annotations
@@ -26,175 +26,240 @@ from fileindex.base.errors import CorruptFile
 from manifest.io import failpoints
 from manifest.io.directories import publish_by_rename, retire_by_rename
 from manifest.io.errors import FileReplaced
-from manifest.io.posix import check_regular, is_still, link_new, locked, moved, sync_directory, target_of_temporary, temporary_name, turn_at
+from manifest.io.posix import check_regular, is_still, link_new, locked, move, sync_directory, target_of_temporary, temporary_name, turn_at
 from manifest.io.storage_errors import with_storage_errors
 
 _CLOCK_TICK_NANOS = 2 * 10**9
-"""Times of files are coarse: a file that changed just now can change again within the same tick."""
+"""File times are coarse: a file that changed just now can change again within the same tick."""
 _UNIQUE_NAME = re.compile(r"/(?!tag-|consumer-|writer-)[^/]*[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+(?:\.[\w.]+)?$")
-"""Names of ``FileNames``: written once, ever. Users choose the names of tags and consumers."""
+"""Names from ``FileNames``, which are never reused. Excludes tags and consumers, whose names users choose."""
 _SIDE_FILE = ".index"
-"""Paimon gives a rewritten side file the next free number, so a rollback can free a name."""
+"""Suffix of side files. A rewrite takes the next free number, so a rollback can free a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """A directory entry: ``size`` in bytes, ``mtime_ms`` in milliseconds since the epoch."""
+    """A directory entry.
+
+    ``size`` is in bytes, ``mtime_ms`` in milliseconds since the epoch.
+    """
 
     name: str
     size: int
     mtime_ms: int
     is_dir: bool
     identity: tuple[int, ...] | None = None
-    """As ``FileIO.identity`` tells it, where a listing does."""
+    """Result of ``FileIO.identity``, if the listing has it."""
 
 
 class Holder(Protocol):
-    """What keeps content for the next time, within a bound: a ``FileCache``."""
+    """Bounded cache of file content, such as ``FileCache``."""
 
     def get(self, key: Hashable) -> Any:
-        """What is held for a key; None if nothing is."""
+        """Return the cached value, or None."""
 
     def put(self, key: Hashable, value: object, weight: int) -> None:
-        """Hold a value of ``weight`` bytes."""
+        """Cache a value of ``weight`` bytes."""
 
 
 class RangeReader(Protocol):
-    """A file that is read here and there, as an index is."""
+    """A file for random reads, as of an index."""
 
     def size(self) -> int:
-        """Bytes of the file."""
+        """Return the bytes of the file."""
 
     def read(self, offset: int, length: int) -> bytes:
-        """As ``FileIO.read_range``."""
+        """Read as ``FileIO.read_range``."""
 
 
 @runtime_checkable
 class FileIO(Protocol):
-    """What a table needs of a file system; paths are absolute, with ``/``.
+    """File system operations that a table needs.
 
-    What fails is a ``StorageError`` that names the path: for a missing file also a ``FileNotFoundError``, for a full disk ``OutOfDisk``,
-    which leaves nothing behind.
-    Implementations travel to other processes, hence are picklable.
+    Paths are absolute, with ``/``. Failures are a ``StorageError`` that names the path: also a ``FileNotFoundError`` for a missing file,
+    ``OutOfDisk`` for a full disk. ``OutOfDisk`` leaves no partial file. Implementations are picklable, to be sent to other processes.
     """
 
     @property
     def lanes(self) -> int:
-        """How many files are worth having under way at once because the storage is far, whatever the processors; 1 if it is near."""
+        """Useful number of concurrent requests. 1 for near storage.
+
+        Independent of the number of processors.
+        """
 
     @property
     def cancels_creates(self) -> bool:
-        """Whether ``cancel_creates`` works, and ``create_exclusive`` calls its guard; else a late creation may succeed at any time."""
+        """Whether ``cancel_creates`` works and ``create_exclusive`` calls its guard.
+
+        Otherwise a late creation may succeed at any time.
+        """
 
     def read(self, path: str) -> bytes:
-        """All bytes of a file."""
+        """Return all bytes of a file."""
 
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
-        """All bytes of each file, in order; a storage that is far is asked for several at once."""
+        """Yield all bytes of each file, in order.
+
+        Far storage gets several requests at once.
+        """
 
     def together(self, *jobs: Callable[[], Any]) -> list[Any]:
-        """What each job gives, in order, or the first error of one; side by side where storage is far. Jobs may use this storage, not each other."""
+        """Run jobs and return their results in order.
+
+        Raises the first error. Far storage runs jobs in parallel. Jobs may use this storage, but must not depend on each other.
+        """
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """``length`` bytes from ``offset``; ``CorruptFile`` if the file ends before."""
+        """Return ``length`` bytes from ``offset``.
+
+        Raises ``CorruptFile`` if the file is shorter.
+        """
 
     def size(self, path: str) -> int:
-        """Bytes of a file."""
+        """Return the bytes of a file."""
 
     def identity(self, path: str) -> tuple[int, ...] | None:
-        """What tells a file from every other that was or will be at ``path``, its later contents included; None if nothing does."""
+        """Return an identity of the file and its content.
+
+        Differs from that of any other file or content at ``path``. None: unknown.
+        """
 
     def exists(self, path: str) -> bool:
-        """Whether a file is there; of a directory ask ``is_directory``."""
+        """Return whether a file exists. Directories: see ``is_directory``."""
 
     def is_directory(self, path: str) -> bool:
-        """Whether a directory is there."""
+        """Return whether a directory exists."""
 
     def list(self, path: str) -> list[FileStatus]:
-        """Entries of a directory, in no order; [] if there is no such directory."""
+        """Return the entries of a directory, unordered.
+
+        [] if the directory does not exist.
+        """
 
     def mkdirs(self, path: str) -> None:
-        """Create a directory and its parents, durably; existing ones are fine. Files need none of that."""
+        """Create a directory and its parents, durably.
+
+        Existing ones are no error. Writing files creates directories itself.
+        """
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
-        """Write a whole file: exclusively (``FileExistsError``), or with ``overwrite`` by atomic replacement."""
+        """Write a whole file.
+
+        Raises ``FileExistsError`` unless ``overwrite``, which replaces atomically.
+        """
 
     def write_hint(self, path: str, data: bytes, guard: Callable[[], bool]) -> None:
-        """Replace a file that only advises, atomically and not durably; ``guard`` and ``cancel_creates`` are as of ``create_exclusive``."""
+        """Replace an optional file, atomically but not durably.
+
+        ``guard`` and ``cancel_creates`` work as for ``create_exclusive``.
+        """
 
     def start_write(self, path: str, data: bytes) -> Callable[[], None]:
-        """Begin to write a new file; what is returned waits until it is durable, and raises what went wrong."""
+        """Start to write a new file.
+
+        Returns a function that waits until the file is durable and raises its error.
+        """
 
     def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:
-        """Put if absent: the file appears whole and durable, or False because the name is taken.
+        """Create a whole, durable file if its name is free.
 
-        Where the storage ``cancels_creates``, ``guard`` is called when only the final step is left: if it returns False, nothing is created
-        and the answer is False.
+        Returns False if the name exists. Where the storage ``cancels_creates``, it calls ``guard`` before the final step. If that returns False,
+        nothing is created and the result is False.
         """
 
     def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:
-        """Make every unfinished ``create_exclusive`` of a chosen name in ``directory`` fail, in any process.
+        """Fail unfinished ``create_exclusive`` calls in ``directory``.
 
-        Calls that begin later go on, but their guard sees everything that was written before this call. Does nothing where the storage
-        cannot do that.
+        Applies to names accepted by ``chosen``, in any process. Later calls are not affected, but their guard sees everything that was written
+        before this call. Does nothing on storage that cannot cancel.
         """
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:
-        """Put ``data`` in place of ``old``, whole and durable; False, and nothing done, if something else is there, or nothing.
+        """Replace content ``old`` by ``data``, atomically and durably.
 
-        Raises ``UnsafeFileIO`` where storage cannot compare and replace in one step.
+        Returns False and changes nothing if the file has other content or does not exist. Raises ``UnsafeFileIO`` if the storage cannot compare
+        and replace in one step.
         """
 
     def delete(self, path: str) -> bool:
-        """Delete a file; False if it is known that there was none."""
+        """Delete a file.
+
+        Returns False if it surely did not exist.
+        """
 
     def delete_many(self, paths: Sequence[str]) -> int:
-        """Delete files, together where the storage can; how many there were."""
+        """Delete files and return how many existed."""
 
     def delete_directory(self, path: str, *, recursive: bool = False) -> bool:
-        """Delete a directory (only if empty, unless ``recursive``); False if it stays or was not there."""
+        """Delete a directory, only if empty unless ``recursive``.
+
+        Returns False if it stays or did not exist.
+        """
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Move a directory; ``FileExistsError`` if the target is there, ``UnsupportedOption`` where storage renames nothing."""
+        """Move a directory.
+
+        Raises ``FileExistsError`` if the target exists, ``UnsupportedOption`` on storage without renames.
+        """
 
     def publish_directory(self, directory: str, contents: Mapping[str, bytes], *, through: FileIO | None = None) -> None:
-        """Make a directory with files (whole paths): it is there at once, or where storage cannot do that, the last file comes last.
+        """Create a directory with files, given by whole paths.
 
-        ``FileExistsError`` if it is there, or is being made. ``through`` is a wrapper of this storage, which sees each step.
+        The directory appears at once, or file by file in order where the storage has no rename. Raises ``FileExistsError`` if it exists or is
+        being created. ``through`` is a wrapper of this storage that handles each step.
         """
 
     def retire_directory(self, directory: str, roots: Sequence[str], *, through: FileIO | None = None) -> None:
-        """Delete a directory: it is gone at once, or where storage cannot do that, ``roots`` go first."""
+        """Delete a directory.
+
+        It disappears at once, or its ``roots`` are deleted first where the storage has no rename.
+        """
 
     def open_output(self, path: str) -> Any:
-        """A writable Arrow file, created exclusively, parents included; call ``sync`` after closing it."""
+        """Create a file exclusively and return a writable Arrow file.
+
+        Creates parents. Call ``sync`` after closing it.
+        """
 
     def open_input(self, path: str, size: int | None = None) -> Any:
-        """A seekable Arrow file; ``size`` is what metadata say, and need not be asked for."""
+        """Return a seekable Arrow file.
+
+        ``size`` is the size known from metadata, which saves a request.
+        """
 
     def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:
-        """A file that is read here and there, from its beginning; where storage is far ``held`` keeps the beginning of one that never changes."""
+        """Return a file for random reads.
+
+        For far storage, ``held`` caches the beginning of immutable files.
+        """
 
     def sync(self, path: str) -> None:
         """Make a closed file and its directory entry durable."""
 
     def turn(self, directory: str) -> AbstractContextManager[None]:
-        """Wait, for a bounded time, while another process has its turn at ``directory``: fairness, never safety."""
+        """Wait a bounded time for other processes at ``directory``.
+
+        A fair lock. Safety must not depend on it.
+        """
 
     def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:
-        """Hold the lock of ``directory`` against other processes and yield whether it is held after ``seconds`` (None: a default).
+        """Lock ``directory`` against other processes.
 
-        Storage without locks yields True: nothing may rest on it there.
+        Yields whether the lock is held after ``seconds`` (None: a default). Storage without locks always yields True, so safety must not
+        depend on it there.
         """
 
     def local_path(self, path: str) -> str | None:
-        """The path for libraries that open local files themselves; None if they cannot."""
+        """Return the path for libraries that open local files.
+
+        None if the files are not local.
+        """
 
 
 @with_storage_errors
 @dataclass(frozen=True, slots=True)
 class LocalFileIO:
-    """Files of this machine (or of a mount with POSIX hard links).
+    """Local files, or a mount with POSIX hard links.
 
     >>> import tempfile
     >>> io, folder = LocalFileIO(), tempfile.mkdtemp()
@@ -229,7 +294,7 @@ class LocalFileIO:
         try:
             size = os.fstat(descriptor).st_size
             if offset + length > size:
-                raise CorruptFile(path, f"ends at byte {size}, but {length} bytes at {offset} are referred to")
+                raise CorruptFile(path, f"ends at byte {size}, but {length} bytes at {offset} are requested")
             data = os.pread(descriptor, length, offset)
             while len(data) < length:
                 more = os.pread(descriptor, length - len(data), offset + len(data))
@@ -319,7 +384,8 @@ class LocalFileIO:
                     self.delete(f"{directory}/{name}")  # link(2) fails from now on: its source is gone
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:
-        with locked(os.path.dirname(path)) as alone:  # all who replace compare under this lock; the kernel releases it if one dies
+        # Every replacement compares under this lock. The kernel releases it if the process dies.
+        with locked(os.path.dirname(path)) as alone:
             if not alone or not os.path.exists(path) or self.read(path) != old:
                 return False
             self.write(path, data, overwrite=True)
@@ -348,21 +414,21 @@ class LocalFileIO:
         if os.path.exists(target):
             raise FileExistsError(errno.EEXIST, "the target exists", target)
         self.mkdirs(os.path.dirname(target))
-        moved(os.rename, source, target)
+        move(os.rename, source, target)
         sync_directory(os.path.dirname(target))
         sync_directory(os.path.dirname(source))
 
     def publish_directory(self, directory: str, contents: Mapping[str, bytes], *, through: FileIO | None = None) -> None:
         publish_by_rename(through or self, directory, contents)
 
-    def retire_directory(self, directory: str, roots: Sequence[str], *, through: FileIO | None = None) -> None:  # noqa: ARG002  # all goes at once
+    def retire_directory(self, directory: str, roots: Sequence[str], *, through: FileIO | None = None) -> None:  # noqa: ARG002  # the rename removes all files at once
         retire_by_rename(through or self, directory)
 
     def open_output(self, path: str) -> Any:
         os.close(self._open_new(path))
         return pa.OSFile(path, mode="wb")
 
-    def open_input(self, path: str, size: int | None = None) -> Any:  # noqa: ARG002  # asking is cheap
+    def open_input(self, path: str, size: int | None = None) -> Any:  # noqa: ARG002  # stat is cheap
         check_regular(path)
         return pa.OSFile(path, mode="rb")
 
@@ -391,7 +457,7 @@ class LocalFileIO:
         try:
             self._create(temporary, data, durable=durable)
             if guard():
-                moved(os.replace, temporary, path)
+                move(os.replace, temporary, path)
             else:
                 os.unlink(temporary)
         except OSError:
@@ -400,7 +466,7 @@ class LocalFileIO:
             raise
 
     def _create(self, path: str, data: bytes, *, durable: bool) -> None:
-        """Write a new file; a failure other than "it exists" removes what was written."""
+        """Write a new file. Delete partial files after errors."""
         descriptor = self._open_new(path)
         try:
             view = memoryview(data)
@@ -425,7 +491,7 @@ class LocalFileIO:
 
 
 def is_written_once(path: str) -> bool:
-    """Return whether the name is given to one file, ever.
+    """Return whether the name is never reused for another file.
 
     >>> name = "data-0b5e2e3c-6f0e-4d6c-8a53-0d9c1f3a2b11-0.parquet"
     >>> is_written_once(f"/t/bucket-0/{name}"), is_written_once(f"/t/bucket-0/{name}.index"), is_written_once("/t/schema/schema-0")
@@ -436,7 +502,7 @@ def is_written_once(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FileRanges:
-    """A file of a storage that is near: each question goes to it."""
+    """Random reads of a file of near storage, without caching."""
 
     file_io: FileIO
     path: str

@@ -1,4 +1,4 @@
-"""A ``FileIO`` that syncs files in the background while others are still being written, instead of one after the other."""
+"""A ``FileIO`` that syncs files in the background."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _AT_ONCE = 4
 
 
 class GroupSync(WrappedFileIO):
-    """Writes at once, waits for the disk later: nothing may refer to what was written before ``settle`` has returned.
+    """Writes files at once and waits for durability later.
+
+    No metadata may refer to the files before that wait.
 
     >>> import tempfile
     >>> from manifest.io.file_io import LocalFileIO
@@ -33,7 +35,7 @@ class GroupSync(WrappedFileIO):
         return GroupSync, (self.inner,)
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
-        """Write a whole file; if it is to be ``durable``, it is after ``settle``."""
+        """Write a whole file. The final wait makes it ``durable``."""
         if durable and not overwrite:
             self._waiting.append((path, _threads(os.getpid()).submit(self.inner.start_write(path, data))))
         else:
@@ -42,30 +44,35 @@ class GroupSync(WrappedFileIO):
                 self.sync(path)
 
     def sync(self, path: str) -> None:
-        """Begin to make a closed file and its directory entry durable."""
+        """Start to make a closed file durable.
+
+        Includes its directory entry.
+        """
         self._waiting.append((path, _threads(os.getpid()).submit(self.inner.sync, path)))
 
     def delete(self, path: str) -> bool:
-        """Delete a file; one that is still being written would else appear afterwards."""
+        """Delete a file."""
+        # A file that is still being written would reappear after the deletion.
         wait([done for written, done in list(self._waiting) if written == path])
         return self.inner.delete(path)
 
     def settle(self) -> None:
-        """Wait until everything is durable; raises the first error of any file."""
+        """Wait until all files are durable. Raise the first error."""
         waiting = self._waiting
         self.close()
         for _, done in waiting:
             done.result()
 
     def close(self) -> None:
-        """Wait until nothing is under way; what was deleted meanwhile need not become durable."""
+        """Wait until no write is running, without raising errors."""
         waiting, self._waiting = self._waiting, []
         wait([done for _, done in waiting])
 
 
 @lru_cache(maxsize=1)
 def _threads(process: int) -> WorkerPool:
-    """The threads of this ``process`` that wait for the disk, started once: a small commit takes hardly longer than starting some."""
+    """Return the sync threads of this ``process``."""
+    # Cached, because starting threads takes about as long as a small commit.
     return WorkerPool(_AT_ONCE, thread_name_prefix=f"paimon-sync-{process}")
 
 

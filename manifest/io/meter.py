@@ -1,4 +1,4 @@
-"""How far a job has come with its data files: told by those who read and write them, to whoever watches."""
+"""Progress of reading and writing data files."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from dataclasses import dataclass
 
 
 class Meter:
-    """Told of rows and bytes, from any thread; this one keeps nothing. Each call is a batch's, so that nobody asks first whether anyone listens."""
+    """Listener of read bytes and written rows, from any thread.
 
+    This base class ignores them.
+    """
+
+    # Called once per batch, so that callers need not check for a listener.
     def read(self, size: int, *, files: int = 0) -> None:
-        """So many bytes of data files have been gone through, and so many files to their end."""
+        """Report read bytes of data files, and completely read files."""
 
     def wrote(self, rows: int) -> None:
-        """So many rows have gone into data files."""
+        """Report rows written to data files."""
 
 
 UNMETERED = Meter()
@@ -20,7 +24,9 @@ UNMETERED = Meter()
 
 @dataclass(slots=True)
 class FileProgress:
-    """How far one file of ``size`` bytes and ``rows`` rows has been gone through; tells ``meter`` of the whole file, whatever is skipped.
+    """Progress within one file of ``size`` bytes and ``rows`` rows.
+
+    Reports the whole file to ``meter``, including skipped rows.
 
     >>> class Printing(Meter):
     ...     def read(self, size, *, files=0):
@@ -35,18 +41,18 @@ class FileProgress:
     meter: Meter
     size: int
     rows: int
-    _told: int = 0
+    _reported: int = 0
 
     def __call__(self, row: int) -> None:
-        """All rows before ``row`` are done with."""
+        """Report that all rows before ``row`` are processed."""
         upto = self.size * min(row, self.rows) // max(self.rows, 1)
-        self.meter.read(upto - self._told)
-        self._told = upto
+        self.meter.read(upto - self._reported)
+        self._reported = upto
 
     def end(self) -> None:
-        """So is the file."""
-        self.meter.read(self.size - self._told, files=1)
-        self._told = self.size
+        """Report that the file is processed."""
+        self.meter.read(self.size - self._reported, files=1)
+        self._reported = self.size
 
 
 __all__ = ["UNMETERED", "FileProgress", "Meter"]

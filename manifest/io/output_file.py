@@ -1,4 +1,4 @@
-"""A file that is being written: opened for its first bytes, made durable when it is finished, taken back when its writer gives up."""
+"""A file that is written, then finished or aborted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from manifest.io.storage_errors import storage_errors
 
 
 class OutputFile:
-    """One new file at ``path``. Call order: ``open`` (again and again gives the same ``sink``), then ``finish`` or ``abort``."""
+    """One new file at ``path``.
+
+    Call ``open`` (repeated calls return the same ``sink``), then ``finish`` or ``abort``.
+    """
 
     def __init__(self, file_io: FileIO, path: str) -> None:
         self.path = path
@@ -18,7 +21,7 @@ class OutputFile:
         self._file_io = file_io
 
     def open(self) -> Any:
-        """Where to write; the file exists from now on."""
+        """Return the sink. The first call creates the file."""
         if self.sink is None:
             self.sink = self._file_io.open_output(self.path)
         return self.sink
@@ -29,7 +32,7 @@ class OutputFile:
         return 0 if self.sink is None else int(self.sink.tell())
 
     def finish(self) -> int:
-        """Close the file and make it durable; its exact size in bytes."""
+        """Close the file durably and return its size in bytes."""
         with storage_errors(self.path):
             size = int(self.open().tell())
             self.sink.close()
@@ -37,11 +40,14 @@ class OutputFile:
         return size
 
     def abort(self) -> None:
-        """Delete what was written; never raises, for the cause of the abort is the error to report."""
+        """Delete the file.
+
+        Never raises, because the cause of the abort is the error to report.
+        """
         if self.sink is None:
             return
         with suppress(Exception):
-            getattr(self.sink, "abort", self.sink.close)()  # what is being uploaded is taken back, not finished
+            getattr(self.sink, "abort", self.sink.close)()  # cancel an upload instead of completing it
         with suppress(Exception):
             self._file_io.delete(self.path)
 

@@ -1,4 +1,7 @@
-"""How partition values are spelled in directory names (Paimon's ``PartitionPathUtils`` and ``InternalRowPartitionComputer``)."""
+"""Partition values in directory names.
+
+As in Paimon's ``PartitionPathUtils`` and ``InternalRowPartitionComputer``.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,9 @@ _DIGITS = {"ms": 3, "us": 6, "ns": 9}
 
 
 def escape(text: str) -> str:
-    """``text`` as one path component: unsafe characters become ``%`` and two upper-case hex digits.
+    """Escape ``text`` as one path component.
+
+    Unsafe characters become ``%`` and two upper-case hex digits.
 
     >>> escape("10:30 a/b")
     '10%3A30 a%2Fb'
@@ -27,10 +32,10 @@ def escape(text: str) -> str:
 
 
 def partition_text(value: Plain, column: ColumnType, default_name: str, *, legacy: bool) -> str:
-    """The unescaped directory text of a plain value; null and blank text are spelled ``default_name``.
+    """Return the unescaped directory text of a plain value.
 
-    ``legacy`` is the option ``partition.legacy-name``: Java's ``toString`` (dates are epoch days) instead of SQL casts.
-    Raises ``UnsupportedType`` for legacy names of binary values, which Paimon itself cannot reproduce.
+    Null and blank text become ``default_name``. ``legacy`` is the option ``partition.legacy-name``: Java's ``toString`` (dates are epoch
+    days) instead of SQL casts. Raises ``UnsupportedType`` for legacy names of binary values, which Paimon itself cannot reproduce.
 
     >>> partition_text(20454, ColumnType(Kind.DATE), "-", legacy=True), partition_text(20454, ColumnType(Kind.DATE), "-", legacy=False)
     ('20454', '2026-01-01')
@@ -40,7 +45,7 @@ def partition_text(value: Plain, column: ColumnType, default_name: str, *, legac
 
 
 def value_spelled(value: Plain, column: ColumnType, *, legacy: bool) -> str:
-    """A value that is not null as ``partition_text`` spells it before it is a directory."""
+    """Return a non-null value as unescaped partition text."""
     match column.kind:
         case Kind.BOOLEAN:
             return "true" if value else "false"
@@ -63,7 +68,7 @@ def value_spelled(value: Plain, column: ColumnType, *, legacy: bool) -> str:
 
 
 def java_float_text(value: float, *, single: bool) -> str:
-    """Shortest text in Java's notation.
+    """Return the shortest text in Java's notation.
 
     >>> java_float_text(1.5, single=False), java_float_text(1e10, single=False), java_float_text(0.1, single=True)
     ('1.5', '1.0E10', '0.1')

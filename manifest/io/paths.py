@@ -1,4 +1,7 @@
-"""The only module that spells a path of a table (Paimon's ``FileStorePathFactory`` and the managers' path methods)."""
+"""All paths of a table (Paimon's ``FileStorePathFactory``).
+
+Includes the path methods of Paimon's managers. No other module builds paths.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,10 @@ _NO_NAME = frozenset("/\\\0$")
 
 @dataclass(frozen=True)
 class TablePaths:
-    """Where everything of the table at ``root`` lies; metadata only needs ``root``, data also the partition columns.
+    """Paths of the table at ``root``.
 
-    Data, manifests and index files of every branch lie in the main directories; a branch has metadata of its own.
+    Metadata paths need only ``root``, data paths also the partition columns. Data, manifests and index files of every branch are in the main
+    directories. A branch has its own metadata.
 
     >>> TablePaths("/w/t").snapshot_file(3)
     '/w/t/snapshot/snapshot-3'
@@ -42,7 +46,10 @@ class TablePaths:
 
     @cached_property
     def metadata_root(self) -> str:
-        """Parent of this branch's ``schema``, ``snapshot``, ``tag``, ``changelog`` and ``consumer`` directories."""
+        """Parent of this branch's metadata directories.
+
+        These are ``schema``, ``snapshot``, ``tag``, ``changelog`` and ``consumer``.
+        """
         return self.root if self.branch == MAIN_BRANCH else f"{self.branches}/{BRANCH}{self.branch}"
 
     @cached_property
@@ -67,17 +74,20 @@ class TablePaths:
 
     @cached_property
     def changelogs(self) -> str:
-        """Directory of the decoupled changelog's snapshot copies."""
+        """Directory of snapshot copies for kept changelogs."""
         return f"{self.metadata_root}/changelog"
 
     @cached_property
     def consumers(self) -> str:
-        """Directory of the consumers' progress files."""
+        """Directory of the consumers' positions."""
         return f"{self.metadata_root}/consumer"
 
     @cached_property
     def writers(self) -> str:
-        """Directory of what runs of commits note and writers of numbered batches announce; other engines do not look there."""
+        """Directory of commit markers and batch announcements.
+
+        Other engines ignore it.
+        """
         return f"{self.metadata_root}/writer"
 
     @cached_property
@@ -87,7 +97,7 @@ class TablePaths:
 
     @cached_property
     def indexes(self) -> str:
-        """Directory of index files that are not beside the data."""
+        """Directory of index files outside data directories."""
         return f"{self.root}/index"
 
     @cached_property
@@ -97,7 +107,10 @@ class TablePaths:
 
     @cached_property
     def repairs(self) -> str:
-        """Directory of copies of what repairs have changed or removed; other engines and orphan removal pass over it."""
+        """Directory of copies of repaired or removed files.
+
+        Other engines and orphan removal ignore it.
+        """
         return f"{self.root}/_repair"
 
     @cached_property
@@ -107,53 +120,68 @@ class TablePaths:
 
     @cached_property
     def latest_hint(self) -> str:
-        """File that holds, perhaps, the newest snapshot's id."""
+        """Hint with the newest snapshot's id."""
         return f"{self.snapshots}/{LATEST}"
 
     @cached_property
     def earliest_hint(self) -> str:
-        """File that holds, perhaps, the oldest snapshot's id."""
+        """Hint with the oldest snapshot's id."""
         return f"{self.snapshots}/{EARLIEST}"
 
     @cached_property
     def pending_history(self) -> str:
-        """Return the note of a rollback or fast-forward under way; other engines ignore it."""
+        """Pending file of a rollback or fast-forward.
+
+        Other engines ignore it.
+        """
         return f"{self.snapshots}/{ROLLBACK}"
 
     def schema_file(self, schema_id: int) -> str:
-        """A version of the schema."""
+        """Return the path of a schema version."""
         return f"{self.schemas}/{SCHEMA}{schema_id}"
 
     def snapshot_file(self, snapshot_id: int) -> str:
-        """A snapshot; that file's appearance is the commit."""
+        """Return the path of a snapshot.
+
+        Its appearance is the commit.
+        """
         return f"{self.snapshots}/{SNAPSHOT}{snapshot_id}"
 
     def changelog_file(self, snapshot_id: int) -> str:
-        """An expired snapshot whose changelog is kept."""
+        """Return the path of a kept changelog.
+
+        It has the content of the expired snapshot.
+        """
         return f"{self.changelogs}/{CHANGELOG}{snapshot_id}"
 
     def tag(self, name: str) -> str:
-        """A tag: a named copy of a snapshot."""
+        """Return the path of a tag."""
         return f"{self.tags}/{TAG}{name}"
 
     def consumer(self, consumer_id: str) -> str:
-        """How far a reader of the stream has come."""
+        """Return the path of a consumer's position."""
         return f"{self.consumers}/{CONSUMER}{consumer_id}"
 
     def writer(self, user: str) -> str:
-        """Which batch a user commits, or has committed last."""
+        """Return the path of a user's batch announcement."""
         return f"{self.writers}/writer-{user}"
 
     def manifest(self, name: str) -> str:
-        """A manifest, manifest list or index manifest."""
+        """Return the path of a manifest or manifest list.
+
+        Also of an index manifest.
+        """
         return f"{self.manifests}/{name}"
 
     def statistics(self, name: str) -> str:
-        """An ANALYZE result."""
+        """Return the path of an ANALYZE result."""
         return f"{self.all_statistics}/{name}"
 
     def partition_dir(self, partition: tuple[Plain, ...]) -> str:
-        """``k1=v1/k2=v2`` below the data directory; several partitions may share one (null, '' and ' ')."""
+        """Return ``k1=v1/k2=v2`` below the data directory.
+
+        Several partitions may share one directory (null, '' and ' ').
+        """
         parts = (
             f"{escape(key)}={escape(partition_text(value, column, self.default_partition, legacy=self.legacy_names))}"
             for key, value, column in zip(self.partition_keys, partition, self.partition_types, strict=True)
@@ -161,7 +189,7 @@ class TablePaths:
         return "/".join((self.data, *parts))
 
     def bucket_dir(self, partition: tuple[Plain, ...], bucket: int) -> str:
-        """Directory of a bucket's data files.
+        """Return the directory of a bucket's data files.
 
         >>> TablePaths("/w/t").bucket_dir((), 7), TablePaths("/w/t").bucket_dir((), -2)
         ('/w/t/bucket-7', '/w/t/bucket-postpone')
@@ -169,30 +197,33 @@ class TablePaths:
         return f"{self.partition_dir(partition)}/{BUCKET}{'postpone' if bucket == POSTPONE_BUCKET else bucket}"
 
     def data_file(self, partition: tuple[Plain, ...], bucket: int, name: str, external: str | None = None) -> str:
-        """A data file, by its manifest entry; ``external`` (the entry's ``_EXTERNAL_PATH``) wins."""
+        """Return the path of a data file.
+
+        ``external`` (the entry's ``_EXTERNAL_PATH``) has priority.
+        """
         return local_form(external) if external else f"{self.bucket_dir(partition, bucket)}/{name}"
 
     def extra_file(self, data_file: str, name: str) -> str:
-        """A side file (``<data file>.index``) of the data file at path ``data_file``."""
+        """Return the path of a side file (``<data file>.index``)."""
         return f"{data_file.rpartition('/')[0]}/{name}"
 
     def index(self, name: str, partition: tuple[Plain, ...] = (), bucket: int = 0, external: str | None = None) -> str:
-        """An index file: HASH or deletion vectors."""
+        """Return the path of a hash or deletion-vector index file."""
         if external:
             return local_form(external)
         return f"{self.bucket_dir(partition, bucket)}/{name}" if self.index_in_data_directory else f"{self.indexes}/{name}"
 
     def for_branch(self, branch: str) -> TablePaths:
-        """The same table seen from a branch."""
+        """Return the paths of another branch."""
         return replace(self, branch=branch)
 
 
 @dataclass(frozen=True, slots=True)
 class FileNames:
-    """Names that no other attempt uses: ``<prefix><uuid>-<n><suffix>``, the uuid fresh for this object.
+    """Unique file names: ``<prefix><uuid>-<n><suffix>``, with a UUID per object.
 
-    With ``commit_id`` the name leads with it (``<prefix><commit_id>-<uuid>-<n><suffix>``), so that an abort can tell whose
-    file it is. Nothing parses the name but its prefix and, for the format, its last extension.
+    With ``commit_id`` they are ``<prefix><commit_id>-<uuid>-<n><suffix>``, so an abort can identify its files.
+    Readers use only the prefix and, for the format, the last extension.
     """
 
     prefix: str
@@ -202,7 +233,7 @@ class FileNames:
     _counter: Iterator[int] = field(default_factory=itertools.count)
 
     def next(self) -> str:
-        """A new name; safe to call from several threads.
+        """Return a new name. Thread-safe.
 
         >>> FileNames("data-", ".parquet", commit_id="c1").next()
         'data-c1-...-0.parquet'
@@ -212,7 +243,9 @@ class FileNames:
 
 
 def numbered(name: str, prefix: str) -> int | None:
-    """Return the number of a versioned file; None if the name is not ``<prefix><decimal>``, without leading zeros.
+    """Return the number in ``<prefix><decimal>``, None for other names.
+
+    Leading zeros are not allowed.
 
     >>> numbered("snapshot-12", "snapshot-"), numbered("snapshot-12.tmp", "snapshot-"), numbered("snapshot-012", "snapshot-")
     (12, None, None)
@@ -223,9 +256,9 @@ def numbered(name: str, prefix: str) -> int | None:
 
 
 def split_branch(path: str) -> tuple[str, str]:
-    """The table's directory and the branch of a path; ``<table>$branch_<name>`` is Paimon's spelling.
+    """Return the table's directory and the branch of a path.
 
-    Raises ``InvalidArgument`` for a name that no branch can have.
+    Paimon's form is ``<table>$branch_<name>``. Raises ``InvalidArgument`` for an invalid branch name.
 
     >>> split_branch("/w/t$branch_dev"), split_branch("/w/t")
     (('/w/t', 'dev'), ('/w/t', 'main'))
@@ -237,7 +270,9 @@ def split_branch(path: str) -> tuple[str, str]:
 
 
 def with_branch(path: str, branch: str) -> str:
-    """The path of a branch of the table at ``path``. Raises as ``split_branch`` does.
+    """Return the path of a branch of a table.
+
+    Raises as ``split_branch`` does.
 
     >>> with_branch("/w/t/", "dev"), with_branch("/w/t", "main")
     ('/w/t$branch_dev', '/w/t')
@@ -247,34 +282,40 @@ def with_branch(path: str, branch: str) -> str:
 
 
 def branch_name(name: str) -> str:
-    """``name`` if a branch beside main can have it. Raises ``InvalidArgument``."""
+    """Return ``name`` if valid for a branch other than main.
+
+    Raises ``InvalidArgument``.
+    """
     if not isinstance(name, str):
-        raise InvalidArgument(f"a branch is named by its text, not {name!r}")
+        raise InvalidArgument(f"a branch name must be a string, not {name!r}")
     if name == MAIN_BRANCH:
-        raise InvalidArgument("'main' is the branch that every table has")
+        raise InvalidArgument("'main' exists in every table; choose another branch name")
     if name.isdecimal():
-        raise InvalidArgument(f"'{name}' is no name for a branch: it is a number")
+        raise InvalidArgument(f"'{name}' is not a valid branch name: it is a number")
     return _plain(name, "branch")
 
 
 def tag_name(name: str) -> str:
-    """``name`` if a tag can have it. Raises ``InvalidArgument``."""
+    """Return ``name`` if valid for a tag. Raises ``InvalidArgument``."""
     return _plain(name, "tag")
 
 
 def consumer_name(name: str) -> str:
-    """``name`` if a consumer can have it. Raises ``InvalidArgument``."""
+    """Return ``name`` if valid for a consumer. Raises ``InvalidArgument``."""
     return _plain(name, "consumer")
 
 
 def _plain(name: str, what: str) -> str:
     if not name.strip() or name.startswith(".") or not _NO_NAME.isdisjoint(name):
-        raise InvalidArgument(f"'{name}' is no name for a {what}")
+        raise InvalidArgument(f"'{name}' is not a valid {what} name")
     return name
 
 
 def local_form(path: str) -> str:
-    """An absolute path without the ``file:`` scheme that Java writes into ``_EXTERNAL_PATH``."""
+    """Return an absolute path without the ``file:`` scheme.
+
+    Paimon writes that scheme to ``_EXTERNAL_PATH``.
+    """
     return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path
 
 

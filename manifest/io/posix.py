@@ -1,6 +1,6 @@
-# Paths are strings here, as metadata spells them.
+# Paths are strings, as in metadata.
 # ruff: noqa: PTH116, PTH118, PTH119, PTH120
-"""What a POSIX file system is asked for beneath the local store: directories that are synced and locked, names, whether a file is still itself."""
+"""POSIX operations of the local store: locks, links, renames, syncs."""
 
 from __future__ import annotations
 
@@ -28,18 +28,23 @@ _NO_LINK = frozenset(
 
 @contextmanager
 def turn_at(directory: str) -> Iterator[None]:
-    """Hold the lock of a directory; waits for it no longer than some seconds, for it is only fair."""
+    """Hold the lock of a directory after a bounded wait.
+
+    For fairness only.
+    """
     with locked(directory, _TURN_SECONDS):
         yield
 
 
 @contextmanager
 def locked(directory: str, seconds: float | None = None) -> Iterator[bool]:
-    """Hold the lock of a directory and yield whether it is held. The kernel releases it when the process dies, not when it stalls.
+    """Lock a directory and yield whether the lock is held.
+
+    The kernel releases it when the process dies, not when it stalls.
 
     Args:
-        directory: Its lock is one of the directory itself, so that it needs no file. False if there is no such directory.
-        seconds: Time to wait for it. None: some seconds. Mounts without locks count as held.
+        directory: Locked itself, without a lock file. Yields False if it does not exist.
+        seconds: Time to wait. None: a default. Mounts without locks count as held.
     """
     seconds = _LOCK_SECONDS if seconds is None else seconds
     descriptor = _open_directory(directory)
@@ -52,7 +57,7 @@ def locked(directory: str, seconds: float | None = None) -> Iterator[bool]:
             time.sleep(_TURN_POLL_SECONDS)
         yield alone
     finally:
-        os.close(descriptor)  # and with it the lock
+        os.close(descriptor)  # releases the lock
 
 
 def _locked(descriptor: int) -> bool:
@@ -60,13 +65,16 @@ def _locked(descriptor: int) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a mount without locks: everybody's turn
+    except OSError:  # a mount without locks
         return True
     return True
 
 
 def _open_directory(directory: str) -> int | None:
-    """A descriptor to lock; None if there is none to have: where that is more than a directory not made yet, the work itself tells."""
+    """Return a descriptor to lock, or None.
+
+    None is not an error: the directory may not exist yet, and other failures appear in the operation itself.
+    """
     try:
         return os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
@@ -74,19 +82,21 @@ def _open_directory(directory: str) -> int | None:
 
 
 def check_regular(path: str) -> None:
-    """Raise ``NotARegularFile`` for a FIFO, socket or device, which to open may wait forever."""
-    mode = os.stat(path).st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a directory is refused where it is opened
-        raise NotARegularFile(errno.EINVAL, "a FIFO, socket or device, no file; remove it", path)
+    """Raise ``NotARegularFile`` for a FIFO, socket or device."""
+    mode = os.stat(path).st_mode  # opening one of these may wait forever
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a directory fails later
+        raise NotARegularFile(errno.EINVAL, "a FIFO, socket or device instead of a file; remove it", path)
 
 
 def temporary_name(path: str) -> str:
-    """A hidden name of this call's own in the directory of ``path``."""
+    """Return a hidden unique name in the directory of ``path``."""
     return os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{uuid.uuid4()}.tmp")
 
 
 def target_of_temporary(name: str) -> str | None:
-    """Return the name that a temporary file stands for; None for other files.
+    """Return the final name of a temporary file.
+
+    None for other files.
 
     >>> target_of_temporary(os.path.basename(temporary_name("/t/snapshot/snapshot-7")))
     'snapshot-7'
@@ -96,9 +106,15 @@ def target_of_temporary(name: str) -> str | None:
 
 
 def link_new(source: str, path: str, created: os.stat_result) -> bool:
-    """Link ``source``, whose status is ``created``, to a free name; False if the name is taken or the source was deleted.
+    """Link ``source`` to ``path`` if that name is free.
 
-    Raises ``UnsafeFileIO`` where the file system has no hard links, ``OSError`` if the outcome is not known.
+    Returns False if the name exists or the source was deleted. Raises ``UnsafeFileIO`` if the file system has no hard links, ``OSError`` if
+    the outcome is unknown.
+
+    Args:
+        source: Temporary file.
+        path: Final name.
+        created: Status of ``source``.
     """
     try:
         os.link(source, path)
@@ -119,8 +135,11 @@ def link_new(source: str, path: str, created: os.stat_result) -> bool:
     return True
 
 
-def moved(rename: Callable[[str, str], None], source: str, target: str) -> None:
-    """Rename a file or directory. Raises ``FileExistsError`` if a directory is in the way, ``OSError`` if it did not happen."""
+def move(rename: Callable[[str, str], None], source: str, target: str) -> None:
+    """Rename a file or directory.
+
+    Raises ``FileExistsError`` if a directory exists at the target, ``OSError`` if the rename surely failed.
+    """
     before = os.stat(source)
     try:
         rename(source, target)
@@ -140,27 +159,27 @@ def _is_linked(path: str, created: os.stat_result) -> bool:
 
 
 def is_still(path: str, created: os.stat_result) -> bool:
-    """Whether no other file has come in place of the one that was linked to the name.
+    """Return whether the linked file was not replaced.
 
-    Paimon's engines look whether the name is taken and then rename over it: one that looked before the link replaces the file. Seen
-    here, that is a lost race; only one that stalls until after this look can take back what was acknowledged.
+    Paimon's engines check whether the name exists and then rename over it. An engine that checked before the link replaces our file. If
+    this function sees that, it is a lost race. Only an engine that stalls until after this check can undo an acknowledged commit.
     """
     try:
         return os.path.samestat(os.stat(path), created)
-    except FileNotFoundError:  # removed as a whole, as by a rollback: it was there
+    except FileNotFoundError:  # deleted, as by a rollback: the link succeeded
         return True
 
 
 def sync_directory(path: str) -> None:
-    """Make the entries of a directory durable, where its file system can."""
+    """Make the entries of a directory durable if possible."""
     descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:  # some mounts cannot sync a directory, and need not
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:  # some mounts cannot sync directories and need not
             raise
     finally:
         os.close(descriptor)
 
 
-__all__ = ["check_regular", "is_still", "link_new", "locked", "moved", "sync_directory", "target_of_temporary", "temporary_name", "turn_at"]
+__all__ = ["check_regular", "is_still", "link_new", "locked", "move", "sync_directory", "target_of_temporary", "temporary_name", "turn_at"]

@@ -1,9 +1,9 @@
-"""The checksum at the end of our JSON files: schemas, snapshots, tags, statistics, what consumers and writers note.
+"""Checksum at the end of JSON metadata files.
 
-One flipped bit in such a file may spell another valid value: another digit of a count, another option. So what we write ends with a
-member ``crc32`` over the file's own name and all that is before it. Other engines pass over members that they do not know, and files
-that they write have none: those are taken at their word. So is a file that somebody has edited and written anew: the member counts only
-as it is spelled here, behind a tab, as no JSON library spells it.
+Covers schemas, snapshots, tags, statistics, consumer positions and batch announcements. One flipped bit in such a file may give another
+valid value. So files of this package end with a member ``crc32`` over the file's name and all preceding bytes. Other engines ignore unknown
+members. Their files have no checksum and are trusted, like files edited and written again with any JSON library: the member
+counts only in the exact form written here, after a tab, which no JSON library writes.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from pathlib import PurePosixPath
 from fileindex.base.errors import CorruptFile
 
 SEAL = "crc32"
-"""The member's name."""
+"""Name of the JSON member."""
 _END = re.compile(rb',\n\t"crc32": "([0-9a-f]{8})"\n\}\Z')
 
 
 def sealed(path: str, text: str) -> bytes:
-    r"""The content of the file at ``path``: a JSON object with members, and its checksum as the last one.
+    r"""Return a JSON object with its checksum as last member.
+
+    ``path`` is the future path of the file, ``text`` a JSON object with members.
 
     >>> sealed("/w/t/schema/schema-0", '{"id": 0}')
     b'{"id": 0,\n\t"crc32": "2cf0ce4b"\n}'
@@ -30,7 +32,7 @@ def sealed(path: str, text: str) -> bytes:
 
 
 def check_seal(path: str, content: bytes | str) -> None:
-    r"""Raises ``CorruptFile`` if ``content`` has a checksum, and it is that of something else.
+    r"""Raise ``CorruptFile`` if ``content`` has a wrong checksum.
 
     >>> check_seal("schema-0", b'{"id": 0,\n\t"crc32": "2cf0ce4b"\n}')
     >>> check_seal("schema-0", b'{"id": 1,\n\t"crc32": "2cf0ce4b"\n}')
@@ -42,12 +44,13 @@ def check_seal(path: str, content: bytes | str) -> None:
     if found is not None and int(found[1], 16) != _checksum(path, data[: found.start()]):
         raise CorruptFile(
             path,
-            "its content is not what was written: its checksum 'crc32' is another; restore the file, or take 'crc32' out if it was changed on purpose",
+            "its content is not what was written: its checksum 'crc32' is wrong; restore the file, or remove 'crc32' if it was edited on purpose",
         )
 
 
 def _checksum(path: str, body: bytes) -> int:
-    """Over the name too: a file in the place of another one is no better than a damaged one. Directories may be moved."""
+    """Return the checksum of file name and content."""
+    # With the name: a file copied over another one is as wrong as a damaged one. Without the directory, which may move.
     return zlib.crc32(body, zlib.crc32(PurePosixPath(path).name.encode()))
 
 

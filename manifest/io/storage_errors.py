@@ -1,4 +1,4 @@
-"""The operating system's errors as ours: one place that turns an ``OSError`` into a ``StorageError`` that names the file."""
+"""Conversion of ``OSError`` to a ``StorageError`` with the file's path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KINDS: tuple[tuple[type[OSError], type[StorageError]], ...] = (
 )
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_MEMORY = ("malloc of size", "realloc of size", "bad_alloc", "Allocation error", "not enough memory", "Error -4 ")
-"""What decoders say whose errors are of no type of their own: Arrow, the C++ library, zstandard, zlib."""
+"""Messages of decoders without a typed out-of-memory error: Arrow, the C++ library, zstandard, zlib."""
 OPERATIONS = (
     "read",
     "read_range",
@@ -40,11 +40,13 @@ OPERATIONS = (
     "open_input",
     "sync",
 )
-"""The methods of a ``FileIO`` that touch storage, each of which is given the path first."""
+"""Methods of ``FileIO`` that access storage. Their first argument is the path."""
 
 
-class storage_errors(AbstractContextManager[None]):  # noqa: N801  # used as a function is
-    """Turn an ``OSError`` that leaves the block into ours: what was asked for is ``path``, whatever temporary name or parent failed.
+class storage_errors(AbstractContextManager[None]):  # noqa: N801  # used like a function
+    """Convert an ``OSError`` of the block to ``StorageError``.
+
+    The error names ``path``, even if a temporary file or a parent directory failed.
 
     >>> with storage_errors("/warehouse/t/snapshot/snapshot-1"):
     ...     raise OSError(errno.EIO, "Input/output error")
@@ -57,13 +59,15 @@ class storage_errors(AbstractContextManager[None]):  # noqa: N801  # used as a f
         self.path = path
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Raise the typed error; others pass as they are."""
+        """Raise the typed error. Other errors pass."""
         if isinstance(error, OSError) and not isinstance(error, PaimonError):
             raise _typed(error, self.path) from error
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether a decoder failed for want of memory, so that its file may be whole.
+    """Return whether a decoder failed for lack of memory.
+
+    The file may be intact then.
 
     >>> is_out_of_memory(MemoryError()), is_out_of_memory(OSError("ZSTD decompression failed: Allocation error : not enough memory"))
     (True, True)
@@ -72,7 +76,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _typed(error: OSError, path: str) -> StorageError:
-    """The error of our kind that is also what the operating system's is, so that ``except FileNotFoundError`` catches both."""
+    """Return the ``StorageError`` for an ``OSError``."""
+    # The type also inherits from the builtin one: ``except FileNotFoundError`` catches both.
     reason = error.strerror or str(error) or "the storage failed"
     if error.errno in _FULL:
         return OutOfDisk(error.errno, f"no space left while writing ({reason})", path)
@@ -87,7 +92,10 @@ def _typed(error: OSError, path: str) -> StorageError:
 
 
 def with_storage_errors(store: _Class) -> _Class:
-    """A store's class whose own operations raise our errors alone; what it inherits is left as it is."""
+    """Make a store's own methods raise only ``StorageError``.
+
+    Inherited methods are not changed.
+    """
     for name in OPERATIONS:
         method = vars(store).get(name)
         if callable(method):
@@ -105,7 +113,7 @@ def _translated(method: Callable[..., Any]) -> Callable[..., Any]:
                 raise
             raise _typed(error, path) from error
         except UnicodeEncodeError as error:
-            raise StorageError(errno.EINVAL, "half a character is in no file's name", ascii(path)) from error
+            raise StorageError(errno.EINVAL, "a file name cannot contain half a character (a lone surrogate)", ascii(path)) from error
 
     return cast("Callable[..., Any]", operation)
 

@@ -1,4 +1,7 @@
-"""How system tables are spelled: ``<table>$files``, or of a branch ``<table>$branch_b$files``."""
+"""Names of system tables.
+
+``<table>$files``, or ``<table>$branch_b$files`` for a branch.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +40,10 @@ _BRANCH = "branch_"
 
 
 def split_system(path: str) -> tuple[str, str] | None:
-    """The path of a table, or of its branch, and what stands behind its last ``$``; None if no name of a system table can stand there.
+    """Split a path into table and system table name.
 
-    Also where the branch was added last. Whether there is such a system table, and whether a directory of that very name is a table, is
-    for the caller to say.
+    The table may be a branch. The name follows the last ``$``, or precedes ``$branch_<name>``. Returns None if there is no such name. The
+    caller must check that the system table exists, and that no table has the whole path.
 
     >>> split_system("/w/t$branch_dev$files"), split_system("/w/t$files$branch_dev"), split_system("/w/t$branch_dev")
     (('/w/t$branch_dev', 'files'), ('/w/t$branch_dev', 'files'), None)
@@ -57,11 +60,12 @@ def split_system(path: str) -> tuple[str, str] | None:
 
 
 def refuse_system(table: str, name: str) -> NoReturn:
-    """Say what ``<table>$<name>`` is, where a table with files is wanted. Raises ``SystemTableReadOnly``, ``UnknownSystemTable``."""
+    """Raise an error for using a system table as table.
+
+    Raises ``SystemTableReadOnly`` or ``UnknownSystemTable``.
+    """
     if name in SYSTEM_TABLES:
-        raise SystemTableReadOnly(
-            f"{table}${name}: a system table can be scanned and nothing else, and nothing was done; the table itself is {table}"
-        )
+        raise SystemTableReadOnly(f"{table}${name}: a system table can only be scanned, and nothing was done; the table itself is {table}")
     raise UnknownSystemTable(
         f"{table}: there is no system table '{name}'{did_you_mean(name, SYSTEM_TABLES)}; there are: {', '.join(SYSTEM_TABLES)}"
     )

@@ -1,4 +1,7 @@
-"""Threads where the process may start no more: the ones that run do the work, and where none runs the caller does it."""
+"""Thread pools that work without new threads.
+
+If the process cannot start a thread, running threads do the work, or the caller does it.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,20 @@ _T = TypeVar("_T")
 
 
 class WorkerPool(ThreadPoolExecutor):
-    """A thread pool that goes on with fewer threads than it may have, and without one in the thread of the caller."""
+    """Thread pool that copes with too few threads.
+
+    Without any thread, it runs work in the caller's thread.
+    """
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
-        """Do the work in a thread, or now if none can be started."""
+        """Run the work in a thread, else in the caller's."""
         try:
             return super().submit(fn, *args, **kwargs)
         except OutOfThreads:
             future: Future[_T] = Future()
             try:
                 future.set_result(fn(*args, **kwargs))
-            except Exception as error:  # noqa: BLE001 -- the future raises it, as that of a thread does
+            except Exception as error:  # noqa: BLE001 -- the future raises it, as for a thread
                 future.set_exception(error)
             return future
 
@@ -36,12 +42,12 @@ class WorkerPool(ThreadPoolExecutor):
         except RuntimeError as error:
             if not self._threads:
                 with suppress(queue.Empty):
-                    self._work_queue.get_nowait()  # ``submit`` does it: so no thread must do it later
+                    self._work_queue.get_nowait()  # submit() runs it: no thread may run it later
                 raise OutOfThreads from error
 
 
 def start_some(threads: Sequence[threading.Thread]) -> list[threading.Thread]:
-    """Start threads until the process may have no more. Return those that run."""
+    """Start threads while possible and return the started ones."""
     started: list[threading.Thread] = []
     for thread in threads:
         try:

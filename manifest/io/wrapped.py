@@ -1,6 +1,6 @@
-# The methods of a FileIO are documented once, by the protocol.
+# The methods of a FileIO are documented once, in the protocol.
 # ruff: noqa: D102
-"""A storage seen through something that logs, counts, fails or forbids: the base of all wrappers."""
+"""Base class of storage wrappers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from manifest.io.storage_errors import with_storage_errors
 
 
 class WrappedFileIO:
-    """Delegates everything to ``inner``; a logging, counting or faulty store overrides what it watches.
+    """Delegates all methods to ``inner``.
+
+    A logging, counting or failing store overrides some methods.
 
     >>> class Counting(WrappedFileIO):
     ...     reads = 0
@@ -39,7 +41,10 @@ class WrappedFileIO:
         return self.inner.cancels_creates
 
     def read(self, path: str) -> bytes:
-        """See ``FileIO``; so for every other method. What is made of several others goes through these, so that they are watched."""
+        """Read a file. See ``FileIO``, also for all other methods.
+
+        Combined methods call the basic ones, so that an override affects both.
+        """
         return self.inner.read(path)
 
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
@@ -55,7 +60,10 @@ class WrappedFileIO:
         return self.inner.size(path)
 
     def identity(self, path: str) -> tuple[int, ...] | None:
-        """Nothing: what was read before is read again, so that a wrapper sees all reads."""
+        """Return None, which disables caching.
+
+        So a wrapper sees all reads.
+        """
 
     def exists(self, path: str) -> bool:
         return self.inner.exists(path)
@@ -113,7 +121,7 @@ class WrappedFileIO:
     def open_input(self, path: str, size: int | None = None) -> Any:
         return self.inner.open_input(path, size)
 
-    def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:  # noqa: ARG002  # what was read is read again
+    def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:  # noqa: ARG002  # a wrapper sees all reads
         return FileRanges(self, path)
 
     def sync(self, path: str) -> None:

@@ -1,4 +1,4 @@
-"""The operations of a REST catalog that a client of tables needs, one method each."""
+"""Operations of a REST catalog, one method each."""
 
 from __future__ import annotations
 
@@ -43,15 +43,17 @@ from manifest.snapshot.snapshot import Snapshot
 
 
 def server_changes(changes: Sequence[SchemaChange]) -> list[dict[str, Any]]:
-    """In order. Raises ``UnsupportedOption`` for a move inside of a nested column, which the API cannot say.
+    """Return the API's form of schema changes, in order.
+
+    Raises ``UnsupportedOption`` for moving a nested column, which the API does not support.
 
     >>> server_changes([ChangeOptions(options={"bucket": "4", "comment": None})])
     [{'action': 'setOption', 'key': 'bucket', 'value': '4'}, {'action': 'removeOption', 'key': 'comment'}]
     """
-    return [said for change in changes for said in _said(change)]
+    return [action for change in changes for action in _actions(change)]
 
 
-def _said(change: SchemaChange) -> Iterator[dict[str, Any]]:
+def _actions(change: SchemaChange) -> Iterator[dict[str, Any]]:
     match change:
         case AddColumn(path=path, default=default):
             move = _move(path[-1], first=change.first, after=change.after) if change.first or change.after else None
@@ -64,7 +66,7 @@ def _said(change: SchemaChange) -> Iterator[dict[str, Any]]:
             yield {"action": "renameColumn", "fieldNames": path, "newName": name}
         case MoveColumn(path=path):
             if len(path) > 1:
-                raise UnsupportedOption("move", f"a REST catalog moves whole columns, not '{'.'.join(path)}' inside of one")
+                raise UnsupportedOption("move", f"a REST catalog cannot move nested column '{'.'.join(path)}', only top-level columns")
             yield {"action": "updateColumnPosition", "move": _move(path[0], first=change.first, after=change.after)}
         case ChangeType(path=path):
             yield {"action": "updateColumnType", "fieldNames": path, "newDataType": change.type, "keepNullability": True}
@@ -89,7 +91,10 @@ def _move(name: str, *, first: bool, after: str | None) -> dict[str, Any]:
 
 
 class RestApi:
-    """One catalog on a server, under the prefix that the server told; raises what ``RestClient`` raises."""
+    """One catalog on a server, below the server's prefix.
+
+    Raises the errors of ``RestClient``.
+    """
 
     def __init__(self, client: RestClient) -> None:
         self._client = client
@@ -98,27 +103,27 @@ class RestApi:
 
     @classmethod
     def connected(cls, options: RestOptions) -> RestApi:
-        """The catalog that ``options`` name, with what the server adds to them."""
+        """Connect to a catalog and apply the server's options."""
         client = RestClient(options)
-        asked = {"warehouse": options.warehouse} if options.warehouse else None
-        told = client.get("/v1/config", Configuration, asked)
-        return cls(client.configured(options.merged(told.defaults, told.overrides)))
+        query = {"warehouse": options.warehouse} if options.warehouse else None
+        configuration = client.get("/v1/config", Configuration, query)
+        return cls(client.configured(options.merged(configuration.defaults, configuration.overrides)))
 
     @property
     def options(self) -> RestOptions:
-        """With what the server added."""
+        """Options of the user and of the server."""
         return self._client.options
 
     def databases(self) -> list[str]:
-        """Names of all databases."""
+        """Return the names of all databases."""
         return self._names(f"{self._base}/databases")
 
     def create_database(self, name: str, options: Mapping[str, str]) -> None:
-        """Raises ``ResourceTaken``."""
+        """Create a database. Raises ``ResourceTaken``."""
         self._client.post(f"{self._base}/databases", {"name": name, "options": dict(options)})
 
     def database(self, name: str) -> DatabaseAnswer:
-        """Raises ``ResourceMissing``."""
+        """Return a database. Raises ``ResourceMissing``."""
         return self._client.get(self._database(name), DatabaseAnswer)
 
     def alter_database(self, name: str, updates: Mapping[str, str], removals: Sequence[str]) -> None:
@@ -126,47 +131,56 @@ class RestApi:
         self._client.post(self._database(name), {"removals": list(removals), "updates": dict(updates)})
 
     def drop_database(self, name: str) -> None:
-        """With all that is in it. Raises ``ResourceMissing``."""
+        """Drop a database with its tables. Raises ``ResourceMissing``."""
         self._client.delete(self._database(name))
 
     def tables(self, database: str) -> list[str]:
-        """Names of a database's tables. Raises ``ResourceMissing``."""
+        """Return the names of a database's tables. Raises ``ResourceMissing``."""
         return self._names(f"{self._database(database)}/tables")
 
     def create_table(self, table: Identifier, schema: TableSchema, path: str | None = None) -> None:
-        """With ``path`` an external one. Raises ``ResourceTaken``, ``ResourceMissing`` for the database."""
+        """Create a table, an external one with ``path``.
+
+        Raises ``ResourceTaken``, or ``ResourceMissing`` for the database.
+        """
         options = schema.options if path is None else {**schema.options, "path": path}
         columns = ColumnsAndKeys.of(schema.model_copy(update={"options": options}))
         request = CreateTableRequest(identifier=table, columns=columns)  # type: ignore[call-arg]  # by its alias's name
         self._client.post(f"{self._database(table.database)}/tables", request)
 
     def table(self, table: Identifier) -> TableAnswer:
-        """Raises ``ResourceMissing``."""
+        """Return a table. Raises ``ResourceMissing``."""
         return self._client.get(self._table(table), TableAnswer)
 
     def alter_table(self, table: Identifier, changes: Sequence[SchemaChange]) -> None:
-        """A new version of the schema, with all changes or none. Raises ``ResourceMissing``, ``ResourceTaken`` for columns, too."""
+        """Write a new schema version with all changes or none.
+
+        Raises ``ResourceMissing`` and ``ResourceTaken``, also for columns.
+        """
         self._client.post(self._table(table), {"changes": server_changes(changes)})
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Raises ``ResourceMissing``, ``ResourceTaken``."""
+        """Rename a table. Raises ``ResourceMissing``, ``ResourceTaken``."""
         self._client.post(f"{self._base}/tables/rename", RenameTableRequest(source=source, destination=target))
 
     def drop_table(self, table: Identifier) -> None:
-        """Raises ``ResourceMissing``."""
+        """Drop a table. Raises ``ResourceMissing``."""
         self._client.delete(self._table(table))
 
     def token(self, table: Identifier) -> TokenAnswer:
-        """Keys of the store that the table lies in, for a while; a branch has those of its table."""
+        """Return temporary keys of the table's storage.
+
+        A branch uses the keys of its table.
+        """
         return self._client.get(f"{self._table(_main(table))}/token", TokenAnswer)
 
     def commit(self, table: Identifier, request: CommitRequest) -> bool:
-        """Whether the snapshot was made; asked once."""
+        """Return whether the server made the snapshot. Sent once."""
         answer = self._client.post(f"{self._table(table)}/commit", request, CommitAnswer)
         return answer is not None and answer.success
 
     def latest_snapshot(self, table: Identifier) -> Snapshot | None:
-        """The newest snapshot; None before the first."""
+        """Return the newest snapshot, None before the first."""
         try:
             return self._client.get(f"{self._table(table)}/snapshot", NewestAnswer).counted.snapshot
         except ResourceMissing as error:
@@ -175,7 +189,10 @@ class RestApi:
             return None
 
     def snapshot(self, table: Identifier, snapshot_id: int) -> Snapshot | None:
-        """That snapshot; None if there is none, or the server does not tell of single ones."""
+        """Return a snapshot.
+
+        None if it does not exist, or the server cannot return single snapshots.
+        """
         try:
             found = self._client.get(f"{self._table(table)}/snapshots/{snapshot_id}", VersionAnswer).snapshot
         except (ResourceMissing, NotOffered) as error:
@@ -185,33 +202,39 @@ class RestApi:
         return found if found.id == snapshot_id else None
 
     def rollback(self, table: Identifier, *, snapshot_id: int | None = None, tag: str | None = None) -> None:
-        """Make an older snapshot, or a tag's, the newest. Raises ``ResourceMissing``."""
+        """Roll back to a snapshot or tag. Raises ``ResourceMissing``."""
         instant: dict[str, Any] = {"type": "snapshot", "snapshotId": snapshot_id} if tag is None else {"type": "tag", "tagName": tag}
         self._client.post(f"{self._table(table)}/rollback", {"instant": instant})
 
     def create_tag(self, table: Identifier, name: str, snapshot_id: int, retained_ms: int | None) -> None:
-        """Raises ``ResourceTaken``, ``ResourceMissing``, ``NotOffered``."""
+        """Create a tag.
+
+        Raises ``ResourceTaken``, ``ResourceMissing``, ``NotOffered``.
+        """
         retained = {} if retained_ms is None else {"timeRetained": f"{retained_ms} ms"}
         self._client.post(f"{self._table(table)}/tags", {"tagName": name, "snapshotId": snapshot_id, **retained})
 
     def delete_tag(self, table: Identifier, name: str) -> None:
-        """Raises ``ResourceMissing``, ``NotOffered``."""
+        """Delete a tag. Raises ``ResourceMissing``, ``NotOffered``."""
         self._client.delete(f"{self._table(table)}/tags/{_encoded(name)}")
 
     def branches(self, table: Identifier) -> list[str]:
-        """Names of a table's branches beside main."""
+        """Return the names of a table's branches other than main."""
         return self._names(f"{self._table(table)}/branches")
 
     def create_branch(self, table: Identifier, name: str, tag: str | None) -> None:
-        """From a tag, or empty. Raises ``ResourceTaken``, ``ResourceMissing``."""
+        """Create a branch from a tag, or an empty one.
+
+        Raises ``ResourceTaken``, ``ResourceMissing``.
+        """
         self._client.post(f"{self._table(table)}/branches", {"branch": name, **({} if tag is None else {"fromTag": tag})})
 
     def delete_branch(self, table: Identifier, name: str) -> None:
-        """Raises ``ResourceMissing``."""
+        """Delete a branch. Raises ``ResourceMissing``."""
         self._client.delete(f"{self._table(table)}/branches/{_encoded(name)}")
 
     def forward_branch(self, table: Identifier, name: str) -> None:
-        """Make a branch's history the table's. Raises ``ResourceMissing``."""
+        """Replace the table's history by a branch's. Raises ``ResourceMissing``."""
         self._client.post(f"{self._table(table)}/branches/{_encoded(name)}/forward", {})
 
     def _names(self, path: str) -> list[str]:
@@ -222,7 +245,7 @@ class RestApi:
             page = self._client.get(path, Page, None if token is None else {"pageToken": token})
             found += page.names
             token = page.next_page_token
-            if not token or token in seen:  # a server that sends the same page for ever is left
+            if not token or token in seen:  # stop if the server repeats a page
                 return sorted(set(found))
             seen.add(token)
 
@@ -238,7 +261,10 @@ def _main(table: Identifier) -> Identifier:
 
 
 def _encoded(name: str) -> str:
-    """As one step of a path, in the form encoding that Paimon's servers decode."""
+    """Encode a path component in form encoding.
+
+    Paimon's servers decode that.
+    """
     return quote_plus(name, safe="*")
 
 

@@ -1,4 +1,4 @@
-"""Requests with JSON in both directions: authorization, bounded repeats where a repeat is safe, and answers as typed errors."""
+"""JSON client: authorization, bounded safe retries, typed errors."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from manifest.rest.options import RestOptions
 _LOG = logger_of(__name__)
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 20.0
 _NOT_DONE = frozenset({429})
-"""Too many requests: the server has not looked at this one."""
+"""Too many requests: the server has not processed this one."""
 _LATER = frozenset({429, 502, 503, 504})
 _MOST_TEXT = 500
 _Answered = TypeVar("_Answered", bound=BaseModel)
 
 
 class _Refusal(BaseModel):
-    """The API's form of an error."""
+    """Error body of the API."""
 
     model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
 
@@ -41,7 +41,7 @@ class _Refusal(BaseModel):
 
 
 class RestClient:
-    """Speaks to the server of ``options``; safe to use from several threads, and travels to other processes."""
+    """Client of the server in ``options``. Thread-safe and picklable."""
 
     def __init__(self, options: RestOptions, connections: Connections | None = None) -> None:
         self.options = options
@@ -57,25 +57,28 @@ class RestClient:
         return f"RestClient({self.options.uri})"
 
     def configured(self, options: RestOptions) -> RestClient:
-        """The same connections with other options."""
+        """Return a client with other options on the same connections."""
         return RestClient(options, self._connections)
 
     def get(self, path: str, answer: type[_Answered], parameters: Mapping[str, str] | None = None) -> _Answered:
-        """What the server has; asked again where the answer is lost."""
-        content = self._asked("GET", f"{path}?{urlencode(parameters)}" if parameters else path, None)
-        return self._parsed(path, answer, content)
+        """Read from the server. Retries lost answers."""
+        content = self._send("GET", f"{path}?{urlencode(parameters)}" if parameters else path, None)
+        return self._parse(path, answer, content)
 
     def post(self, path: str, body: BaseModel | Mapping[str, Any], answer: type[_Answered] | None = None) -> _Answered | None:
-        """Have something done, once: ``CatalogUnavailable`` means that it is not known whether it was."""
+        """Send a change, once.
+
+        ``CatalogUnavailable`` means that its outcome is unknown.
+        """
         given = body.model_dump(mode="json", by_alias=True, exclude_none=True) if isinstance(body, BaseModel) else body
-        content = self._asked("POST", path, json.dumps(given).encode())
-        return None if answer is None else self._parsed(path, answer, content)
+        content = self._send("POST", path, json.dumps(given).encode())
+        return None if answer is None else self._parse(path, answer, content)
 
     def delete(self, path: str) -> None:
-        """Have something deleted, once."""
-        self._asked("DELETE", path, None)
+        """Send a deletion, once."""
+        self._send("DELETE", path, None)
 
-    def _asked(self, method: str, path: str, body: bytes | None) -> bytes:
+    def _send(self, method: str, path: str, body: bytes | None) -> bytes:
         headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
         for attempt in range(self.options.max_retries + 1):
             last = attempt == self.options.max_retries
@@ -83,13 +86,13 @@ class RestClient:
                 answer = self._connections.send(method, path, headers, body)
             except NotSent as error:
                 if last:
-                    raise CatalogUnavailable(self._said(method, path, f"cannot be reached ({error}); nothing was done")) from error
+                    raise CatalogUnavailable(self._describe(method, path, f"cannot be reached ({error}); nothing was done")) from error
                 self._wait(attempt, method, path, str(error))
             except (OSError, http.client.HTTPException) as error:
-                told = str(error) or type(error).__name__
+                reason = str(error) or type(error).__name__
                 if last or method != "GET":
-                    raise CatalogUnavailable(self._said(method, path, f"did not answer ({told}){_unknown(method)}")) from error
-                self._wait(attempt, method, path, told)
+                    raise CatalogUnavailable(self._describe(method, path, f"did not answer ({reason}){_unknown(method)}")) from error
+                self._wait(attempt, method, path, reason)
             else:
                 if answer.status < 300:
                     return answer.body
@@ -98,29 +101,29 @@ class RestClient:
                 self._wait(attempt, method, path, f"status {answer.status}", answer.retry_after)
         raise AssertionError("the last attempt returns or raises")
 
-    def _wait(self, attempt: int, method: str, path: str, reason: str, told: str | None = None) -> None:
+    def _wait(self, attempt: int, method: str, path: str, reason: str, retry_after: str | None = None) -> None:
         wait = min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT) * random.uniform(0.5, 1.0)  # noqa: S311 -- not a secret
-        if told is not None and told.strip().isdecimal():
-            wait = max(wait, min(float(told), _LONGEST_WAIT))
-        _LOG.info("%s: asking again in %.1f s", self._said(method, path, reason), wait)
+        if retry_after is not None and retry_after.strip().isdecimal():
+            wait = max(wait, min(float(retry_after), _LONGEST_WAIT))
+        _LOG.info("%s: retrying in %.1f s", self._describe(method, path, reason), wait)
         time.sleep(wait)
 
     def _refused(self, method: str, path: str, answer: HttpAnswer) -> PaimonError:
         try:
-            told = _Refusal.model_validate_json(answer.body)
+            refusal = _Refusal.model_validate_json(answer.body)
         except ValidationError:
-            told = _Refusal()
-        message = told.message or f"status {answer.status}"
-        text = self._said(method, path, f"{message[:_MOST_TEXT]}{f' (request {answer.request_id})' if answer.request_id else ''}")
-        kind, name = told.resourceType or "", told.resourceName or ""
+            refusal = _Refusal()
+        message = refusal.message or f"status {answer.status}"
+        text = self._describe(method, path, f"{message[:_MOST_TEXT]}{f' (request {answer.request_id})' if answer.request_id else ''}")
+        kind, name = refusal.resourceType or "", refusal.resourceName or ""
         match answer.status:
             case 401:
                 return NotAuthorized(f"{text}; the option 'token' is wrong, missing or has expired (401)")
             case 403:
                 return NotPermitted(f"{text} (403)")
-            case 404 if told.code == 501:  # so says Paimon's own server of what external tables lack
+            case 404 if refusal.code == 501:  # Paimon's own server, for operations that external tables lack
                 return NotOffered(text)
-            case 404 if not told.message and not kind:
+            case 404 if not refusal.message and not kind:
                 return NotOffered(f"{text}: the server does not know that path")
             case 404:
                 return ResourceMissing(text, kind, name)
@@ -133,17 +136,17 @@ class RestClient:
             case status:
                 return CatalogRefused(f"{text} ({status})")
 
-    def _said(self, method: str, path: str, message: str) -> str:
+    def _describe(self, method: str, path: str, message: str) -> str:
         text = f"{self.options.uri}: {method} {path.partition('?')[0]}: {message}"
         return text.replace(self.options.token, HIDDEN) if self.options.token else text
 
-    def _parsed(self, path: str, answer: type[_Answered], content: bytes) -> _Answered:
+    def _parse(self, path: str, answer: type[_Answered], content: bytes) -> _Answered:
         try:
             return answer.model_validate_json(content)
         except (ValidationError, RecursionError) as error:
             where = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": "nested too deeply"}
             member = ".".join(map(str, where["loc"])) or "body"
-            raise CatalogUnavailable(self._said("answer to", path, f"is none of this API ({member}: {where['msg']})")) from None
+            raise CatalogUnavailable(self._describe("answer to", path, f"is not valid in this API ({member}: {where['msg']})")) from None
 
 
 def _unknown(method: str) -> str:

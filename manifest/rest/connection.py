@@ -1,7 +1,7 @@
-"""Connections to one server, kept open between requests, by Python's own HTTP client: the API is small JSON over one host.
+"""Pooled connections to one server, by Python's HTTP client.
 
-A connection that the server has closed meanwhile is noticed before it is used, so that a request which must not be sent twice is not
-lost on it. Redirects are not followed: the token is for the host that the user named.
+A connection closed by the server is detected before use, so a request that must not be sent twice is not
+lost on it. Redirects are not followed, because the token is only for the host that the user named.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 _IDLE = 8
-"""Connections that are kept for the next request."""
+"""Maximal number of idle connections."""
 _MOST_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What came back: status, body, and the header ``Retry-After`` if there was one."""
+    """An HTTP response.
+
+    ``retry_after`` is the header ``Retry-After``, None without one.
+    """
 
     status: int
     body: bytes
@@ -32,11 +35,14 @@ class HttpAnswer:
 
 
 class NotSent(ConnectionError):
-    """No connection could be made, so that the server has seen nothing of the request."""
+    """No connection could be made, so the server received nothing."""
 
 
 class Connections:
-    """Connections to the host of ``uri``, safe to use from several threads; in another process it starts without any."""
+    """Connection pool for the host of ``uri``. Thread-safe.
+
+    A copy in another process starts empty.
+    """
 
     def __init__(self, uri: str, connect_seconds: float, read_seconds: float) -> None:
         self._uri = uri
@@ -50,7 +56,10 @@ class Connections:
         return type(self), (self._uri, *self._timeouts)
 
     def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> HttpAnswer:
-        """One request and its answer. Raises ``NotSent``, or another ``OSError`` or ``HTTPException`` once it may have been seen."""
+        """Send one request and return its response.
+
+        Raises ``NotSent``. Raises another ``OSError`` or ``HTTPException`` once the server may have received it.
+        """
         connection = self._take()
         try:
             connection.request(method, self._base + path, body, dict(headers))
@@ -66,7 +75,7 @@ class Connections:
         return HttpAnswer(response.status, content, response.getheader("Retry-After"), response.getheader("x-request-id"))
 
     def close(self) -> None:
-        """Close what is idle; a later request opens anew."""
+        """Close idle connections. Later requests open new ones."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
@@ -77,7 +86,7 @@ class Connections:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
             if connection is None:
-                return self._opened()
+                return self._open()
             if _is_alive(connection):
                 return connection
             connection.close()
@@ -89,7 +98,7 @@ class Connections:
                 return
         connection.close()
 
-    def _opened(self) -> http.client.HTTPConnection:
+    def _open(self) -> http.client.HTTPConnection:
         to_connect, to_read = self._timeouts
         connection = (
             http.client.HTTPSConnection(self._host, self._port, timeout=to_connect, context=ssl.create_default_context())
@@ -105,12 +114,15 @@ class Connections:
         return connection
 
     def __del__(self) -> None:
-        with suppress(Exception):  # the interpreter may be on its way out
+        with suppress(Exception):  # the interpreter may be shutting down
             self.close()
 
 
 def _whole(response: http.client.HTTPResponse) -> bytes:
-    """Raises ``IncompleteRead`` for a body that came short, or goes on: neither is an answer."""
+    """Read a complete body.
+
+    Raises ``IncompleteRead`` if it is truncated or too long.
+    """
     content = response.read(_MOST_BYTES)
     if response.length or not response.isclosed():
         raise http.client.IncompleteRead(b"", response.length)
@@ -118,11 +130,12 @@ def _whole(response: http.client.HTTPResponse) -> bytes:
 
 
 def _is_alive(connection: http.client.HTTPConnection) -> bool:
-    """Whether nothing waits to be read: between requests that could only be the server's good-bye."""
+    """Return whether an idle connection has nothing to read."""
+    # Between requests, readable data can only be the server's close.
     if connection.sock is None:
         return False
     try:
-        if hasattr(select, "poll"):  # unlike select, it takes any number of a file descriptor
+        if hasattr(select, "poll"):  # unlike select, poll supports large descriptor numbers
             poll = select.poll()
             poll.register(connection.sock, select.POLLIN)
             return not poll.poll(0)

@@ -1,4 +1,4 @@
-"""What a catalog's server answers instead of what was asked for. None of it shows the token that was sent."""
+"""Errors of a catalog's server. Never contain the token."""
 
 from __future__ import annotations
 
@@ -11,21 +11,27 @@ from manifest.io.errors import CatalogRefused, StorageError
 
 @public
 class NotAuthorized(CatalogRefused):
-    """The server does not take the token (401): wrong or expired; with another one the same call may be made again."""
+    """The server rejects the token (401).
+
+    It is wrong or expired. Repeat the call with another one.
+    """
 
 
 @public
 class NotPermitted(CatalogRefused):
-    """The server knows who asks, and does not allow it (403)."""
+    """The server denies this user the operation (403)."""
 
 
 @public
 class NotOffered(CatalogRefused):
-    """The server has no such operation (501, 405, or a path that it does not know)."""
+    """The server has no such operation (501, 405, unknown path)."""
 
 
 class _Named(CatalogRefused):
-    """An answer about one thing: ``kind`` is the API's word for it (``TABLE``, ``TAG``...) and ``name`` its name; either may be empty."""
+    """An error about one resource.
+
+    ``kind`` is the API's type (``TABLE``, ``TAG``...) and ``name`` its name. Either may be empty.
+    """
 
     def __init__(self, message: str, kind: str = "", name: str = "") -> None:
         super().__init__(message)
@@ -37,16 +43,19 @@ class _Named(CatalogRefused):
 
 
 class ResourceMissing(_Named):
-    """The server has no such thing (404)."""
+    """The server has no such resource (404)."""
 
 
 class ResourceTaken(_Named):
-    """The server has one of that name already (409)."""
+    """The server already has a resource of that name (409)."""
 
 
 @public
 class CatalogUnavailable(StorageError, ConnectionError):
-    """The server does not answer, or failed (5xx): whether it did what it was asked to is not known unless the message says so."""
+    """The server does not answer, or failed (5xx).
+
+    It is unknown whether it executed the request, unless the message says so.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(errno.EIO, message)

@@ -1,6 +1,9 @@
-# The methods of a FileIO are documented once, by the protocol.
+# The methods of a FileIO are documented once, in the protocol.
 # ruff: noqa: D102
-"""Storage whose keys a catalog's server lends for a while: asked for when files are touched, and anew before they expire."""
+"""Storage with temporary keys from a catalog's server.
+
+Keys are fetched on access and exchanged before they expire.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,18 @@ from manifest.rest.options import of_stores
 from manifest.storage.resolve import file_io_for
 
 _SAFE_MILLIS = 3_600_000
-"""Keys that end within the hour are exchanged, as other engines do: a file that is being read goes on with those it was opened with."""
+"""Keys that expire within the hour are exchanged, as other engines do. An open file keeps the keys that it was opened with."""
 _SHORT_LIFE = 0.2
-"""Of keys that live for less than that from the start, the part of their life that is left when they are exchanged."""
+"""Remaining part of their lifetime at which shorter-lived keys are exchanged."""
 
 
 class LentFileIO(WrappedFileIO):
-    """The store of ``path``, reached by the keys that the server lends for ``table``, beside the options that the user gave."""
+    """Storage of ``path`` with temporary keys for ``table``.
 
-    def __init__(self, api: RestApi, table: Identifier, path: str) -> None:  # its inner store is made when it is asked for
+    Uses the user's store options too.
+    """
+
+    def __init__(self, api: RestApi, table: Identifier, path: str) -> None:  # the inner store is created on demand
         self._api, self._table, self._path = api, table, path
         self._lock = threading.Lock()
         self._found: tuple[FileIO, float] | None = None
@@ -38,20 +44,25 @@ class LentFileIO(WrappedFileIO):
         return f"LentFileIO({self._path})"
 
     @property
-    def inner(self) -> FileIO:  # type: ignore[override]  # a wrapper holds it, this one is lent it
-        """The store by keys that hold. Raises ``CredentialsRefused`` if the server lends expired ones."""
+    def inner(self) -> FileIO:  # type: ignore[override]  # a property instead of an attribute
+        """The store with valid keys.
+
+        Raises ``CredentialsRefused`` if the server returns expired ones.
+        """
         with self._lock:
             if self._found is None or _now() >= self._found[1]:
-                self._found = self._lent()
+                self._found = self._fetch()
             return self._found[0]
 
-    def _lent(self) -> tuple[FileIO, float]:
-        lent, now = self._api.token(self._table), _now()
-        left = lent.expires_at_millis - now
-        if lent.expires_at_millis > 0 and left <= 0:
-            raise CredentialsRefused(13, "the catalog's server lent keys that have expired; is a clock wrong?", self._path)
-        until = float("inf") if lent.expires_at_millis <= 0 else lent.expires_at_millis - min(_SAFE_MILLIS, left * _SHORT_LIFE)
-        store, _ = file_io_for(self._path, storage_options={**self._api.options.storage, **of_stores(lent.token)})
+    def _fetch(self) -> tuple[FileIO, float]:
+        keys, now = self._api.token(self._table), _now()
+        left = keys.expires_at_millis - now
+        if keys.expires_at_millis > 0 and left <= 0:
+            raise CredentialsRefused(
+                13, "the catalog's server returned keys that have expired; check the clocks of server and client", self._path
+            )
+        until = float("inf") if keys.expires_at_millis <= 0 else keys.expires_at_millis - min(_SAFE_MILLIS, left * _SHORT_LIFE)
+        store, _ = file_io_for(self._path, storage_options={**self._api.options.storage, **of_stores(keys.token)})
         return store, until
 
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:

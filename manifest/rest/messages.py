@@ -1,4 +1,7 @@
-"""Requests and answers of the API, by the names of ``rest-catalog-open-api.yaml``; members that are not used here are passed over."""
+"""Requests and responses of the API.
+
+Names are those in ``rest-catalog-open-api.yaml``. Unused members are ignored.
+"""
 
 from __future__ import annotations
 
@@ -25,26 +28,26 @@ Texts = Annotated[dict[str, str], BeforeValidator(_or_empty), Field(default_fact
 
 
 class Identifier(_Message):
-    """A table; ``object`` may end in ``$branch_<name>``."""
+    """A table. ``object`` may end in ``$branch_<name>``."""
 
     database: str
     object: str
 
     @property
     def full_name(self) -> str:
-        """As people write it."""
+        """``<database>.<object>``."""
         return f"{self.database}.{self.object}"
 
 
 class Configuration(_Message):
-    """What the server says of options: those it suggests, and those it insists on."""
+    """The server's options: suggested defaults and mandatory overrides."""
 
     defaults: Texts
     overrides: Texts
 
 
 class Page(_Message):
-    """Some of the names that were asked for, and where the next ones begin."""
+    """One page of names and a token for the next."""
 
     databases: Sequence[str] | None = None
     tables: Sequence[str] | None = None
@@ -53,7 +56,7 @@ class Page(_Message):
 
     @property
     def names(self) -> Sequence[str]:
-        """Whatever they name."""
+        """Names of databases, tables or branches."""
         return self.databases or self.tables or self.branches or ()
 
 
@@ -66,7 +69,10 @@ class DatabaseAnswer(_Message):
 
 
 class ColumnsAndKeys(_Message):
-    """A schema without the number of its version; ``fields`` in the form of schema files."""
+    """A schema without version number.
+
+    ``fields`` have the form of schema files.
+    """
 
     fields: list[dict[str, Any]]
     partition_keys: list[str] = Field(default_factory=list)
@@ -76,12 +82,15 @@ class ColumnsAndKeys(_Message):
 
     @classmethod
     def of(cls, schema: TableSchema) -> ColumnsAndKeys:
-        """What a new table is to have."""
+        """Return the request form of a new table's schema."""
         return cls.model_validate(schema.model_dump(by_alias=True))
 
 
 class TableAnswer(_Message):
-    """A table: where it lies, and the id that tells it from another one of its name."""
+    """A table.
+
+    ``id`` distinguishes it from other tables that had its name.
+    """
 
     id: str | None = None
     path: str | None = None
@@ -91,21 +100,21 @@ class TableAnswer(_Message):
 
 
 class CreateTableRequest(_Message):
-    """A new table."""
+    """Request to create a table."""
 
     identifier: Identifier
     columns: ColumnsAndKeys = Field(alias="schema")
 
 
 class RenameTableRequest(_Message):
-    """Another name."""
+    """Request to rename a table."""
 
     source: Identifier
     destination: Identifier
 
 
 class CommitRequest(_Message):
-    """A snapshot that is to be the newest."""
+    """Request to commit a snapshot."""
 
     table_id: str | None
     snapshot: Snapshot
@@ -113,7 +122,7 @@ class CommitRequest(_Message):
 
 
 class CommitAnswer(_Message):
-    """Whether it is."""
+    """Whether the snapshot was committed."""
 
     success: bool
 
@@ -129,13 +138,13 @@ class _Counted(_Message):
 
 
 class NewestAnswer(_Message):
-    """The newest snapshot, with counts of the whole table beside it."""
+    """The newest snapshot, with counts of the whole table."""
 
     counted: _Counted = Field(alias="snapshot")
 
 
 class TokenAnswer(_Message):
-    """Options of a store that hold until a time."""
+    """Temporary options of a store."""
 
     token: Texts
     expires_at_millis: int = 0

@@ -1,4 +1,7 @@
-"""The options of a REST catalog, by Paimon's names: how its server is reached, apart from those of the store that tables lie in."""
+"""Options of a REST catalog, by Paimon's names.
+
+Separate from the options of the tables' storage.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +28,16 @@ _OURS = (
     "rest.client.max-retries",
 )
 _OTHERS = ("dlf.", "io-cache.")
-"""Of Alibaba's signatures and of another engine's cache."""
+"""Prefixes of Alibaba's signatures and of another engine's cache."""
 _BOOLEANS = {"true": True, "false": False}
 _MOST_RETRIES = 20
 
 
 @dataclass(frozen=True)
 class RestOptions:
-    """How a server is reached; ``token`` is never shown.
+    """Connection options of a server. ``token`` is never shown.
 
-    ``prefix`` stands between version and resource in every path; the server may tell it. ``storage`` are options of stores.
+    ``prefix`` is the path component between version and resource, which the server may set. ``storage`` has options of stores.
     """
 
     uri: str
@@ -48,63 +51,67 @@ class RestOptions:
     max_retries: int = 5
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
     given: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What the user said, as it was."""
+    """Options as given by the user."""
 
     @classmethod
     def of(cls, given: Mapping[str, object]) -> RestOptions:
-        """What a user says. Raises ``UnsupportedOption`` for a name that is none, with the nearest; ``InvalidArgument`` for what is missing.
+        """Parse the user's options.
+
+        Raises ``UnsupportedOption`` for an unknown name, with the nearest known one. Raises ``InvalidArgument`` for a missing option.
 
         >>> RestOptions.of({"metastore": "rest", "uri": "localhost:8080", "token.provider": "bear", "token": "secret"})
         RestOptions(uri='http://localhost:8080', warehouse='', prefix='', data_tokens=False, connect_seconds=10.0, read_seconds=60.0, max_retries=5)
         """
-        told = {name: _text(name, value) for name, value in given.items()}
-        for name in told:
+        texts = {name: _text(name, value) for name, value in given.items()}
+        for name in texts:
             if name not in _OURS and not name.startswith(HEADER):
                 _check_store_option(name)
-        if told.get("metastore", "rest") != "rest":
-            raise UnsupportedOption("metastore", f"there are 'filesystem' and 'rest', not '{told['metastore']}'")
-        if not told.get("uri", "").strip():
-            raise InvalidArgument("a REST catalog is reached by an address: {'metastore': 'rest', 'uri': 'http://host:port', ...}")
-        return _built(told, told)
+        if texts.get("metastore", "rest") != "rest":
+            raise UnsupportedOption("metastore", f"'{texts['metastore']}' is not supported; use 'filesystem' or 'rest'")
+        if not texts.get("uri", "").strip():
+            raise InvalidArgument("a REST catalog needs option 'uri': {'metastore': 'rest', 'uri': 'http://host:port', ...}")
+        return _build(texts, texts)
 
     def merged(self, defaults: Mapping[str, str], overrides: Mapping[str, str]) -> RestOptions:
-        """With what the server says: its defaults where the user said nothing, its overrides in any case. Names of other engines are passed over.
+        """Return the options merged with the server's.
+
+        Defaults apply where the user set nothing, overrides always. Unknown names, of other engines, are ignored.
 
         >>> RestOptions.of({"uri": "http://c", "prefix": "ours"}).merged({"prefix": "a", "any": "thing"}, {"data-token.enabled": "true"})
         RestOptions(uri='http://c', warehouse='', prefix='ours', data_tokens=True, connect_seconds=10.0, read_seconds=60.0, max_retries=5)
         """
         kept = {name: self.given[name] for name in ("uri", "token", "token.provider") if name in self.given}
-        return _built({**defaults, **self.given, **overrides, **kept}, self.given)
+        return _build({**defaults, **self.given, **overrides, **kept}, self.given)
 
 
-def _built(told: Mapping[str, str], given: Mapping[str, str]) -> RestOptions:
+def _build(texts: Mapping[str, str], given: Mapping[str, str]) -> RestOptions:
     def seconds(name: str, default: float) -> float:
-        return parse_duration_millis(told[name], name) / 1000 if name in told else default
+        return parse_duration_millis(texts[name], name) / 1000 if name in texts else default
 
     return RestOptions(
-        uri=_address(told["uri"]),
-        warehouse=told.get("warehouse", ""),
-        token=_token(told),
-        prefix=told.get("prefix", ""),
-        headers={name.removeprefix(HEADER): value for name, value in told.items() if name.startswith(HEADER)},
-        data_tokens=_switch(told, "data-token.enabled"),
+        uri=_address(texts["uri"]),
+        warehouse=texts.get("warehouse", ""),
+        token=_token(texts),
+        prefix=texts.get("prefix", ""),
+        headers={name.removeprefix(HEADER): value for name, value in texts.items() if name.startswith(HEADER)},
+        data_tokens=_switch(texts, "data-token.enabled"),
         connect_seconds=seconds("rest.client.connection-timeout", RestOptions.connect_seconds),
         read_seconds=seconds("rest.client.read-timeout", RestOptions.read_seconds),
-        max_retries=_count(told, "rest.client.max-retries", RestOptions.max_retries),
-        storage=of_stores(told),
+        max_retries=_count(texts, "rest.client.max-retries", RestOptions.max_retries),
+        storage=of_stores(texts),
         given=given,
     )
 
 
-def _token(told: Mapping[str, str]) -> str:
-    provider = told.get("token.provider", "bear")
+def _token(texts: Mapping[str, str]) -> str:
+    provider = texts.get("token.provider", "bear")
     if provider != "bear":
-        raise UnsupportedOption("token.provider", f"the signature '{provider}' is not built in; there is 'bear', a token as it is")
-    if not told.get("token"):
-        if "token.provider" in told:
-            raise InvalidArgument("'token.provider' is 'bear', which sends the option 'token', and that is not there")
+        raise UnsupportedOption("token.provider", f"'{provider}' is not supported; use 'bear' (bearer token)")
+    if not texts.get("token"):
+        if "token.provider" in texts:
+            raise InvalidArgument("'token.provider' is 'bear', but option 'token' is missing")
         return ""
-    return told["token"]
+    return texts["token"]
 
 
 def _address(uri: str) -> str:
@@ -116,52 +123,54 @@ def _address(uri: str) -> str:
     except ValueError:
         fine = False
     if not fine or parts.username is not None or parts.query or parts.fragment:
-        raise InvalidArgument("option 'uri' is the address of a server: http://host:port or https://host/path, without credentials")
+        raise InvalidArgument("option 'uri' must be http://host:port or https://host/path, without credentials")
     return whole
 
 
 def _text(name: str, value: object) -> str:
-    """The value's own text is in no message: it may be a secret."""
+    """Return the text of an option's value."""
+    # Errors do not contain the value: it may be a secret.
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str | int) or any(letter in str(value) for letter in "\0\r\n"):
-        raise InvalidArgument(f"the value of option '{name}' is one line of text, not {type(value).__name__}")
-    if (name in {"uri", "token"} or name.startswith(HEADER)) and not str(value).isascii():  # HTTP's client would show it in its error
-        raise InvalidArgument(f"the value of option '{name}' travels in HTTP's own lines: ASCII letters only")
+        raise InvalidArgument(f"option '{name}' must be one line of text, not {type(value).__name__}")
+    # The error of http.client would contain the value.
+    if (name in {"uri", "token"} or name.startswith(HEADER)) and not str(value).isascii():
+        raise InvalidArgument(f"option '{name}' is sent in HTTP headers: use ASCII characters only")
     return str(value)
 
 
-def _switch(told: Mapping[str, str], name: str) -> bool:
-    text = told.get(name, "false").lower()
+def _switch(texts: Mapping[str, str], name: str) -> bool:
+    text = texts.get(name, "false").lower()
     if text not in _BOOLEANS:
-        raise InvalidArgument(f"option '{name}' is true or false")
+        raise InvalidArgument(f"option '{name}' must be 'true' or 'false'")
     return _BOOLEANS[text]
 
 
-def _count(told: Mapping[str, str], name: str, default: int) -> int:
-    text = told.get(name, str(default))
+def _count(texts: Mapping[str, str], name: str, default: int) -> int:
+    text = texts.get(name, str(default))
     if not text.isdecimal() or int(text) > _MOST_RETRIES:
-        raise InvalidArgument(f"option '{name}' is a number from 0 to {_MOST_RETRIES}")
+        raise InvalidArgument(f"option '{name}' must be a number from 0 to {_MOST_RETRIES}")
     return int(text)
 
 
 def _check_store_option(name: str) -> None:
-    """Raise ``UnsupportedOption`` for a name that is no option of a store either."""
+    """Raise ``UnsupportedOption`` unless ``name`` is a store option."""
     if name.startswith(_OTHERS):
-        raise UnsupportedOption(name, "this client has bearer tokens only ('token.provider' = 'bear') and no such cache")
+        raise UnsupportedOption(name, "this client supports only bearer tokens ('token.provider' = 'bear') and has no such cache")
     try:
         canonical(name)
     except UnsupportedOption:
         near = difflib.get_close_matches(name, _OURS, 1, 0.6)
         if not near:
             raise
-        raise UnsupportedOption(name, f"no option of a REST catalog or a store has that name; did you mean '{near[0]}'?") from None
+        raise UnsupportedOption(name, f"unknown option of a REST catalog or a store; did you mean '{near[0]}'?") from None
 
 
-def of_stores(told: Mapping[str, str]) -> dict[str, str]:
-    """Those of what a server sends that are options of stores; it sends more, for other clients."""
+def of_stores(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of stores among a server's options."""
     found: dict[str, str] = {}
-    for name, value in told.items():
+    for name, value in texts.items():
         try:
             canonical(name)
         except UnsupportedOption:

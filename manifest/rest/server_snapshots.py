@@ -1,9 +1,10 @@
-"""Snapshots that a catalog's server makes: it takes one if its id is free, and knows the newest.
+"""Snapshots committed by a catalog's server.
 
-The answer to a commit may be lost, while the commit stands; a gateway may have sent the request twice, so that "taken" is said of our own
-snapshot. So whatever is not a plain yes is followed by a look at the snapshot of that id: ours is known by its commit user, its
-identifier and its list of changes, whose name no other commit has. Where nobody has that snapshot yet, the request may still be on its
-way, and nothing is known: the files stay, and the next attempt asks for the same id, which the server gives to one of the two.
+The server accepts a snapshot if its id is free, and knows the newest one. The answer to a successful commit may be lost, or a gateway may
+send the request twice, so that "exists" refers to our own snapshot. So after any answer other than success, the snapshot of that id is
+read. Ours has our commit user, identifier and delta manifest list, whose name no other commit has. If no such snapshot exists yet, the
+request may still arrive and the outcome is unknown: the files stay, and the next attempt requests the same id, which the server gives to
+one of the two.
 """
 
 from __future__ import annotations
@@ -23,18 +24,24 @@ _LOG = logger_of(__name__)
 
 @dataclass(frozen=True)
 class ServerSnapshots:
-    """The snapshots of ``table``, which had the id ``table_id`` when it was opened: another table of its name takes no commit of ours."""
+    """Snapshots of ``table`` on a server.
+
+    ``table_id`` is the table's id when it was opened. The server rejects commits to another table of the same name.
+    """
 
     api: RestApi
     table: Identifier
     table_id: str | None
 
     def latest(self) -> Snapshot | None:
-        """As the server says."""
+        """Return the server's newest snapshot."""
         return self.api.latest_snapshot(self.table)
 
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
-        """As the server says, of any, or of the newest if it tells of no others."""
+        """Return a snapshot from the server.
+
+        Uses the newest one if the server returns no others.
+        """
         found = self.api.snapshot(self.table, snapshot_id)
         if found is None:
             newest = self.latest()
@@ -50,7 +57,7 @@ class ServerSnapshots:
         except ResourceMissing as error:
             raise CatalogRefused(f"{error}; the table was dropped or renamed meanwhile, nothing was committed") from error
         except CatalogUnavailable as error:
-            _LOG.warning("%s: the answer to snapshot %d is lost, it is looked for", self.table.full_name, snapshot.id)
+            _LOG.warning("%s: the answer to the commit of snapshot %d was lost, reading that snapshot", self.table.full_name, snapshot.id)
             found = self._found(snapshot.id, error)
             if found is None:
                 raise

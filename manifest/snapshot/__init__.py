@@ -1,5 +1,5 @@
-"""Snapshots and tags: their JSON, and the one operation that makes a snapshot exist (put-if-absent).
+"""Snapshots and tags, and the atomic creation of a snapshot.
 
-Knows no manifests. Public: ``Snapshot``, ``SnapshotManager`` (manager), ``Tag`` (tag),
+Does not read manifests. Public: ``Snapshot``, ``SnapshotManager`` (manager), ``Tag`` (tag),
 ``SnapshotCommit`` (snapshot_commit).
 """

@@ -1,4 +1,4 @@
-"""Consumers: how far each reader of a table has come, which holds expiry back (Paimon's ``ConsumerManager``)."""
+"""Read positions of consumers, which expiry respects (Paimon's ``ConsumerManager``)."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from manifest.io.seal import SEAL, check_seal, sealed
 
 _LOG = logger_of(__name__)
 _RACES = 10
-"""Times that one tries to record while others do; a position that is not recorded is only late."""
+"""Attempts to record a position beside concurrent writers. A position that is not recorded is only late."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFiles:
-    """The consumers of a table or branch, a small file each."""
+    """Consumers of a table or branch, one small file each."""
 
     file_io: FileIO
     paths: TablePaths
 
     def next_for_consumers(self) -> int | None:
-        """The smallest snapshot id that a registered consumer has yet to read. Raises ``CorruptFile``."""
+        """Return the smallest snapshot id still to read. Raises ``CorruptFile``."""
         return min(self.consumers().values(), default=None)
 
     def consumers(self) -> dict[str, int]:
-        """The snapshot that each registered consumer reads next. Raises ``CorruptFile``."""
+        """Return the next snapshot of each consumer. Raises ``CorruptFile``."""
         following: dict[str, int] = {}
         for status in self.file_io.list(self.paths.consumers):
             if status.name.startswith(CONSUMER) and not status.is_dir:
@@ -41,25 +41,32 @@ class ConsumerFiles:
         return following
 
     def consumer(self, name: str) -> dict[str, Any] | None:
-        """What a consumer recorded, ``nextSnapshot`` at least; None if there is none of that name. Raises ``CorruptFile``, ``InvalidArgument``."""
+        """Return the recorded state of a consumer, None without one.
+
+        Has at least ``nextSnapshot``. Raises ``CorruptFile``, ``InvalidArgument``.
+        """
         path = self.paths.consumer(consumer_name(name))
         try:
-            return _recorded(path, self.file_io.read(path))
+            return _parse(path, self.file_io.read(path))
         except FileNotFoundError:
             return None
 
     def record_consumer(self, name: str, following: int, **notes: object) -> None:
-        """Say that a consumer reads snapshot ``following`` next: it and all newer ones do not expire. Other engines pass over ``notes``."""
+        """Record that a consumer reads snapshot ``following`` next.
+
+        This snapshot and newer ones do not expire. Other engines ignore ``notes``.
+        """
         path = self.paths.consumer(consumer_name(name))
         self.file_io.write(path, sealed(path, json.dumps({"nextSnapshot": following, **notes})), overwrite=True)
 
     def advance_consumer(self, name: str, following: int, ahead: Callable[[Mapping[str, Any]], bool], **notes: object) -> bool:
-        """As ``record_consumer``, unless ``ahead`` says of what is recorded that it is farther; False then, and if too many others record.
+        """Record a position unless a farther one is recorded.
 
-        Nobody's progress is undone by a race, where storage compares before it replaces; elsewhere one that records at the same moment may be.
+        Returns False if ``ahead`` accepts the recorded state, or if too many others record at the same time.
         """
         path = self.paths.consumer(consumer_name(name))
         content = sealed(path, json.dumps({"nextSnapshot": following, **notes}))
+        # No progress is lost where the storage compares before it replaces. Elsewhere a concurrent record may be overwritten.
         for _ in range(_RACES):
             try:
                 held = self.file_io.read(path)
@@ -67,7 +74,7 @@ class ConsumerFiles:
                 if self.file_io.create_exclusive(path, content):
                     return True
                 continue
-            if ahead(_recorded(path, held)):
+            if ahead(_parse(path, held)):
                 return False
             try:
                 if self.file_io.replace(path, held, content):
@@ -76,24 +83,27 @@ class ConsumerFiles:
                 self.file_io.write(path, content, overwrite=True)
                 return True
         _LOG.debug(
-            "%s: consumer '%s' is not recorded at snapshot %d: others were faster, %d times", self.paths.root, name, following, _RACES
+            "%s: did not record consumer '%s' at snapshot %d: other writers were faster %d times", self.paths.root, name, following, _RACES
         )
         return False
 
     def delete_consumer(self, name: str) -> bool:
-        """Forget a consumer; False if there was none of that name."""
+        """Delete a consumer. Return False if it did not exist."""
         path = self.paths.consumer(consumer_name(name))
         return self.file_io.exists(path) and self.file_io.delete(path)
 
     def expire_consumers(self, older_than_ms: int) -> list[str]:
-        """Forget the consumers that have recorded nothing since then (milliseconds since the epoch); their names."""
+        """Delete consumers idle since ``older_than_ms`` and return their names.
+
+        ``older_than_ms`` is in milliseconds since the epoch.
+        """
         listed = self.file_io.list(self.paths.consumers)
         idle = [s for s in listed if s.name.startswith(CONSUMER) and not s.is_dir and s.mtime_ms < older_than_ms]
         return [name for status in idle if self.delete_consumer(name := status.name.removeprefix(CONSUMER))]
 
 
-def _recorded(path: str, content: bytes) -> dict[str, Any]:
-    """What a consumer's file says. Raises ``CorruptFile``."""
+def _parse(path: str, content: bytes) -> dict[str, Any]:
+    """Parse the content of a consumer's file. Raises ``CorruptFile``."""
     try:
         check_seal(path, content)
         found: dict[str, Any] = json.loads(content)

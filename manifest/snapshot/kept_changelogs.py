@@ -1,4 +1,7 @@
-"""Changelogs that outlive their snapshots: copies of expired snapshots, by whose manifests what changed is still read (Paimon's ``ChangelogManager``)."""
+"""Changelogs that outlive their snapshots (Paimon's ``ChangelogManager``).
+
+A kept changelog is a copy of an expired snapshot, whose manifests still list its changes.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,20 @@ from manifest.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class KeptChangelogs:
-    """The kept changelogs of a table or branch, by the ids of their snapshots. Hints are for other engines; here the directory is listed."""
+    """Kept changelogs of a table or branch, by snapshot id.
+
+    Hints are written for other engines. This package lists the directory.
+    """
 
     file_io: FileIO
     paths: TablePaths
 
     def ids(self) -> list[int]:
-        """All ids, ascending."""
+        """Return all ids, ascending."""
         return sorted(i for i in (numbered(s.name, CHANGELOG) for s in self.file_io.list(self.paths.changelogs)) if i)
 
     def get(self, snapshot_id: int) -> Snapshot | None:
-        """The expired snapshot, None if its changelog is not kept. Raises ``CorruptFile``."""
+        """Return the expired snapshot, None without one. Raises ``CorruptFile``."""
         path = self.paths.changelog_file(snapshot_id)
         try:
             found = Snapshot.from_json(self.file_io.read(path), path)
@@ -36,26 +42,35 @@ class KeptChangelogs:
         return found
 
     def all(self) -> list[Snapshot]:
-        """All of them, oldest first; one that expires meanwhile is left out."""
+        """Return all kept changelogs, oldest first.
+
+        Skips changelogs that expire meanwhile.
+        """
         return [found for found in map(self.get, self.ids()) if found is not None]
 
     def keep(self, snapshots: Sequence[Snapshot]) -> None:
-        """Keep the changelogs of snapshots that are about to expire, oldest first."""
+        """Keep the changelogs of snapshots that are about to expire.
+
+        ``snapshots`` are ordered, oldest first.
+        """
         for snapshot in snapshots:
             path = self.paths.changelog_file(snapshot.id)
-            if not self.file_io.exists(path):  # a snapshot that came back from its tag knows less than what is kept
+            if not self.file_io.exists(path):  # a snapshot restored from its tag lacks the changelog of the kept copy
                 self.file_io.write(path, sealed(path, snapshot.to_json()), overwrite=True)
         if snapshots:
             self._hint(LATEST, snapshots[-1].id)
 
     def forget(self, ids: Sequence[int], first_kept: int) -> None:
-        """Delete these, the oldest, of which ``first_kept`` is the next."""
+        """Delete the oldest changelogs. ``first_kept`` is the next one."""
         for snapshot_id in ids:
             self.file_io.delete(self.paths.changelog_file(snapshot_id))
         self._hint(EARLIEST, first_kept)
 
     def forget_unless(self, keeps: Callable[[Snapshot], bool]) -> list[Snapshot]:
-        """Delete changelogs that ``keeps`` rejects, newest first, and the LATEST hint. Returns them, oldest first."""
+        """Delete changelogs that ``keeps`` rejects, newest first.
+
+        Also deletes the LATEST hint. Returns the changelogs, oldest first.
+        """
         rejected = [changelog for changelog in self.all() if not keeps(changelog)]
         if rejected:
             self.file_io.delete(f"{self.paths.changelogs}/{LATEST}")

@@ -1,4 +1,4 @@
-"""Finding, reading and creating snapshots and tags (Paimon's ``SnapshotManager`` and ``TagManager``)."""
+"""Reading and creating snapshots and tags (Paimon's ``SnapshotManager``, ``TagManager``)."""
 
 from __future__ import annotations
 
@@ -23,37 +23,46 @@ from manifest.snapshot.snapshot_commit import Changed, SnapshotCommit
 from manifest.snapshot.tag import Tag
 
 _TAG_BYTES = 4096
-"""In memory, about."""
+"""Approximate size of a tag in memory."""
 _NAMED = 20
-"""Names that an error lists at most."""
+"""Maximal number of names in an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotManager(ConsumerFiles):
-    """The snapshots of a table or branch, with its consumers. Hints are hints: one that is missing, stale, ahead or garbage costs a listing."""
+    """Snapshots, tags and consumers of a table or branch.
+
+    Hints are optional. A missing, stale, early or invalid one only costs a listing.
+    """
 
     seen: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
-    """The newest snapshot that this table's user has seen, by directory: a hint as good as the file."""
+    """Newest snapshot seen by this process, by directory. Used like the LATEST hint."""
     commits: SnapshotCommit | None = field(default=None, compare=False)
-    """Who knows the newest snapshot and makes the next one in the place of the file system."""
+    """Catalog that knows the newest snapshot and commits the next one. None: the file system."""
 
     def latest_id(self) -> int | None:
-        """Id of the newest snapshot; None before the first commit."""
+        """Return the id of the newest snapshot.
+
+        None before the first commit.
+        """
         newest = self.latest()
         return None if newest is None else newest.id
 
-    def earliest_told(self) -> tuple[int | None, bool]:
-        """What the hint says of the oldest snapshot, and whether the very first is still there: for a look at what may expire."""
+    def read_earliest_hint(self) -> tuple[int | None, bool]:
+        """Read the EARLIEST hint and whether snapshot 1 exists."""
         hint, first = self.file_io.together(lambda: self._hint(self.paths.earliest_hint), lambda: self.exists(1))
         return hint, first
 
-    def earliest_id(self, told: tuple[int | None, bool] | None = None) -> int | None:
-        """Id of the oldest snapshot that is still there; ``told`` is what ``earliest_told`` has just said."""
-        hint, first = told or self.earliest_told()
-        if self.change_under_way() is not None:  # the hint and the files are those of before
+    def earliest_id(self, hint_and_first: tuple[int | None, bool] | None = None) -> int | None:
+        """Return the id of the oldest existing snapshot.
+
+        ``hint_and_first`` is a recent result of ``read_earliest_hint``.
+        """
+        hint, first = hint_and_first or self.read_earliest_hint()
+        if self.change_under_way() is not None:  # hint and files still describe the old history
             ids = self.ids()
             return ids[0] if ids else None
-        if first:  # nothing has expired yet, so there is no hint, and a listing would grow with every commit
+        if first:  # nothing has expired yet: avoid a listing, which grows with every commit
             return 1
         if hint and all(self.file_io.together(lambda: self.exists(hint), lambda: not self.exists(hint - 1))):
             return int(hint)
@@ -61,7 +70,7 @@ class SnapshotManager(ConsumerFiles):
         return ids[0] if ids else None
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot; None before the first commit."""
+        """Return the newest snapshot, None before the first commit."""
         if self.commits is not None:
             return self.commits.latest()
         if (pending := self.change_under_way()) is not None:
@@ -72,7 +81,7 @@ class SnapshotManager(ConsumerFiles):
             hint, found = self.guess(), None
         else:
             hint, found = self.file_io.together(self.guess, partial(self._if_newest, known))
-        if hint != known:  # what was seen counts as long as the file says the same: a rollback lowers it first
+        if hint != known:  # the cached id is valid while the hint file agrees: a rollback lowers the hint first
             found = None if hint is None else self._if_newest(hint)
         newest: Snapshot | None = found or self._listed_newest()
         if newest is not None:
@@ -80,11 +89,14 @@ class SnapshotManager(ConsumerFiles):
         return newest
 
     def latest_listed(self) -> Snapshot | None:
-        """As ``latest``, by a look at all names: a hint may be that of a commit which has to be looked at."""
+        """Return the newest snapshot by a listing, ignoring hints.
+
+        For verification of a commit whose own hint may be wrong.
+        """
         return self._listed_newest() if self.commits is None else self.commits.latest()
 
     def guess(self) -> int | None:
-        """What the hint says of the newest snapshot, for the next look at it."""
+        """Read the LATEST hint and remember it."""
         hint = self._hint(self.paths.latest_hint)
         if hint is not None:
             self.seen.setdefault(self.paths.snapshots, hint)
@@ -92,7 +104,7 @@ class SnapshotManager(ConsumerFiles):
         return hint
 
     def pending_history(self) -> PendingHistory | None:
-        """Return the rollback or fast-forward that was begun and not finished. Raises ``CorruptFile``."""
+        """Return the unfinished rollback or fast-forward. Raises ``CorruptFile``."""
         path = self.paths.pending_history
         try:
             pending = PendingHistory.from_json(self.file_io.read(path), path)
@@ -103,28 +115,29 @@ class SnapshotManager(ConsumerFiles):
         for snapshot_id in self.stored_ids():
             if snapshot_id in named:
                 snapshot = self.stored(snapshot_id)
-                if snapshot is not None:  # else it is being deleted just now
+                if snapshot is not None:  # None: being deleted right now
                     stored[snapshot_id] = snapshot.delta_manifest_list
             else:
                 stored[snapshot_id] = ""
         return pending if pending.is_unfinished(stored) else None
 
     def change_under_way(self) -> PendingHistory | None:
-        """As ``pending_history``, where readers have to look for it: elsewhere a change is one commit."""
+        """Return ``pending_history`` where readers must respect it, else None."""
+        # On other storage a history change is a single commit.
         return self.pending_history() if self.file_io.cancels_creates and self.commits is None else None
 
     def exists(self, snapshot_id: int) -> bool:
-        """Whether a snapshot file of that id is there."""
+        """Return whether the snapshot file exists."""
         return self.file_io.exists(self.paths.snapshot_file(snapshot_id))
 
     def holds(self, snapshot: Snapshot) -> bool:
-        """Whether that very snapshot is still in the history."""
+        """Return whether the history has this snapshot, not another one."""
         pending = self.change_under_way()
         stored = self.stored(snapshot.id)
         return stored is not None and stored.key == snapshot.key and (pending is None or pending.keeps(snapshot))
 
     def still_has(self, state: Snapshot) -> bool:
-        """Whether that very snapshot is in the history, or has a tag."""
+        """Return whether the history or a tag has the snapshot."""
         return self.holds(state) or any(tag.key == state.key for tag in self.tags().values())
 
     def stored_ids(self) -> list[int]:
@@ -132,16 +145,22 @@ class SnapshotManager(ConsumerFiles):
         return sorted(i for i in (numbered(s.name, SNAPSHOT) for s in self.file_io.list(self.paths.snapshots)) if i)
 
     def all_stored(self, after: int = 0) -> dict[int, Snapshot]:
-        """Return the snapshots whose files are there, by id, ascending, from the id behind ``after`` on."""
+        """Return existing snapshots after id ``after``, ascending by id."""
         return {i: found for i in self.stored_ids() if i > after and (found := self.stored(i)) is not None}
 
     def ids(self) -> list[int]:
-        """Return the ids of all snapshots, ascending, as they are once a rollback or fast-forward under way is done."""
+        """Return all snapshot ids, ascending.
+
+        A pending rollback or fast-forward counts as done.
+        """
         pending, stored = self.change_under_way(), self.stored_ids()
         return stored if pending is None else pending.ids_of(stored)
 
     def get(self, snapshot_id: int) -> Snapshot:
-        """That snapshot. Raises ``SnapshotExpired``, ``SnapshotNotFound`` or ``CorruptFile``."""
+        """Return a snapshot.
+
+        Raises ``SnapshotExpired``, ``SnapshotNotFound`` or ``CorruptFile``.
+        """
         found = self.stored(snapshot_id)
         pending = self.pending_history() if found is None else self.change_under_way()
         if pending is not None:
@@ -153,14 +172,17 @@ class SnapshotManager(ConsumerFiles):
         return found
 
     def same(self, key: SnapshotKey) -> Snapshot:
-        """Return the snapshot of that identity. Raises ``SnapshotNotFound``, also if its id was given again after a rollback."""
+        """Return the snapshot with this key.
+
+        Raises ``SnapshotNotFound``, also if its id was reused after a rollback.
+        """
         found = self.get(key.id)
         if found.key != key:
             raise SnapshotExpired(f"{self.paths.root}: a rollback or fast-forward has replaced snapshot {key.id}; do it again")
         return found
 
     def stored(self, snapshot_id: int) -> Snapshot | None:
-        """Return what a snapshot's own file says; None if it is not there."""
+        """Return the snapshot in its own file, or None."""
         try:
             return self._parsed(snapshot_id, self.file_io.read(self.paths.snapshot_file(snapshot_id)))
         except FileNotFoundError:
@@ -174,9 +196,9 @@ class SnapshotManager(ConsumerFiles):
         return snapshot
 
     def readable(self, snapshot_id: int, delta: str | None = None) -> Snapshot:
-        """Return a snapshot for a reader, from a tag if it has expired.
+        """Return a snapshot for a reader, expired ones from tags.
 
-        ``delta`` is its delta manifest list, None if unknown: after a rollback another snapshot may have the id. Raises as ``get`` does.
+        ``delta`` is its delta manifest list, None if unknown. After a rollback another snapshot may have the id. Raises as ``get`` does.
         """
         try:
             found = self.get(snapshot_id)
@@ -191,13 +213,19 @@ class SnapshotManager(ConsumerFiles):
         raise missing
 
     def since(self, snapshot_id: int, until: int | None = None) -> Iterator[Snapshot]:
-        """Snapshots after ``snapshot_id`` up to ``until`` (default: the newest), in order; all must still be there."""
+        """Yield snapshots after ``snapshot_id`` up to ``until``, in order.
+
+        ``until`` defaults to the newest. Raises if one of them no longer exists.
+        """
         end = self.latest_id() if until is None else until
         for following in range(snapshot_id + 1, (end or 0) + 1):
             yield self.get(following)
 
     def backwards(self, start: Snapshot | int | None = None) -> Iterator[Snapshot]:
-        """Snapshots from ``start`` (default: the newest) down to the oldest retained one."""
+        """Yield snapshots from ``start`` down to the oldest retained one.
+
+        ``start`` defaults to the newest.
+        """
         first = self.latest() if start is None else start
         if first is None:
             return
@@ -219,7 +247,10 @@ class SnapshotManager(ConsumerFiles):
         return None
 
     def at_timestamp(self, millis: int) -> Snapshot:
-        """The newest snapshot committed at or before ``millis`` since the epoch. Raises ``SnapshotNotFound``."""
+        """Return the newest snapshot committed at or before ``millis``.
+
+        ``millis`` counts from the epoch. Raises ``SnapshotNotFound``.
+        """
         first, last = self.earliest_id(), self.latest_id()
         found: Snapshot | None = None
         while first is not None and last is not None and first <= last:
@@ -231,12 +262,19 @@ class SnapshotManager(ConsumerFiles):
                 last = middle - 1
         if found is None:
             oldest = self.earliest_id()
-            told = "there is none" if oldest is None else f"the oldest, {oldest}, is of {_iso(self.get(oldest).time_millis)}"
-            raise SnapshotNotFound(f"{self.paths.root}: no snapshot is as old as timestamp {millis} ({_iso(millis)}); {told}")
+            known = (
+                "the table has no snapshot"
+                if oldest is None
+                else f"the oldest, {oldest}, was committed at {_iso(self.get(oldest).time_millis)}"
+            )
+            raise SnapshotNotFound(f"{self.paths.root}: no snapshot is as old as timestamp {millis} ({_iso(millis)}); {known}")
         return found
 
     def at_watermark(self, watermark: int) -> Snapshot:
-        """The first snapshot whose watermark reached ``watermark``. Raises ``SnapshotNotFound``."""
+        """Return the first snapshot whose watermark reached ``watermark``.
+
+        Raises ``SnapshotNotFound``.
+        """
         for snapshot_id in self.ids():
             snapshot = self.get(snapshot_id)
             if snapshot.watermark is not None and snapshot.watermark >= watermark:
@@ -252,24 +290,24 @@ class SnapshotManager(ConsumerFiles):
         watermark: int | None = None,
         version: str | None = None,
     ) -> Snapshot | None:
-        """The snapshot asked for, the newest if nothing is; ``version`` is a tag, ``watermark-<n>`` or an id.
+        """Return the selected snapshot, or the newest one.
 
-        Raises ``InvalidArgument`` for more than one wish, ``SnapshotNotFound`` where nothing fits.
+        ``version`` is a tag, ``watermark-<n>`` or an id. Raises ``InvalidArgument`` for more than one argument, ``SnapshotNotFound``.
         """
-        wishes: list[tuple[object, Callable[[], Snapshot]]] = [
+        selectors: list[tuple[object, Callable[[], Snapshot]]] = [
             (snapshot_id, lambda: self.get(int(snapshot_id or 0))),
             (tag, lambda: self.tag(str(tag))),
             (timestamp_millis, lambda: self.at_timestamp(int(timestamp_millis or 0))),
             (watermark, lambda: self.at_watermark(int(watermark or 0))),
             (version, lambda: self._version(str(version))),
         ]
-        wanted = [find for value, find in wishes if value is not None]
+        wanted = [find for value, find in selectors if value is not None]
         if len(wanted) > 1:
             raise InvalidArgument("time travel takes one of snapshot id, tag, timestamp, watermark and version")
         return wanted[0]() if wanted else self.latest()
 
     def tag(self, name: str) -> Tag:
-        """The snapshot that a tag holds. Raises ``SnapshotNotFound``."""
+        """Return a tag. Raises ``SnapshotNotFound``."""
         path, pending = self.paths.tag(tag_name(name)), self.change_under_way()
         if pending is not None and name in pending.tags:
             return Tag.from_json(pending.tags[name], path)
@@ -277,22 +315,25 @@ class SnapshotManager(ConsumerFiles):
             tag = Tag.from_json(self.file_io.read(path), path)
             if pending is None or pending.keeps(tag):
                 return tag
-        raise SnapshotNotFound(f"{self.paths.root}: there is no tag '{name}'{self._others(name)}")
+        raise SnapshotNotFound(f"{self.paths.root}: there is no tag '{name}'{self._name_others(name)}")
 
     def stored_tag(self, name: str) -> Tag:
-        """Return what a tag's file says. Raises ``FileNotFoundError``, ``CorruptFile``."""
+        """Parse a tag's file. Raises ``FileNotFoundError``, ``CorruptFile``."""
         path = self.paths.tag(name)
         return Tag.from_json(self.file_io.read(path), path)
 
-    def _others(self, name: str) -> str:
-        """What there is, where a tag is not."""
+    def _name_others(self, name: str) -> str:
+        """Return a hint with existing tag names, for an error."""
         with suppress(OSError, PaimonError):
             names = sorted(s.name.removeprefix(TAG) for s in self.file_io.list(self.paths.tags) if s.name.startswith(TAG))
             return f"{did_you_mean(name, names)}; there are: {', '.join(names[:_NAMED]) or 'none'}"
         return ""
 
     def tags(self) -> dict[str, Tag]:
-        """All tags, by name, as they are once a rollback or fast-forward under way is done; one deleted meanwhile is left out."""
+        """Return all tags by name.
+
+        A pending rollback or fast-forward counts as done. Skips tags that are deleted meanwhile.
+        """
         pending, found = self.change_under_way(), self.stored_tags()
         if pending is None:
             return found
@@ -300,7 +341,10 @@ class SnapshotManager(ConsumerFiles):
         return {name: tag for name, tag in found.items() if pending.keeps(tag)} | written
 
     def stored_tags(self) -> dict[str, Tag]:
-        """Return the tags whose files are there, by name; one that is still the same file is not read again."""
+        """Return the tags with existing files, by name.
+
+        Unchanged files come from the cache.
+        """
         found: dict[str, Tag] = {}
         for status in self.file_io.list(self.paths.tags):
             if status.name.startswith(TAG) and not status.is_dir:
@@ -317,28 +361,30 @@ class SnapshotManager(ConsumerFiles):
         return found
 
     def create_tag(self, name: str, snapshot: Snapshot, retained_ms: int | None = None) -> Tag:
-        """Name ``snapshot``, so that expiry spares its files; the tag itself may be expired after ``retained_ms``.
+        """Create a tag of ``snapshot``, which keeps its files.
 
-        Raises ``InvalidArgument`` if the name is taken, ``SnapshotExpired`` if the snapshot goes meanwhile, and its files with it.
+        ``retained_ms`` is the time after which the tag expires. None: never.
+        Raises ``InvalidArgument`` if the name exists, ``SnapshotExpired`` if the snapshot expires meanwhile.
         """
         tag = Tag.of(snapshot, retained_ms)
         path = self.paths.tag(tag_name(name))
         if not self.file_io.create_exclusive(path, sealed(path, tag.to_json())):
             raise InvalidArgument(f"{self.paths.root}: tag '{name}' exists")
-        if not self.holds(snapshot):  # whoever deletes it looked for tags after that, perhaps before this one was there
+        if not self.holds(snapshot):  # expiry deletes the snapshot, then lists tags: it may have missed this one
             self.delete_tag(name)
             raise self._missing(snapshot.id)
         return tag
 
     def delete_tag(self, name: str) -> bool:
-        """Forget a tag, not the files that only it used."""
+        """Delete a tag, not the files that only it used."""
         path = self.paths.tag(tag_name(name))
         return self.file_io.exists(path) and self.file_io.delete(path)
 
     def try_create(self, snapshot: Snapshot, changed: Changed = tuple, guard: Callable[[], bool] | None = None) -> bool:
-        """Commit ``snapshot``, which changes partitions by ``changed``; False if its id is taken or ``guard`` returns False.
+        """Create ``snapshot`` if its id is free.
 
-        Raises ``UnsafeFileIO`` where that cannot be told, and what its ``SnapshotCommit`` raises.
+        Returns False if the id exists or ``guard`` returns False. ``changed`` returns the changed partitions, for a catalog.
+        Raises ``UnsafeFileIO`` if the storage cannot guarantee that, and the errors of ``SnapshotCommit``.
         """
         if self.commits is not None:
             return self.commits.commit(snapshot, changed)
@@ -350,7 +396,10 @@ class SnapshotManager(ConsumerFiles):
         return True
 
     def tell_created(self, snapshot_id: int) -> None:
-        """Tell readers of the snapshot that ``try_create`` made; never fails, for the commit stands, and a lost hint costs a listing."""
+        """Write the LATEST hint for a snapshot from ``try_create``.
+
+        Never raises: a lost hint costs a listing.
+        """
         if self.commits is not None:
             return
         with suppress(OSError):
@@ -359,10 +408,8 @@ class SnapshotManager(ConsumerFiles):
         failpoints.point("after-hint")
 
     def is_successor(self, snapshot_id: int, base: Snapshot | None) -> bool:
-        """Whether a snapshot of that id would continue the history that ends with ``base``.
-
-        The order of the questions matters: expiry deletes the oldest snapshots first, and a rollback writes its note before it deletes.
-        """
+        """Return whether ``snapshot_id`` is free and ``base`` ends the history."""
+        # The order of these checks matters: expiry deletes the oldest snapshots first, and a rollback writes its pending file before it deletes.
         if self.exists(snapshot_id) or self.pending_history() is not None:
             return False
         if base is None:
@@ -371,25 +418,31 @@ class SnapshotManager(ConsumerFiles):
         return stored is not None and stored.delta_manifest_list == base.delta_manifest_list
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
-        """Tell readers where the retained snapshots begin."""
+        """Write the EARLIEST hint."""
         self._write_hint(self.paths.earliest_hint, snapshot_id)
 
     def write_latest_hint(self, snapshot_id: int) -> None:
-        """Tell readers where the snapshots end, as a rollback must before it deletes the newer ones."""
+        """Write the LATEST hint.
+
+        A rollback must do so before it deletes newer snapshots.
+        """
         self._write_hint(self.paths.latest_hint, snapshot_id)
 
     @property
     def kept(self) -> KeptChangelogs:
-        """The changelogs of expired snapshots."""
+        """Changelogs of expired snapshots."""
         return KeptChangelogs(self.file_io, self.paths)
 
     def branch_names(self, *, unfinished: bool = False) -> list[str]:
-        """Names of the branches beside main; ``unfinished``: those too that are being made or deleted, and have no schema: they may pin files."""
+        """Return names of branches other than main.
+
+        ``unfinished`` includes branches under creation or deletion. They have no schema, but may need files.
+        """
         listed = (s.name.removeprefix(BRANCH) for s in self.file_io.list(self.paths.branches) if s.is_dir and s.name.startswith(BRANCH))
         return sorted(name for name in listed if unfinished or self.file_io.list(self.paths.for_branch(name).schemas))
 
     def _if_newest(self, snapshot_id: int) -> Snapshot | None:
-        """That snapshot if it is there and the next one is not."""
+        """Return the snapshot if it is the newest one."""
         following, found = self.file_io.together(partial(self.exists, snapshot_id + 1), partial(self.stored, snapshot_id))
         return None if following else found
 
@@ -398,7 +451,7 @@ class SnapshotManager(ConsumerFiles):
             ids = self.stored_ids()
             if not ids:
                 return None
-            if (newest := self.stored(ids[-1])) is not None:  # else a whole retention passed between the two calls
+            if (newest := self.stored(ids[-1])) is not None:  # None: expired between the two calls
                 return newest
         return pending.seen(pending.target.id, self.stored(pending.target.id))
 

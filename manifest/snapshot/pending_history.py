@@ -1,8 +1,9 @@
-"""The note of a rollback or fast-forward under way: the history to be, and the snapshots that give way.
+"""Pending file of an unfinished rollback or fast-forward.
 
-The note is written before anything else changes. Once the LATEST hint is lowered or deleted, readers that look for the newest snapshot find
-that the hint is not the end, and read the note: its target is the newest state. Whoever commits or expires next finishes the change first.
-The note counts only while every snapshot in question is one that it names: a later commit makes it void.
+It has the new history and the snapshots to remove, and is written before anything else changes. Then the LATEST hint is lowered or deleted.
+Readers of the newest snapshot then find that the hint is not the end, and read the pending file: its target is the newest state.
+The next commit or expiry finishes the change first. The file is valid only while it names every snapshot in question. A later
+commit makes it void.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class PendingHistory:
     Args:
         target: The newest snapshot afterwards.
         doomed: Delta manifest list of each snapshot to remove, by id. No two commits share one.
-        restores: Whether the target's file has to be written: its snapshot has expired, or is another branch's.
+        restores: Whether the target's file must be written, because its snapshot expired or belongs to another branch.
         contents: Files of further snapshots to write, by id (fast-forward).
         schemas: Schema files to write, by id (fast-forward).
         tags: Tag files to write, by name (fast-forward).
@@ -48,7 +49,7 @@ class PendingHistory:
     source: str | None = None
 
     def to_json(self, path: str) -> bytes:
-        """Return the content of the note at ``path``."""
+        """Return the content of the pending file at ``path``."""
         members: dict[str, object] = {
             _TARGET: self.target.to_json(),
             _DOOMED: {str(i): name for i, name in self.doomed.items()},
@@ -60,7 +61,7 @@ class PendingHistory:
 
     @classmethod
     def from_json(cls, content: bytes, path: str) -> PendingHistory:
-        """Parse a note. Raises ``CorruptFile``."""
+        """Parse a pending file. Raises ``CorruptFile``."""
         check_seal(path, content)
         try:
             found = json.loads(content)
@@ -74,11 +75,14 @@ class PendingHistory:
                 found.get(_SOURCE),
             )
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise CorruptFile(path, "not the note of a rollback or fast-forward") from error
+            raise CorruptFile(path, "not a valid pending rollback or fast-forward") from error
 
     @cached_property
     def snapshots(self) -> dict[int, Snapshot]:
-        """Snapshots of the history to be that the note names, by id, ascending."""
+        """Snapshots of the new history, ascending by id.
+
+        Only those that the file contains.
+        """
         parsed = {i: Snapshot.from_json(text, f"snapshot-{i}") for i, text in self.contents.items()}
         return dict(sorted({**parsed, self.target.id: self.target}.items()))
 
@@ -88,9 +92,9 @@ class PendingHistory:
         return {i: snapshot.delta_manifest_list for i, snapshot in self.snapshots.items()}
 
     def is_unfinished(self, stored: Mapping[int, str]) -> bool:
-        """Whether the change has been begun and not been finished; ``stored`` has the delta manifest list of each snapshot file, by id.
+        """Return whether the change is started and not finished.
 
-        Snapshots that the note does not name count if they are newer than the target: somebody has committed since, so the note is void.
+        ``stored`` has the delta manifest list of each snapshot file, by id.
         """
         present: set[int] = set()
         waiting = False
@@ -99,34 +103,39 @@ class PendingHistory:
                 present.add(snapshot_id)
             elif self.doomed.get(snapshot_id) == delta:
                 waiting = True
+            # An unknown snapshot newer than the target is a later commit: the file is void.
             elif snapshot_id > self.target.id or snapshot_id in self.expected:
                 return False
         if self.target.id not in present:
             return self.restores
-        # Expiry removes the oldest snapshots, so a missing one is yet to be written only if an older one is there.
+        # Expiry removes the oldest snapshots, so a missing one still has to be written only if an older one exists.
         oldest = min(stored)
         return waiting or any(oldest < snapshot_id and snapshot_id not in present for snapshot_id in self.expected)
 
     def removes(self, snapshot_id: int) -> bool:
-        """Whether no snapshot has that id in the history to be."""
+        """Return whether the new history lacks that id."""
         return snapshot_id not in self.expected and (snapshot_id > self.target.id or snapshot_id in self.doomed)
 
     def seen(self, snapshot_id: int, stored: Snapshot | None) -> Snapshot | None:
-        """Return the snapshot of that id in the history to be, given what its file says; None if there is none.
+        """Return the snapshot of that id in the new history.
 
-        A file that has the state already stays as it is: it may name a changelog that a tag's content does not.
+        ``stored`` is the content of its file. Returns None if the new history lacks the id.
         """
         coming = self.snapshots.get(snapshot_id)
         if coming is None:
             return None if self.removes(snapshot_id) else stored
+        # An equal file stays as it is: it may name a changelog that the content of a tag lacks.
         return stored if stored is not None and stored.key == coming.key else coming
 
     def ids_of(self, stored: Iterable[int]) -> list[int]:
-        """Return the ids of the history to be, ascending, given those of all snapshot files."""
+        """Return the ids of the new history, ascending.
+
+        ``stored`` are the ids of all snapshot files.
+        """
         return sorted({*(i for i in stored if not self.removes(i)), *(self.expected if self.restores else ())})
 
     def keeps(self, snapshot: Snapshot) -> bool:
-        """Whether a tag's or changelog's state belongs to the history to be."""
+        """Return whether the new history has the state of ``snapshot``."""
         return snapshot.id < min(self.expected) or snapshot.delta_manifest_list in self.expected.values()
 
 

@@ -1,4 +1,4 @@
-"""Snapshots: the JSON files whose appearance is a commit (Paimon's ``Snapshot``)."""
+"""Snapshot files, whose appearance is a commit (Paimon's ``Snapshot``)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from fileindex.base.errors import CorruptFile
 from manifest.io.seal import check_seal
 
 BATCH_IDENTIFIER = 2**63 - 1
-"""Commit identifier of jobs that commit once and count nothing."""
+"""Commit identifier of jobs that commit once, without batch numbers."""
 
 NO_WATERMARK = -(2**63)
 FIRST_REPLACED = "pyspark-paimon.first-replaced"
-"""Property of snapshots that replace others (rollback on an object store): the smallest id that they replace."""
+"""Property of snapshots that replace others (rollback on an object store): smallest replaced id."""
 
 
 class SnapshotKey(NamedTuple):
-    """Identity of a snapshot: after a rollback its id may be given again.
+    """Identity of a snapshot.
 
-    ``id`` is 0 and ``delta_manifest_list`` empty for the state before the first snapshot. No two commits share a delta manifest list.
+    A rollback may free an id for reuse, but no two commits share a delta manifest list.
+    The state before the first snapshot has ``id`` 0 and an empty ``delta_manifest_list``.
     """
 
     id: int
@@ -33,14 +34,17 @@ EMPTY_TABLE = SnapshotKey(0, "")
 
 
 class ReadState(NamedTuple):
-    """What the rows to commit were computed from: a snapshot, and of it the buckets that are written or the ``whole_table``."""
+    """Snapshot that the rows to commit were computed from.
+
+    ``whole_table``: whether they depend on all buckets, not only on the written ones.
+    """
 
     snapshot: SnapshotKey
     whole_table: bool = False
 
 
 class CommitKind(StrEnum):
-    """What a snapshot did; readers fail on any other word, so none is ever invented."""
+    """Kind of a snapshot. Readers reject any other value."""
 
     APPEND = "APPEND"
     COMPACT = "COMPACT"
@@ -49,13 +53,15 @@ class CommitKind(StrEnum):
 
 
 def plain_name(name: str) -> str:
-    """``name`` if it names a file inside its directory. Raises ``ValueError`` for a path.
+    """Return ``name`` unless it is a path.
+
+    Raises ``ValueError`` for a path.
 
     >>> plain_name("manifest-list-1")
     'manifest-list-1'
     """
     if not name or "/" in name or "\\" in name or "\0" in name or name in {".", ".."}:
-        raise ValueError(f"{name!r} is no file name")
+        raise ValueError(f"{name!r} is not a file name")
     return name
 
 
@@ -63,7 +69,9 @@ FileName = Annotated[str, AfterValidator(plain_name)]
 
 
 class Snapshot(BaseModel):
-    """One version of the table: base state, delta of this commit, counters. Unknown keys are ignored.
+    """One version of the table: base state, delta, counters.
+
+    Unknown JSON keys are ignored.
 
     >>> text = Snapshot(id=1, schema_id=0, base_manifest_list="a", delta_manifest_list="b", commit_user="u",
     ...     commit_identifier=7, commit_kind=CommitKind.APPEND, time_millis=0, total_record_count=5, delta_record_count=5).to_json()
@@ -107,12 +115,15 @@ class Snapshot(BaseModel):
             raise CorruptFile(path, f"not a snapshot ({_brief(error)})") from error
 
     def to_json(self) -> str:
-        """The file's content; absent values are left out, as readers expect."""
+        """Return the file's content, without absent values."""
         return self.model_dump_json(by_alias=True, exclude_none=True, indent=2)
 
     @property
     def manifest_lists(self) -> tuple[tuple[str, int | None], ...]:
-        """(name, size) of the base and the delta list: together they are the state."""
+        """(name, size) of the base and delta list.
+
+        Together they are the state.
+        """
         return (self.base_manifest_list, self.base_manifest_list_size), (self.delta_manifest_list, self.delta_manifest_list_size)
 
     @property
@@ -122,7 +133,7 @@ class Snapshot(BaseModel):
 
     @property
     def first_replaced(self) -> int | None:
-        """Smallest id of the snapshots that this one replaces; None for a common one."""
+        """Smallest id of the replaced snapshots. None: replaces none."""
         text = (self.properties or {}).get(FIRST_REPLACED, "")
         return int(text) if text.isascii() and text.isdecimal() else None
 

@@ -1,4 +1,4 @@
-"""Who makes the snapshots of a table where that is not the file system: a catalog's server (Paimon's ``SnapshotCommit``)."""
+"""Commits of snapshots by a catalog server (Paimon's ``SnapshotCommit``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from manifest.snapshot.snapshot import Snapshot
 
 
 class PartitionStatistics(BaseModel):
-    """What a snapshot adds to a partition, or takes from it where numbers are negative; ``spec`` has the texts of directory names."""
+    """Change of one partition by a snapshot. Deletions are negative.
+
+    ``spec`` has the values as text, as in directory names.
+    """
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore")
 
@@ -25,22 +28,25 @@ class PartitionStatistics(BaseModel):
 
 
 Changed = Callable[[], Sequence[PartitionStatistics]]
-"""The partitions that a snapshot changes, counted when asked for."""
+"""Returns the changed partitions of a snapshot, counted on demand."""
 
 
 class SnapshotCommit(Protocol):
-    """Knows the newest snapshot and makes the next one; the files of snapshots lie where they always do."""
+    """Catalog that knows and commits the newest snapshot.
+
+    Snapshot files keep their usual paths.
+    """
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot; None before the first commit."""
+        """Return the newest snapshot, None before the first commit."""
 
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
-        """That snapshot, whose file is not there; None if nobody has it."""
+        """Return a snapshot whose file is missing, None if unknown."""
 
     def commit(self, snapshot: Snapshot, changed: Changed) -> bool:
-        """Make ``snapshot`` the newest: False if its id is taken by another one.
+        """Make ``snapshot`` the newest. Return False if its id exists.
 
-        Raises ``CatalogRefused`` if it surely does not stand, another ``OSError`` if that is not known.
+        Raises ``CatalogRefused`` if the snapshot surely was not committed, another ``OSError`` if that is unknown.
         """
 
 

@@ -1,4 +1,4 @@
-"""Tags: named copies of snapshots that keep their files, for good or for a while (Paimon's ``Tag``)."""
+"""Tags: named snapshots that keep their files (Paimon's ``Tag``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from manifest.snapshot.snapshot import Snapshot
 
 
 def _time(value: object) -> object:
-    """A local date and time as Java writes it: ``[year, month, day, hour, minute, second, nanosecond]``, zeros at the end left out."""
+    """Parse a local date and time in Java's list format."""
+    # [year, month, day, hour, minute, second, nanosecond], trailing zeros omitted
     if isinstance(value, list) and len(value) >= 3 and all(type(part) is int for part in value):
         year, month, day, hour, minute, second, nanos = (*value, 0, 0, 0, 0)[:7]
         return datetime(year, month, day, hour, minute, second, nanos // 1000)  # noqa: DTZ001 -- a wall clock's time
@@ -27,7 +28,9 @@ Seconds = Annotated[timedelta, PlainSerializer(lambda duration: duration.total_s
 
 
 class Tag(Snapshot):
-    """The content of a tag; both times are set for a tag that may expire. ``tag_create_time`` is by the local wall clock.
+    """Content of a tag file.
+
+    Both times are set for a tag that expires. ``tag_create_time`` is local wall clock time.
 
     >>> tag = Tag.from_json('''{"id": 1, "schemaId": 0, "baseManifestList": "a", "deltaManifestList": "b", "commitUser": "u",
     ...     "commitIdentifier": 7, "commitKind": "APPEND", "timeMillis": 0, "totalRecordCount": 5, "deltaRecordCount": 5,
@@ -41,7 +44,7 @@ class Tag(Snapshot):
 
     @classmethod
     def of(cls, snapshot: Snapshot, retained_ms: int | None = None) -> Tag:
-        """A tag made now."""
+        """Return a new tag of ``snapshot``, created now."""
         members = snapshot.model_dump(exclude={"tag_create_time", "tag_time_retained"})
         if retained_ms is None:
             return cls.model_validate(members)
@@ -50,18 +53,21 @@ class Tag(Snapshot):
 
     @property
     def snapshot(self) -> Snapshot:
-        """What was tagged."""
+        """The tagged snapshot."""
         return Snapshot.model_validate(self.model_dump())
 
     @property
     def state(self) -> Snapshot:
-        """What was tagged, as the start of a history: without its changelog, which a tag does not pin."""
+        """The tagged snapshot as the start of a history.
+
+        Without its changelog, which a tag does not keep.
+        """
         nothing = dict.fromkeys(("changelog_manifest_list", "changelog_manifest_list_size", "changelog_record_count"))
         return self.snapshot.model_copy(update=nothing)
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the tag may go, by the local wall clock; None for one that stays."""
+        """Local wall clock time of expiry. None: never."""
         if self.tag_create_time is None or self.tag_time_retained is None:
             return None
         return self.tag_create_time + self.tag_time_retained

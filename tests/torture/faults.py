@@ -198,7 +198,7 @@ def _is_true(path: str, error: Exception, states: Sequence[Model]) -> None:
         raise Wrong("wrong rows", "the change stands, but the error does not say so")
 
 
-TRUTHS = ("committed as snapshot", "done in part or whole")
+TRUTHS = ("committed as snapshot", "partly or completely done")
 """What an error says of a change that stands."""
 ONCE = frozenset({"tag", "branch", "add-column", "drop-column", "rollback", "untag", "unbranch"})
 """Operations without an id: one that was done after all is refused when it is repeated."""

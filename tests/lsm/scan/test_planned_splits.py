@@ -123,6 +123,6 @@ def test_an_entry_that_is_not_valid_is_told_with_its_manifest(tmp_path):
     late = table.scan().plan().splits
     name = late[0].files[0].file_name.encode()
     broken = PlannedSplits(**{**late.__getstate__(), "payload": late.payload.replace(name, b"/" * len(name))})
-    with pytest.raises(CorruptFile, match=r"manifest-.*is no file name"):
+    with pytest.raises(CorruptFile, match=r"manifest-.*is not a file name"):
         broken[0]
     assert broken[len(late) - 1] == late[len(late) - 1]

@@ -360,7 +360,7 @@ def test_a_rollback_to_an_expired_state_that_the_storage_cuts_off_says_so_and_br
     expire_snapshots(tagged(tmp_path / "t"), retain_min=2, retain_max=2, older_than_ms=ALWAYS)
     failing = Failing(lambda name, path: name == "delete" and path.endswith("/snapshot-3"))
     store = FileStore.open(tmp_path / "t", failing)
-    with pytest.raises(StorageError, match=r"rollback to snapshot 2 was cut off.*call it again to finish"):
+    with pytest.raises(StorageError, match=r"rollback to snapshot 2 was interrupted.*call it again to finish"):
         rollback_to(store, store.snapshots.tag("old"))
     whole(store)
     failing.cause = None

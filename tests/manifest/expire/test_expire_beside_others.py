@@ -97,7 +97,7 @@ def test_a_table_with_a_tag_and_no_snapshot_can_be_rolled_back_to_the_tag(tmp_pa
     table = made(tmp_path / "t", 1)
     table.create_tag("kept")
     shutil.rmtree(tmp_path / "t/snapshot")
-    with pytest.raises(CorruptFile, match="tag 'kept' is there"):
+    with pytest.raises(CorruptFile, match="tag 'kept' exists"):
         keys(table)
     Table.open(tmp_path / "t").rollback_to(tag="kept")
     assert keys(table) == [0]

@@ -372,7 +372,7 @@ def test_a_tag_is_not_deleted_between_the_two_steps_of_its_replacement(store, mo
     append(store)
     store.snapshots.create_tag("v1", store.snapshots.latest(), 1)
     monkeypatch.setattr(manifest.io.posix, "_LOCK_SECONDS", 0)
-    with locked(store.paths.tags), pytest.raises(HistoryBusy, match="replaces or deletes a tag; nothing was done by this call"):
+    with locked(store.paths.tags), pytest.raises(HistoryBusy, match="replaces or deletes a tag; nothing was changed by this call"):
         change(store)
     assert (store.snapshots.ids(), list(store.snapshots.tags())) == ([1, 2], ["v1"])
     change(store)

@@ -17,10 +17,10 @@ GIVEN = {"metastore": "rest", "uri": "https://catalog.example.com/base/", "wareh
     [
         ({"tokn": "x"}, "did you mean 'token'"),
         ({"data-token.enable": "true"}, "did you mean 'data-token.enabled'"),
-        ({"token.provider": "dlf"}, "'dlf' is not built in"),
-        ({"dlf.access-key-id": "x"}, "bearer tokens only"),
+        ({"token.provider": "dlf"}, "'dlf' is not supported"),
+        ({"dlf.access-key-id": "x"}, "only bearer tokens"),
         ({"s3.acces-key": "x"}, "s3.access-key"),
-        ({"metastore": "hive"}, "there are 'filesystem' and 'rest'"),
+        ({"metastore": "hive"}, "use 'filesystem' or 'rest'"),
     ],
 )
 def test_what_is_no_option_is_refused_by_name(more, said) -> None:

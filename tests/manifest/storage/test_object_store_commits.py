@@ -205,7 +205,7 @@ def test_a_branch_whose_making_is_cut_off_is_none_and_is_cleared_up(through, pro
     proxy.rule = lambda request: EXPIRED if request.method in {"PUT", "DELETE", "POST"} and "branch-dev/schema" in request.path else None
     through.create_exclusive(f"{store.paths.for_branch('dev').metadata_root}/.claim", b"of somebody who was killed")
     assert store.snapshots.branch_names() == []
-    with pytest.raises(InvalidArgument, match="delete_branch clears up"):
+    with pytest.raises(InvalidArgument, match="Call delete_branch"):
         create_branch(store, "dev")
     delete_branch(store, "dev")
     proxy.rule = lambda _: None

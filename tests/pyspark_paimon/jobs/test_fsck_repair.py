@@ -240,10 +240,10 @@ def test_a_commit_between_the_look_and_the_repair_is_not_lost(tmp_path: Path, mo
     from manifest.fsck import repair as module
 
     class Slow(module.Repairs):
-        def _copied(self, path: str) -> str | None:
+        def _copy(self, path: str) -> str | None:
             if self.store.snapshots.latest_id() == 2:
                 Table.open(table.path).write(pa.table({"id": pa.array([9], pa.int32())}))
-            return super()._copied(path)
+            return super()._copy(path)
 
     monkeypatch.setattr(module, "Repairs", Slow)
     assert table.fsck(repair=True).clean

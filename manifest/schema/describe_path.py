@@ -13,7 +13,7 @@ _NAMED = 8
 _LEVELS = 3
 
 
-def what_is_at(file_io: FileIO, path: str) -> str:
+def describe_path(file_io: FileIO, path: str) -> str:
     """A hint for people: a file, a part of a table, a directory of tables, or a name that is nearly a table's; else nothing.
 
     Only where looking costs nothing, on a local path, and only as far as this process may look.
@@ -44,4 +44,4 @@ def _is_table(file_io: FileIO, path: str) -> bool:
     return file_io.exists(f"{path}/schema/schema-0")
 
 
-__all__ = ["what_is_at"]
+__all__ = ["describe_path"]
