@@ -83,7 +83,7 @@ class EncodeFailed(PaimonError, ValueError):
 
 @public
 class NullInKey(SchemaMismatch):
-    """A NOT NULL column has nulls. Key columns are NOT NULL."""
+    """A NOT NULL column has nulls. Keys are NOT NULL."""
 
 
 @public

@@ -1,4 +1,4 @@
-"""Table options: every key that we know, what it means here, and what is refused.
+"""Table options: known keys, their effect, and refused values.
 
 Public: ``CoreOptions`` (core_options), ``support``, ``known_keys``.
 """

@@ -1,4 +1,7 @@
-"""The names of aggregate functions: which types each takes, which fold retracts, which are not built (``FieldAggregatorFactory``)."""
+"""Names of aggregate functions and the types they accept (``FieldAggregatorFactory``).
+
+Also which of them can retract, and which are not supported.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,13 @@ def _is_rows(data_type: DataType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """What a function takes, in words and as a test, and whether it can take a version back."""
+    """An aggregate function.
+
+    Args:
+        takes: Accepted types, for errors.
+        test: Whether a type is accepted.
+        retracts: Whether the function can retract a version.
+    """
 
     takes: str
     test: _Takes
@@ -28,16 +37,16 @@ class Function:
 
 
 class Functions(dict[str, Function]):
-    """The functions that are built, by name."""
+    """Supported functions by name."""
 
     def reason(self, name: str) -> str | None:
-        """Why ``name`` cannot be used; None if it can."""
+        """Return why ``name`` cannot be used, None if it can."""
         name = ALIASES.get(name, name)
-        if name in _NOT_BUILT:
-            return f"'{name}' is not built: {_NOT_BUILT[name]}"
+        if name in _UNSUPPORTED:
+            return f"'{name}' is not supported: {_UNSUPPORTED[name]}"
         if name in _SKETCHES and find_spec(SKETCH_LIBRARY) is None:
             return SKETCHES_MISSING
-        return None if name in self else f"'{name}' is no aggregate function; possible: {', '.join(sorted(self))}"
+        return None if name in self else f"'{name}' is not an aggregate function; use one of: {', '.join(sorted(self))}"
 
 
 _ANY = Function("any type", lambda _: True)
@@ -70,23 +79,26 @@ FUNCTIONS = Functions(
     }
 )
 SKETCH_LIBRARY = "_datasketches"
-"""The module that unites sketches, of the package ``datasketches``."""
+"""Module of the package ``datasketches``, which merges sketches."""
 SKETCHES_MISSING = "sketches need the package 'datasketches': pip install 'pyspark-paimon[sketches]'"
 _SKETCHES = frozenset({"theta_sketch", "hll_sketch"})
-_NOT_BUILT = {
-    "rbm64": "its bytes are those of Java's 64-bit bitmap, which differ from the portable format",
+_UNSUPPORTED = {
+    "rbm64": "its bytes are in Java's 64-bit bitmap format, which differs from the portable one",
 }
 
 
 def check_function(key: str, name: str, column: str, data_type: DataType) -> str:
-    """The function's proper name; ``UnsupportedOption`` names ``key`` if it is unknown, not built, or not for the column."""
+    """Return the function's canonical name.
+
+    Raises ``UnsupportedOption`` for ``key`` if the function is unknown, not supported, or does not accept the column's type.
+    """
     reason = FUNCTIONS.reason(name)
     if reason is not None:
         raise UnsupportedOption(key, reason)
     name = ALIASES.get(name, name)
     function = FUNCTIONS[name]
     if not function.test(data_type):
-        raise UnsupportedOption(key, f"'{name}' takes {function.takes}, column '{column}' is {data_type}")
+        raise UnsupportedOption(key, f"'{name}' needs {function.takes}, but column '{column}' is {data_type}")
     return name
 
 

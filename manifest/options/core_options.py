@@ -1,7 +1,7 @@
-"""Core table options as typed values, under Paimon's names and defaults (``org.apache.paimon.CoreOptions``).
+"""Typed core options with Paimon's names and defaults (``CoreOptions``).
 
-``CoreOptions.of`` reads what it knows and keeps everything in ``raw``, former keys under their present names too; whether a key is known and its value one that
-we can honour is checked by ``support`` at create, alter and call.
+``CoreOptions.of`` parses the options it knows and keeps all of them in ``raw``, with former keys also under their present names.
+``support`` checks whether keys are known and values are supported, at create, alter and call.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _MAX_LONG = 2**63 - 1
 _MIB = 1 << 20
 
 
-_KINDS = {"int_parsing": "a whole number is wanted", "int_type": "a whole number is wanted", "float_parsing": "a number is wanted"}
-"""Pydantic's words as ours."""
+_KINDS = {"int_parsing": "must be a whole number", "int_type": "must be a whole number", "float_parsing": "must be a number"}
+"""Error texts for Pydantic's error types."""
 
 
 def _size(value: object) -> object:
@@ -59,7 +59,7 @@ def _level_map(value: object) -> object:
         return value
     pairs = [entry.split(":", 1) for entry in value.split(",") if entry.strip()]
     if not all(len(pair) == 2 and pair[0].strip().isdigit() for pair in pairs):
-        raise ValueError(f"'{value}' is no map such as '0:lz4,5:zstd'")
+        raise ValueError(f"'{value}' is not a map such as '0:lz4,5:zstd'")
     return {int(level): text.strip() for level, text in pairs}
 
 
@@ -154,7 +154,9 @@ _DOTTED = {
 
 
 class CoreOptions(BaseModel):
-    """The options that change what we do. Sizes are bytes, durations milliseconds; None is "unset".
+    """Options that affect this package.
+
+    Sizes are in bytes, durations in milliseconds. None means unset.
 
     >>> options = CoreOptions.of({"bucket": "4", "write-buffer-size": "64 mb", "made.by": "someone"})
     >>> options.bucket, options.write_buffer_size, options.raw["made.by"]
@@ -265,7 +267,10 @@ class CoreOptions(BaseModel):
 
     @classmethod
     def of(cls, raw: Mapping[str, str]) -> CoreOptions:
-        """The typed options of ``raw``; ``UnsupportedOption`` names the key of a malformed value."""
+        """Parse the options ``raw``.
+
+        Raises ``UnsupportedOption`` with the key of an invalid value.
+        """
         present = with_present_keys(raw)
         values: dict[str, Any] = {key: value for key, value in present.items() if key in _KEYS}
         try:
@@ -273,50 +278,53 @@ class CoreOptions(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             cause = first.get("ctx", {}).get("error")
-            told = _KINDS.get(first["type"], str(cause or first["msg"]))
+            text = _KINDS.get(first["type"], str(cause or first["msg"]))
             reason = (
                 cause.reason
                 if isinstance(cause, UnsupportedOption)
-                else told
-                if repr(first["input"]) in told
-                else f"{first['input']!r}: {told}"
+                else text
+                if repr(first["input"]) in text
+                else f"{first['input']!r}: {text}"
             )
             raise UnsupportedOption(str(first["loc"][0]), reason) from error
 
     @classmethod
     def keys(cls) -> frozenset[str]:
-        """The option keys that have a typed value here."""
+        """Return the option keys with a typed value."""
         return _KEYS
 
     @cached_property
     def max_level(self) -> int:
-        """The highest LSM level."""
+        """Highest LSM level."""
         return (self.num_levels or self.num_sorted_run_compaction_trigger + 1) - 1
 
     @property
     def stop_trigger(self) -> int:
-        """The number of sorted runs at which a writer waits for its compaction."""
+        """Number of sorted runs at which writers wait for compaction."""
         trigger = self.num_sorted_run_compaction_trigger
         return max(trigger, trigger + 3 if self.num_sorted_run_stop_trigger is None else self.num_sorted_run_stop_trigger)
 
     @cached_property
     def parquet(self) -> ParquetOptions:
-        """What the table says of Parquet files."""
+        """Parquet options."""
         return ParquetOptions.of(self.raw)
 
     @cached_property
     def engine(self) -> EngineTraits:
-        """What follows from the merge engine."""
+        """Traits of the merge engine."""
         return engine_traits(self.merge_engine)
 
     @property
     def compacts_fully_at_commit(self) -> bool:
-        """Whether a batch write fully compacts every bucket that it touches."""
+        """Whether a batch write fully compacts every bucket it touches."""
         return bool(self.full_compaction_delta_commits) or self.changelog_producer == "full-compaction"
 
     @property
     def changelog_retention(self) -> tuple[int, int, int]:
-        """How many changelogs stay at least and at most, and for how many milliseconds: as snapshots where nothing else is said."""
+        """Retention of changelogs: minimum, maximum, milliseconds.
+
+        Defaults to the retention of snapshots.
+        """
         least, most, millis = self.changelog_num_retained_min, self.changelog_num_retained_max, self.changelog_time_retained
         return (
             self.snapshot_num_retained_min if least is None else least,
@@ -326,13 +334,16 @@ class CoreOptions(BaseModel):
 
     @property
     def changelogs_outlive_snapshots(self) -> bool:
-        """Whether a snapshot's changelog is kept when it expires (Paimon's "decoupled" changelogs)."""
+        """Whether changelogs outlive their snapshots ("decoupled" changelogs)."""
         of_snapshots = (self.snapshot_num_retained_min, self.snapshot_num_retained_max, self.snapshot_time_retained)
         return any(kept > expires for kept, expires in zip(self.changelog_retention, of_snapshots, strict=True))
 
     @property
     def needs_lookup(self) -> bool:
-        """Whether compaction of level 0 looks for older versions below its output (Paimon's ``LookupStrategy``)."""
+        """Whether compaction of level 0 looks up older versions.
+
+        As Paimon's ``LookupStrategy``. The older versions are on levels below its output.
+        """
         return self.deletion_vectors_enabled or self.force_lookup or self.engine.first_row_wins or self.changelog_producer == "lookup"
 
     @property
@@ -341,11 +352,14 @@ class CoreOptions(BaseModel):
         return self.sequence_field_sort_order == "descending"
 
     def target_size(self, *, has_primary_key: bool) -> int:
-        """Bytes at which a data file is closed: 128 MB for primary-key tables, 256 MB for append tables unless set."""
+        """Return the bytes at which a data file is closed.
+
+        Unless set, 128 MB for primary-key tables and 256 MB for append tables.
+        """
         return self.target_file_size or (128 if has_primary_key else 256) * _MIB
 
     def stats_modes(self, names: tuple[str, ...], level: int = 0) -> dict[str, StatsMode]:
-        """The statistics mode of each column in a file of ``level``."""
+        """Return the statistics mode of each column at ``level``."""
         default = StatsMode.parse(self.stats_mode_per_level.get(level, self.stats_mode), "metadata.stats-mode")
         first = len(names) if self.stats_keep_first_n_columns < 0 else self.stats_keep_first_n_columns
         modes = {}
@@ -358,17 +372,19 @@ class CoreOptions(BaseModel):
 
 
 def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
-    """Options as they are stored: numbers and booleans as text. Raises ``UnsupportedOption`` for other values, ``InvalidArgument`` for no mapping.
+    """Return options as stored text.
+
+    Raises ``UnsupportedOption`` for values other than text, numbers and booleans, ``InvalidArgument`` unless given a mapping.
 
     >>> option_texts({"bucket": 4, "write-only": True})
     {'bucket': '4', 'write-only': 'true'}
     """
     texts: dict[str, str] = {}
     if not isinstance(options, Mapping | None):
-        raise InvalidArgument(f"options are a mapping of keys to values, not {options!r}")
+        raise InvalidArgument(f"options must be a mapping of keys to values, not {options!r}")
     for key, value in (options or {}).items():
         if not isinstance(value, str | int | float):
-            raise UnsupportedOption(str(key), f"a value is text, a number or a boolean, not {value!r}")
+            raise UnsupportedOption(str(key), f"a value must be text, a number or a boolean, not {value!r}")
         texts[str(key)] = str(value).lower() if isinstance(value, bool) else str(value)
     return texts
 

@@ -19,7 +19,9 @@ _MILLIS: dict[str, float] = {
 
 
 def parse_duration_millis(text: str, option: str) -> int:
-    """Milliseconds of a duration (a bare number is milliseconds); ``UnsupportedOption`` names ``option`` if it is none.
+    """Return a duration in milliseconds, the default unit.
+
+    Raises ``UnsupportedOption`` for ``option``.
 
     >>> [parse_duration_millis(text, "x") for text in ("1 h", "10 min", "250 ms")]
     [3600000, 600000, 250]
@@ -27,7 +29,7 @@ def parse_duration_millis(text: str, option: str) -> int:
     match = _TEXT.fullmatch(text)
     factor = _MILLIS.get(match[2].lower()) if match else None
     if match is None or factor is None:
-        raise UnsupportedOption(option, f"'{text}' is no duration such as '1 h' or '500 ms'")
+        raise UnsupportedOption(option, f"'{text}' is not a duration such as '1 h' or '500 ms'")
     return int(int(match[1]) * factor)
 
 

@@ -1,4 +1,7 @@
-"""Former names of option keys: each counts where the present key is absent."""
+"""Former names of option keys.
+
+A former key applies if the present key is absent.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,16 @@ FORMER_KEYS: dict[str, tuple[str, ...]] = {
     "write-only": ("write.compaction-skip",),
     "write.batch-size": ("orc.write.batch-size",),
 }
-"""Present keys to their former ones; of several the first that is set counts."""
+"""Former keys by present key. The first one that is set applies."""
 
 PRESENT_KEYS: dict[str, str] = {former: present for present, formers in FORMER_KEYS.items() for former in formers}
-"""Former keys to their present ones."""
+"""Present keys by former key."""
 
 
 def with_present_keys(options: Mapping[str, str]) -> dict[str, str]:
-    """Add the present key of each former one; a present key that is set wins.
+    """Add the present key of each former key.
+
+    A present key that is already set wins.
 
     >>> with_present_keys({"write.compaction-skip": "true"})
     {'write.compaction-skip': 'true', 'write-only': 'true'}

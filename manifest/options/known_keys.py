@@ -1,6 +1,6 @@
-"""Which option keys exist, and which keys and values are not built: the tables that ``support`` looks into.
+"""Known option keys, and unsupported keys and values, for ``support``.
 
-The names are those of Paimon's ``CoreOptions``. A key that we honour has a field in ``manifest.options.core_options.CoreOptions``.
+Names are from Paimon's ``CoreOptions``. A supported key has a field in ``manifest.options.core_options.CoreOptions``.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from manifest.options.without_effect import PREFIXES_WITHOUT_EFFECT, WITHOUT_EFF
 
 Refusal = Callable[[str], str | None]
 
-BY_FILES = "chooses files by when they were made, which is no state of the table: read 'from-timestamp', or what came since then with 'incremental'"
-"""Why modes and times that choose files are refused."""
+BY_FILES = "selects files by creation time, which is not a state of the table: read 'from-timestamp', or later changes with 'incremental'"
+"""Reason for refusing modes and times that select files."""
 
 
 def _only(*allowed: str, why: str) -> Refusal:
-    return lambda value: None if value.strip().lower() in allowed else f"'{value}' {why}; possible: {', '.join(allowed)}"
+    return lambda value: None if value.strip().lower() in allowed else f"'{value}' {why}; use one of: {', '.join(allowed)}"
 
 
 def _never(why: str) -> Refusal:
     return lambda value: f"'{value}' {why}"
 
 
-_OFF = _only("false", why="is not built")
-_UNBUILT = _never("is not built")
-_PER_SCAN = _never("belongs to one scan, not to a table or a write; give it to the scan")
+_OFF = _only("false", why="is not supported")
+_UNBUILT = _never("is not supported")
+_PER_SCAN = _never("applies to a single scan, not to a table or a write; pass it to the scan")
 
 STREAM_LIMITS = {
     "read.stream.maxfilespertrigger": "max_files",
     "read.stream.maxrowspertrigger": "max_rows",
     "read.stream.maxbytespertrigger": "max_bytes",
 }
-"""Limits of a batch of a stream, in the lower case in which Spark hands options over."""
+"""Limits of a stream batch, in lower case as Spark passes options."""
 
 STREAM_ONLY = frozenset({"consumer-id", "read.changelog", *STREAM_LIMITS})
-"""Keys of one streaming read."""
+"""Keys of a single streaming read."""
 
 BY_KEY = frozenset(
     [
@@ -69,7 +69,7 @@ BY_KEY = frozenset(
         *TAG_OPTIONS,
     ]
 )
-"""Keys that are honoured where they are looked up by name, without a member of ``CoreOptions``."""
+"""Supported keys that are read by name, without a field of ``CoreOptions``."""
 
 BY_CALL = dict.fromkeys(
     [
@@ -79,26 +79,27 @@ BY_CALL = dict.fromkeys(
         "partition.timestamp-formatter",
         "partition.timestamp-pattern",
     ],
-    "expire_partitions() goes by it; nothing expires by itself",
+    "used by expire_partitions(); no partition expires automatically",
 )
-"""Keys that a call honours, and no commit."""
+"""Keys that a call uses, but no commit."""
 
 PREFIXES = ("file-index.", *PREFIXES_WITHOUT_EFFECT)
-"""Beginnings of keys that are looked at elsewhere or mean nothing here."""
+"""Prefixes of keys that other modules check or that have no effect."""
 
 ROWS: dict[str, Refusal] = {
-    "type": _only("table", why="tables are not built"),
-    "branch": _only("main", why="is chosen when the table is opened, not kept in it"),
+    "type": _only("table", why="tables are not supported"),
+    "branch": _only("main", why="is selected when the table is opened, not stored in it"),
     **dict.fromkeys(["sequence.snapshot-ordering", "pk-clustering-override", "chain-table.enabled", "postpone.merge-on-read"], _OFF),
-    "query-auth.enabled": _only("false", why="makes the catalog choose the rows and values that each user may see, which is not built"),
+    "query-auth.enabled": _only("false", why="lets the catalog restrict rows and values per user, which is not supported"),
     **dict.fromkeys(
-        ["blob-descriptor-field", "blob-view-field", "blob-external-storage-field"], _never("keeps references as values: not built")
+        ["blob-descriptor-field", "blob-view-field", "blob-external-storage-field"],
+        _never("stores references as values, which is not supported"),
     ),
-    "blob-as-descriptor": _only("false", why="makes references of values, which is not built"),
-    "legacy-timestamp-mapping.enabled": _only("false", why="gives moments another type, which is not built"),
-    "read.allow.fullScan": _only("true", why="refuses scans without a filter on partitions, which is not built"),
-    "batch-scan-mode": _only("none", why="is for the jobs of other engines"),
-    "scan.mode": _only("default", "full", "latest-full", "latest", why="is no mode of a batch scan here"),
+    "blob-as-descriptor": _only("false", why="returns references instead of values, which is not supported"),
+    "legacy-timestamp-mapping.enabled": _only("false", why="changes the type of timestamps, which is not supported"),
+    "read.allow.fullScan": _only("true", why="refuses scans without a partition filter, which is not supported"),
+    "batch-scan-mode": _only("none", why="applies only to jobs of other engines"),
+    "scan.mode": _only("default", "full", "latest-full", "latest", why="is not a mode of a batch scan"),
     **dict.fromkeys(["scan.ignore-corrupt-files", "scan.ignore-lost-files"], _OFF),
     **dict.fromkeys(["scan.creation-time-millis", "scan.file-creation-time-millis"], _never(BY_FILES)),
     **dict.fromkeys(["scan.snapshot-id", "scan.tag-name", "scan.timestamp-millis", "scan.timestamp"], _PER_SCAN),
@@ -107,22 +108,22 @@ ROWS: dict[str, Refusal] = {
     "incremental-between-scan-mode": _PER_SCAN,
     "incremental-between-tag-to-snapshot": _OFF,
 }
-"""Known keys that change which rows a scan returns, in ways that are not built."""
+"""Known keys that change the rows of a scan in unsupported ways."""
 
 ROWS_OF_STREAMS: dict[str, Refusal] = {
-    "scan.bounded.watermark": _never("ends a stream, which is not built: stop the query instead"),
-    "stream-scan-mode": _only("none", why="is for the jobs of other engines"),
-    "streaming-read-append-overwrite": _only("false", why="is not built; possible for all tables: streaming-read-overwrite"),
+    "scan.bounded.watermark": _never("ends a stream, which is not supported: stop the query instead"),
+    "stream-scan-mode": _only("none", why="applies only to jobs of other engines"),
+    "streaming-read-append-overwrite": _only("false", why="is not supported; for all tables, use streaming-read-overwrite"),
 }
-"""Known keys that change which rows a stream returns, in ways that are not built."""
+"""Known keys that change the rows of a stream in unsupported ways."""
 
 REFUSED: dict[str, Refusal] = {
     **ROWS,
-    "merge-engine": _only(*ENGINES, why="is no merge engine"),
-    "changelog-producer": _only("none", "input", "lookup", "full-compaction", why="is no changelog producer"),
-    "changelog-file.format": _only("parquet", "orc", "avro", why="is no format of data files here"),
-    "file.format": _only("parquet", "orc", "avro", why="is no format of data files here"),
-    "bucket-function.type": _only("default", "mod", why="is not built"),
+    "merge-engine": _only(*ENGINES, why="is not a merge engine"),
+    "changelog-producer": _only("none", "input", "lookup", "full-compaction", why="is not a changelog producer"),
+    "changelog-file.format": _only("parquet", "orc", "avro", why="is not a supported format of data files"),
+    "file.format": _only("parquet", "orc", "avro", why="is not a supported format of data files"),
+    "bucket-function.type": _only("default", "mod", why="is not supported"),
     **dict.fromkeys(
         [
             "index-file-in-data-file-dir",
@@ -138,35 +139,36 @@ REFUSED: dict[str, Refusal] = {
         ],
         _OFF,
     ),
-    "write.sequence-number-init-mode": _only("scan", why="is not built"),
+    "write.sequence-number-init-mode": _only("scan", why="is not supported"),
     "commit.strict-mode.last-safe-snapshot": _UNBUILT,
-    "upsert-key": _never("makes INSERT a merge, which is not built: use MERGE INTO"),
-    **dict.fromkeys(["commit.callbacks", "tag.callbacks"], _never("names Java classes, which cannot be called from here")),
-    "metadata.iceberg.storage": _only("disabled", why="is not built"),
-    TAG_MODE: _only(*TAG_MODES, why="is no way to make tags"),
+    "upsert-key": _never("turns INSERT into a merge, which is not supported: use MERGE INTO"),
+    **dict.fromkeys(["commit.callbacks", "tag.callbacks"], _never("names Java classes, which Python cannot call")),
+    "metadata.iceberg.storage": _only("disabled", why="is not supported"),
+    TAG_MODE: _only(*TAG_MODES, why="is not a mode of tag creation"),
     "data-file.external-paths": _UNBUILT,
-    "data-file.external-paths.strategy": _only("none", why="is not built"),
-    **dict.fromkeys(STREAM_ONLY, _never("belongs to one streaming read; give it to spark.readStream")),
+    "data-file.external-paths.strategy": _only("none", why="is not supported"),
+    **dict.fromkeys(STREAM_ONLY, _never("applies to a single streaming read; pass it to spark.readStream")),
     **dict.fromkeys(
         ["read.stream.minrowspertrigger", "read.stream.maxtriggerdelayms"],
-        _never("is not built: Spark tells a Python source no time to wait for; let the trigger's interval collect rows"),
+        _never("is not supported: Spark passes no waiting time to a Python source; collect rows by the trigger's interval"),
     ),
     **dict.fromkeys(["pk-btree.index.columns", "blob-field", "vector-field", "vector.file.format"], _UNBUILT),
-    "manifest.format": _only("avro", "orc", "parquet", why="is no manifest format here"),
+    "manifest.format": _only("avro", "orc", "parquet", why="is not a supported manifest format"),
     "manifest.compression": _only(
-        "zstd", "zstandard", "null", "deflate", "snappy", "bzip2", why="is no manifest codec that every engine reads"
+        "zstd", "zstandard", "null", "deflate", "snappy", "bzip2", why="is not a manifest codec that every engine reads"
     ),
     **dict.fromkeys(
-        ["file.compression", "changelog-file.compression"], _only("zstd", "none", "snappy", "lz4", "gzip", why="is no Parquet codec here")
+        ["file.compression", "changelog-file.compression"],
+        _only("zstd", "none", "snappy", "lz4", "gzip", why="is not a supported Parquet codec"),
     ),
 }
-"""Known keys whose values we cannot all honour."""
+"""Known keys with unsupported values."""
 
 REFUSED_PREFIXES = ("pk-bitmap", "pk-vector", "pk-full-text", "pk-multivalue")
-"""Beginnings of keys of secondary indexes, which are not built."""
+"""Prefixes of keys of secondary indexes, which are not supported."""
 
 AT_CREATION = frozenset({"primary-key", "partition", "path"})
-"""Keys that stand for arguments of the table's creation and never reach its options."""
+"""Keys that are arguments of the table's creation and are not stored as options."""
 
 IMMUTABLE = frozenset(
     [
@@ -195,13 +197,13 @@ IMMUTABLE = frozenset(
         "deletion-vectors.enabled",
     ]
 )
-"""Keys that must stay as they were when the table was made."""
+"""Keys that cannot change after the table was created."""
 
 ONE_WAY = frozenset({"ignore-delete", "ignore-update-before"})
-"""Flags that may be set on an existing table but not taken back."""
+"""Flags that may be set on an existing table, but not unset."""
 
 RIGHTS = frozenset({"query-auth.enabled"})
-"""Keys of a table by which its catalog guards rows: no read may set them."""
+"""Keys by which a catalog restricts access to rows. A read cannot set them."""
 
 LAYOUT = (
     IMMUTABLE
@@ -219,7 +221,7 @@ LAYOUT = (
         "branch",
     }
 )
-"""Keys on which all files and all writers of a table must agree, so that one call cannot have its own."""
+"""Keys that all files and writers of a table must share, so that a single call cannot set them."""
 
 CORE = CoreOptions.keys()
 HONOURED = (CORE | BY_KEY) - frozenset(REFUSED)

@@ -1,7 +1,7 @@
-"""Merge engines and their traits: what the rest of the product asks of a table's engine instead of comparing its name.
+"""Merge engines and their traits.
 
-Only two modules below look at names: ``manifest.schema.merge_options`` reads the options of each engine, and
-``lsm.merge.engines`` chooses its function. ``tests/test_one_place.py`` sees to it.
+Other modules use traits instead of comparing names. Only two modules compare names: ``manifest.schema.merge_options`` reads the options of
+each engine, and ``lsm.merge.engines`` selects its function. ``tests/test_one_place.py`` checks this.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ PARTIAL_REMOVE = "partial-update.remove-record-on-delete"
 
 @dataclass(frozen=True, slots=True)
 class EngineTraits:
-    """What follows from a merge engine, whatever its options and columns.
+    """Properties of a merge engine, independent of options and columns.
 
     Args:
-        name: the value of ``merge-engine``.
-        is_built: we can merge its rows.
-        newest_replaces: a newer version is the whole row, so that it can update and delete, and a stream of versions tells the rows.
-        first_row_wins: the oldest version is the row for ever; what compaction has once put above level 0 is final.
-        folds_values: a row is made of several versions, so that it can match a filter although no version does.
-        remove_option: the option by which a ``-D`` version removes the row all the same; None if there is none.
+        name: Value of ``merge-engine``.
+        is_built: Whether its rows can be merged.
+        newest_replaces: The newest version is the whole row. Updates and deletes are possible, and a stream of versions gives the rows.
+        first_row_wins: The oldest version is the row for ever. What compaction has put above level 0 is final.
+        folds_values: A row combines several versions, so it may match a filter that no version matches.
+        remove_option: Option by which a ``-D`` version removes the row anyway. None: no such option.
     """
 
     name: str
@@ -44,7 +44,9 @@ _BY_NAME = {traits.name: traits for traits in _TRAITS}
 
 
 def engine_traits(name: str) -> EngineTraits:
-    """The traits of an engine; of one that is not built, none.
+    """Return the traits of an engine.
+
+    Unsupported engines have none.
 
     >>> engine_traits("first-row").first_row_wins, engine_traits("someone's").is_built
     (True, False)

@@ -1,4 +1,4 @@
-"""The keys of merge options: what can be said of them without looking at columns."""
+"""Keys of merge options, and checks without columns."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ _SUFFIXES = (
 )
 FIELD_OPTION = re.compile(rf"fields\.(?P<column>.+)\.(?P<option>{'|'.join(_SUFFIXES)}|sequence-group|stats-mode)")
 MAP_LAYOUT = re.compile(r"fields\.(?P<column>.+)\.map\.(?P<option>storage-layout|shared-shredding\..+)")
-"""How the files hold a MAP column."""
+"""Keys of the file layout of a MAP column."""
 
 
 def field_option_reason(key: str, value: str) -> str | None:
-    """Why a ``fields.*`` option cannot be set, whatever the columns; None if it can.
+    """Return why a ``fields.*`` option is invalid, None if valid.
+
+    Does not check columns.
 
     >>> field_option_reason("fields.n.aggregate-function", "sum"), field_option_reason("fields.n.aggregate-function", "rbm64")
-    (None, "'rbm64' is not built: its bytes are those of Java's 64-bit bitmap, which differ from the portable format")
+    (None, "'rbm64' is not supported: its bytes are those of Java's 64-bit bitmap, which differ from the portable format")
     """
     if key == DEFAULT_FUNCTION:
         return FUNCTIONS.reason(value.strip())
     layout = MAP_LAYOUT.fullmatch(key)
     if layout is not None:
         built = layout["option"] != "storage-layout" or value.strip().lower() == "default"
-        return None if built else f"'{value}' is not built: files hold a MAP as entries; possible: default"
+        return None if built else f"'{value}' is not supported: files store a MAP as entries; use 'default'"
     match = FIELD_OPTION.fullmatch(key)
     if match is None:
         known = ", ".join(f"fields.<column>.{suffix}" for suffix in (*_SUFFIXES, "sequence-group", "stats-mode"))
@@ -47,12 +49,12 @@ def field_option_reason(key: str, value: str) -> str | None:
 
 
 def check_field_columns(options: Mapping[str, str], columns: Iterable[str]) -> None:
-    """Raise ``UnsupportedOption`` for a ``fields.<column>.<option>`` that names no column."""
+    """Raise ``UnsupportedOption`` for a ``fields.<column>.<option>`` without column."""
     known = list(columns)
     for key in options:
         match = FIELD_OPTION.fullmatch(key)
         if match is not None and match["option"] not in {"sequence-group", "stats-mode"} and match["column"] not in known:
-            raise UnsupportedOption(key, f"'{match['column']}' is no column; columns are: {', '.join(known)}")
+            raise UnsupportedOption(key, f"'{match['column']}' is not a column; columns are: {', '.join(known)}")
 
 
 __all__ = [

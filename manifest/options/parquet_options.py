@@ -1,4 +1,7 @@
-"""Options of Parquet's writer (``parquet.*``), under the names that parquet-mr gives them; a column is named after a ``#``."""
+"""Options of Parquet's writer (``parquet.*``), with parquet-mr's names.
+
+A column name may follow after a ``#``.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ _FALSE_POSITIVES = 0.01
 
 PARQUET_HONOURED = frozenset({_BLOOM, _FPP, _NDV, _PAGE_SIZE, _PAGE_ROWS, _BLOCK, _DICTIONARY, _VERSION, _CHECKSUM})
 PARQUET_WITHOUT_EFFECT: dict[str, str] = {
-    "parquet.compression": "file.compression says how files are compressed",
-    "parquet.compression.codec.zstd.level": "file.compression.zstd-level says how hard zstd tries",
+    "parquet.compression": "use file.compression",
+    "parquet.compression.codec.zstd.level": "use file.compression.zstd-level",
     **dict.fromkeys(
         [
             "parquet.bloom.filter.adaptive.enabled",
@@ -41,7 +44,7 @@ PARQUET_WITHOUT_EFFECT: dict[str, str] = {
             "parquet.validation",
             "parquet.writer.max-padding",
         ],
-        "the encoder here has no such setting",
+        "the encoder has no such setting",
     ),
     **dict.fromkeys(
         [
@@ -52,14 +55,16 @@ PARQUET_WITHOUT_EFFECT: dict[str, str] = {
             "parquet.filter.stats.enabled",
             "parquet.page.verify-checksum.enabled",
         ],
-        "readers here use what a file has, and verify it",
+        "readers use what a file has, and verify it",
     ),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetOptions:
-    """What the encoder is told; None: its own choice. ``bloom`` has columns, or ``*`` for all, with false positives and distinct values.
+    """Encoder options. None: the encoder's default.
+
+    ``bloom``, ``false_positives`` and ``distinct`` are by column, with ``*`` for all.
 
     >>> options = ParquetOptions.of({"parquet.page.size": "64 kb", "parquet.bloom.filter.enabled#id": "true", "bucket": "1"})
     >>> options.page_bytes, options.bloom_filters(["id", "v"], 500)
@@ -76,13 +81,16 @@ class ParquetOptions:
 
     @classmethod
     def of(cls, raw: Mapping[str, str]) -> ParquetOptions:
-        """Those among a table's options. Raises ``UnsupportedOption`` that names the one whose value is none."""
+        """Parse a table's Parquet options.
+
+        Raises ``UnsupportedOption`` with the invalid one.
+        """
         given = {
             key: value.strip() for key, value in raw.items() if key.startswith(PARQUET_PREFIX) and key.partition("#")[0] in PARQUET_HONOURED
         }
         for key, value in given.items():
             if key == _VERSION and value.lower() not in _VERSIONS:
-                raise UnsupportedOption(key, f"'{value}' is not built: pages are of version 1, which every engine reads")
+                raise UnsupportedOption(key, f"'{value}' is not supported: pages have version 1, which every engine reads")
             if key == _CHECKSUM and not _flag(key, value):
                 raise UnsupportedOption(key, "pages always have checksums: readers verify them")
         return cls(
@@ -96,7 +104,10 @@ class ParquetOptions:
         )
 
     def bloom_filters(self, columns: Collection[str], rows: int) -> dict[str, dict[str, Any]]:
-        """The filters to write for ``columns``, in the form that Arrow takes; without a number of distinct values, as many as ``rows``."""
+        """Return the bloom filters of ``columns`` in Arrow's form.
+
+        ``rows`` is the default number of distinct values.
+        """
         wanted = [name for name in columns if self.bloom.get(name, self.bloom.get("*", False))]
         return {
             name: {
@@ -107,12 +118,14 @@ class ParquetOptions:
         }
 
     def has_dictionary(self, column: str) -> bool:
-        """Whether a dictionary may be tried."""
+        """Return whether the column may have a dictionary."""
         return self.dictionary.get(column, self.dictionary.get("*", True))
 
 
 def parquet_reason(key: str, value: str) -> str | None:
-    """Why a ``parquet.*`` option cannot be set, whatever the columns; None if it can.
+    """Return why a ``parquet.*`` option is invalid, None if valid.
+
+    Does not check columns.
 
     >>> parquet_reason("parquet.page.size", "1 mb"), parquet_reason("parquet.pagesize", "1 mb")
     (None, 'is unknown, or not built')
@@ -121,7 +134,7 @@ def parquet_reason(key: str, value: str) -> str | None:
     if name in PARQUET_WITHOUT_EFFECT:
         return None
     if name not in PARQUET_HONOURED or (mark and name not in _OF_COLUMNS):
-        return "is unknown, or not built"
+        return "is unknown, or not supported"
     try:
         ParquetOptions.of({key: value})
     except UnsupportedOption as error:
@@ -130,7 +143,7 @@ def parquet_reason(key: str, value: str) -> str | None:
 
 
 def _of_columns(given: Mapping[str, str], name: str) -> list[tuple[str, str, str]]:
-    """(key, column or ``*``, value) of an option that columns may have for themselves."""
+    """Return (key, column or ``*``, value) of a per-column option."""
     return [(key, key.partition("#")[2] or "*", value) for key, value in given.items() if key.partition("#")[0] == name]
 
 
@@ -142,13 +155,13 @@ def _flag(key: str, value: str) -> bool:
 
 def _number(key: str, value: str) -> int:
     if not value.isdecimal() or len(value) > 18:
-        raise UnsupportedOption(key, f"'{value}' is no number of 1 or more")
+        raise UnsupportedOption(key, f"'{value}' must be a number of 1 or more")
     return _positive(key, int(value))
 
 
 def _positive(key: str, value: int) -> int:
     if value < 1:
-        raise UnsupportedOption(key, f"'{value}' is no number of 1 or more")
+        raise UnsupportedOption(key, f"'{value}' must be a number of 1 or more")
     return value
 
 
@@ -158,7 +171,7 @@ def _share(key: str, value: str) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share < 1:
-        raise UnsupportedOption(key, f"'{value}' is no probability between 0 and 1")
+        raise UnsupportedOption(key, f"'{value}' must be between 0 and 1")
     return share
 
 

@@ -1,4 +1,4 @@
-"""How much of a column's statistics is kept: ``metadata.stats-mode`` and the truncation of long minima and maxima."""
+"""Statistics modes (``metadata.stats-mode``) and truncation of bounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BEFORE_SURROGATES, _AFTER_SURROGATES, _LAST_CODE_POINT = 0xD7FF, 0xE000, 0x10FF
 
 
 class Keep(StrEnum):
-    """What is stored of a column."""
+    """Stored statistics of a column."""
 
     NONE = "none"
     COUNTS = "counts"
@@ -24,7 +24,9 @@ class Keep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StatsMode:
-    """A parsed mode; ``length`` (characters or bytes) means something for ``truncate`` only.
+    """A parsed mode.
+
+    ``length`` (characters or bytes) applies to ``truncate`` only.
 
     >>> StatsMode.parse("truncate(16)", "metadata.stats-mode").bound("aaaaaaaaaaaaaaaaX", "z")
     ('aaaaaaaaaaaaaaaa', 'z')
@@ -35,21 +37,27 @@ class StatsMode:
 
     @classmethod
     def parse(cls, text: str, option: str) -> StatsMode:
-        """A mode from an option's value; ``UnsupportedOption`` names ``option``."""
+        """Parse an option's value.
+
+        Raises ``UnsupportedOption`` for ``option``.
+        """
         if match := _TRUNCATE.fullmatch(text.strip()):
             if int(match[1]) == 0:
-                raise UnsupportedOption(option, "truncation keeps at least one character")
+                raise UnsupportedOption(option, "truncate() must keep at least one character")
             return cls(Keep.TRUNCATE, int(match[1]))
         try:
             keep = Keep(text.strip().lower())
         except ValueError:
             keep = Keep.TRUNCATE
         if keep is Keep.TRUNCATE:
-            raise UnsupportedOption(option, f"'{text}' is none of: none, counts, truncate(length), full")
+            raise UnsupportedOption(option, f"'{text}' is not a mode; use none, counts, truncate(length) or full")
         return cls(keep)
 
     def bound(self, low: Plain, high: Plain) -> tuple[Plain, Plain]:
-        """The stored minimum and maximum; both None if no truncated text lies above ``high``."""
+        """Return the stored minimum and maximum.
+
+        Returns (None, None) if no truncated value is greater than or equal to ``high``.
+        """
         if self.keep in {Keep.NONE, Keep.COUNTS} or low is None or high is None:
             return None, None
         if self.keep is Keep.FULL:
@@ -63,14 +71,17 @@ SYSTEM_MODE = StatsMode(Keep.TRUNCATE, 128)
 
 
 def truncate_down(value: Plain, length: int) -> Plain:
-    """The prefix of a text or binary value, which is no greater; other values as they are."""
+    """Return the prefix of a string or binary value.
+
+    It is a lower bound. Other values are returned as they are.
+    """
     return value[:length] if isinstance(value, str | bytes) else value
 
 
 def truncate_up(value: Plain, length: int) -> Plain:
-    r"""A text or binary value of at most ``length`` that is no smaller; None if there is none.
+    r"""Return an upper bound of at most ``length`` units.
 
-    The last character that has a successor is raised and what follows is dropped; the surrogates are no characters and skipped.
+    Units are characters or bytes. None if there is no such bound.
 
     >>> truncate_up("aaaaaaaaaaaaaaaaX", 16), truncate_up(bytes.fromhex("ffffff01ff"), 4).hex(), truncate_up("\U0010ffff\U0010ffff", 1)
     ('aaaaaaaaaaaaaaab', 'ffffff02', None)
@@ -78,6 +89,7 @@ def truncate_up(value: Plain, length: int) -> Plain:
     if not isinstance(value, str | bytes) or len(value) <= length:
         return value
     if isinstance(value, bytes):
+        # Increment the last byte or character that has a successor, and drop the rest. Surrogates are not characters.
         kept = value[:length].rstrip(b"\xff")
         return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
     text = value[:length].rstrip(chr(_LAST_CODE_POINT))

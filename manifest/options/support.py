@@ -1,8 +1,13 @@
-"""Whether options can be honoured: asked at create, at alter, in the arguments of a call, before a write and before a read.
+"""Checks whether options are supported.
 
-By strictness: ``check_settable`` refuses what is unknown or not built, ``check_call`` also what one call cannot decide;
-``check_writable`` refuses to write a table whose promises we would break; ``check_readable`` refuses to read one whose rows
-we would get wrong. Unknown keys of a table that exists are somebody else's and are left alone.
+They run at create, at alter, for the arguments of a call, before a write and before a read:
+
+- ``check_settable`` refuses unknown and unsupported options.
+- ``check_call`` also refuses options that a single call cannot set.
+- ``check_writable`` refuses to write a table whose options a write would violate.
+- ``check_readable`` refuses to read a table whose rows would be wrong.
+
+Unknown keys of an existing table belong to other engines and are ignored.
 """
 
 from __future__ import annotations
@@ -36,11 +41,11 @@ _OF_STORES = (
     *("aws_", "azure.", "azure_", "fs.azure.", "fs.gs.", "fs.oss.", "fs.s3.", "fs.s3a.", "gcs.", "google_", "gs.", "oss.", "s3.", "s3a."),
     "storage.",
 )
-"""How the options of stores begin."""
+"""Prefixes of store options."""
 
 
 def check_settable(options: Mapping[str, object]) -> None:
-    """Raise ``UnsupportedOption`` for a key that is unknown, or a key or value that is not built.
+    """Raise ``UnsupportedOption`` for an unknown or unsupported option.
 
     >>> check_settable({"bukcet": "4"})
     Traceback (most recent call last):
@@ -50,7 +55,7 @@ def check_settable(options: Mapping[str, object]) -> None:
     texts: dict[str, str] = {}
     for key, value in options.items():
         if not isinstance(value, str):
-            raise UnsupportedOption(key, f"options are text, but this is {value!r}")
+            raise UnsupportedOption(key, f"options must be text, not {value!r}")
         texts[key] = value
         present = PRESENT_KEYS.get(key, key)
         reason = None if present != key and present in options else _reason(key, value)
@@ -69,16 +74,18 @@ def _reason(key: str, value: str) -> str | None:
     if key in KNOWN:
         return None
     if key in AT_CREATION:
-        return "is an argument of the table's creation, not an option: give primary_keys, partition_keys or the path"
+        return "is an argument of the table's creation, not an option: pass primary_keys, partition_keys or the path"
     if key.startswith("fields."):
         return field_option_reason(key, value)
     if key.startswith(REFUSED_PREFIXES):
-        return f"'{value}' is not built"
+        return f"'{value}' is not supported"
     return None if key.startswith(PREFIXES) else _unknown(key)
 
 
 def effect_of(key: str, value: str) -> tuple[str, str]:
-    """What an option of a table does here: ``honoured``, ``by call``, ``none`` or ``unknown``, and why, where that needs a word.
+    """Return the effect of a table's option, and a reason.
+
+    The effect is ``honoured``, ``by call``, ``none`` or ``unknown``. The reason may be empty.
 
     >>> effect_of("bucket", "4"), effect_of("made.by", "someone"), effect_of("sink.parallelism", "8")[0]
     (('honoured', ''), ('unknown', 'is kept as it is'), 'none')
@@ -99,8 +106,8 @@ def effect_of(key: str, value: str) -> tuple[str, str]:
 def _unknown(key: str) -> str:
     if key.lower().startswith(_OF_STORES):
         return (
-            "is unknown to tables: it is an option of stores, which no table keeps and no plan shows. Give it as storage_options= to "
-            "Table.open, Catalog or spark_session, or to the environment of the process that touches the files"
+            "is unknown to tables: it is a store option, which no table stores and no plan shows. Pass it as storage_options= to "
+            "Table.open, Catalog or spark_session, or set it in the environment of the process that accesses the files"
         )
     close = difflib.get_close_matches(key, [*KNOWN, *AT_CREATION], n=1)
     return f"is unknown; did you mean '{close[0]}'?" if close else "is unknown"
@@ -114,7 +121,7 @@ def _check_levels(options: CoreOptions) -> None:
 
 
 def check_call(options: Mapping[str, object]) -> None:
-    """Raise ``UnsupportedOption`` for an option that one write, compaction or scan cannot have for itself.
+    """Raise ``UnsupportedOption`` for an option that a call cannot set.
 
     >>> check_call({"target-file-size": "16 mb"})
     >>> check_call({"bucket": "8"})
@@ -129,9 +136,9 @@ def check_call(options: Mapping[str, object]) -> None:
 
 
 def check_alter(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Raise ``UnsupportedOption`` if an option changes that must stay, or to what is unknown or not built.
+    """Raise ``UnsupportedOption`` for a forbidden change of an option.
 
-    Options that do not change are not looked at: they may be another engine's.
+    Unchanged options are not checked, because they may belong to another engine.
     """
     before, after = with_present_keys(before), with_present_keys(after)
     changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
@@ -139,7 +146,7 @@ def check_alter(before: Mapping[str, str], after: Mapping[str, str]) -> None:
         if key in IMMUTABLE:
             raise UnsupportedOption(key, "cannot change once the table exists")
         if key in ONE_WAY and before.get(key, "").strip().lower() == "true":
-            raise UnsupportedOption(key, "cannot be taken back: rows were dropped already")
+            raise UnsupportedOption(key, "cannot be unset: rows were already dropped")
     check_settable({key: after[key] for key in changed if key in after})
     numbers = {CoreOptions.of({"bucket": options.get("bucket", "-1")}).bucket for options in (before, after)}
     if "bucket" in changed and not numbers.isdisjoint({-1, -2}):
@@ -147,7 +154,7 @@ def check_alter(before: Mapping[str, str], after: Mapping[str, str]) -> None:
 
 
 def check_readable(options: CoreOptions, *, has_primary_key: bool, table: str) -> None:
-    """Raise ``UnsupportedTable`` if reading would give other rows than Paimon's."""
+    """Raise ``UnsupportedTable`` if a read would return wrong rows."""
     if has_primary_key:
         _check_merges(options, table)
     _check_each(options, ROWS, table)
@@ -157,7 +164,7 @@ def check_readable(options: CoreOptions, *, has_primary_key: bool, table: str) -
 
 
 def check_streamable(options: CoreOptions, *, has_primary_key: bool, table: str) -> None:
-    """Raise ``UnsupportedTable`` if a stream would give other rows than Paimon's."""
+    """Raise ``UnsupportedTable`` if a stream would return wrong rows."""
     check_readable(options, has_primary_key=has_primary_key, table=table)
     _check_each(options, ROWS_OF_STREAMS, table)
 
@@ -171,14 +178,14 @@ def _check_each(options: CoreOptions, refusals: Mapping[str, Refusal], table: st
 
 def _check_merges(options: CoreOptions, table: str) -> None:
     if not options.engine.is_built:
-        raise UnsupportedTable(f"{table}: option 'merge-engine': '{options.engine.name}' is not built, so its rows cannot be merged")
+        raise UnsupportedTable(f"{table}: option 'merge-engine': '{options.engine.name}' is not supported, so its rows cannot be merged")
     for key, value in options.raw.items() if options.engine.folds_values else ():
         if key.endswith("aggregate-function") and (reason := field_option_reason(key, value)) is not None:
             raise UnsupportedTable(f"{table}: option '{key}': {reason}")
 
 
 def check_writable(options: CoreOptions, *, has_primary_key: bool, table: str) -> None:
-    """Raise ``UnsupportedTable`` if what we would write breaks a promise that the table's options make."""
+    """Raise ``UnsupportedTable`` if a write would violate an option."""
     check_readable(options, has_primary_key=has_primary_key, table=table)
     for key, value in options.raw.items():
         refused = key in REFUSED or key.startswith(REFUSED_PREFIXES)
@@ -191,10 +198,13 @@ def check_writable(options: CoreOptions, *, has_primary_key: bool, table: str) -
 
 
 def check_rewritable(options: CoreOptions, table: str) -> None:
-    """Raise ``UnsupportedTable`` where rows have ids, which they would lose in other files."""
+    """Raise ``UnsupportedTable`` if rows have ids.
+
+    Rewriting files would lose the ids.
+    """
     if options.row_tracking_enabled:
         raise UnsupportedTable(
-            f"{table}: option 'row-tracking.enabled': rows keep their ids when they are moved to other files, which is not built: "
+            f"{table}: option 'row-tracking.enabled': moving rows to other files must keep their ids, which is not supported: "
             "append, overwrite, drop partitions, and delete with 'deletion-vectors.enabled'; compact and update with another engine"
         )
 

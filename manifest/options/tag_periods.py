@@ -1,4 +1,4 @@
-"""The options of tags that commits make by themselves: which periods they name, in which zone, and how many are kept."""
+"""Options of automatic tags: periods, time zones and retention."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FORMATTER, _MOST, RETAINED = "tag.period-formatter", "tag.num-retained-max", "t
 COMPLETION, BATCH_NAME = "tag.automatic-completion", "tag.batch.customized-name"
 PROCESS_ZONE, WATERMARK_ZONE = "sink.process-time-zone", "sink.watermark-time-zone"
 TAG_OPTIONS: Final = (_PERIOD, _LASTS, _DELAY, _FORMATTER, _MOST, COMPLETION, BATCH_NAME, PROCESS_ZONE, WATERMARK_ZONE)
-"""What else they go by."""
+"""Other options of automatic tags."""
 
 _HOURS = {"with_dashes": "%Y-%m-%d %H", "without_dashes": "%Y%m%d %H", "without_dashes_and_spaces": "%Y%m%d%H"}
 _DAYS = {"with_dashes": "%Y-%m-%d", "without_dashes": "%Y%m%d", "without_dashes_and_spaces": "%Y%m%d"}
@@ -29,7 +29,9 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # wall clocks are compared
 
 @dataclass(frozen=True)
 class TagPeriods:
-    """The periods of a table's automatic tags, and the names that they give. Times are wall clocks in the table's zone.
+    """Periods of automatic tags, and the tags' names.
+
+    Times are wall clock times in the table's zone.
 
     >>> periods = TagPeriods.of({"tag.creation-period": "hourly"})
     >>> periods.name(periods.before(datetime(2024, 3, 1, 0, 20)))
@@ -44,7 +46,7 @@ class TagPeriods:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> TagPeriods:
-        """As the options say. Raises ``UnsupportedOption`` for values that are none."""
+        """Parse the options. Raises ``UnsupportedOption``."""
         formatter = _one_of(options, _FORMATTER, ("with_dashes", "without_dashes", "without_dashes_and_spaces"))
         period = _one_of(options, _PERIOD, ("daily", "hourly", "two-hours"))
         delay = timedelta(milliseconds=millis_of_option(options, _DELAY) or 0)
@@ -57,15 +59,18 @@ class TagPeriods:
             length = timedelta(hours=1 if period == "hourly" else 2)
             form = _HOURS[formatter if period == "hourly" else "with_dashes"]
         if length <= delay:
-            raise UnsupportedOption(_DELAY, f"is not shorter than a period, {length}")
+            raise UnsupportedOption(_DELAY, f"must be shorter than a period, {length}")
         return cls(length, form, delay)
 
     def name(self, time: datetime) -> str:
-        """The tag of the period that begins at ``time``."""
+        """Return the tag name of the period starting at ``time``."""
         return time.strftime(self.form)
 
     def time(self, name: str) -> datetime | None:
-        """When the period of a tag begins; None for a tag of another kind."""
+        """Return the beginning of a tag's period.
+
+        None for other tags.
+        """
         try:
             found = datetime.strptime(name, self.form)  # noqa: DTZ007  # as above
         except ValueError:
@@ -73,46 +78,55 @@ class TagPeriods:
         return found if self.name(found) == name else None
 
     def before(self, time: datetime) -> datetime:
-        """The beginning of the last period that was over at ``time``."""
+        """Return the beginning of the last complete period at ``time``."""
         return _EPOCH + (time - _EPOCH) // self.length * self.length - self.length
 
 
 def check_tags(options: Mapping[str, str]) -> None:
-    """Raise ``UnsupportedOption`` for options of automatic tags that mean nothing."""
+    """Raise ``UnsupportedOption`` for invalid options of automatic tags."""
     if _one_of(options, TAG_MODE, TAG_MODES) != "none":
         TagPeriods.of(options)
         most_tags(options), millis_of_option(options, RETAINED), zone_of(options, PROCESS_ZONE), zone_of(options, WATERMARK_ZONE)
 
 
 def zone_of(options: Mapping[str, str], key: str) -> tzinfo | None:
-    """A time zone by its name; None where none is given. Raises ``UnsupportedOption``."""
+    """Return a time zone by name, None if unset.
+
+    Raises ``UnsupportedOption``.
+    """
     name = options.get(key, "").strip()
     try:
         return ZoneInfo(name) if name else None
     except (LookupError, ValueError) as error:
-        raise UnsupportedOption(key, f"'{name}' is no time zone") from error
+        raise UnsupportedOption(key, f"'{name}' is not a time zone") from error
 
 
 def _one_of(options: Mapping[str, str], key: str, allowed: tuple[str, ...]) -> str:
     value = options.get(key, allowed[0]).strip().lower()
     if value not in allowed:
-        raise UnsupportedOption(key, f"'{value}' is none; possible: {', '.join(allowed)}")
+        raise UnsupportedOption(key, f"'{value}' is not valid; use one of: {', '.join(allowed)}")
     return value
 
 
 def millis_of_option(options: Mapping[str, str], key: str) -> int | None:
-    """A duration in milliseconds; None where none is given. Raises ``UnsupportedOption``."""
+    """Return a duration in milliseconds, None if unset.
+
+    Raises ``UnsupportedOption``.
+    """
     text = options.get(key)
     return None if text is None else parse_duration_millis(text, key)
 
 
 def most_tags(options: Mapping[str, str]) -> int | None:
-    """How many automatic tags are kept; None: all. Raises ``UnsupportedOption``."""
+    """Return the maximal number of automatic tags. None: unlimited.
+
+    Raises ``UnsupportedOption``.
+    """
     text = options.get(_MOST, "").strip()
     if not text:
         return None
     if not text.isdigit() or int(text) < 1:
-        raise UnsupportedOption(_MOST, f"'{text}' is no number of tags")
+        raise UnsupportedOption(_MOST, f"'{text}' is not a number of tags")
     return int(text)
 
 

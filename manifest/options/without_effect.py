@@ -1,27 +1,27 @@
-"""Keys that a table may carry for other engines' sake and that change nothing here, each with the reason: none changes rows.
+"""Known keys without effect in this package, with reasons.
 
-They are kept verbatim, for definitions of tables are shared between engines; ``Table.option_effects`` lists those of a table.
+They do not change rows. They are kept verbatim, because engines share table definitions. See ``Table.option_effects``.
 """
 
 from __future__ import annotations
 
 _OTHERS = "tunes another engine's sources, sinks and jobs"
 _LOOKUP = "tunes another engine's lookups; here older versions are found by merging"
-_THREADS = "threads are chosen by whoever opens the table"
+_THREADS = "the caller that opens the table sets the number of threads"
 _MEMORY = "memory is bounded by write-buffer-size"
-_POSTPONE = "writes give rows their buckets at once, as many as the partition has"
-_CALLED = "expire_partitions() looks whenever it is called"
-_BATCHES = "batches are cut by bytes"
-_CLUSTERED = "compact() clusters, with full=True all of the partitions that it names"
-_EMPTY = "a write without rows makes no snapshot"
-_BLOBS = "is for columns of type BLOB, which are not written here"
-_CHAIN = "goes with chain-table.enabled"
-_FORMAT_TABLES = "is for tables of plain files, which are not built"
-_GLOBAL_INDEX = "filters read the rows; no global index is asked or made"
-_LAYOUT = "orders rows within files alone"
+_POSTPONE = "writes assign rows to the partition's existing buckets at once"
+_CALLED = "expire_partitions() checks on every call"
+_BATCHES = "batches are limited by bytes"
+_CLUSTERED = "compact() clusters, with full=True completely in the given partitions"
+_EMPTY = "a write without rows creates no snapshot"
+_BLOBS = "applies to columns of type BLOB, which cannot be written"
+_CHAIN = "applies only with chain-table.enabled"
+_FORMAT_TABLES = "applies to tables of plain files, which are not supported"
+_GLOBAL_INDEX = "filters read the rows; global indexes are not used or written"
+_LAYOUT = "only orders rows within files"
 _MATERIALIZED = "is kept for the engine that fills the table"
-_ROW_IDS = "compaction and updates of rows with ids are not built"
-_SHREDDING = "a VARIANT is written whole"
+_ROW_IDS = "compaction and updates of rows with ids are not supported"
+_SHREDDING = "a VARIANT is written unshredded"
 _VISIBILITY = "a commit returns when its rows can be read"
 
 WITHOUT_EFFECT: dict[str, str] = {
@@ -208,7 +208,7 @@ WITHOUT_EFFECT: dict[str, str] = {
         ],
         _ROW_IDS,
     ),
-    "row-tracking.partition-group-on-commit": "rows get their ids in the order of their files",
+    "row-tracking.partition-group-on-commit": "rows get ids in the order of their files",
     **dict.fromkeys(
         [
             "format-table.commit-hive-sync-url",
@@ -240,9 +240,7 @@ WITHOUT_EFFECT: dict[str, str] = {
         ],
         _GLOBAL_INDEX,
     ),
-    **dict.fromkeys(
-        ["key-value.sequence_number.enabled", "table-read.sequence-number.enabled"], "no system table here shows sequence numbers"
-    ),
+    **dict.fromkeys(["key-value.sequence_number.enabled", "table-read.sequence-number.enabled"], "no system table shows sequence numbers"),
     **dict.fromkeys(
         [
             "materialized-table.definition-query",
@@ -274,37 +272,37 @@ WITHOUT_EFFECT: dict[str, str] = {
         _SHREDDING,
     ),
     **dict.fromkeys(["visibility-callback.check-interval", "visibility-callback.enabled", "visibility-callback.timeout"], _VISIBILITY),
-    "partition.expiration-batch-size": "partitions that are over go in one commit",
+    "partition.expiration-batch-size": "all expired partitions are dropped in one commit",
     "scan.fallback-branch.read-fail-fast": "an error of either branch is always raised",
     **dict.fromkeys(["partition.expiration-check-interval", "end-input.check-partition-expire"], _CALLED),
-    "cross-partition-upsert.index-ttl": "a key is found however old its files are",
+    "cross-partition-upsert.index-ttl": "keys are found in files of any age",
     "cross-partition-upsert.bootstrap-parallelism": _THREADS,
     **dict.fromkeys(["commit.force-create-snapshot", "snapshot.ignore-empty-commit"], _EMPTY),
     **dict.fromkeys(
         ["clustering.history-partition.limit", "clustering.history-partition.idle-to-full-sort", "clustering.incremental.optimize-write"],
         _CLUSTERED,
     ),
-    "clustering.incremental.mode": "what is clustered together is in order over all its files",
-    "commit.force-compact": "whether a write compacts is write-only's to say",
-    "compaction.skip-expired-partitions": "a partition is compacted for as long as it is there",
-    "dynamic-bucket.initial-buckets": "buckets are made as rows need them",
+    "clustering.incremental.mode": "clustered rows are sorted across all their files",
+    "commit.force-compact": "write-only decides whether a write compacts",
+    "compaction.skip-expired-partitions": "a partition is compacted as long as it exists",
+    "dynamic-bucket.initial-buckets": "buckets are created on demand",
     **dict.fromkeys(["manifest-sort.max-rewrite-size", "manifest-sort.partition-field"], "manifests are not sorted"),
     "manifest.delete-file-drop-stats": "entries of deleted files keep their statistics, which is always allowed",
     "manifest.merge-optimize.enabled": "manifests are merged by size and number",
     "snapshot.expire.execution-mode": "a commit expires snapshots before it returns",
     "write-buffer-spill.tmp-dirs": "spills go to the machine's temporary directory (TMPDIR)",
 }
-"""Whole keys."""
+"""Reason by key."""
 
 PREFIXES_WITHOUT_EFFECT = {
     "sink.": _OTHERS,
-    "orc.": "the ORC encoder here has settings of its own",
-    "avro.": "the Avro encoder here has settings of its own",
-    "comment": "is kept for people",
-    "commit.callback.": "goes with commit.callbacks",
-    "tag.callback.": "goes with tag.callbacks",
+    "orc.": "the ORC encoder has its own settings",
+    "avro.": "the Avro encoder has its own settings",
+    "comment": "is kept for readers of the schema",
+    "commit.callback.": "applies only with commit.callbacks",
+    "tag.callback.": "applies only with tag.callbacks",
 }
-"""Beginnings of keys."""
+"""Reason by prefix of keys."""
 
 
 __all__ = ["PREFIXES_WITHOUT_EFFECT", "WITHOUT_EFFECT"]

@@ -1,4 +1,4 @@
-"""How a table assigns rows to buckets, as Paimon's ``BucketMode``."""
+"""Assignment of rows to buckets (Paimon's ``BucketMode``)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from enum import Enum
 
 
 class BucketMode(Enum):
-    """How a table assigns rows to buckets."""
+    """Assignment of rows to buckets."""
 
     HASH_FIXED = "hash-fixed"
-    """A fixed number of buckets, by the hash of the bucket key."""
+    """A fixed number of buckets, selected by the hash of the bucket key."""
     HASH_DYNAMIC = "hash-dynamic"
-    """Buckets are added as keys come. Hash index files map keys to buckets."""
+    """Buckets are added on demand. Hash index files map keys to buckets."""
     KEY_DYNAMIC = "key-dynamic"
     """As ``HASH_DYNAMIC``, but a key does not determine its partition: writers find it in the table."""
     BUCKET_UNAWARE = "bucket-unaware"
@@ -21,7 +21,7 @@ class BucketMode(Enum):
 
     @property
     def assigns_keys(self) -> bool:
-        """Whether each key is assigned to a bucket when it is first written."""
+        """Whether the first write of a key assigns its bucket."""
         return self in {BucketMode.HASH_DYNAMIC, BucketMode.KEY_DYNAMIC}
 
 

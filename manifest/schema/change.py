@@ -1,6 +1,6 @@
-"""Changes of a schema as values that travel as JSON (``org.apache.paimon.schema.SchemaChange``).
+"""Schema changes as JSON-serialisable values (``SchemaChange``).
 
-A column is named by its path: ``("address", "city")`` is a field of a ROW, ``element`` and ``value`` stand for the parts of an
+A path names a column: ``("address", "city")`` is a field of a ROW. ``element`` and ``value`` are the parts of an
 ARRAY and a MAP, as in ``("tags", "element", "name")``.
 """
 
@@ -18,9 +18,10 @@ class _Change(BaseModel):
 
 
 class AddColumn(_Change):
-    """A new column, null in every row that is there; ``type`` is in the form of schema files, its ids do not count.
+    """Add a column, null in existing rows.
 
-    At most one of ``first`` and ``after`` (a sibling's name) is set; neither means the end.
+    ``type`` is in the form of schema files, without effect of its ids. Set at most one of ``first`` and ``after`` (a sibling's name).
+    Neither means the end.
     """
 
     change: Literal["add"] = "add"
@@ -33,14 +34,14 @@ class AddColumn(_Change):
 
 
 class DropColumn(_Change):
-    """Forget a column; its id is never used again."""
+    """Drop a column. Its id is never reused."""
 
     change: Literal["drop"] = "drop"
     path: Path
 
 
 class RenameColumn(_Change):
-    """Another name for a column, in keys and options too."""
+    """Rename a column, also in keys and options."""
 
     change: Literal["rename"] = "rename"
     path: Path
@@ -48,7 +49,10 @@ class RenameColumn(_Change):
 
 
 class MoveColumn(_Change):
-    """Another place among the siblings: ``first``, after ``after``, or last."""
+    """Move a column among its siblings.
+
+    To the beginning (``first``), behind ``after``, or to the end.
+    """
 
     change: Literal["move"] = "move"
     path: Path
@@ -57,7 +61,10 @@ class MoveColumn(_Change):
 
 
 class ChangeType(_Change):
-    """Another type, nullability as it was; old files are cast when they are read."""
+    """Change a column's type but not its nullability.
+
+    Old files are cast when they are read.
+    """
 
     change: Literal["type"] = "type"
     path: Path
@@ -65,7 +72,7 @@ class ChangeType(_Change):
 
 
 class ChangeNullability(_Change):
-    """Whether rows may have null."""
+    """Change whether a column may have nulls."""
 
     change: Literal["nullability"] = "nullability"
     path: Path
@@ -73,7 +80,10 @@ class ChangeNullability(_Change):
 
 
 class ChangeComment(_Change):
-    """The comment of a column or, with path (), of the table; None removes it."""
+    """Change the comment of a column, or of the table.
+
+    The table has path (). None removes the comment.
+    """
 
     change: Literal["comment"] = "comment"
     path: tuple[str, ...] = ()
@@ -81,7 +91,10 @@ class ChangeComment(_Change):
 
 
 class ChangeDefault(_Change):
-    """What writers put for null; None removes it. Rows that are there stay as they are."""
+    """Change the value that writers use for null.
+
+    None removes it. Existing rows do not change.
+    """
 
     change: Literal["default"] = "default"
     path: Path
@@ -89,7 +102,7 @@ class ChangeDefault(_Change):
 
 
 class ChangeOptions(_Change):
-    """Options to set, or for None to remove."""
+    """Set options, or remove them with None."""
 
     change: Literal["options"] = "options"
     options: dict[str, str | None]

@@ -1,4 +1,4 @@
-"""By which columns the rows of an append table are to lie together: the rules of ``clustering.columns`` and its companions."""
+"""Clustering of append tables (``clustering.columns`` and related options)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ CurveName: TypeAlias = Literal["order", "zorder", "hilbert"]
 
 _COLUMNS, _STRATEGY, _INCREMENTAL = "clustering.columns", "clustering.strategy", "clustering.incremental"
 NO_ORDER = frozenset({Kind.ARRAY, Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VECTOR, Kind.VARIANT, Kind.BLOB})
-"""Types whose values have no order to sort rows by."""
+"""Types without a sort order."""
 
 MAX_COLUMNS = 8
-"""More columns are not put on a curve: none of them would have a say."""
+"""Maximal number of columns on a curve. With more, none would have an effect."""
 
 _FEW = 5
 
 
 def clustering_strategy(options: CoreOptions) -> CurveName:
-    """How rows are sorted by several columns: as the option says, or by their number. Raises ``UnsupportedOption``."""
+    """Return the sort method for several columns.
+
+    From the option, or by the number of columns. Raises ``UnsupportedOption``.
+    """
     match options.clustering_strategy:
         case "order":
             return "order"
@@ -35,11 +38,11 @@ def clustering_strategy(options: CoreOptions) -> CurveName:
             count = len(options.clustering_columns)
             return "order" if count <= 1 else "zorder" if count < _FEW else "hilbert"
         case other:
-            raise UnsupportedOption(_STRATEGY, f"'{other}' is no strategy; possible: auto, order, zorder, hilbert")
+            raise UnsupportedOption(_STRATEGY, f"'{other}' is not a strategy; use one of: auto, order, zorder, hilbert")
 
 
 def check_clustering(schema: TableSchema) -> None:
-    """Raise ``UnsupportedOption`` for columns by which the table's rows cannot be sorted.
+    """Raise ``UnsupportedOption`` for invalid clustering columns.
 
     >>> from manifest.schema.validation import build_schema
     >>> build_schema("id INT, v INT", primary_keys=["id"], options={"clustering.columns": "v", "clustering.incremental": "true"})
@@ -52,11 +55,11 @@ def check_clustering(schema: TableSchema) -> None:
     strategy = clustering_strategy(core)
     for name in core.clustering_columns:
         if name not in schema.names:
-            raise UnsupportedOption(_COLUMNS, f"'{name}' is no column; columns are: {', '.join(schema.names)}")
+            raise UnsupportedOption(_COLUMNS, f"'{name}' is not a column; columns are: {', '.join(schema.names)}")
         if name in schema.partition_keys or schema.field(name).type.kind in NO_ORDER:
             raise UnsupportedOption(_COLUMNS, f"'{name}' is a partition column or has a type without an order")
     if strategy != "order" and len(core.clustering_columns) > MAX_COLUMNS:
-        raise UnsupportedOption(_COLUMNS, f"on a curve ('{strategy}') lie {MAX_COLUMNS} columns at most")
+        raise UnsupportedOption(_COLUMNS, f"strategy '{strategy}' supports at most {MAX_COLUMNS} columns")
     if core.clustering_incremental and schema.bucket_mode is not BucketMode.BUCKET_UNAWARE:
         raise UnsupportedOption(_INCREMENTAL, "needs a table without a primary key and without buckets ('bucket' = -1)")
     if core.clustering_incremental and not core.clustering_columns:

@@ -1,4 +1,4 @@
-"""What lies at a path where a table was looked for: most who get this far have mistaken the path by a little."""
+"""Hints for paths without a table, often slightly wrong ones."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _LEVELS = 3
 
 
 def describe_path(file_io: FileIO, path: str) -> str:
-    """A hint for people: a file, a part of a table, a directory of tables, or a name that is nearly a table's; else nothing.
+    """Return a hint about a path without a table.
 
-    Only where looking costs nothing, on a local path, and only as far as this process may look.
+    The path may be a file, a part of a table, a directory of tables, or a misspelt table name. Otherwise "". Checks local paths only, where
+    access is cheap.
     """
     if not path.startswith("/"):
         return ""

@@ -1,4 +1,4 @@
-"""The next version of a schema: changes applied, rules kept (``SchemaManager.generateTableSchema``)."""
+"""Application of schema changes (``SchemaManager.generateTableSchema``)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Rename = Callable[[str], str]
 
 
 def rename_in_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
-    """``options`` with column ``new`` wherever they name ``old``, in keys and in values.
+    """Rename a column in the keys and values of ``options``.
 
     >>> rename_in_options({"sequence.field": "at,n", "fields.at,n.sequence-group": "a,b", "file-index.bitmap.columns": "n,m[k]"}, "n", "x")
     {'sequence.field': 'at,x', 'fields.at,x.sequence-group': 'a,b', 'file-index.bitmap.columns': 'x,m[k]'}
@@ -60,7 +60,7 @@ def rename_in_options(options: Mapping[str, str], old: str, new: str) -> dict[st
 
 
 def options_naming(options: Mapping[str, str], column: str) -> list[str]:
-    """Keys of the options that name ``column``.
+    """Return the keys of options that name ``column``.
 
     >>> options_naming({"bucket": "4", "bucket-key": "id,n", "fields.n.stats-mode": "full"}, "n")
     ['bucket-key', 'fields.n.stats-mode']
@@ -70,7 +70,7 @@ def options_naming(options: Mapping[str, str], column: str) -> list[str]:
 
 
 def hashed_columns(options: Mapping[str, str], primary_keys: Iterable[str]) -> frozenset[str]:
-    """Columns whose bytes decide about a row's bucket."""
+    """Return the columns that determine a row's bucket."""
     text = options.get("bucket-key")
     return frozenset(primary_keys if text is None else text.split(","))
 
@@ -102,7 +102,7 @@ def _list(text: str, rename: Rename) -> str:
 
 
 def _map_column(text: str, rename: Rename) -> str:
-    """``m`` or ``m[key]``: only the column is renamed."""
+    """Rename the column in ``m`` or ``m[key]``."""
     name, bracket, rest = text.partition("[")
     return f"{rename(name)}{bracket}{rest}"
 
@@ -115,9 +115,10 @@ Fields = tuple[DataField, ...]
 
 
 def evolve(schema: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
-    """``schema`` after ``changes``, in order, under the next id; ``schema`` itself if they change nothing.
+    """Return ``schema`` after ``changes``, with the next id.
 
-    Raises ``InvalidSchema``, ``UnknownColumn``, ``UnsupportedType`` or ``UnsupportedOption`` for the first that may not be made.
+    Returns ``schema`` itself if nothing changes. Raises ``InvalidSchema``, ``UnknownColumn``, ``UnsupportedType`` or ``UnsupportedOption`` for
+    the first forbidden change.
 
     >>> from manifest.schema.validation import build_schema
     >>> before = build_schema("id BIGINT, qty INT", primary_keys=["id"])
@@ -127,18 +128,18 @@ def evolve(schema: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
     """
     after, options = schema, dict(schema.options)
     for change in changes:
-        after = _applied(after, change)
+        after = _apply(after, change)
         if isinstance(change, RenameColumn) and len(change.path) == 1:
             options = rename_in_options(options, change.path[0], change.name)
     if after == schema:
         return schema
     stamped = after.model_copy(update={"id": schema.id + 1, "time_millis": int(time.time() * 1000), "version": FILE_VERSION})
-    fresh = TableSchema.model_validate(stamped.model_dump(by_alias=True))  # without the values cached for another schema
+    fresh = TableSchema.model_validate(stamped.model_dump(by_alias=True))  # drops values cached for the old schema
     check_altered(schema.model_copy(update={"options": options}), fresh)
     return fresh
 
 
-def _applied(schema: TableSchema, change: SchemaChange) -> TableSchema:
+def _apply(schema: TableSchema, change: SchemaChange) -> TableSchema:
     match change:
         case AddColumn():
             return _add(schema, change)
@@ -148,12 +149,12 @@ def _applied(schema: TableSchema, change: SchemaChange) -> TableSchema:
         case RenameColumn():
             return _rename(schema, change)
         case MoveColumn(path=path):
-            return _with_fields(schema, _edit(schema.fields, path, lambda siblings, at: _moved(siblings, at, change)))
+            return _with_fields(schema, _edit(schema.fields, path, lambda siblings, at: _move(siblings, at, change)))
         case ChangeType(path=path):
             _refuse_retype(schema, path)
             strict = schema.options.get(_NO_EXPLICIT_CASTS, "false").strip().lower() == "true"
             wanted = DataType.from_json(change.type)
-            return _with_fields(schema, _edit_type(schema.fields, path, lambda old: _retyped(".".join(path), old, wanted, strict=strict)))
+            return _with_fields(schema, _edit_type(schema.fields, path, lambda old: _retype(".".join(path), old, wanted, strict=strict)))
         case ChangeNullability(path=path):
             return _with_fields(schema, _edit_type(schema.fields, path, lambda old: _nullable(schema, change, old)))
         case ChangeComment(path=()):
@@ -177,11 +178,11 @@ def _add(schema: TableSchema, change: AddColumn) -> TableSchema:
     name, shown = change.path[-1], ".".join(change.path)
     data_type = DataType.from_json(change.type)
     if not data_type.nullable:
-        raise InvalidSchema(f"column '{shown}': a new column is null in the rows that are there, so it cannot be {data_type}")
+        raise InvalidSchema(f"column '{shown}': a new column is null in existing rows, so it cannot be {data_type}")
     if change.default is not None and len(change.path) > 1:
         raise InvalidSchema(f"column '{shown}': only a whole column has a default value")
     if change.first and change.after is not None:
-        raise InvalidSchema(f"column '{shown}': say either 'first' or 'after', not both")
+        raise InvalidSchema(f"column '{shown}': give either 'first' or 'after', not both")
     unnumbered = DataField(-1, name, data_type, change.comment, change.default)
     (field,) = number_fields([unnumbered], max(schema.highest_field_id, highest_id(schema.fields)) + 1)
 
@@ -198,7 +199,10 @@ def _add(schema: TableSchema, change: AddColumn) -> TableSchema:
 
 
 def _default_place(schema: TableSchema) -> int:
-    """The end or, if the table says so, before the first partition column."""
+    """Return the end, or the position before partition columns.
+
+    The latter if option ``add-column-before-partition`` is set.
+    """
     if schema.options.get(_BEFORE_PARTITION, "false").strip().lower() == "true":
         return min((at for at, field in enumerate(schema.fields) if field.name in schema.partition_keys), default=len(schema.fields))
     return len(schema.fields)
@@ -224,7 +228,7 @@ def _without(path: Sequence[str], siblings: Fields, at: int) -> Fields:
 def _rename(schema: TableSchema, change: RenameColumn) -> TableSchema:
     path, name = change.path, change.name
     if path[0] in schema.partition_keys and len(path) == 1:
-        raise InvalidSchema(f"column '{path[0]}' is a partition column and cannot be renamed: directories bear its name")
+        raise InvalidSchema(f"column '{path[0]}' is a partition column and cannot be renamed: directory names contain it")
 
     def renamed(siblings: Fields, at: int) -> Fields:
         if any(sibling.name == name for sibling in siblings):
@@ -239,7 +243,8 @@ def _rename(schema: TableSchema, change: RenameColumn) -> TableSchema:
 
 
 def _refuse_retype(schema: TableSchema, path: Sequence[str]) -> None:
-    """A key's bytes decide where rows are and how they are sorted, so its type stays."""
+    """Raise ``InvalidSchema`` for a change of a key's type."""
+    # The bytes of a key determine its bucket and sort order.
     roles = (
         ("primary-key", schema.primary_keys),
         ("partition", schema.partition_keys),
@@ -250,24 +255,27 @@ def _refuse_retype(schema: TableSchema, path: Sequence[str]) -> None:
             raise InvalidSchema(f"column '{path[0]}' is a {role} column and keeps its type")
 
 
-def _retyped(shown: str, old: DataType, wanted: DataType, *, strict: bool) -> DataType:
-    """``old`` with ``wanted``'s kind and parameters; constructed types part by part, their fields by name."""
+def _retype(shown: str, old: DataType, wanted: DataType, *, strict: bool) -> DataType:
+    """Return ``old`` with the kind and parameters of ``wanted``.
+
+    Nested types change part by part, fields of a ROW by name.
+    """
     if old.kind is Kind.ROW and wanted.kind is Kind.ROW:
         if [field.name for field in old.fields] != [field.name for field in wanted.fields]:
             raise InvalidSchema(f"column '{shown}': add, drop, rename and move the fields of a ROW one by one, by their path")
         pairs = zip(old.fields, wanted.fields, strict=True)
-        return replace(old, fields=tuple(replace(a, type=_retyped(f"{shown}.{a.name}", a.type, b.type, strict=strict)) for a, b in pairs))
+        return replace(old, fields=tuple(replace(a, type=_retype(f"{shown}.{a.name}", a.type, b.type, strict=strict)) for a, b in pairs))
     if old.kind is wanted.kind and old.kind in _PARTS:
         part = _PARTS[old.kind]
         if old.kind is Kind.MAP and old.part("key").with_nullable(nullable=False) != wanted.part("key").with_nullable(nullable=False):
             raise InvalidSchema(f"column '{shown}': the type of a map's keys cannot change")
-        inner = _retyped(f"{shown}.{part}", old.part(part), wanted.part(part), strict=strict)
+        inner = _retype(f"{shown}.{part}", old.part(part), wanted.part(part), strict=strict)
         return replace(old, element=inner) if old.kind is Kind.ARRAY else replace(old, value=inner)
     cast = cast_of(old, wanted)
     if cast is Cast.NONE:
         raise InvalidSchema(f"column '{shown}': {old} cannot become {wanted}")
     if cast is Cast.EXPLICIT and strict:
-        raise InvalidSchema(f"column '{shown}': {old} becomes {wanted} with a loss only, which option '{_NO_EXPLICIT_CASTS}' forbids")
+        raise InvalidSchema(f"column '{shown}': casting {old} to {wanted} may lose data, which option '{_NO_EXPLICIT_CASTS}' forbids")
     return wanted.with_nullable(old.nullable)
 
 
@@ -281,11 +289,11 @@ def _nullable(schema: TableSchema, change: ChangeNullability, old: DataType) -> 
     return old.with_nullable(change.nullable)
 
 
-def _moved(siblings: Fields, at: int, change: MoveColumn) -> Fields:
+def _move(siblings: Fields, at: int, change: MoveColumn) -> Fields:
     if change.first and change.after is not None:
-        raise InvalidSchema(f"column '{'.'.join(change.path)}': say either 'first' or 'after', not both")
+        raise InvalidSchema(f"column '{'.'.join(change.path)}': give either 'first' or 'after', not both")
     if change.after == siblings[at].name:
-        raise InvalidSchema(f"column '{change.after}' cannot stand after itself")
+        raise InvalidSchema(f"column '{change.after}' cannot be moved after itself")
     rest = (*siblings[:at], *siblings[at + 1 :])
     to = _place(rest, change.first, change.after, len(rest))
     return (*rest[:to], siblings[at], *rest[to:])
@@ -309,7 +317,10 @@ def _put(siblings: Fields, at: int, field: DataField) -> Fields:
 
 
 def _edit(fields: Fields, path: Sequence[str], change: Callable[[Fields, int], Fields]) -> Fields:
-    """``fields`` with the siblings of the column at ``path`` changed, its position given."""
+    """Return ``fields`` with changed siblings of the column at ``path``.
+
+    ``change`` gets the siblings and the column's position.
+    """
     return _edit_siblings(fields, path, lambda siblings: change(siblings, _position(siblings, path[-1])))
 
 
@@ -326,7 +337,7 @@ def _edit_siblings(fields: Fields, path: Sequence[str], change: Callable[[Fields
 
 
 def _edit_type(fields: Fields, path: Sequence[str], change: Callable[[DataType], DataType]) -> Fields:
-    """``fields`` with the type at ``path`` changed."""
+    """Return ``fields`` with the type at ``path`` changed."""
     at = _position(fields, path[0])
     return _put(fields, at, replace(fields[at], type=_edit_part(fields[at].type, path[1:], change)))
 

@@ -1,4 +1,7 @@
-"""What a table may not have whose primary key lacks partition columns, so that keys cross partitions."""
+"""Rules for primary keys without all partition columns.
+
+Such keys may move between partitions.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,20 @@ from manifest.schema.table_schema import TableSchema
 
 
 def check_crossing_keys(schema: TableSchema) -> None:
-    """Raise ``UnsupportedOption``, by key, for what would leave a key in two partitions.
+    """Raise ``UnsupportedOption`` for options that would duplicate keys.
+
+    With these, a key could exist in two partitions.
 
     >>> from manifest.schema.validation import build_schema
     >>> build_schema("id INT, day INT, v INT", primary_keys=["id"], partition_keys=["day"], options={"sequence.field": "v"})
     Traceback (most recent call last):
     ...
-    pyspark_paimon.UnsupportedOption: option 'sequence.field': does not go with a primary key without partition column 'day': ...
+    pyspark_paimon.UnsupportedOption: option 'sequence.field': cannot be combined with a primary key without partition column 'day': ...
     """
     if not schema.is_primary_key_table or schema.keys_tell_partitions:
         return
     missing = next(name for name in schema.partition_keys if name not in schema.primary_keys)
-    why = f"does not go with a primary key without partition column '{missing}'"
+    why = f"cannot be combined with a primary key without partition column '{missing}'"
     options = schema.core
     if options.bucket != -1:
         raise UnsupportedOption(

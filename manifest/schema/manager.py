@@ -1,4 +1,7 @@
-"""The schema files of a table: found by listing, created exclusively, altered by a new version (``SchemaManager``)."""
+"""Schema files of a table (``SchemaManager``).
+
+Found by listing, created exclusively, and altered by writing a new version.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _BYTES_A_COLUMN = 4096
 
 
 class SchemaManager:
-    """The schema files of one table, or of one of its branches.
+    """Schema files of a table or of a branch.
 
     >>> import tempfile
     >>> from manifest.io.file_io import LocalFileIO
@@ -48,16 +51,22 @@ class SchemaManager:
         self._cache: dict[int, TableSchema] = {} if seen is None else seen
 
     def ids(self) -> list[int]:
-        """Ids of all schema versions, ascending; names that are no number are not ours."""
+        """Return the ids of all schema versions, ascending.
+
+        Ignores other file names.
+        """
         stored = self._stored()
         return sorted(self._seen(stored, self._under_way())) if stored else []
 
     def stored_ids(self) -> list[int]:
-        """Return the ids of all schema files, ascending, whatever a fast-forward under way makes of them."""
+        """Return the ids of all schema files, ascending.
+
+        Ignores a pending fast-forward.
+        """
         return sorted(self._stored())
 
     def _seen(self, stored: dict[int, FileStatus], coming: Mapping[int, str]) -> dict[int, FileStatus]:
-        """Return the versions that readers see, ``coming`` ones included."""
+        """Return the versions for readers, with ``coming`` ones."""
         if not coming:
             return stored
         kept = {schema_id: status for schema_id, status in stored.items() if schema_id < max(coming)}
@@ -72,14 +81,20 @@ class SchemaManager:
         return found
 
     def _under_way(self) -> Mapping[int, str]:
-        """Return the schema files that a fast-forward under way writes: with its note they count."""
+        """Return the schema files of a pending fast-forward.
+
+        They are valid once the pending file exists.
+        """
         if not self._file_io.cancels_creates or self._paths.branch != MAIN_BRANCH:
             return {}
         pending = SnapshotManager(self._file_io, self._paths).pending_history()
         return {} if pending is None else pending.schemas
 
     def get(self, schema_id: int) -> TableSchema:
-        """The schema of that id; ``CorruptFile`` names the file if it is missing or damaged."""
+        """Return the schema of an id.
+
+        Raises ``CorruptFile`` if the file is missing or corrupt.
+        """
         if schema_id not in self._cache:
             path = self._paths.schema_file(schema_id)
             try:
@@ -89,12 +104,13 @@ class SchemaManager:
         return self._cache[schema_id]
 
     def _newest(self, status: FileStatus, schema_id: int, coming: Mapping[int, str]) -> TableSchema:
-        """The schema of a file that was just listed; another one of that id makes all that was seen before another table's."""
+        """Return the schema of a file that was just listed."""
         path, before = self._paths.schema_file(schema_id), self._cache.get(schema_id)
         try:
             found = self._files.load(self._file_io, path, "schema", lambda: self._read(schema_id, coming), _weight, listed=status.identity)
         except FileNotFoundError as error:
             raise CorruptFile(path, "is missing, but data files refer to it") from error
+        # Another schema of the same id belongs to another table: nothing cached is valid.
         if before is not None and before is not found and before != found:
             self._cache.clear()
         self._cache[schema_id] = found
@@ -105,7 +121,7 @@ class SchemaManager:
         if coming is None:
             coming = self._under_way()
         text = coming[schema_id].encode() if schema_id in coming else self._file_io.read(path)
-        # A young file may change within the clock's tick, so it is read again; the same bytes are not parsed again.
+        # A young file may change within the clock's tick, so it is read again. Equal bytes are not parsed again.
         key = "schema text", text
         held: TableSchema | None = self._files.get(key)
         if held is not None and held.id == schema_id:
@@ -117,7 +133,7 @@ class SchemaManager:
         return schema
 
     def latest(self) -> TableSchema | None:
-        """The newest schema; None if the path holds no table."""
+        """Return the newest schema, None for a path without table."""
         stored = self._stored()
         if not stored:
             return None
@@ -127,14 +143,17 @@ class SchemaManager:
         return self._newest(seen[newest], newest, coming)
 
     def require(self) -> TableSchema:
-        """The newest schema; ``TableNotFound`` if the path holds no table."""
+        """Return the newest schema. Raises ``TableNotFound``."""
         found = self.latest()
         if found is None:
             raise TableNotFound(f"{self._table_path}: no Paimon table is here (no schema file); create one with Table.create")
         return found
 
     def newest_of(self, schema: TableSchema) -> TableSchema:
-        """Return the newest schema of the table that ``schema`` is a version of. Raises ``TableNotFound`` if the table is gone."""
+        """Return the newest schema of the table of ``schema``.
+
+        Raises ``TableNotFound`` if that table was dropped or replaced.
+        """
         newest = self.latest()
         where = (
             f"{self._table_path}: the table" if self._paths.branch == MAIN_BRANCH else f"{self._table_path}: branch '{self._paths.branch}'"
@@ -142,11 +161,11 @@ class SchemaManager:
         if newest is None:
             raise TableNotFound(f"{where} was dropped meanwhile; nothing was committed")
         if not (_is_same(newest, schema) if newest.id == schema.id else self.holds(schema)):
-            raise TableNotFound(f"{where} was dropped and created again, or got another history; nothing was committed. Open it again")
+            raise TableNotFound(f"{where} was dropped and created again, or its history was replaced; nothing was committed. Open it again")
         return newest
 
     def create(self, schema: TableSchema) -> TableSchema:
-        """Write the first schema; ``TableExists`` if there is one already."""
+        """Write the first schema. Raises ``TableExists``."""
         try:
             taken = self.latest() is not None
             if not taken:
@@ -155,34 +174,38 @@ class SchemaManager:
         except OSError as error:
             if error.errno != errno.ENOTDIR:
                 raise
-            raise TableExists(f"{self._table_path}: a file is in the way of the table's directory; choose another path") from error
+            raise TableExists(f"{self._table_path}: a file exists at the path of the table's directory; choose another path") from error
         if taken:
-            raise TableExists(f"{self._table_path}: a table is here already; open it with Table.open")
+            raise TableExists(f"{self._table_path}: a table exists already; open it with Table.open")
         self._advise(schema)
         return schema
 
     def _refuse_remains(self) -> None:
-        """Raise ``TableExists`` if snapshots of a dropped table are there: a new schema would bring them back."""
+        """Raise ``TableExists`` if snapshots of a dropped table remain."""
+        # A new schema would make them visible again.
         if ids := SnapshotManager(self._file_io, self._paths).stored_ids():
             raise TableExists(
-                f"{self._table_path}: a dropped table has left snapshots here (snapshot {ids[0]} and later); delete the directory, or choose "
+                f"{self._table_path}: a dropped table left snapshots here (snapshot {ids[0]} and later); delete the directory, or choose "
                 "another path"
             )
 
     def _advise(self, schema: TableSchema) -> None:
-        """Log which indexes of a new schema cost more than they give."""
+        """Log indexes of a new schema that are not worthwhile."""
         unique = set(schema.trimmed_primary_keys if len(schema.trimmed_primary_keys) == 1 else ())
         for line in unwise(schema.file_index.specs, unique):
             _LOG.warning("%s: %s", self._table_path, line)
 
     def _put(self, schema: TableSchema, guard: Callable[[], bool] | None = None) -> bool:
         path = self._paths.schema_file(schema.id)
-        with suppress(FileReplaced):  # a lost race: nobody has seen the first one
+        with suppress(FileReplaced):  # a lost race: no reader has used our file
             return self._file_io.create_exclusive(path, sealed(path, schema.to_json()), guard=guard)
         return False
 
     def holds(self, schema: TableSchema) -> bool:
-        """Whether the stored schema of that id is this one, but for options; not so if the table was dropped and created again."""
+        """Return whether the stored schema of that id equals ``schema``.
+
+        Ignores options. False if the table was dropped and created again.
+        """
         path = self._paths.schema_file(schema.id)
         try:
             found = self._files.load(self._file_io, path, "schema", lambda: self._read(schema.id), _weight)
@@ -191,24 +214,27 @@ class SchemaManager:
         return _is_same(found, schema)
 
     def alter(self, changes: Sequence[SchemaChange]) -> TableSchema:
-        """Write a new version with ``changes``, all or none; a lost race is tried again on the newer schema.
+        """Write a new version with all ``changes``.
 
-        Returns the newest schema if they change nothing. Raises what ``evolve`` raises.
+        Retries on the newer schema after a lost race. Returns the newest schema if nothing changes. Raises the errors of ``evolve``.
         """
         for _ in range(_ATTEMPTS):
             current = self.require()
             altered = evolve(current, changes)
             if altered is current:
                 return current
-            if self._put(altered, lambda: self.holds(current)):  # noqa: B023  # called before the next one
+            if self._put(altered, lambda: self.holds(current)):  # noqa: B023  # called within this iteration
                 if altered.options != current.options:
                     self._advise(altered)
                 return altered
-        raise SchemaMismatch(f"{self._table_path}: the schema changed {_ATTEMPTS} times while it was altered; try again")
+        raise SchemaMismatch(f"{self._table_path}: the schema changed {_ATTEMPTS} times while this call altered it; try again")
 
 
 def _is_same(one: TableSchema, other: TableSchema) -> bool:
-    """Whether two schemas of one id are the same version, whatever options a job has set."""
+    """Return whether schemas of one id are the same version.
+
+    Ignores options, which a job may override.
+    """
     return one is other or (one.time_millis, one.fields) == (other.time_millis, other.fields)
 
 

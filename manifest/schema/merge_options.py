@@ -1,6 +1,6 @@
-"""The options of merge engines as typed values: which function folds a column, which columns order which (``CoreOptions``).
+"""Typed options of merge engines (``CoreOptions``).
 
-``MergeOptions.of`` reads a schema and raises ``UnsupportedOption``, by key, for what Paimon refuses or we cannot do.
+``MergeOptions.of`` reads a schema. It raises ``UnsupportedOption``, with the key, for what Paimon refuses or this package does not support.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _NULL_STRATEGIES = ("merge", "ignore", "error")
 
 @dataclass(frozen=True, slots=True)
 class FieldAggregate:
-    """How the versions of a column become one value; ``count_limit`` None is "no limit", ``ts_field`` None the last field."""
+    """Aggregation of one column's versions.
+
+    ``count_limit`` None is unlimited. ``ts_field`` None is the last field.
+    """
 
     function: str
     ignore_retract: bool = False
@@ -37,7 +40,10 @@ class FieldAggregate:
 
 @dataclass(frozen=True, slots=True)
 class SequenceGroup:
-    """Columns of partial-update that are overwritten together: by the version with the greatest ``ordering`` columns."""
+    """Columns of partial-update that are overwritten together.
+
+    The version with the greatest ``ordering`` columns wins.
+    """
 
     ordering: tuple[str, ...]
     protected: tuple[str, ...]
@@ -45,7 +51,10 @@ class SequenceGroup:
 
 @dataclass(frozen=True, slots=True)
 class MergeOptions:
-    """A table's merge engine. ``aggregates`` has an entry for every column that a function folds, key columns apart."""
+    """Merge engine of a table.
+
+    ``aggregates`` has every aggregated column except key columns.
+    """
 
     engine: EngineTraits = engine_traits(DEDUPLICATE)  # noqa: RUF009 - frozen
     ignore_delete: bool = False
@@ -56,7 +65,9 @@ class MergeOptions:
 
     @classmethod
     def of(cls, schema: TableSchema) -> MergeOptions:
-        """The merge engine of ``schema``; ``UnsupportedOption`` names the key that is wrong or not built.
+        """Return the merge engine of ``schema``.
+
+        Raises ``UnsupportedOption`` with the invalid or unsupported key.
 
         >>> from manifest.types.ddl import parse_ddl
         >>> options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
@@ -71,7 +82,7 @@ class MergeOptions:
             case "first-row":
                 if core.sequence_field:
                     raise UnsupportedOption(
-                        "sequence.field", "does not go with merge-engine 'first-row', where the first version to arrive wins"
+                        "sequence.field", "cannot be combined with merge-engine 'first-row', where the first version to arrive wins"
                     )
                 return cls(core.engine, core.ignore_delete)
             case "aggregation":
@@ -79,11 +90,11 @@ class MergeOptions:
                 aggregates = _aggregation(schema)
                 for name, rule in aggregates.items():
                     if remove and rule.ignore_retract:
-                        raise UnsupportedOption(f"fields.{name}.ignore-retract", f"does not go with '{AGGREGATE_REMOVE}'")
+                        raise UnsupportedOption(f"fields.{name}.ignore-retract", f"cannot be combined with '{AGGREGATE_REMOVE}'")
                 return cls(core.engine, core.ignore_delete, remove, aggregates=aggregates)
             case "partial-update":
                 return _partial_update(schema, core)
-        raise UnsupportedOption("merge-engine", f"'{core.engine.name}' is none; possible: {', '.join(ENGINES)}")
+        raise UnsupportedOption("merge-engine", f"'{core.engine.name}' is not valid; use one of: {', '.join(ENGINES)}")
 
 
 def _partial_update(schema: TableSchema, core: CoreOptions) -> MergeOptions:
@@ -94,11 +105,11 @@ def _partial_update(schema: TableSchema, core: CoreOptions) -> MergeOptions:
     listed = tuple(name.strip() for name in raw.get(GROUP_REMOVE, "").split(",") if name.strip())
     for name in listed:
         if name not in ordering:
-            raise UnsupportedOption(GROUP_REMOVE, f"'{name}' orders no sequence group")
+            raise UnsupportedOption(GROUP_REMOVE, f"'{name}' does not order a sequence group")
     if core.ignore_delete and (remove or listed):
-        raise UnsupportedOption("ignore-delete", f"does not go with '{PARTIAL_REMOVE if remove else GROUP_REMOVE}'")
+        raise UnsupportedOption("ignore-delete", f"cannot be combined with '{PARTIAL_REMOVE if remove else GROUP_REMOVE}'")
     if remove and groups:
-        raise UnsupportedOption(PARTIAL_REMOVE, f"does not go with sequence groups; use '{GROUP_REMOVE}'")
+        raise UnsupportedOption(PARTIAL_REMOVE, f"cannot be combined with sequence groups; use '{GROUP_REMOVE}'")
     protected = {name for group in groups for name in group.protected}
     aggregates: dict[str, FieldAggregate] = {}
     for name in schema.names:
@@ -108,7 +119,7 @@ def _partial_update(schema: TableSchema, core: CoreOptions) -> MergeOptions:
         if rule is None:
             continue
         if rule.function != LAST_NON_NULL and name not in protected:
-            raise UnsupportedOption(key, f"column '{name}' is in no sequence group, where '{rule.function}' would need one")
+            raise UnsupportedOption(key, f"'{rule.function}' needs a sequence group, but column '{name}' is in none")
         aggregates[name] = rule
     return MergeOptions(core.engine, core.ignore_delete, remove, groups, frozenset(listed), aggregates)
 
@@ -123,7 +134,7 @@ def _sequence_groups(schema: TableSchema) -> tuple[SequenceGroup, ...]:
         protected = _columns(schema, key, value)
         for name in protected:
             if owner.setdefault(name, key) != key:
-                raise UnsupportedOption(key, f"column '{name}' is in '{owner[name]}' too")
+                raise UnsupportedOption(key, f"column '{name}' is also in '{owner[name]}'")
         groups.append(SequenceGroup(ordering, protected))
     for group in groups:
         for name in group.ordering:
@@ -139,11 +150,11 @@ def _columns(schema: TableSchema, key: str, text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         if name not in schema.names:
-            raise UnsupportedOption(key, f"'{name}' is no column; columns are: {', '.join(schema.names)}")
+            raise UnsupportedOption(key, f"'{name}' is not a column; columns are: {', '.join(schema.names)}")
         if name in schema.primary_keys:
-            raise UnsupportedOption(key, f"'{name}' is a primary-key column, which no sequence group can have")
+            raise UnsupportedOption(key, f"'{name}' is a primary-key column, which cannot be in a sequence group")
     if not names:
-        raise UnsupportedOption(key, "names no column")
+        raise UnsupportedOption(key, "lists no columns")
     return names
 
 
@@ -154,7 +165,9 @@ def _aggregation(schema: TableSchema) -> dict[str, FieldAggregate]:
             continue
         if name in schema.core.sequence_field:
             if f"fields.{name}.aggregate-function" in schema.options:
-                raise UnsupportedOption(f"fields.{name}.aggregate-function", "does not go with 'sequence.field', which orders the versions")
+                raise UnsupportedOption(
+                    f"fields.{name}.aggregate-function", "cannot be combined with 'sequence.field', which orders the versions"
+                )
             aggregates[name] = FieldAggregate("last_value")
             continue
         rule, _ = _rule(schema, name)
@@ -163,7 +176,10 @@ def _aggregation(schema: TableSchema) -> dict[str, FieldAggregate]:
 
 
 def _rule(schema: TableSchema, name: str) -> tuple[FieldAggregate | None, str]:
-    """The function of a column and the key that names it; None if none is named."""
+    """Return the function of a column and its option key.
+
+    Without an option, the function is missing.
+    """
     raw = schema.options
     key = f"fields.{name}.aggregate-function"
     if key not in raw:
@@ -172,10 +188,10 @@ def _rule(schema: TableSchema, name: str) -> tuple[FieldAggregate | None, str]:
     if function is None:
         return None, key
     function = check_function(key, function.strip(), name, schema.field(name).type)
-    return _checked(schema, name, function), key
+    return _build_rule(schema, name, function), key
 
 
-def _checked(schema: TableSchema, name: str, function: str) -> FieldAggregate:
+def _build_rule(schema: TableSchema, name: str, function: str) -> FieldAggregate:
     raw = schema.options
 
     def option(suffix: str, default: str = "") -> str:
@@ -199,10 +215,12 @@ def _checked(schema: TableSchema, name: str, function: str) -> FieldAggregate:
         for suffix, parts in (("nested-key", keys), ("nested-sequence-field", sequence)):
             _check_parts(f"fields.{name}.{suffix}", parts, row)
         if not keys and (sequence or function == "nested_partial_update" or f"fields.{name}.nested-key-null-strategy" in raw):
-            raise UnsupportedOption(f"fields.{name}.nested-key", f"is needed by '{function}' with these options")
+            raise UnsupportedOption(f"fields.{name}.nested-key", f"is required by '{function}' with these options")
         if rule.nested_key_nulls not in _NULL_STRATEGIES:
             possible = ", ".join(_NULL_STRATEGIES)
-            raise UnsupportedOption(f"fields.{name}.nested-key-null-strategy", f"'{rule.nested_key_nulls}' is none; possible: {possible}")
+            raise UnsupportedOption(
+                f"fields.{name}.nested-key-null-strategy", f"'{rule.nested_key_nulls}' is not valid; use one of: {possible}"
+            )
     if function == "merge_map_with_keytime" and rule.ts_field is not None:
         _check_parts(f"fields.{name}.ts-field", (rule.ts_field,), data_type.part("value"))
     return rule
@@ -212,9 +230,9 @@ def _check_parts(key: str, names: tuple[str, ...], row: DataType) -> None:
     known = [part.name for part in row.fields]
     for name in names:
         if name not in known:
-            raise UnsupportedOption(key, f"'{name}' is no field of the row; fields are: {', '.join(known)}")
+            raise UnsupportedOption(key, f"'{name}' is not a field of the row; fields are: {', '.join(known)}")
         if row.fields[known.index(name)].type.is_nested:
-            raise UnsupportedOption(key, f"field '{name}' is nested, which is not built here")
+            raise UnsupportedOption(key, f"field '{name}' is nested, which is not supported here")
 
 
 def _parts(text: str) -> tuple[str, ...]:
@@ -232,7 +250,7 @@ def _count(key: str, text: str) -> int | None:
     if not text:
         return None
     if not text.strip().isdigit():
-        raise UnsupportedOption(key, f"'{text}' is no count")
+        raise UnsupportedOption(key, f"'{text}' is not a number")
     return int(text)
 
 

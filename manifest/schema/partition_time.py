@@ -1,4 +1,4 @@
-"""The time that a partition's values tell, and the options that say how (Paimon's ``PartitionTimeExtractor``)."""
+"""Times of partitions and their options (Paimon's ``PartitionTimeExtractor``)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _TOKEN = re.compile(r"'(?:[^']|'')*'|([A-Za-z])\1*|.", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class PartitionTime:
-    """The time that a partition's values tell; ``pattern`` composes it of columns (``$day $hour:00``), ``formatter`` is Java's.
+    """Extracts a time from a partition's values.
+
+    ``pattern`` combines columns (``$day $hour:00``). ``formatter`` is in Java's syntax.
 
     >>> PartitionTime(("day",), None, None).of(("2024-01-31",))
     datetime.datetime(2024, 1, 31, 0, 0)
@@ -38,7 +40,10 @@ class PartitionTime:
     formatter: str | None
 
     def of(self, values: Sequence[str | None]) -> datetime | None:
-        """None for values that tell no time: such a partition never expires."""
+        """Return the time of a partition.
+
+        None if the values have no time. Such a partition never expires.
+        """
         text = values[0]
         if self.pattern is not None:
             text = self.pattern
@@ -62,7 +67,10 @@ def _time(parts: Mapping[str, str | None]) -> datetime | None:
 
 @lru_cache
 def _regex(formatter: str) -> re.Pattern[str]:
-    """The texts that a pattern of Java's ``DateTimeFormatter`` matches. Raises ``UnsupportedOption`` for letters beyond date and time."""
+    """Return a regular expression for a pattern of Java's ``DateTimeFormatter``.
+
+    Raises ``UnsupportedOption`` for letters other than date and time.
+    """
     pieces: list[str] = []
     for match in _TOKEN.finditer(formatter):
         token = match[0]
@@ -71,14 +79,16 @@ def _regex(formatter: str) -> re.Pattern[str]:
             continue
         part = _PARTS.get(match[1])
         if part is None or f"<{part}>" in "".join(pieces):
-            raise UnsupportedOption(FORMATTER, f"'{token}' of '{formatter}' is not built; use y, M, d, H, m, s and S, each once")
+            raise UnsupportedOption(FORMATTER, f"'{token}' of '{formatter}' is not supported; use y, M, d, H, m, s and S, each once")
         pieces.append(f"(?P<{part}>\\d{{{len(token)}}})" if len(token) > 1 or part == "fraction" else f"(?P<{part}>\\d{{1,2}})")
     return re.compile("".join(pieces))
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionExpiration:
-    """When partitions are too old, as the options say; ``retained_ms`` None: never by themselves.
+    """Options of partition expiry.
+
+    ``retained_ms`` None: no automatic expiry.
 
     >>> PartitionExpiration.of({"partition.expiration-time": "7 d"}).retained_ms
     604800000
@@ -92,15 +102,15 @@ class PartitionExpiration:
 
     @classmethod
     def of(cls, raw: Mapping[str, str]) -> PartitionExpiration:
-        """Raises ``UnsupportedOption`` that names the option which cannot be honoured."""
+        """Parse the options. Raises ``UnsupportedOption``."""
         strategy = raw.get(STRATEGY, "values-time").strip().lower()
         if strategy not in {"values-time", "update-time"}:
-            raise UnsupportedOption(STRATEGY, f"'{strategy}' is not built; possible: values-time, update-time")
+            raise UnsupportedOption(STRATEGY, f"'{strategy}' is not supported; use one of: values-time, update-time")
         if FORMATTER in raw:
             _regex(raw[FORMATTER])
         most = raw.get(MAX_NUM, str(_MAX_PARTITIONS)).strip()
         if not most.isdecimal() or int(most) < 1:
-            raise UnsupportedOption(MAX_NUM, f"'{most}' is no number of partitions")
+            raise UnsupportedOption(MAX_NUM, f"'{most}' is not a number of partitions")
         retained = raw.get(EXPIRATION_TIME)
         millis = None if retained is None else parse_duration_millis(retained, EXPIRATION_TIME)
         return cls(millis, strategy == "update-time", raw.get(PATTERN), raw.get(FORMATTER), int(most))

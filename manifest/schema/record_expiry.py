@@ -1,4 +1,4 @@
-"""Whether the rows of a table can expire by a column of theirs: which columns tell a time (``record-level.expire-time``)."""
+"""Validation of record-level expiry (``record-level.expire-time``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TIMES = TIMESTAMPS | {Kind.INT, Kind.BIGINT}
 
 
 def check_record_expiry(schema: TableSchema) -> None:
-    """Raise ``UnsupportedOption`` for options by which no row can expire.
+    """Raise ``UnsupportedOption`` for invalid options of record expiry.
 
     >>> from manifest.schema.validation import build_schema
     >>> options = {"record-level.expire-time": "1 d", "record-level.time-field": "day"}
@@ -32,12 +32,12 @@ milliseconds) or a TIMESTAMP
 
 
 def expiry_problem(schema: TableSchema) -> str | None:
-    """Why the rows of ``schema`` cannot expire as its options say; None if they can."""
+    """Return why rows cannot expire, None if they can."""
     name = schema.core.record_level_time_field
     if name is None:
-        return f"needs '{TIME_FIELD}', the column that tells a row's time"
+        return f"needs '{TIME_FIELD}', the column with a row's time"
     if name not in schema.names:
-        return f"'{name}' is no column; columns are: {', '.join(schema.names)}"
+        return f"'{name}' is not a column; columns are: {', '.join(schema.names)}"
     data_type = schema.field(name).type
     if data_type.kind not in _TIMES:
         return f"'{name}' is {data_type}; a time is INT or BIGINT (seconds, or in BIGINT milliseconds) or a TIMESTAMP"

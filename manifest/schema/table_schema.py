@@ -1,4 +1,4 @@
-"""A table's schema as ``schema/schema-N`` keeps it (``org.apache.paimon.schema.TableSchema``)."""
+"""Table schema as in ``schema/schema-N`` (Paimon's ``TableSchema``)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ _ALWAYS = (
     "partitionKeys",
     "primaryKeys",
     "options",
-)  # every engine writes them, and a table without them is another
+)  # every engine writes them; a file without them is invalid
 
 
 class TableSchema(BaseModel):
-    """One version of a table's schema; field order is column order.
+    """One version of a table's schema.
+
+    Fields are in column order.
 
     >>> schema = TableSchema.from_json(
     ...     '{"version": 3, "id": 0, "fields": [{"id": 0, "name": "k", "type": "INT NOT NULL"}], "highestFieldId": 0, '
@@ -69,15 +71,16 @@ class TableSchema(BaseModel):
 
     @classmethod
     def from_json(cls, text: str | bytes, path: str = "schema") -> TableSchema:
-        """Parse a schema file; old file versions get the options they implied.
+        """Parse a schema file.
 
-        Raises ``CorruptFile`` that names ``path`` if it is none, ``UnsupportedTable`` for a column of an unknown type.
+        Old file versions get the options they implied. Raises ``CorruptFile`` for ``path`` if it is invalid, ``UnsupportedTable`` for a column of
+        an unknown type.
         """
         check_seal(path, text)
         try:
             parsed = {**json.loads(text)}
             if absent := [name for name in _ALWAYS if name not in parsed]:
-                raise ValueError(f"it has no '{absent[0]}'")  # noqa: TRY301  # named like any other fault of the file
+                raise ValueError(f"it has no '{absent[0]}'")  # noqa: TRY301  # reported like any other error of the file
             version = parsed.get("version", 1)
             implied = ({"bucket": "1"} if version <= 1 else {}) | ({"file.format": "orc"} if version <= 2 else {})
             parsed["options"] = implied | parsed.get("options", {})
@@ -85,10 +88,13 @@ class TableSchema(BaseModel):
         except UnsupportedType as error:
             raise UnsupportedTable(f"{path}: {error}") from error
         except (ValueError, ValidationError, TypeError, KeyError, AttributeError, RecursionError, PaimonError) as error:
-            raise CorruptFile(path, f"is no schema of a table ({error})") from error
+            raise CorruptFile(path, f"is not a table schema ({error})") from error
 
     def checked(self) -> TableSchema:
-        """Itself. Raises ``ValueError`` for what no engine writes: columns that nobody can tell apart, keys that are no columns."""
+        """Return the schema. Raises ``ValueError`` if it is invalid.
+
+        Checks for duplicate columns and for keys that are not columns.
+        """
         for what, of_columns in (("name", self.names), ("id", tuple(field.id for field in self.fields))):
             if len(set(of_columns)) < len(of_columns):
                 raise ValueError(f"two columns have the same {what}")
@@ -98,7 +104,7 @@ class TableSchema(BaseModel):
         return self
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> TableSchema:
-        """A copy with other members; what was derived from the old ones and cached does not come along.
+        """Return a copy with other members, without cached values.
 
         >>> schema = TableSchema(id=0, fields=(), options={"bucket": "4"})
         >>> schema.core.bucket, schema.model_copy(update={"options": {"bucket": "8"}}).core.bucket
@@ -110,24 +116,27 @@ class TableSchema(BaseModel):
         return copied
 
     def to_json(self) -> str:
-        """The text of the schema file."""
+        """Return the text of the schema file."""
         return json.dumps(self.model_dump(by_alias=True, exclude_none=True), indent=2, ensure_ascii=False)
 
     @cached_property
     def core(self) -> CoreOptions:
-        """The typed options."""
+        """Typed options."""
         return CoreOptions.of(self.options)
 
     @cached_property
     def file_index(self) -> FileIndexOptions:
-        """The file index options; an index that cannot be built is left out."""
+        """File index options, without indexes that cannot be built."""
         from fileindex.build.options import FileIndexOptions  # noqa: PLC0415  # loads every format of an index
 
         return FileIndexOptions.parse(self.options, self.column_types, strict=False)
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """The in-memory Arrow schema; ``UnsupportedType`` names a column that has no Arrow form."""
+        """In-memory Arrow schema.
+
+        Raises ``UnsupportedType`` for a column without Arrow type.
+        """
         return arrow_schema(self.fields)
 
     @cached_property
@@ -137,33 +146,33 @@ class TableSchema(BaseModel):
 
     @cached_property
     def by_name(self) -> dict[str, DataField]:
-        """The columns by name."""
+        """Columns by name."""
         return {field.name: field for field in self.fields}
 
     def field(self, name: str) -> DataField:
-        """The column of that name; ``UnknownColumn`` if there is none."""
+        """Return a column. Raises ``UnknownColumn``."""
         try:
             return self.by_name[name]
         except KeyError:
             raise UnknownColumn(name, self.names) from None
 
     def types_of(self, names: Iterable[str]) -> tuple[DataType, ...]:
-        """The types of the named columns."""
+        """Return the types of the named columns."""
         return tuple([self.field(name).type for name in names])
 
     @cached_property
     def column_types(self) -> dict[str, ColumnType]:
-        """What indexes and filters know of each column."""
+        """Column types for indexes and filters."""
         return {field.name: field.type.column_type for field in self.fields}
 
     @cached_property
     def is_primary_key_table(self) -> bool:
-        """Whether rows have a key."""
+        """Whether the table has a primary key."""
         return bool(self.primary_keys)
 
     @cached_property
     def bucket_mode(self) -> BucketMode:
-        """How rows are assigned to buckets."""
+        """Assignment of rows to buckets."""
         if self.core.bucket > 0:
             return BucketMode.HASH_FIXED
         if not self.primary_keys:
@@ -174,17 +183,20 @@ class TableSchema(BaseModel):
 
     @property
     def keys_tell_partitions(self) -> bool:
-        """Whether the primary key holds all partition columns, so that no two partitions can have one key."""
+        """Whether the primary key has all partition columns.
+
+        Then a key exists in one partition only.
+        """
         return all(name in self.primary_keys for name in self.partition_keys)
 
     @cached_property
     def trimmed_primary_keys(self) -> tuple[str, ...]:
-        """Primary-key columns without partition columns, in the order of the primary key."""
+        """Primary-key columns without partition columns, in key order."""
         return tuple(name for name in self.primary_keys if name not in self.partition_keys)
 
     @cached_property
     def bucket_keys(self) -> tuple[str, ...]:
-        """Columns whose hash is the bucket: ``bucket-key``, else the trimmed primary key."""
+        """Hashed columns: ``bucket-key``, else the trimmed primary key."""
         return self.core.bucket_key or self.trimmed_primary_keys
 
     @cached_property

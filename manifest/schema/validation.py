@@ -1,4 +1,7 @@
-"""Making a schema: normalisation and the rules that Paimon checks at create and at every change (``SchemaValidation``)."""
+"""Creation and validation of schemas (Paimon's ``SchemaValidation``).
+
+The rules are checked at create and at every change.
+"""
 
 from __future__ import annotations
 
@@ -44,36 +47,39 @@ _OWN = frozenset(
 
 
 def changes_merging(key: str) -> bool:
-    """Whether an option has a say in how versions are merged."""
+    """Return whether an option affects the merging of versions."""
     return key in _OWN or key.startswith("fields.")
 
 
 def check_merging(schema: TableSchema) -> None:
-    """Raise ``UnsupportedOption``, by key, for merge options that contradict each other or the columns."""
+    """Raise ``UnsupportedOption`` for invalid merge options.
+
+    They may contradict each other or the columns.
+    """
     options = schema.core
     if not schema.is_primary_key_table:
         if not options.engine.newest_replaces:
-            raise UnsupportedOption("merge-engine", "means something for primary-key tables only")
+            raise UnsupportedOption("merge-engine", "applies only to primary-key tables")
         if options.rowkind_field is not None:
-            raise UnsupportedOption("rowkind.field", "means something for primary-key tables only")
+            raise UnsupportedOption("rowkind.field", "applies only to primary-key tables")
         return
     check_field_columns(schema.options, schema.names)
     MergeOptions.of(schema)
     if options.engine.first_row_wins and options.deletion_vectors_enabled:
-        raise UnsupportedOption("deletion-vectors.enabled", f"does not go with merge-engine '{options.engine.name}'")
+        raise UnsupportedOption("deletion-vectors.enabled", f"cannot be combined with merge-engine '{options.engine.name}'")
     if options.rowkind_field is not None:
         if options.rowkind_field not in schema.names:
-            raise UnsupportedOption("rowkind.field", f"'{options.rowkind_field}' is no column; columns are: {', '.join(schema.names)}")
+            raise UnsupportedOption("rowkind.field", f"'{options.rowkind_field}' is not a column; columns are: {', '.join(schema.names)}")
         column = schema.field(options.rowkind_field)
         if column.type.kind not in STRINGS:
-            raise UnsupportedOption("rowkind.field", f"column '{column.name}' is {column.type}, no text")
+            raise UnsupportedOption("rowkind.field", f"column '{column.name}' is {column.type} instead of a string")
 
 
 _PRODUCER, _IGNORED = "changelog-producer", "changelog-producer.row-deduplicate-ignore-fields"
 
 
 def check_changelog(schema: TableSchema) -> None:
-    """Raise ``UnsupportedOption`` for a producer that the table cannot have.
+    """Raise ``UnsupportedOption`` for an invalid changelog producer.
 
     >>> from manifest.schema.validation import build_schema
     >>> build_schema("id BIGINT", options={"changelog-producer": "input"})
@@ -84,19 +90,21 @@ def check_changelog(schema: TableSchema) -> None:
     core, producer = schema.core, schema.core.changelog_producer
     for name in core.changelog_row_deduplicate_ignore_fields:
         if name not in schema.names:
-            raise UnsupportedOption(_IGNORED, f"'{name}' is no column; columns are: {', '.join(schema.names)}")
+            raise UnsupportedOption(_IGNORED, f"'{name}' is not a column; columns are: {', '.join(schema.names)}")
     if producer == "none":
         return
     if not schema.is_primary_key_table:
         raise UnsupportedOption(_PRODUCER, f"'{producer}' needs a primary key")
     if core.engine.first_row_wins and producer != "lookup":
-        raise UnsupportedOption(_PRODUCER, f"'{producer}' does not go with merge-engine '{core.engine.name}'; use 'lookup' or 'none'")
+        raise UnsupportedOption(
+            _PRODUCER, f"'{producer}' cannot be combined with merge-engine '{core.engine.name}'; use 'lookup' or 'none'"
+        )
     if producer == "full-compaction":
         for option, on in (("deletion-vectors.enabled", core.deletion_vectors_enabled), ("force-lookup", core.force_lookup)):
             if on:
-                raise UnsupportedOption(_PRODUCER, f"'{producer}' does not go with option '{option}'; use 'lookup'")
+                raise UnsupportedOption(_PRODUCER, f"'{producer}' cannot be combined with option '{option}'; use 'lookup'")
     if producer in {"lookup", "full-compaction"} and schema.options.get("streaming-read-overwrite", "").strip().lower() == "true":
-        raise UnsupportedOption(_PRODUCER, f"'{producer}' does not go with option 'streaming-read-overwrite'")
+        raise UnsupportedOption(_PRODUCER, f"'{producer}' cannot be combined with option 'streaming-read-overwrite'")
 
 
 _SYSTEM_NAMES = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID"})
@@ -113,9 +121,10 @@ def build_schema(
     options: Mapping[str, object] | None = None,
     comment: str | None = None,
 ) -> TableSchema:
-    """The first schema of a new table, from an Arrow schema, DDL text or fields; ids are numbered here.
+    """Return the first schema of a new table.
 
-    Raises ``InvalidSchema`` for a broken rule, ``UnsupportedType`` for a column, ``UnsupportedOption`` for an option, each by name.
+    Accepts an Arrow schema, DDL text or fields, and assigns field ids. Raises ``InvalidSchema`` for a broken rule, ``UnsupportedType`` for a
+    column, ``UnsupportedOption`` for an option.
 
     >>> build_schema("id BIGINT, name STRING", primary_keys=["id"], options={"bucket": "2"}).fields[0].type.nullable
     False
@@ -147,7 +156,7 @@ def build_schema(
 
 
 def _either(what: str, given: tuple[str, ...], named: tuple[str, ...]) -> tuple[str, ...]:
-    """Key columns as an argument or the DDL text names them."""
+    """Return key columns from the argument or the DDL text."""
     if given and named and given != named:
         raise InvalidSchema(f"the {what} is ({', '.join(named)}) in the DDL text, and ({', '.join(given)}) as an argument")
     return given or named
@@ -158,7 +167,10 @@ def _not_null(field: DataField) -> DataField:
 
 
 def _keys(option: str, given: Sequence[str], settings: dict[str, str]) -> tuple[str, ...]:
-    """Key columns from the argument or from the option that stands for it; the option leaves ``settings``."""
+    """Return key columns from the argument or the option.
+
+    Removes the option from ``settings``.
+    """
     text = settings.pop(option, None)
     if text is None:
         return (given,) if isinstance(given, str) else tuple(given)
@@ -190,9 +202,9 @@ def check_schema(schema: TableSchema) -> None:
 
 
 def check_altered(before: TableSchema, after: TableSchema) -> None:
-    """Raise for a change that may not be made, or a rule that a changed option or column breaks.
+    """Raise for a forbidden change or a broken rule.
 
-    What does not change is not looked at: it may be another engine's.
+    Unchanged options and columns are not checked, because they may belong to another engine.
     """
     check_alter(before.options, after.options)
     changed = {key for key in {*before.options, *after.options} if before.options.get(key) != after.options.get(key)}
@@ -231,7 +243,7 @@ def check_altered(before: TableSchema, after: TableSchema) -> None:
 
 def _check_columns(schema: TableSchema) -> None:
     if not schema.fields:
-        raise InvalidSchema("a table has at least one column")
+        raise InvalidSchema("a table needs at least one column")
     _refuse_duplicates("column", schema.names)
     for field in schema.fields:
         _check_column(field)
@@ -241,7 +253,7 @@ def _check_column(field: DataField) -> None:
     if field.name in _SYSTEM_NAMES or field.name.startswith(_KEY_PREFIX) or not field.name:
         raise InvalidSchema(f"column '{field.name}': the name is reserved")
     if (found := _unwritable(field.type)) is not None:
-        raise InvalidSchema(f"column '{field.name}': type {found} is not built")
+        raise InvalidSchema(f"column '{field.name}': type {found} is not supported")
     _check_nested(field.name, field.type)
     try:
         default_scalar(field)
@@ -250,43 +262,44 @@ def _check_column(field: DataField) -> None:
 
 
 def check_written_columns(schema: TableSchema, table: str) -> None:
-    """Raise ``UnsupportedTable`` for a column whose values are only read."""
+    """Raise ``UnsupportedTable`` for a read-only column type."""
     for field in schema.fields:
         if (found := _unwritable(field.type)) is not None:
-            raise UnsupportedTable(f"{table}: column '{field.name}': values of type {found} are only read here. Write with another engine.")
+            raise UnsupportedTable(f"{table}: column '{field.name}': values of type {found} can only be read. Write with another engine.")
 
 
 def _unwritable(data_type: DataType) -> DataType | None:
-    """Return the part of a type that no data file of ours holds."""
+    """Return the part of a type that cannot be written."""
     return data_type if data_type.kind in _UNWRITABLE else next(filter(None, map(_unwritable, data_type.children)), None)
 
 
 def _check_variants(schema: TableSchema) -> None:
-    """Raise ``InvalidSchema`` for a VARIANT in data files of a format that has none."""
+    """Raise ``InvalidSchema`` for a VARIANT in an unsupported format."""
     formats = _formats(schema.core)
     for field in schema.fields:
         if formats != {"parquet"} and _has_variant(field.type):
-            raise InvalidSchema(f"column '{field.name}': a VARIANT is kept in Parquet files alone, not in {', '.join(sorted(formats))}")
+            raise InvalidSchema(f"column '{field.name}': a VARIANT needs Parquet files, not {', '.join(sorted(formats))}")
 
 
 def _check_avro(schema: TableSchema) -> None:
-    """Raise ``InvalidSchema`` for a time that Avro files cannot hold, before a write or a compaction meets it."""
+    """Raise ``InvalidSchema`` for a time that Avro cannot store."""
+    # Checked here, before a write or a compaction fails.
     for field in schema.fields if "avro" in _formats(schema.core) else ():
         if (found := _too_precise(field.type)) is not None:
             raise InvalidSchema(
-                f"column '{field.name}': {found} cannot be kept in Avro files; choose another 'file.format' (also by level and for "
+                f"column '{field.name}': {found} cannot be stored in Avro files; choose another 'file.format' (also by level and for "
                 "changelogs) or TIME(3), TIMESTAMP(6)"
             )
 
 
 def _too_precise(data_type: DataType) -> DataType | None:
-    """Return the part of a type whose precision Avro's logical types lack."""
+    """Return the part of a type that exceeds Avro's precision."""
     most = 3 if data_type.kind is Kind.TIME else 6 if data_type.kind in TIMESTAMPS else data_type.precision
     return data_type if data_type.precision > most else next(filter(None, map(_too_precise, data_type.children)), None)
 
 
 def _formats(core: CoreOptions) -> set[str]:
-    """Return the formats of the data and changelog files of a table."""
+    """Return the formats of a table's data and changelog files."""
     return {core.file_format, *core.file_format_per_level.values(), core.raw.get("changelog-file.format", "parquet").strip().lower()}
 
 
@@ -297,7 +310,7 @@ def _has_variant(data_type: DataType) -> bool:
 def _check_nested(column: str, data_type: DataType) -> None:
     if data_type.kind is Kind.ROW:
         if not data_type.fields:
-            raise InvalidSchema(f"column '{column}': a ROW has at least one field")
+            raise InvalidSchema(f"column '{column}': a ROW needs at least one field")
         _refuse_duplicates(f"column '{column}': field", [field.name for field in data_type.fields])
     for child in data_type.children:
         _check_nested(column, child)
@@ -314,16 +327,16 @@ def _check_keys(schema: TableSchema) -> None:
         _refuse_duplicates(what, names)
         for name in names:
             if name not in schema.names:
-                raise InvalidSchema(f"{what} '{name}' is no column; columns are: {', '.join(schema.names)}")
+                raise InvalidSchema(f"{what} '{name}' is not a column; columns are: {', '.join(schema.names)}")
             if schema.field(name).type.kind in _NO_KEY:
-                raise InvalidSchema(f"{what} '{name}' has type {schema.field(name).type}, which no key can have")
+                raise InvalidSchema(f"{what} '{name}' has type {schema.field(name).type}, which cannot be in a key")
     for name in schema.partition_keys:
         if schema.field(name).type.kind in {Kind.BINARY, Kind.VARBINARY} and schema.core.partition_legacy_name:
             raise InvalidSchema(
                 f"partition column '{name}' is binary: its directory names cannot be reproduced; set partition.legacy-name=false"
             )
     if schema.primary_keys and not schema.trimmed_primary_keys:
-        raise InvalidSchema("the primary key needs a column that is no partition column")
+        raise InvalidSchema("the primary key needs a column that is not a partition column")
 
 
 def _check_row_tracking(schema: TableSchema, options: CoreOptions) -> None:
@@ -332,26 +345,26 @@ def _check_row_tracking(schema: TableSchema, options: CoreOptions) -> None:
     if options.data_evolution_enabled and not options.row_tracking_enabled:
         raise UnsupportedOption("data-evolution.enabled", "needs 'row-tracking.enabled' too")
     if options.data_evolution_enabled and options.deletion_vectors_enabled:
-        raise UnsupportedOption("data-evolution.enabled", "does not go with 'deletion-vectors.enabled'")
+        raise UnsupportedOption("data-evolution.enabled", "cannot be combined with 'deletion-vectors.enabled'")
 
 
 def _check_buckets(schema: TableSchema, options: CoreOptions) -> None:
     if options.bucket == -2 and not schema.is_primary_key_table:
-        raise UnsupportedOption("bucket", "-2, buckets that are postponed, needs a primary key")
+        raise UnsupportedOption("bucket", "-2 (postponed buckets) needs a primary key")
     if options.bucket == -2 and options.postpone_default_bucket_num < 1:
         raise UnsupportedOption("postpone.default-bucket-num", "must be 1 or more")
     if options.bucket == 0 or options.bucket < -2:
-        raise UnsupportedOption("bucket", f"{options.bucket} is no number of buckets; use 1 or more, or -1 for buckets as they are needed")
+        raise UnsupportedOption("bucket", f"{options.bucket} is not a number of buckets; use 1 or more, or -1 for dynamic buckets")
     keys = options.bucket_key
     if options.bucket < 0 and keys:
         raise UnsupportedOption("bucket-key", "needs a fixed number of buckets in option 'bucket'")
     if options.bucket > 0 and not schema.is_primary_key_table and not keys:
-        raise UnsupportedOption("bucket-key", "an append table with fixed buckets names the columns to hash here")
+        raise UnsupportedOption("bucket-key", "an append table with fixed buckets needs the columns to hash")
     for name in keys:
         if name not in schema.names:
-            raise UnsupportedOption("bucket-key", f"'{name}' is no column; columns are: {', '.join(schema.names)}")
+            raise UnsupportedOption("bucket-key", f"'{name}' is not a column; columns are: {', '.join(schema.names)}")
         if name in schema.partition_keys or (schema.primary_keys and name not in schema.primary_keys):
-            raise UnsupportedOption("bucket-key", f"'{name}' must be a primary-key column and no partition column")
+            raise UnsupportedOption("bucket-key", f"'{name}' must be a primary-key column and not a partition column")
         if schema.field(name).type.kind in _NO_KEY:
             raise UnsupportedOption("bucket-key", f"'{name}' has type {schema.field(name).type}, which cannot be hashed")
     if options.bucket_function_type == "mod" and (
@@ -362,14 +375,14 @@ def _check_buckets(schema: TableSchema, options: CoreOptions) -> None:
 
 def _check_sequence(schema: TableSchema, options: CoreOptions) -> None:
     if options.sequence_field and not schema.is_primary_key_table:
-        raise UnsupportedOption("sequence.field", "means something for primary-key tables only")
+        raise UnsupportedOption("sequence.field", "applies only to primary-key tables")
     if options.sequence_field_sort_order not in {"ascending", "descending"}:
         raise UnsupportedOption("sequence.field.sort-order", f"'{options.sequence_field_sort_order}' is neither ascending nor descending")
     for name in options.sequence_field:
         if name not in schema.names:
-            raise UnsupportedOption("sequence.field", f"'{name}' is no column; columns are: {', '.join(schema.names)}")
+            raise UnsupportedOption("sequence.field", f"'{name}' is not a column; columns are: {', '.join(schema.names)}")
         if options.sequence_field.count(name) > 1 or schema.field(name).type.kind in _NO_KEY:
-            raise UnsupportedOption("sequence.field", f"'{name}' is given twice or has a type without an order")
+            raise UnsupportedOption("sequence.field", f"'{name}' is listed twice or has a type without an order")
 
 
 def _check_limits(schema: TableSchema, options: CoreOptions) -> None:
@@ -384,7 +397,7 @@ def _check_limits(schema: TableSchema, options: CoreOptions) -> None:
         raise UnsupportedOption("num-sorted-run.compaction-trigger", "must be 1 or more")
     for key in schema.options:
         if key.startswith("fields.") and key.endswith(".stats-mode") and key[len("fields.") : -len(".stats-mode")] not in schema.names:
-            raise UnsupportedOption(key, f"names no column; columns are: {', '.join(schema.names)}")
+            raise UnsupportedOption(key, f"does not name a column; columns are: {', '.join(schema.names)}")
     options.stats_modes(schema.names)
 
 

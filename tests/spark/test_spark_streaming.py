@@ -212,7 +212,7 @@ def test_what_a_stream_cannot_do_is_refused_by_name(spark, source, collected, tm
     ]:
         with pytest.raises(Exception, match=rf"paimon-error.*{reason}"):
             stream(spark, source, **options).schema  # noqa: B018
-    with pytest.raises(Exception, match=r"one streaming read.*spark.readStream"):
+    with pytest.raises(Exception, match=r"single streaming read.*spark.readStream"):
         spark.read.format("paimon").options(**CHANGES).load(source.path).collect()
     with pytest.raises(Exception, match="SchemaMismatch"):
         run(stream(spark, source).selectExpr("id", "city", "1 AS more"), collected)

@@ -123,10 +123,10 @@ def test_mending_statistics_keeps_expired_rows(tmp_path: Path) -> None:
     ("ddl", "keys", "options", "said"),
     [
         ("id INT, t DATE", ["id"], {}, "record-level.time-field': 't' is DATE"),
-        ("id INT, s INT", ["id"], {}, "record-level.time-field': 't' is no column"),
+        ("id INT, s INT", ["id"], {}, "record-level.time-field': 't' is not a column"),
         ("id INT, t INT", [], {}, "record-level.expire-time': needs a primary key"),
         ("id INT, t INT", ["id"], {"record-level.time-field": None}, "record-level.expire-time': needs 'record-level.time-field'"),
-        ("id INT, t INT", ["id"], {"record-level.expire-time": "soon"}, "record-level.expire-time': 'soon' is no duration"),
+        ("id INT, t INT", ["id"], {"record-level.expire-time": "soon"}, "record-level.expire-time': 'soon' is not a duration"),
     ],
 )
 def test_options_by_which_no_row_can_expire(ddl: str, keys: list[str], options: dict[str, Any], said: str) -> None:

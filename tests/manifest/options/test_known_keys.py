@@ -146,7 +146,7 @@ def test_effects_of_options() -> None:
 @pytest.mark.parametrize("prefix", [prefix for prefixes in STORE_PREFIXES.values() for prefix in prefixes] + ["storage."])
 def test_an_option_of_a_store_is_no_tables_and_says_where_it_goes(prefix):
     with pytest.raises(
-        UnsupportedOption, match=r"storage_options= to Table.open, Catalog or spark_session, or to the environment"
+        UnsupportedOption, match=r"storage_options= to Table.open, Catalog or spark_session, or set it in the environment"
     ) as caught:
         check_settable({f"{prefix}Access-Key": "hush-hush"})
     assert "hush" not in str(caught.value), "it may be a secret"

@@ -134,7 +134,7 @@ REFUSED = [
     (AddColumn(path=("x",), type="INT", first=True, after="id"), "not both"),
     (AddColumn(path=("x",), type="INT", default="many"), "default value 'many'"),
     (AddColumn(path=("who", "x"), type="INT", default="1"), "only a whole column"),
-    (AddColumn(path=("x",), type="GEOMETRY"), "not built"),
+    (AddColumn(path=("x",), type="GEOMETRY"), "not supported"),
     (AddColumn(path=("qty", "x"), type="INT"), "has no fields"),
     (ChangeType(path=("id",), type="INT"), "primary-key column and keeps its type"),
     (ChangeType(path=("day",), type="STRING"), "keeps its type"),

@@ -69,7 +69,7 @@ def test_everybody_s_spelling_is_taken(ours, spelled):
         ({"s3.secret-kei": "x"}, "'s3.secret-kei': is no option of a store; did you mean 's3.secret-key'"),
         ({"s3.path.style.access": "yes"}, "'s3.path.style.access' is true or false"),
         ({"s3.access-key": None}, "one line of text, not NoneType"),
-        ({"storage.timeout": "soon"}, "'soon' is no duration"),
+        ({"storage.timeout": "soon"}, "'soon' is not a duration"),
         ({"storage.max-retries": "-1"}, "a number from 0"),
         ({"s3.region": "a", "fs.s3a.endpoint.region": "b"}, "are the same option, with two values"),
         ({1: "x"}, "names and values"),

@@ -87,8 +87,8 @@ def test_depths_and_overlaps_are_those_of_the_ranges(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"clustering.columns": "x"}, "clustering.columns': 'x' is no column"),
-        ({"clustering.strategy": "snake"}, "clustering.strategy': 'snake' is no strategy"),
+        ({"clustering.columns": "x"}, "clustering.columns': 'x' is not a column"),
+        ({"clustering.strategy": "snake"}, "clustering.strategy': 'snake' is not a strategy"),
         ({"clustering.columns": ""}, "clustering.incremental': needs 'clustering.columns'"),
         ({"bucket": "2", "bucket-key": "a"}, "clustering.incremental': needs a table without"),
     ],

@@ -230,7 +230,7 @@ def test_writes_of_blobs_are_refused_by_column(tmp_path, options):
     table = Table.open(shutil.copytree(HOME / "blobs" / "table", tmp_path / "t"))
     rows = table.scan().to_arrow()
     for mode in ("append", "overwrite"):
-        with pytest.raises(UnsupportedTable, match="column 'p': values of type BLOB are only read here"):
+        with pytest.raises(UnsupportedTable, match="column 'p': values of type BLOB can only be read"):
             table.write(rows, mode, options=options)
     assert table.scan().to_arrow().equals(rows)
     assert table.list_orphan_files(2**62) == []

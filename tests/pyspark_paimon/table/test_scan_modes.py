@@ -69,7 +69,7 @@ def test_modes_by_time(table: Table) -> None:
     ("options", "error", "said"),
     [
         ({"scan.mode": "sideways"}, UnsupportedOption, "'sideways' is no mode"),
-        ({"scan.mode": "from-file-creation-time"}, UnsupportedOption, "when they were made"),
+        ({"scan.mode": "from-file-creation-time"}, UnsupportedOption, "by creation time"),
         ({"scan.creation-time-millis": "1"}, UnsupportedOption, "scan.creation-time-millis"),
         ({"incremental-to-auto-tag": "t"}, UnsupportedOption, "incremental-to-auto-tag"),
         ({"scan.mode": "from-snapshot"}, InvalidArgument, "needs one of"),

@@ -146,7 +146,7 @@ def test_update_before_can_be_ignored(create) -> None:
     [
         ({"merge-engine": "last-row"}, "merge-engine"),
         ({**AGGREGATION, "fields.city.aggregate-function": "sum"}, r"fields\.city\.aggregate-function"),
-        ({**AGGREGATION, "fields.city.aggregate-function": "rbm64"}, r"fields\.city\.aggregate-function.*not built"),
+        ({**AGGREGATION, "fields.city.aggregate-function": "rbm64"}, r"fields\.city\.aggregate-function.*not supported"),
         ({**AGGREGATION, "fields.town.aggregate-function": "max"}, r"fields\.town\.aggregate-function"),
         ({**AGGREGATION, "fields.city.agregate": "max"}, r"fields\.city\.agregate"),
         ({**AGGREGATION, "fields.default-aggregate-function": "maximum"}, r"fields\.default-aggregate-function"),
