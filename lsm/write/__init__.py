@@ -1,5 +1,5 @@
-"""Writing a table: a writer for each bucket, one budget of memory for all, commit messages at the end.
+"""Table writes.
 
-Nothing is visible before the messages are committed. Public: ``TableWrite`` (table_write), ``MergeTreeWriter``,
-``AppendOnlyWriter``.
+Each bucket has its own writer; all writers share one memory budget. Nothing is visible before the messages are committed.
+Public: ``TableWrite`` (table_write), ``MergeTreeWriter``, ``AppendOnlyWriter``.
 """

@@ -1,4 +1,7 @@
-"""Changing rows of append tables as a decision says that looks at each: some are deleted, some replaced, the others stay."""
+"""Row-level merge into append tables.
+
+A decision function deletes or replaces each matching row, or keeps it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,13 @@ from lsm.write.copy_on_write import AppendChange, MatchingRows, put_in_place
 
 @dataclass(frozen=True)
 class Successors:
-    """What becomes of some rows: ``gone`` are the indices of those that go, ``rows`` come in the place of those at ``places``, one each."""
+    """Decision about the rows of one table.
+
+    Args:
+        gone: Indices of the deleted rows.
+        places: Indices of the replaced rows.
+        rows: The new rows, one for each of ``places``.
+    """
 
     gone: Int64s
     places: Int64s
@@ -23,29 +32,32 @@ class Successors:
 
 
 Decision = Callable[[Any], Successors]
-"""Asked about the same rows more than once it says the same."""
+"""Must be deterministic: it is called more than once for the same rows."""
 _NONE = np.zeros(0, np.int64)
 
 
 def _all_stay(rows: Any) -> Successors:
-    """The decision that all rows stay."""
     return Successors(_NONE, _NONE, rows.slice(0, 0))
 
 
-def _nobody(deleted: int, replaced: int) -> None:
+def _ignore_counts(deleted: int, replaced: int) -> None:
+    """Accept counts without use."""
     """Nobody counts."""
 
 
 @dataclass(frozen=True)
 class AppendMerge(AppendChange):
-    """An ``AppendChange`` whose matching rows may change: ``decide`` says what becomes of them, ``tell`` hears how many were deleted and replaced."""
+    """Change of matching rows by a decision function.
+
+    The callback receives the number of deleted and of replaced rows, once per table.
+    """
 
     decide: Decision = _all_stay
-    tell: Callable[[int, int], None] = _nobody
+    tell: Callable[[int, int], None] = _ignore_counts
 
     @property
     def moves_rows(self) -> bool:
-        """See ``AppendChange``: what is decided is not known yet."""
+        """Always True: the decisions are not known in advance."""
         return True
 
     def concerns(self, found: MatchingRows) -> bool:

@@ -1,4 +1,4 @@
-"""The writer of one bucket of an append table (Paimon's ``AppendOnlyWriter``)."""
+"""Writer of one append bucket (Paimon's ``AppendOnlyWriter``)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from manifest.options.support import check_rewritable
 
 
 class AppendOnlyWriter:
-    """Holds row numbers of input tables and writes the rows, in order of arrival, when memory is short or the write ends."""
+    """Writer of one bucket of an append table.
+
+    It holds row numbers of input tables. Rows are written in order of arrival, when memory is short or the write ends.
+    """
 
     def __init__(self, context: BucketContext) -> None:
         self.context = context
@@ -36,16 +39,19 @@ class AppendOnlyWriter:
 
     @property
     def reorders(self) -> bool:
-        """See ``BucketWriter``; so for every other method."""
+        """See ``BucketWriter``."""
         return False
 
     @property
     def runs_due(self) -> int:
-        """See ``BucketWriter``: a run for each file that may be joined with others."""
+        """See ``BucketWriter``.
+
+        Counts one run for each file that a compaction may join with others.
+        """
         return len(self._files) if self._has_buckets else 0
 
     def add(self, source: Source, rows: Int64s | None) -> None:
-        """Take rows."""
+        """Buffer rows."""
         self.held.add(source, rows)
 
     def release(self, *, close: bool) -> None:
@@ -57,7 +63,7 @@ class AppendOnlyWriter:
             self._writer.end_row_group()
 
     def flush(self) -> None:
-        """Write what is held and close the file."""
+        """Write the held rows and close the file."""
         self._write()
         if self._writer is None:
             return
@@ -69,7 +75,10 @@ class AppendOnlyWriter:
         self._count(files)
 
     def compact(self, *, full: bool) -> None:
-        """Flush, then join small files, or cluster those that are due; nothing if the table has got columns since it was opened."""
+        """Flush, then join small files or cluster pending files.
+
+        Does nothing if files of the bucket have a newer schema.
+        """
         self.flush()
         context = self.context
         check_rewritable(context.store.options, context.store.root)
@@ -104,7 +113,10 @@ class AppendOnlyWriter:
             self._replace(CompactTaskResult([file], made.after))
 
     def cluster(self, clustering: Clustering) -> None:
-        """Flush, then sort all rows anew; nothing if the table has got columns since it was opened."""
+        """Flush, then sort all rows of the bucket.
+
+        Does nothing if files of the bucket have a newer schema.
+        """
         self.flush()
         check_rewritable(self.context.store.options, self.context.store.root)
         if not self._files or not self.context.knows_all_columns:
@@ -118,17 +130,17 @@ class AppendOnlyWriter:
         self._replace(CompactTaskResult(result.before, [file.upgrade(level) for file in result.after]))
 
     def prepare(self) -> CommitMessage:
-        """Flush, join small files of a bucketed table if that is due, and hand over."""
+        """Flush, compact a bucketed table, and return the commit message."""
         self.flush()
         failed = False
         if self.context.compacts and self._has_buckets:
-            failed = self.context.loses_compaction(lambda: self.compact(full=False))
+            failed = self.context.try_compaction(lambda: self.compact(full=False))
         before, after = self._increment.drain()
         new_files, self._new_files = self._new_files, []
         return self.context.message(new_files, before, after, compaction_failed=failed)
 
     def abort(self) -> None:
-        """Delete everything written."""
+        """Delete all files of this writer."""
         self.held.clear()
         if self._writer is not None:
             with suppress(Exception):

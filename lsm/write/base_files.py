@@ -1,4 +1,7 @@
-"""The live files of the base snapshot in the buckets that a write touches: data files, deletion vectors, bucket counts."""
+"""Live files of the base snapshot in the written buckets.
+
+Covers data files, deletion vectors and bucket counts.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,14 @@ from manifest.store import FileStore
 
 
 class ExistingFiles:
-    """Live files of the buckets that are written, as of one snapshot; manifests are read once for each set of partitions.
+    """Live files of the written buckets, as of one snapshot.
 
-    ``snapshot_id`` is that snapshot (0: before the first), None the newest; with ``ignore`` nothing of it counts. With ``buckets``
-    the files of others are not looked at.
+    Manifests are read once for each set of partitions.
+
+    Args:
+        ignore: Treat the table as empty.
+        snapshot_id: Base snapshot. 0: before the first. None: the newest.
+        buckets: Read only files of these buckets. None: all.
     """
 
     def __init__(self, store: FileStore, *, ignore: bool, snapshot_id: int | None = None, buckets: Collection[int] | None = None) -> None:
@@ -34,7 +41,7 @@ class ExistingFiles:
         self.forget()
 
     def forget(self) -> None:
-        """Look at the newest snapshot again next time."""
+        """Drop all state. The next access reads the newest snapshot."""
         self._found: list[Snapshot | None] = []
         self._overwritten: list[Snapshot | None] = []
         self._entries: dict[tuple[bytes, int], EntryColumns] = {}
@@ -44,14 +51,14 @@ class ExistingFiles:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The snapshot looked at; None if there was none, or if nothing of it counts."""
+        """Base snapshot. None: the table is empty or ignored."""
         if not self._found:
             self._found.append(None if self._ignore else self._look())
         return self._found[0]
 
     @property
     def overwritten(self) -> Snapshot | None:
-        """The snapshot of which nothing counts, looked at once; None if there was none."""
+        """Base snapshot of an overwrite. None: the table is empty."""
         if not self._overwritten:
             self._overwritten.append(self._look())
         return self._overwritten[0]
@@ -62,12 +69,12 @@ class ExistingFiles:
 
     @property
     def key(self) -> SnapshotKey:
-        """Identity of the snapshot looked at."""
+        """Identity of the base snapshot."""
         seen = self._overwritten[0] if self._overwritten else self.snapshot
         return EMPTY_TABLE if seen is None else seen.key
 
     def load(self, partitions: Iterable[tuple[Plain, ...]]) -> None:
-        """Make the files of ``partitions`` known, in one go."""
+        """Load the files of ``partitions`` with one manifest read."""
         wanted = {self._store.partition.encode(partition) for partition in partitions} - self._loaded
         if not wanted or self._ignore:
             return
@@ -85,13 +92,16 @@ class ExistingFiles:
                 self._totals[partition] = int(totals[rows[-1]])
 
     def of(self, partition: tuple[Plain, ...], encoded: bytes, bucket: int) -> list[DataFileMeta]:
-        """Live files of a bucket."""
+        """Return the live files of a bucket."""
         self.load([partition])
         entries = self._entries.get((encoded, bucket))
         return [] if entries is None else entries.files()
 
     def keys_by_bucket(self, partition: tuple[Plain, ...]) -> dict[int, int]:
-        """About how many keys each bucket of a partition has: versions that wait for a compaction count, too."""
+        """Return the approximate number of keys per bucket.
+
+        Counts uncompacted versions of a key several times.
+        """
         self.load([partition])
         encoded = self._store.partition.encode(partition)
         found: dict[int, int] = {}
@@ -101,10 +111,12 @@ class ExistingFiles:
         return found
 
     def total_buckets(self, partition: tuple[Plain, ...], encoded: bytes, *, new_rows: bool) -> int:
-        """The number of buckets of a partition, that of the table if it is empty.
+        """Return the number of buckets of a partition.
+
+        An empty partition has the table's number.
 
         Raises:
-            UnsupportedTable: There are ``new_rows``, and the partition was written with another number than the table has now.
+            UnsupportedTable: ``new_rows`` is True, and the partition has another number of buckets than the table.
         """
         self.load([partition])
         options = self._store.options
@@ -120,7 +132,7 @@ class ExistingFiles:
         return total
 
     def deletion_vectors(self, encoded: bytes, bucket: int) -> list[IndexManifestEntry]:
-        """The deletion-vector files of a bucket."""
+        """Return the deletion-vector files of a bucket."""
         if self._vectors is None:
             self._vectors = {}
             for entry in self._store.index_entries(self.snapshot):

@@ -1,4 +1,4 @@
-"""Assign the rows of a write to buckets: one class for each of the table's bucket modes."""
+"""Assignment of rows to buckets, one class per bucket mode."""
 
 from __future__ import annotations
 
@@ -49,36 +49,42 @@ class AssignmentContext:
     index_names: FileNames
     space: SpillSpace
     each: Callable[..., Any]
-    """Runs a function for several values, as ``map`` does, in threads."""
+    """Parallel ``map``: runs a function for several values in threads."""
 
 
 class BucketAssignment(ABC):
-    """Assigns rows to buckets, for one write. Most keep no rows and no index."""
+    """Assignment of rows to buckets, for one write.
+
+    Only some subclasses keep rows or an index.
+    """
 
     def __init__(self, context: AssignmentContext) -> None:
         self.context = context
 
     @abstractmethod
     def add(self, table: Any, kinds: Int8s | None) -> Iterator[RoutedRows]:
-        """Take rows. Yield those whose buckets are known."""
+        """Assign rows. Yield those with a known bucket."""
 
     def drain(self) -> Iterator[RoutedRows]:
-        """Yield the rows that waited for the end of the write."""
+        """Yield the rows kept until the end of the write."""
         return iter(())
 
     def with_index_changes(self, message: CommitMessage) -> CommitMessage:
-        """Return the message of a bucket with the changes of its hash index."""
+        """Return the message, extended with the bucket's index changes."""
         return message
 
-    def reset(self) -> None:  # noqa: B027  # an assignment that remembers nothing has nothing to forget
-        """Forget what was assigned: the next commit looks at the newest snapshot."""
+    def reset(self) -> None:  # noqa: B027  # optional: most subclasses keep no state
+        """Drop all assignments. The next commit reads the newest snapshot."""
 
     def clear(self) -> None:  # noqa: B027  # as above
-        """Drop waiting rows."""
+        """Drop staged rows."""
 
 
 class FixedBuckets(BucketAssignment):
-    """Buckets by the hash of the bucket key, or none (``HASH_FIXED``, ``BUCKET_UNAWARE``)."""
+    """Fixed buckets, or no buckets (``HASH_FIXED``, ``BUCKET_UNAWARE``).
+
+    The bucket is a hash of the bucket key.
+    """
 
     def add(self, table: Any, kinds: Int8s | None) -> Iterator[RoutedRows]:
         """See ``BucketAssignment``."""
@@ -88,12 +94,15 @@ class FixedBuckets(BucketAssignment):
             yield source, route(source.table, self.context.store.schema, self.assign_of(source), self.context.each)
 
     def assign_of(self, source: Source) -> Assign | None:  # noqa: ARG002  # overridden
-        """Return the function from hashes to buckets. None: by the table's number of buckets."""
+        """Return the function from hashes to buckets.
+
+        None: use the table's number of buckets.
+        """
         return None
 
 
 class PartitionBuckets(FixedBuckets):
-    """Buckets by hash, with a number of buckets for each partition (``POSTPONE_MODE``)."""
+    """Hash buckets with a bucket count per partition (``POSTPONE_MODE``)."""
 
     def assign_of(self, source: Source) -> Assign:
         """See ``FixedBuckets``."""
@@ -107,7 +116,10 @@ class PartitionBuckets(FixedBuckets):
 
 
 class HashIndexBuckets(FixedBuckets):
-    """Buckets by hash index files, as of the snapshot that the write began with (``HASH_DYNAMIC``)."""
+    """Buckets from hash index files (``HASH_DYNAMIC``).
+
+    The index is read from the write's base snapshot.
+    """
 
     def __init__(self, context: AssignmentContext) -> None:
         super().__init__(context)
@@ -124,7 +136,7 @@ class HashIndexBuckets(FixedBuckets):
         return self._assigner.assign(context.store.partition.encode(partition), hashes)
 
     def with_index_changes(self, message: CommitMessage) -> CommitMessage:
-        """Add the bucket's new hash index, or the one that its rows rely on."""
+        """Add the bucket's new hash index, or the unchanged one."""
         if self._assigner is None:
             return message
         known = self._assigner.entries(message.partition)
@@ -142,7 +154,7 @@ class HashIndexBuckets(FixedBuckets):
 
 
 class CrossPartitionBuckets(BucketAssignment):
-    """Partition and bucket by where each key lives in the table (``KEY_DYNAMIC``)."""
+    """Partition and bucket by location of each key (``KEY_DYNAMIC``)."""
 
     def __init__(self, context: AssignmentContext) -> None:
         super().__init__(context)
@@ -152,7 +164,7 @@ class CrossPartitionBuckets(BucketAssignment):
         self._replaced: set[bytes] | None = None if context.job.replaces is None else set()
 
     def add(self, table: Any, kinds: Int8s | None) -> Iterator[RoutedRows]:
-        """Keep the rows: a key is looked up once all its rows are here."""
+        """Stage the rows. Keys are looked up at the end."""
         store = self.context.store
         if self._replaced is not None:
             self._replaced |= {store.partition.encode(values) for values in row_partitions(table, store.schema)[1]}

@@ -1,4 +1,7 @@
-"""The compaction of one bucket of a primary-key table, as its writer sees it: made when it is first asked for."""
+"""Compaction of one bucket of a primary-key table.
+
+The writer creates it on first use.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,13 @@ else:
 
 @dataclass(frozen=True)
 class BucketCompaction:
-    """The levels of a bucket and what is done to them, what a commit is told of it, and what writes files anew as they are."""
+    """Compaction state of one bucket.
+
+    Args:
+        manager: Levels and compaction strategy.
+        increment: Files added and removed, for the commit.
+        plain: Rewriter that copies a file without a changelog.
+    """
 
     manager: MergeTreeCompactManager
     increment: CompactIncrement
@@ -36,7 +45,10 @@ class BucketCompaction:
     def of(
         cls, context: BucketContext, key: SortKey, fold: MergeFunction, log: ChangelogWriter, new_files: Sequence[DataFileMeta]
     ) -> BucketCompaction:
-        """Of a bucket to which ``new_files`` were added; the changelog goes to ``log``."""
+        """Return the compaction of a bucket.
+
+        ``new_files`` were flushed before. The changelog is written to ``log``.
+        """
         store = context.store
         schema, options = store.schema, store.options
         expiry = RecordExpiry.of(store)

@@ -1,4 +1,4 @@
-"""What every writer of one (partition, bucket) has: where it writes, what was there before, what it makes for the commit."""
+"""Common parts of the writers of one (partition, bucket)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _LOG = logger_of(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class BucketContext:
-    """One bucket as a writer finds it: its live files when the write began, and where new ones go."""
+    """Inputs of a bucket writer.
+
+    Holds the bucket's live files at the start of the write and the target of new files.
+    """
 
     store: FileStore
     partition: bytes
@@ -44,15 +47,15 @@ class BucketContext:
     vectors: BucketVectors | None = None
     """The bucket's deletion vectors; None for tables without."""
     looked_up: set[str] = field(default_factory=set)
-    """Names of files in which compactions looked up older versions."""
+    """Names of files in which compactions looked up older versions of keys."""
     logs: bool = True
-    """Whether changelog files are written where the table has a producer; an overwrite has none."""
+    """Write changelog files if the table has a producer. False for an overwrite."""
     total_buckets: int | None = None
-    """The number of buckets of the partition; None: as the table's option says."""
+    """Number of buckets of the partition. None: option 'bucket' of the table."""
 
     @cached_property
     def target(self) -> FileTarget:
-        """Where and how data files are written."""
+        """Target directory, names and format of data files."""
         schema = self.store.schema
         size = self.store.options.target_size(has_primary_key=schema.is_primary_key_table)
         directory = self.store.paths.bucket_dir(self.values, self.bucket)
@@ -60,17 +63,21 @@ class BucketContext:
 
     @property
     def next_sequence(self) -> int:
-        """The first sequence number of new rows: above all in the bucket, unless the writer has a range of its own."""
+        """First sequence number of new rows.
+
+        Above all rows of the bucket, unless ``first_sequence`` is set.
+        """
         return self.max_sequence + 1 if self.first_sequence is None else self.first_sequence
 
     @cached_property
     def max_sequence(self) -> int:
-        """The greatest sequence number of the bucket, -1 if it is empty."""
+        """Greatest sequence number of the bucket, -1 if empty."""
         return max([-1, *[file.max_sequence_number for file in self.existing]])
 
     @cached_property
     def knows_all_columns(self) -> bool:
-        """Whether no file is of a newer schema than the writer's: rewriting one would lose the columns that were added."""
+        """Whether no file has a newer schema than the writer."""
+        # Rewriting a file of a newer schema would lose the added columns.
         own = self.store.schema.id
         return not [file for file in self.existing if file.schema_id > own]
 
@@ -84,7 +91,10 @@ class BucketContext:
         *,
         compaction_failed: bool = False,
     ) -> CommitMessage:
-        """The message of this bucket; a compaction says what it did to the deletion vectors, or on which it relied."""
+        """Return the commit message of this bucket.
+
+        The message of a compaction includes its deletion-vector change.
+        """
         compacted = self.vectors is not None and bool(compact_before or compact_after)
         return CommitMessage(
             partition=self.partition,
@@ -103,18 +113,21 @@ class BucketContext:
             compaction_failed=compaction_failed,
         )
 
-    def loses_compaction(self, compact: Callable[[], None]) -> bool:
-        """Run a compaction that is due, and return whether it failed. The rows are committed all the same.
+    def try_compaction(self, compact: Callable[[], None]) -> bool:
+        """Run a due compaction. Return whether it failed.
 
-        Raises errors of the rows or the table's options, which no later compaction would overcome.
+        A failure is logged; the new rows are committed without it.
+
+        Raises:
+            UnmergeableRows, UnsupportedOption, UnsupportedTable: No later compaction could succeed.
         """
         marks = None if self.vectors is None else self.vectors.marks
         try:
             compact()
         except (UnmergeableRows, UnsupportedOption, UnsupportedTable):
             raise
-        except Exception:  # noqa: BLE001 -- an error of other files: no reason to refuse the new rows
-            _LOG.warning("%s: bucket %d was not compacted, its new rows are kept", self.store.root, self.bucket, exc_info=True)
+        except Exception:  # noqa: BLE001 -- the error concerns older files: keep the new rows
+            _LOG.warning("%s: bucket %d was not compacted; its new rows are kept", self.store.root, self.bucket, exc_info=True)
             if self.vectors is not None and marks is not None:
                 self.vectors.reset(marks)
             return True
@@ -123,7 +136,10 @@ class BucketContext:
 
 @dataclass(slots=True)
 class WriteMetrics:
-    """What a write has done so far; ``spilled_bytes`` are bytes on local disk."""
+    """Counters of a write.
+
+    ``spilled_bytes`` are bytes on local disk.
+    """
 
     rows: int = 0
     files: int = 0
@@ -133,46 +149,59 @@ class WriteMetrics:
     compactions: int = 0
 
     def add(self, other: WriteMetrics) -> None:
-        """Sum up."""
+        """Add the counters of ``other``."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class BucketWriter(Protocol):
-    """A writer of one bucket. Call order: ``add`` and ``release`` at will; then ``prepare`` or ``abort``."""
+    """Writer of one bucket.
+
+    Call ``add`` and ``release`` in any order, then ``prepare`` or ``abort``.
+    """
 
     context: BucketContext
     metrics: WriteMetrics
 
     @property
     def held(self) -> BufferedRows:
-        """The input rows that it holds in memory."""
+        """Input rows held in memory."""
 
     @property
     def reorders(self) -> bool:
-        """Whether it copies rows, as they are, out of its inputs in an order of its own."""
+        """Whether the writer copies unchanged input rows in another order."""
 
     @property
     def runs_due(self) -> int:
-        """The sorted runs of the bucket, with what is flushed, if a compaction has something to do; 0 if it has not."""
+        """Sorted runs if a compaction is due, otherwise 0.
+
+        Includes flushed runs.
+        """
 
     def add(self, source: Source, rows: Int64s | None) -> None:
-        """Take rows of an input table."""
+        """Buffer rows of an input table. None: all rows."""
 
     def release(self, *, close: bool) -> None:
-        """Give back the memory of held rows by spilling or encoding them; ``close``: keep no file open for it."""
+        """Spill or encode held rows to free their memory.
+
+        Args:
+            close: Also close the open file of the writer.
+        """
 
     def compact(self, *, full: bool) -> None:
         """Flush, then compact."""
 
     def rewrite(self, names: Collection[str]) -> None:
-        """Write the bucket's files of these names anew, each by itself: its rows stay, what metadata say of them is made again."""
+        """Rewrite files one by one, with the same rows.
+
+        Recomputes the metadata of each file.
+        """
 
     def prepare(self) -> CommitMessage:
-        """Flush everything, compact if that is due, and hand over what a commit has to publish."""
+        """Flush, compact if due, and return the commit message."""
 
     def abort(self) -> None:
-        """Delete everything written and not yet handed over; never raises."""
+        """Delete uncommitted files. Never raises."""
 
 
 __all__ = ["BucketContext", "BucketWriter", "WriteMetrics"]

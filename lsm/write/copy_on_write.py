@@ -1,6 +1,6 @@
-"""Deleting and updating rows of append tables: marked where they lie, or their files rewritten without them.
+"""Deletes and updates of rows in append tables.
 
-With ``deletion-vectors.enabled`` no file is rewritten; else every file that holds such a row is (copy on write).
+With ``deletion-vectors.enabled`` rows are marked in deletion vectors. Otherwise every affected file is rewritten (copy on write).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
 Update: TypeAlias = Callable[[Any], Any]
-"""The new rows, with the table's columns, in the place of old ones."""
+"""Returns the new rows for a table of old rows, with the table's columns."""
 
 
 @dataclass(frozen=True)
 class MatchingRows:
-    """The live rows of a data file for which ``predicate`` is true, and where they are."""
+    """Live rows of a data file that match ``predicate``."""
 
     store: FileStore
     split: DataSplit
@@ -52,12 +52,15 @@ class MatchingRows:
     predicate: Predicate
 
     def exist(self) -> bool:
-        """Whether there are any; indexes and statistics help to say no."""
+        """Return whether any row matches.
+
+        Uses indexes and statistics to skip the file.
+        """
         return any(batch.num_rows for batch in self._read((), self.predicate).batches())
 
     @cached_property
     def positions(self) -> UInt32s:
-        """Their positions in the file, ascending."""
+        """Positions of the matching rows in the file, ascending."""
         alive = np.ones(self.file.row_count, np.bool_)
         if self.deletion_file is not None:
             alive[bitmap_to_rows(dead_rows(self.store.file_io, self.deletion_file))] = False
@@ -66,19 +69,22 @@ class MatchingRows:
         return found
 
     def batches(self, columns: tuple[str, ...]) -> Iterator[tuple[Any, Mask]]:
-        """All live rows of the file, and which of them match; ``columns`` has those of the predicate."""
-        names = columns or self.store.schema.names[:1]  # a filter without columns asks for all rows or none
+        """Yield all live rows, and which of them match.
+
+        ``columns`` must include the columns of the predicate.
+        """
+        names = columns or self.store.schema.names[:1]  # a filter without columns matches all rows or no row
         for batch in self._read(names, None).batches():
             rows = pa.Table.from_batches([batch])
             wanted = mask(self.predicate, rows, self.store.schema.column_types)
             yield rows, np.asarray(wanted.to_numpy() if isinstance(wanted, pa.ChunkedArray) else wanted.to_numpy(zero_copy_only=False))
 
     def rows(self) -> Iterator[Any]:
-        """The matching rows, all columns."""
+        """Return the matching rows, all columns."""
         return (pa.Table.from_batches([batch]) for batch in self._read(self.store.schema.names, self.predicate).batches() if batch.num_rows)
 
     def placed(self) -> Iterator[tuple[UInt32s, Any]]:
-        """The matching rows, all columns, with their positions in the file."""
+        """Yield the matching rows, all columns, with their file positions."""
         start = 0
         for rows in self.rows():
             yield self.positions[start : start + rows.num_rows], rows
@@ -91,7 +97,7 @@ class MatchingRows:
 
 
 def matching_files(store: FileStore, split: DataSplit, predicate: Predicate) -> list[MatchingRows]:
-    """The files of a split that have matching rows."""
+    """Return the files of a split that have matching rows."""
     vectors = split.deletion_files or (None,) * len(split.files)
     found = [MatchingRows(store, split, file, vector, predicate) for file, vector in zip(split.files, vectors, strict=True)]
     return [rows for rows in found if rows.exist()]
@@ -99,10 +105,12 @@ def matching_files(store: FileStore, split: DataSplit, predicate: Predicate) -> 
 
 @dataclass(frozen=True)
 class AppendChange:
-    """Deletes the rows of an append table for which ``predicate`` is true in a snapshot, or puts others in their place (``update``).
+    """Delete or update of the rows that match ``predicate``.
 
-    A job for a bucket, of a thread or a Spark task: ``buckets`` says which there are, ``run`` does one. Raises ``UnsupportedTable`` where
-    rows may not change files.
+    Without ``update`` matching rows are deleted. One job per bucket, for a thread or a Spark task: ``buckets`` lists them, ``run`` changes one.
+
+    Raises:
+        UnsupportedTable: Rows must stay in their files.
     """
 
     store: FileStore
@@ -117,11 +125,14 @@ class AppendChange:
 
     @property
     def moves_rows(self) -> bool:
-        """Whether rows come into other files, where those that have ids would lose them; marks leave the others where they are."""
+        """Whether rows move into other files.
+
+        Moved rows would lose their row ids. Deletion vectors leave the other rows in place.
+        """
         return self.update is not None or not self.store.options.deletion_vectors_enabled
 
     def buckets(self, partitions: Collection[bytes] | None = None) -> dict[BucketId, list[DataSplit]]:
-        """The splits that may hold such rows, by bucket."""
+        """Return the splits that may hold matching rows, by bucket."""
         found: dict[BucketId, list[DataSplit]] = {}
         for split in (
             ScanPlanner(self.store.with_options(OWN_BRANCH)).plan(self.predicate, snapshot=self.snapshot, partitions=partitions).splits
@@ -130,7 +141,10 @@ class AppendChange:
         return found
 
     def run(self, splits: Sequence[DataSplit]) -> tuple[CommitMessage, int] | None:
-        """Change the rows of one bucket: what to commit, and how many rows; None if there are none. On failure no file remains."""
+        """Change the rows of one bucket.
+
+        Returns the commit message and the number of changed rows, or None if no row changes. On failure all new files are deleted.
+        """
         found = [rows for split in splits for rows in matching_files(self.store, split, self.predicate)]
         if not found:
             return None
@@ -163,18 +177,24 @@ class AppendChange:
         size = self.store.options.target_size(has_primary_key=False)
         return FileTarget(store=self.store, directory=directory, names=data_file_names(self.store, self.commit_id), target_size=size)
 
-    def concerns(self, found: MatchingRows) -> bool:  # noqa: ARG002  # see AppendMerge
-        """Whether any matching row of a file changes."""
+    def concerns(self, found: MatchingRows) -> bool:  # noqa: ARG002  # overridden in AppendMerge
+        """Return whether any matching row of a file changes."""
         return True
 
     def successors(self, found: MatchingRows, gone: list[UInt32s]) -> Iterator[Any]:
-        """What comes in the place of a file's matching rows; ``gone`` takes the positions of those that go."""
+        """Yield the new rows for a file's matching rows.
+
+        Positions of rows to delete are appended to ``gone``.
+        """
         gone.append(found.positions)
         if self.update is not None:
             yield from map(self.update, found.rows())
 
     def replaced(self, rows: Any, wanted: Mask) -> tuple[Any, int]:
-        """Rows of a file, of which ``wanted`` match, as they are now, in their order; how many changed."""
+        """Return the changed rows and the number of changes.
+
+        ``wanted`` marks the matching rows. The order is kept.
+        """
         if self.update is None:
             return rows.filter(pa.array(~wanted)), int(wanted.sum())
         return put_in_place(rows, np.flatnonzero(wanted), self.update(rows.filter(pa.array(wanted)))), int(wanted.sum())
@@ -182,7 +202,7 @@ class AppendChange:
     def _marked(
         self, base: CommitMessage, found: Sequence[MatchingRows], target: FileTarget, made: list[DataFileMeta]
     ) -> tuple[CommitMessage, int] | None:
-        """Marks in the place of the rows, and their successors in new files."""
+        """Mark rows as deleted and write their new versions."""
         live = self.store.live_entries(self.snapshot, EntryFilter(partitions={base.partition}))
         live = live.select(live.bucket == base.bucket)
         has_buckets = base.total_buckets > 0
@@ -203,7 +223,7 @@ class AppendChange:
         return message, sum(map(len, dead.values()))
 
     def _rewritten(self, found: MatchingRows, target: FileTarget, made: list[DataFileMeta]) -> int:
-        """The file's rows in new files, in their order; how many changed."""
+        """Rewrite a file in row order. Return the change count."""
         changed = 0
 
         def rows() -> Iterator[Any]:
@@ -218,7 +238,7 @@ class AppendChange:
 
 
 def put_in_place(rows: Any, places: Int64s, new: Any) -> Any:
-    """``rows`` with those at ``places`` replaced by ``new``, one by one.
+    """Return ``rows`` with the rows at ``places`` replaced by ``new``.
 
     >>> put_in_place(pa.table({"n": [1, 2, 3]}), np.array([1]), pa.table({"n": [9]}))["n"].to_pylist()
     [1, 9, 3]

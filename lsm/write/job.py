@@ -1,4 +1,4 @@
-"""What one process writes, and beside whom."""
+"""Write job of one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The writer of one bucket of a primary-key table (Paimon's ``MergeTreeWriter``)."""
+"""Writer of one primary-key bucket (Paimon's ``MergeTreeWriter``)."""
 
 from __future__ import annotations
 
@@ -29,12 +29,18 @@ else:
 
 
 def sort_key_of(schema: TableSchema) -> SortKey:
-    """The order of rows in a bucket: trimmed primary key, then ``sequence.field`` in its direction."""
+    """Return the sort order of rows in a bucket.
+
+    Trimmed primary key, then ``sequence.field`` in its direction.
+    """
     return SortKey(schema.trimmed_primary_keys, schema.core.sequence_field, schema.core.sequence_descending)
 
 
 class MergeTreeWriter:
-    """Buffers rows, flushes them as one sorted run on level 0, then compacts unless the context says otherwise."""
+    """Writer of one bucket of a primary-key table.
+
+    Buffers rows, flushes them as one sorted run on level 0, then compacts unless the context disables compaction.
+    """
 
     def __init__(self, context: BucketContext) -> None:
         self.context = context
@@ -61,18 +67,19 @@ class MergeTreeWriter:
         return bucket_compaction.BucketCompaction.of(self.context, self._key, self._fold, self._log, self._flushed)
 
     @property
-    def _made(self) -> bucket_compaction.BucketCompaction | None:
-        """The compaction, if there was any use for it."""
+    def _used_compaction(self) -> bucket_compaction.BucketCompaction | None:
+        """Compaction of the bucket. None if not used yet."""
         return self._compaction if "_compaction" in vars(self) else None
 
     @property
     def held(self) -> BufferedRows:
-        """See ``BucketWriter``; so for every other method."""
+        """See ``BucketWriter``."""
         return self._buffer.held
 
     @property
     def reorders(self) -> bool:
-        """Texts as dictionaries pass through a buffer that only picks rows, and reach files alone."""
+        """See ``BucketWriter``."""
+        # Dictionary-encoded text passes unchanged through a buffer that only selects rows.
         return self._buffer.only_picks and not self._keeps_every
 
     @property
@@ -82,7 +89,7 @@ class MergeTreeWriter:
         return len(manager.levels.runs) if manager.is_due else 0
 
     def add(self, source: Source, rows: Int64s | None) -> None:
-        """Take rows; each consumes a sequence number."""
+        """Buffer rows. Each row consumes a sequence number."""
         self._buffer.add(source, rows)
 
     def release(self, *, close: bool) -> None:  # noqa: ARG002 - spill files are closed anyway
@@ -90,7 +97,10 @@ class MergeTreeWriter:
         self._buffer.spill(self.context.space)
 
     def flush(self) -> None:
-        """Write the buffer as level-0 files, and, with ``changelog-producer=input``, every row of it as changelog files."""
+        """Write the buffer as level-0 files.
+
+        With ``changelog-producer=input``, also write every buffered row as changelog files.
+        """
         rows = self._buffer.rows
         if not rows:
             return
@@ -101,10 +111,10 @@ class MergeTreeWriter:
                 self._log.abort()
             raise
         self._new_files += files
-        if self._made is None:
+        if self._used_compaction is None:
             self._flushed += files
         else:
-            self._made.manager.add(files)
+            self._used_compaction.manager.add(files)
         if self._logs_input:
             self._changelog += self._log.finish()
         self.metrics.rows += rows
@@ -112,7 +122,10 @@ class MergeTreeWriter:
         self._count(files)
 
     def compact(self, *, full: bool) -> None:
-        """Flush, then compact everything or what the strategy picks; nothing if the table has got columns since it was opened."""
+        """Flush, then compact all files or a selection.
+
+        Does nothing if files of the bucket have a newer schema.
+        """
         self.flush()
         manager = self._compaction.manager
         if self.context.knows_all_columns and not full:
@@ -128,23 +141,28 @@ class MergeTreeWriter:
             raise
         self._take(result)
         level = manager.levels.max_level if result is None or not result.after else result.after[0].level
-        self._compact_changelog += [file.upgrade(level) for file in changelog_files]  # engines that hide level 0 hide its changelog
+        self._compact_changelog += [
+            file.upgrade(level) for file in changelog_files
+        ]  # Readers that skip level 0 also skip a changelog of level 0.
         self._compacted_fully |= full
 
     def rewrite(self, names: Collection[str]) -> None:
-        """See ``BucketWriter``: on the file's own level, and in no changelog, for no row changes."""
+        """See ``BucketWriter``.
+
+        Each file stays on its level. No changelog: no row changes.
+        """
         manager, plain = self._compaction.manager, self._compaction.plain
         for file in [file for file in manager.levels.files if file.file_name in names]:
             self._take(manager.replace(file, plain.again(file)))
 
     def prepare(self) -> CommitMessage:
-        """Flush, compact once if that is due, and hand over."""
+        """Flush, compact once if due, and return the commit message."""
         failed, due = False, self.context.compacts and (self._buffer.rows or not self._compacted_fully)
         self.flush()
         if due:
             full = self.context.store.options.compacts_fully_at_commit
-            failed = self.context.loses_compaction(lambda: self.compact(full=full))
-        before, after = ([], []) if self._made is None else self._made.increment.drain()
+            failed = self.context.try_compaction(lambda: self.compact(full=full))
+        before, after = ([], []) if self._used_compaction is None else self._used_compaction.increment.drain()
         message = self.context.message(self._new_files, before, after, self._changelog, self._compact_changelog, compaction_failed=failed)
         self._new_files, self._changelog, self._compact_changelog = [], [], []
         return message
@@ -153,8 +171,8 @@ class MergeTreeWriter:
         """Delete spill files, new files and compaction output."""
         with suppress(Exception):
             self._buffer.clear()
-        if self._made is not None:
-            self._made.increment.undo()
+        if self._used_compaction is not None:
+            self._used_compaction.increment.undo()
         for file in self._new_files:
             discard_files(self.context.store.file_io, self._target.directory, file)
         for file in (*self._changelog, *self._compact_changelog):
@@ -162,7 +180,10 @@ class MergeTreeWriter:
         self._new_files, self._changelog, self._compact_changelog = [], [], []
 
     def _drained(self) -> Iterator[Any]:
-        """The rows of the buffer, one a key; on the way all of them go to the changelog if that takes the input."""
+        """Yield the merged rows of the buffer.
+
+        With an input changelog, all unmerged rows are written to it.
+        """
         for rows in self._buffer.drain(self.context.space):
             if self._logs_input:
                 self._log.write(rows)

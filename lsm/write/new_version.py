@@ -1,6 +1,7 @@
-"""Versions that set columns of a row: what a merge engine must be given so that its fold is the old row with new values.
+"""New row versions for UPDATE statements.
 
-Where the newest version is the whole row (deduplicate) that is the new row, and nothing here is asked.
+For each merge engine, computes the row to write so that merging it with the old row sets the updated columns.
+With deduplicate the new row is the version itself, and this module is not used.
 """
 
 from __future__ import annotations
@@ -24,23 +25,25 @@ from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField
 
 Way: TypeAlias = Literal["new", "old", "nothing", "difference"]
-"""What stands in a column: the new row's value, the old row's, null, or what added to the old value makes the new one."""
+"""Content of a column in the written version.
+
+"new": the new row's value. "old": the old row's value. "nothing": null. "difference": new value minus old value.
+"""
 
 _KEEPS = frozenset({"last_value", LAST_NON_NULL, "first_value", "first_non_null_value", "max", "min", "bool_and", "bool_or"})
-"""Functions that make nothing new of a value that is there and comes again."""
+"""Idempotent aggregate functions: aggregating the old value again does not change it."""
 
 
 @dataclass(frozen=True)
 class NewVersion:
-    """How one set of columns is set.
+    """Rule to build the version that sets some columns.
 
     Args:
-        ways: by column, keys left out.
-        known: columns of which null says nothing, so that they cannot be set to it.
-        orders: columns that say together which version is newer: those that are set may not fall.
-        needed: of ``orders``, those that touch nothing if all of their columns are null.
-        groups: sequence groups of the table. What a row's only version has in one whose ordering is null, no fold keeps: where the new
-            version orders the group it has those values whole, and elsewhere they would be lost.
+        ways: Content of each column, keys excluded.
+        known: Columns that cannot be set to null, because the engine ignores null.
+        orders: Ordering columns that are set. Each tuple must not decrease.
+        needed: Ordering columns of sequence groups. They must not all be null, otherwise the version does not change the group.
+        groups: Sequence groups of the table.
     """
 
     ways: Mapping[str, Way]
@@ -51,9 +54,12 @@ class NewVersion:
 
     @classmethod
     def of(cls, schema: TableSchema, names: Collection[str], table: str = "the table") -> NewVersion | None:
-        """How ``names`` are set; None where the new row is all that it takes.
+        """Return the rule to set columns ``names``.
 
-        Raises ``UnsupportedTable`` for a column that the merge engine makes of all that was ever written to it.
+        None: the new row itself is the version.
+
+        Raises:
+            UnsupportedTable: A column aggregates all values ever written, so its value cannot be replaced.
 
         >>> from manifest.schema.validation import build_schema
         >>> options = {"bucket": "1", "merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
@@ -68,7 +74,12 @@ class NewVersion:
         return _Choice(schema, MergeOptions.of(schema), frozenset(names), table).made()
 
     def applied(self, old: pa.Table, new: pa.Table) -> pa.Table:
-        """The version to write for each row. Raises ``InvalidArgument`` for a value that cannot be set, ``UnmergeableRows`` for a step too wide."""
+        """Return the version to write for each row.
+
+        Raises:
+            InvalidArgument: A value cannot be set.
+            UnmergeableRows: A difference does not fit the column's type.
+        """
         for name in self.known:
             if new.column(name).null_count > 0:
                 raise InvalidArgument(null_told(name))
@@ -92,7 +103,10 @@ class NewVersion:
         return made
 
     def stands_whole(self, name: str) -> SequenceGroup | None:
-        """The group whose ordering says where the version has the new value of a column, and not what ``ways`` says."""
+        """Return the sequence group that overrides ``ways`` for a column.
+
+        If the old ordering is null, the version holds the column's new value instead.
+        """
         if self.ways.get(name) not in {"nothing", "difference"}:
             return None
         return next((group for group in self.groups if name in group.protected and self.ways[group.ordering[0]] == "new"), None)
@@ -121,9 +135,10 @@ class _Choice:
         )
 
     def _touches(self, group: SequenceGroup) -> bool:
-        """Whether a version has the group's columns: one is set, or cannot be left out."""
+        """Return whether a version contains columns of the group."""
         columns = {*group.ordering, *group.protected}
-        return bool(self.names & columns) or any(_must_stand(self.schema.field(name)) for name in columns)
+        # A column is set, or it cannot be null.
+        return bool(self.names & columns) or any(_requires_value(self.schema.field(name)) for name in columns)
 
     def _way(self, field: DataField, touched: Collection[SequenceGroup]) -> Way:
         name = field.name
@@ -138,16 +153,16 @@ class _Choice:
             if function == "sum" and field.type.kind in INTEGERS | {Kind.DECIMAL}:
                 return "difference"
             exact = " of floating point numbers" if function == "sum" else ""
-            told = f"folds column '{name}' by '{function}'{exact}, which keeps something of every value, so update cannot replace it"
-            raise UnsupportedTable(f"{self.table}: merge-engine '{self.options.engine.name}' {told} (fields.{name}.aggregate-function)")
-        if not _must_stand(field):
+            reason = f"folds column '{name}' by '{function}'{exact}, which keeps something of every value, so update cannot replace it"
+            raise UnsupportedTable(f"{self.table}: merge-engine '{self.options.engine.name}' {reason} (fields.{name}.aggregate-function)")
+        if not _requires_value(field):
             return "nothing"
         if function in _KEEPS:
             return "old"
         if function == "sum":
             return "difference"
-        told = f"folds column '{name}' by '{function}', and it is {field.type}, so that no version of a row can leave it as it is"
-        raise UnsupportedTable(f"{self.table}: merge-engine '{self.options.engine.name}' {told} (fields.{name}.aggregate-function)")
+        reason = f"folds column '{name}' by '{function}', and it is {field.type}, so an update of other columns cannot keep its value"
+        raise UnsupportedTable(f"{self.table}: merge-engine '{self.options.engine.name}' {reason} (fields.{name}.aggregate-function)")
 
     def _function(self, name: str) -> str:
         rule = self.options.aggregates.get(name)
@@ -160,8 +175,11 @@ class _Choice:
         return name not in ordering and self._function(name) != "last_value"
 
 
-def _must_stand(field: DataField) -> bool:
-    """Whether a row cannot have null there, or would get the default in its place."""
+def _requires_value(field: DataField) -> bool:
+    """Return whether null is not possible in a column.
+
+    The column is not nullable, or null is replaced by its default.
+    """
     return not field.type.nullable or field.default_value is not None
 
 
@@ -171,14 +189,20 @@ def _difference(old: Any, new: Any, name: str) -> Any:
     try:
         step = pc.subtract_checked(wide(new), wide(old)).cast(kind)
     except pa.ArrowInvalid as error:
-        raise UnmergeableRows(f"column '{name}': the step from the old sum to the new one is no {kind} ({error})") from error
+        raise UnmergeableRows(f"column '{name}': the difference of the new and the old sum does not fit {kind} ({error})") from error
     same = pc.equal(old, new).fill_null(False)
     zero = pa.scalar(0).cast(kind) if not pa.types.is_decimal(kind) else pa.scalar(0, kind)
     return pc.if_else(same, zero, pc.if_else(old.is_valid(), step, new))
 
 
 def _with_unordered(old: pa.Table, new: pa.Table, made: pa.Table, group: SequenceGroup) -> pa.Table:
-    """The versions with the group's values whole where nothing ordered them. Raises ``InvalidArgument`` where nothing does so now."""
+    """Put new group values into versions without an old ordering.
+
+    Raises:
+        InvalidArgument: The new ordering is null too, so that the group's values would be lost.
+    """
+    # A merge drops the values of a version whose ordering is null.
+    # So a version over such an old row contains all values of the group.
     unordered = _all_null(old, group.ordering)
     if not unordered.any():
         return made
@@ -198,7 +222,10 @@ def _all_null(rows: pa.Table, names: Collection[str]) -> Mask:
 
 
 def _falls(old: pa.Table, new: pa.Table, names: Collection[str]) -> Mask:
-    """Rows whose columns, first by first, are less than they were; null is least."""
+    """Return rows whose columns decrease, compared lexicographically.
+
+    Null is the smallest value.
+    """
     falls, level = np.zeros(new.num_rows, np.bool_), np.ones(new.num_rows, np.bool_)
     for name in names:
         before, after = _ordered(old.column(name)), _ordered(new.column(name))
@@ -210,34 +237,35 @@ def _falls(old: pa.Table, new: pa.Table, names: Collection[str]) -> Mask:
 
 
 def _ordered(column: Any) -> Any:
-    """``column`` so that Arrow compares it as files do, where zeros have an order, and NaN a place."""
+    """Return ``column`` with the order of data files."""
     if not pa.types.is_floating(column.type):
         return column
+    # Files order -0.0 before 0.0, and NaN has a place. Arrow's comparison does not.
     array = one_array(column)
     (words,) = fixed_words(array)
     return pa.chunked_array([pa.array(words, mask=array.is_null().to_numpy(zero_copy_only=False))])
 
 
 def null_told(name: str) -> str:
-    """What is told of a column that is set to null where null leaves it as it is."""
-    return f"column '{name}' cannot be set to null: to the table's merge engine null says nothing, so that the old value would stay"
+    """Return the error text for a column set to null."""
+    return f"column '{name}' cannot be set to null: the table's merge engine ignores null, so the old value would stay"
 
 
 def untouched_told(names: Collection[str]) -> str:
-    """What is told where no version touches a group."""
+    """Return the error text for a null ordering column."""
     shown = ", ".join(names)
-    return f"column '{shown}' is null and orders the sequence group of a column that is set: set it, too (fields.{shown}.sequence-group)"
+    return f"column '{shown}' is null but orders the sequence group of a column that is set. Set it in the same update (fields.{shown}.sequence-group)"
 
 
 def lost_told(group: SequenceGroup) -> str:
-    """What is told where the next version takes away what nothing orders."""
+    """Return the error text for lost group values."""
     kept, shown = ", ".join(group.protected), ", ".join(group.ordering)
-    return f"column '{kept}' has values where '{shown}', which orders its sequence group, is null: the next version loses them; set '{shown}', too (fields.{shown}.sequence-group)"
+    return f"column '{kept}' has values where '{shown}', which orders its sequence group, is null: the next version loses them. Set '{shown}' in the same update (fields.{shown}.sequence-group)"
 
 
 def falls_told(names: Collection[str]) -> str:
-    """What is told of columns that would make the new version the older one."""
-    return f"column '{', '.join(names)}' says which version is newer, so it cannot be set to less than it is"
+    """Return the error text for decreasing ordering columns."""
+    return f"column '{', '.join(names)}' orders the versions of a row, so it cannot be set to a smaller value"
 
 
 __all__ = ["NewVersion", "Way", "falls_told", "lost_told", "null_told", "untouched_told"]

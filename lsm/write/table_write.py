@@ -1,7 +1,7 @@
-"""Writing a table: rows in, commit messages out (Paimon's ``TableWrite`` over ``FileStoreWrite``).
+"""Table writes (Paimon's ``TableWrite`` over ``FileStoreWrite``).
 
-Rows are routed to buckets; all buckets share one memory budget; files are written and compacted by a few threads, a bucket
-each. Nothing is visible before the messages are committed, and ``abort`` removes every trace.
+Input rows are routed to buckets, and all buckets share one memory budget. A thread pool flushes and compacts buckets in parallel.
+Nothing is visible before the messages are committed. ``abort`` deletes all files of the write.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from lsm.deletion_vectors import maintainer
     from lsm.deletion_vectors import writer as vector_files
     from lsm.write import append_writer
-else:  # what only some tables need: together they take as long to load as a hundred thousand rows to write
+else:  # Only some tables need these. Loading them takes as long as writing 100,000 rows.
     append_writer = LazyModule("lsm.write.append_writer")
     maintainer = LazyModule("lsm.deletion_vectors.maintainer")
     vector_files = LazyModule("lsm.deletion_vectors.writer")
@@ -65,17 +65,19 @@ else:  # what only some tables need: together they take as long to load as a hun
 
 @dataclass(frozen=True)
 class WriteKinds:
-    """Row kinds for one table (Paimon's ``RowKindGenerator`` and ``RowKindFilter``)."""
+    """Row kinds of a write (Paimon's ``RowKindGenerator`` and ``RowKindFilter``)."""
 
     schema: TableSchema
     table: str = "the table"
 
     def of(self, rows: Any, given: Any = None) -> tuple[Any, Int8s | None]:
-        """The rows to write and their kinds (None: all ``+I``); ``given`` kinds win over those of ``rowkind.field``.
+        """Return the rows to write and their kinds.
+
+        Kinds None means that all are ``+I``. ``given`` kinds take precedence over ``rowkind.field``.
 
         Raises:
-            SchemaMismatch: kinds are missing or are none, or the table has no keys by which rows could be deleted.
-            UnmergeableRows: the table's merge engine could never fold such a row.
+            SchemaMismatch: Kinds are missing or invalid, or the table has no keys to delete rows by.
+            UnmergeableRows: The table's merge engine cannot merge such a row.
 
         >>> from manifest.schema.validation import build_schema
         >>> options = {"bucket": "1", "rowkind.field": "op", "ignore-delete": "true"}
@@ -117,7 +119,7 @@ class WriteKinds:
             return None if name is None else _parsed(rows.column(name), name)
         numbers: Int8s = one_array(given).cast(pa.int8()).to_numpy(zero_copy_only=False)
         if len(numbers) != rows.num_rows or (len(numbers) and not 0 <= numbers.min() <= numbers.max() <= 3):
-            raise SchemaMismatch(f"row kinds are numbers from 0 to 3, one for each of the {rows.num_rows} rows")
+            raise SchemaMismatch(f"kinds must be numbers from 0 to 3, one for each of the {rows.num_rows} rows")
         return numbers
 
 
@@ -126,7 +128,7 @@ def _parsed(column: Any, name: str) -> Int8s:
     codes = pc.index_in(texts, value_set=pa.array(ROW_KINDS, texts.type))
     if codes.null_count:
         wrong = texts.filter(codes.is_null())[0].as_py()
-        raise SchemaMismatch(f"column '{name}' (rowkind.field) holds {wrong!r}; it takes {', '.join(ROW_KINDS)}")
+        raise SchemaMismatch(f"column '{name}' (rowkind.field) holds {wrong!r}; allowed values are {', '.join(ROW_KINDS)}")
     numbers: Int8s = codes.to_numpy().astype(np.int8)
     return numbers
 
@@ -144,7 +146,7 @@ class TableWrite:
         job: What this process writes.
 
     Raises:
-        UnsupportedTable, UnsupportedOption: The table's options need something that is not built.
+        UnsupportedTable, UnsupportedOption: The table's options need a feature that is not implemented.
     """
 
     def __init__(self, store: FileStore, job: WriteJob = WriteJob()) -> None:  # noqa: B008  # frozen
@@ -156,7 +158,7 @@ class TableWrite:
         self.store = store.through(self._durable)
         self._kinds = WriteKinds(store.schema, store.root)
         compacts = not (store.options.write_only if job.write_only is None else job.write_only)
-        # An overwrite compacts where it is alone in its buckets. With 'lookup' it is in no changelog, so it compacts at once.
+        # An overwrite does not compact, except with 'lookup': it writes no changelog, so its rows must not wait on level 0.
         self._compacts = compacts and (not job.overwrites or store.options.changelog_producer == "lookup")
         self._names = data_file_names(store, job.commit_id)
         self._spill = SpillDirectory()
@@ -183,7 +185,7 @@ class TableWrite:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)  # an interrupt may come while threads still make files
+        self._pool.shutdown(wait=True, cancel_futures=True)  # after an interrupt, threads may still be writing files
         if kind is not None:
             self.abort()
         self.close()
@@ -199,15 +201,20 @@ class TableWrite:
 
     @property
     def runs_due(self) -> dict[BucketId, int]:
-        """Buckets of the last ``prepare_commit`` in which a compaction has something to do, and how many sorted runs they have."""
+        """Sorted runs per bucket in which a compaction is due.
+
+        Covers the buckets of the last ``prepare_commit``.
+        """
         return {bucket: runs for bucket, writer in self._handed_over.items() if (runs := writer.runs_due)}
 
     def write(self, batch: Any, *, kinds: Any = None) -> None:
-        """Buffer a Table or RecordBatch; later rows of a key win.
+        """Buffer a Table or RecordBatch.
+
+        The last row of a key wins.
 
         Args:
             batch: Rows that fit the table's schema (``lsm.schema.conform_input``).
-            kinds: Row kinds 0 to 3 (``+I -U +U -D``), one a row; None: all ``+I``. Append tables take ``+I`` only.
+            kinds: Row kind of each row, 0 to 3 (``+I -U +U -D``). None: all ``+I``. Append tables accept ``+I`` only.
 
         Raises:
             SchemaMismatch: The rows do not fit.
@@ -221,28 +228,37 @@ class TableWrite:
             ):
                 self._route()
 
-    def look_at(self, partitions: Iterable[bytes]) -> None:
-        """Find the files of all of ``partitions`` in one look at the manifests, before it is asked for each."""
+    def load_partitions(self, partitions: Iterable[bytes]) -> None:
+        """Load the files of ``partitions`` with one manifest read."""
         self._existing.load(map(self.store.partition.decode, partitions))
 
     def compact(self, partition: bytes, bucket: int, full: bool = False) -> None:
-        """Flush a bucket, then compact it: all of it, or what the strategy picks."""
+        """Flush and compact a bucket.
+
+        ``full`` compacts all files. Otherwise the strategy chooses the files.
+        """
         self._route()
         self._writer(self.store.partition.decode(partition), bucket, compacting=True).compact(full=full)
 
     def cluster(self, partition: bytes, bucket: int, clustering: Clustering) -> None:
-        """Sort all rows of a bucket of an append table anew."""
+        """Sort all rows of a bucket of an append table."""
         self._route()
         writer = self._writer(self.store.partition.decode(partition), bucket, compacting=True)
         assert isinstance(writer, append_writer.AppendOnlyWriter), "rows of primary-key tables have their order"
         writer.cluster(clustering)
 
     def rewrite(self, partition: bytes, bucket: int, names: Collection[str]) -> None:
-        """Write files of a bucket anew, each by itself, so that their metadata are made again from the rows."""
+        """Rewrite files of a bucket to recompute their metadata.
+
+        Each file is rewritten separately.
+        """
         self._writer(self.store.partition.decode(partition), bucket, compacting=True).rewrite(names)
 
     def prepare_commit(self) -> list[CommitMessage]:
-        """Flush and compact all buckets; the messages of those that changed. The write can go on afterwards."""
+        """Flush and compact all buckets. Return their non-empty messages.
+
+        The write can continue afterwards.
+        """
         self._route()
         for routed in self._assignment.drain():
             self._hand_out(*routed)
@@ -260,21 +276,21 @@ class TableWrite:
         return [message for message in messages if not message.is_empty]
 
     def abort(self) -> None:
-        """Delete everything that was written and not handed over; never raises."""
+        """Delete all uncommitted files of this write. Never raises."""
         self._waiting = []
         self._assignment.clear()
         self._durable.close()
         for writer in self._writers.values():
             writer.abort()
         self._writers = {}
-        for message in self._prepared:  # of buckets that were done when another one failed
+        for message in self._prepared:  # buckets that were prepared when another one failed
             for path in (*row_paths(self.store, message), *compaction_paths(self.store, message)):
-                with suppress(OSError):  # an orphan at worst
+                with suppress(OSError):  # leaves at most an orphan file
                     self.store.file_io.delete(path)
         self._prepared = []
 
     def close(self) -> None:
-        """Free threads and the spill directory."""
+        """Free the thread pool and the spill directory."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._durable.close()
         self._spill.cleanup()
@@ -291,7 +307,7 @@ class TableWrite:
         return message
 
     def _route(self) -> None:
-        """Hand the waiting rows to their buckets."""
+        """Hand the pending rows to their buckets."""
         waiting, self._waiting = [(table, kinds) for table, kinds in self._waiting if table.num_rows], []
         if not waiting:
             return
@@ -307,13 +323,14 @@ class TableWrite:
             self._writer(share.partition, share.bucket).add(source, share.rows)
 
     def _make_room(self) -> None:
-        """Keep held rows within ``write-buffer-size``: the largest buckets go to disk, the others let go of shared tables.
+        """Keep held rows within ``write-buffer-size``.
 
-        No shared table goes before the last bucket has let go, and rows that a bucket keeps are there twice until then: so
-        only small remains are kept. The rows that come last are the caller's until more come, so that one table in memory is
-        never spilled.
+        The largest buckets spill. The others copy their rows out of shared input tables.
         """
         writers = [writer for writer in self._writers.values() if writer.held]
+        # A shared table is freed only when its last bucket has released it. Until then copied rows are in memory twice,
+        # so only small buckets copy. Called before new rows arrive: the last rows belong to the caller until then,
+        # so a write of one in-memory table never spills.
         used = sum({id(source): source.size for writer in writers for source in writer.held.sources}.values())
         budget = self.store.options.write_buffer_size
         if used <= budget:
@@ -328,7 +345,10 @@ class TableWrite:
         self._each(lambda writer: writer.held.gather(), writers[chosen:])
 
     def _encode_texts(self) -> None:
-        """Give the texts of large inputs the form in which buckets copy rows out of them, a column a thread."""
+        """Encode text columns of large inputs, one column per thread.
+
+        The encoded form is the one from which buckets copy rows.
+        """
         keys = {*self.store.schema.trimmed_primary_keys, *self.store.options.sequence_field}
         sources = {id(source): source for writer in self._writers.values() if writer.reorders for source in writer.held.sources}
         large = [source for source in sources.values() if source.table.num_rows >= thresholds().text_rows]
@@ -337,7 +357,10 @@ class TableWrite:
 
     @property
     def _is_unaware(self) -> bool:
-        """An append table without buckets: what was there before only matters to its compaction."""
+        """Whether this is an append table without buckets.
+
+        Only its compaction needs the existing files.
+        """
         return self.store.schema.bucket_mode is BucketMode.BUCKET_UNAWARE
 
     def _writer(self, partition: tuple[Plain, ...], bucket: int, *, compacting: bool = False) -> BucketWriter:
@@ -367,16 +390,19 @@ class TableWrite:
         return found
 
     def _vectors(self, partition: bytes, bucket: int, files: Sequence[DataFileMeta]) -> maintainer.BucketVectors | None:
-        """The deletion vectors of a bucket's files; None for tables without."""
+        """Return the bucket's deletion vectors. None: the table has none."""
         options = self.store.options
-        if not options.deletion_vectors_enabled or (self._is_unaware and not files):  # a mere append marks nothing
+        if not options.deletion_vectors_enabled or (self._is_unaware and not files):  # an append without compaction deletes no rows
             return None
         size = options.deletion_vector_index_file_target_size if self._is_unaware else None
         vectors = vector_files.DeletionVectorWriter(self.store, partition, bucket, self._index_names, size)
         return maintainer.BucketVectors(vectors, self._existing.deletion_vectors(partition, bucket), {file.file_name for file in files})
 
     def _each(self, work: Callable[[BucketWriter], T], writers: Sequence[BucketWriter]) -> list[T]:
-        """Do something for several buckets at a time, the largest first; the first error surfaces once all have ended."""
+        """Run ``work`` for several buckets in parallel, largest first.
+
+        Raises the first error after all buckets have ended.
+        """
         largest_first = sorted(range(len(writers)), key=lambda at: writers[at].held.size, reverse=True)
         futures = {at: self._pool.submit(work, writers[at]) for at in largest_first}
         wait(futures.values())
@@ -391,14 +417,15 @@ def compact_together(
     clustering: Clustering | None = None,
     commit_id: str | None = None,
 ) -> list[CommitMessage]:
-    """Compact buckets as they are now, one after the other, whatever ``write-only`` says: the messages of those in which there was something to do.
+    """Compact buckets in one job, ignoring ``write-only``.
 
-    With ``clustering`` all rows of an append bucket are sorted anew. One job for a thread or a Spark task; on failure nothing
-    that was made remains. Several small buckets at once cost a third less than each by itself: they share a look at the
-    manifests, and the next is merged while the disk is waited for.
+    Returns the messages of buckets that changed. On failure all new files are deleted. ``full`` compacts all files of each bucket.
+    With ``clustering`` all rows of the append buckets are sorted instead.
     """
+    # Several small buckets in one job cost a third less than one job each: they share one manifest read,
+    # and the next bucket is merged while the disk writes.
     with TableWrite(store, WriteJob(write_only=True, commit_id=commit_id, threads=1, buckets={bucket for _, bucket in buckets})) as write:
-        write.look_at(partition for partition, _ in buckets)
+        write.load_partitions(partition for partition, _ in buckets)
         for partition, bucket in buckets:
             if clustering is None:
                 write.compact(partition, bucket, full=full)

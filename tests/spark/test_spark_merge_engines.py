@@ -42,7 +42,7 @@ def test_columns_are_set_whatever_folds_them(spark, tmp_path, set_thresholds):
     assert read(table) == read(Table.open(table.path)) == [(1, 7, None, 1, "x"), (2, 5, "b", 1, "z")]
     with pytest.raises(InvalidArgument, match="'o' cannot be set to null"):
         table.merge(source, "id").when_matched_update({"o": "nullif('a', 'a')"}).execute()
-    with pytest.raises(InvalidArgument, match="'at' says which version is newer"):
+    with pytest.raises(InvalidArgument, match="'at' orders the versions of a row"):
         table.update("TRUE", set={"at": sf.col("at") - 1})
     table.write([{"id": 3, "n": 5, "c": "c", "o": "w"}])
     with pytest.raises(InvalidArgument, match=r"'n, c' has values where 'at'.* is null: the next version loses them"):

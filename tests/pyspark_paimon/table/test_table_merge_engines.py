@@ -210,12 +210,12 @@ def test_an_update_sets_columns_and_leaves_the_others_whatever_folds_them(create
     table.compact(full=True)
     assert table.scan("id = 1").to_arrow().to_pylist() == [expected]
     last = table.snapshots().num_rows
-    for values, told in (({"other": None}, "'other' cannot be set to null"), ({"at": 3, "n": 0}, "'at' says which version is newer")):
+    for values, told in (({"other": None}, "'other' cannot be set to null"), ({"at": 3, "n": 0}, "'at' orders the versions of a row")):
         with pytest.raises(InvalidArgument, match=told):
             change(table, values)
     with pytest.raises(InvalidArgument, match=r"'at' is null and orders .*fields\.at\.sequence-group"):
         table.update("id = 2", set={"city": "Bonn"})
-    with pytest.raises(InvalidArgument, match=r"'city, n' has values where 'at'.* is null: the next version loses them; set 'at', too"):
+    with pytest.raises(InvalidArgument, match=r"'city, n' has values where 'at'.* is null: the next version loses them. Set 'at' in the same update"):
         table.update("id = 2", set={"other": "y"})
     assert table.snapshots().num_rows == last
     for values in ({"at": 1, "other": "y"}, {"n": 8}):
