@@ -1,5 +1,5 @@
-"""Merge engines and the merge of sorted runs: versions of a key are neighbours, and a fold is a mask or a reduction over groups.
+"""Merge engines and the merge of sorted runs.
 
-Knows rows and keys; not files, not levels. Which engine a table has is decided in ``engines`` alone. Public:
-``merge_function_for`` (engines), ``merge_iterator``, ``selection``.
+Versions of a key are adjacent rows; a fold is a mask or a reduction over these groups. This package knows rows and keys, not files or levels.
+Only ``engines`` maps a table to its merge function. Public: ``merge_function_for`` (engines), ``merge_iterator``, ``selection``.
 """

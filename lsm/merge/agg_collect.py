@@ -1,7 +1,7 @@
-"""Aggregate functions over arrays, maps, texts and bitmaps: what the versions of a key hold, gathered into one value.
+"""Aggregate functions over arrays, maps, texts and bitmaps.
 
 ``listagg``, ``collect``, ``merge_map``, ``merge_map_with_keytime`` and ``rbm32``. Elements are numbered, sorted and chosen in
-bulk; only where a step depends on what the step before has left is a key gone through version by version.
+bulk. Keys are processed version by version only where a step depends on the state left by the step before.
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ from manifest.schema.merge_options import FieldAggregate
 
 
 def listagg(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate) -> Any:
-    """Texts joined by the delimiter, but those of nothing but spaces; ``distinct``: no token twice, after the first text."""
+    """Join texts by the delimiter.
+
+    Blank texts are skipped unless all texts of the key are blank; then the first one stays.
+    With ``distinct`` the tokens of the first text stay as they are, and later tokens are added only once.
+    """
     texts = one_array(column).take(pa.array(history.versions.rows))
     filled = pc.greater(pc.utf8_length(pc.utf8_trim_whitespace(pc.fill_null(texts, ""))), 0).to_numpy(zero_copy_only=False)
     known = history.sets & valid
-    is_blank = history.versions.last_where(known & filled) < 0  # where nothing else is there, the first of the blank texts stays
+    is_blank = history.versions.last_where(known & filled) < 0  # all texts of the key are blank: keep the first
     places = in_joined_order(history, np.flatnonzero(known & (filled | is_blank[history.versions.keys])))
     places = places[~is_blank[history.versions.keys[places]] | _starts(history.versions.keys[places])]
     chosen = texts.take(pa.array(places))
@@ -43,12 +47,15 @@ def listagg(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggreg
 
 
 def _starts(keys: Int64s) -> Mask:
-    """Where the next key begins."""
+    """Return where a new key begins."""
     return np.append(True, keys[1:] != keys[:-1])[: len(keys)]
 
 
 def in_joined_order(history: VersionHistory, places: Int64s) -> Int64s:
-    """Places of every key in the order in which a function joins them: late versions go before what is there."""
+    """Return the places in join order.
+
+    Within a key, late versions come first, the latest of them in front.
+    """
     if history.older is None:
         return places
     late = history.older[places]
@@ -56,7 +63,7 @@ def in_joined_order(history: VersionHistory, places: Int64s) -> Int64s:
 
 
 def _distinct_tokens(texts: Any, keys: Int64s, delimiter: str) -> tuple[Any, Int64s]:
-    """The tokens of the first text of every key, and of the others those that are not there yet."""
+    """Return the first text's tokens and new tokens, per key."""
     lists = pc.split_pattern(texts, delimiter)
     lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
     tokens, owners = lists.flatten(), np.repeat(np.arange(len(keys)), lengths)
@@ -70,7 +77,10 @@ def _distinct_tokens(texts: Any, keys: Int64s, delimiter: str) -> tuple[Any, Int
 
 
 def collect(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate) -> Any:
-    """All elements in order; ``distinct``: each once, if anything is added. Taking an array back removes one occurrence of each of its elements."""
+    """Concatenate all elements in order.
+
+    With ``distinct`` each element occurs once, if anything was added. A retract removes one occurrence of each of its elements.
+    """
     wanted = history.in_order if history.older is None else history.in_order | history.older
     elements = Elements.of(history, column, wanted & valid)
     codes = codes_of(elements.values) if rule.distinct or history.retract is not None else np.empty(0, np.int64)
@@ -89,7 +99,8 @@ def collect(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggreg
 
 
 def _collected(history: VersionHistory, places: Int64s, codes: Int64s, *, distinct: bool) -> list[bool]:
-    """Which elements of one key are left: version by version, for an element that is taken back may come again."""
+    """Return which elements of one key remain."""
+    # Process version by version: a retracted element may be added again.
     kept = [False] * len(codes)
     held: dict[int, list[int]] = {}
     assert history.retract is not None
@@ -101,7 +112,7 @@ def _collected(history: VersionHistory, places: Int64s, codes: Int64s, *, distin
         some = codes[start:end].tolist()
         if history.sets[place]:
             once = distinct and not (history.seed is not None and history.seed[place])
-            if once and seeded:  # what a seed has twice is told apart until something is added
+            if once and seeded:  # duplicates of a seed remain until the first add
                 for double in (at for ats in held.values() for at in ats[1:]):
                     kept[double] = False
                 held = {code: ats[:1] for code, ats in held.items()}
@@ -120,7 +131,10 @@ def _collected(history: VersionHistory, places: Int64s, codes: Int64s, *, distin
 
 
 def merge_map(history: VersionHistory, column: Any, valid: Mask) -> Any:
-    """The entries of all maps, the last of every key; taking a map back removes its keys."""
+    """Merge the entries of all maps.
+
+    The last entry of a key wins. A retracted map removes its keys.
+    """
     wanted = history.in_order if history.older is None else history.in_order | history.older
     elements = Elements.of(history, column, wanted & valid)
     is_null = history.versions.last_where(history.sets & valid) < 0
@@ -135,7 +149,10 @@ def merge_map(history: VersionHistory, column: Any, valid: Mask) -> Any:
 
 
 def merge_map_with_keytime(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate) -> Any:
-    """The entries of all maps, of every key the one with the greatest time; an entry without a value removes its key."""
+    """Merge the entries of all maps by their time.
+
+    The entry with the greatest time wins. An entry without a value removes its key.
+    """
     wanted = history.sets & valid
     elements = Elements.of(history, column, wanted)
     codes = codes_of(elements.values.field(0))
@@ -170,7 +187,7 @@ def merge_map_with_keytime(history: VersionHistory, column: Any, valid: Mask, ru
 
 
 def union_bitmaps(history: VersionHistory, column: Any, valid: Mask, name: str) -> Any:
-    """The union of serialised 32-bit roaring bitmaps."""
+    """Return the union of serialised 32-bit roaring bitmaps."""
     places = np.flatnonzero(history.sets & valid)
     keys = history.versions.keys[places]
     parts = one_array(column).take(pa.array(history.versions.rows[places])).to_pylist()
@@ -183,7 +200,7 @@ def union_bitmaps(history: VersionHistory, column: Any, valid: Mask, name: str) 
         try:
             union = BitMap.union(*(BitMap.deserialize(part) for part in parts[start:end]))
         except ValueError as error:
-            raise UnmergeableRows(f"column '{name}': a value is no 32-bit roaring bitmap ({error})") from error
+            raise UnmergeableRows(f"column '{name}': a value is not a 32-bit roaring bitmap ({error})") from error
         union.run_optimize()
         united[keys[start]] = union.serialize()
     return pa.array(united, one_array(column).type)

@@ -1,6 +1,6 @@
-"""Aggregate functions that choose one of a column's versions: first, last, least and greatest.
+"""Aggregate functions that choose one version of a column.
 
-Each answers with a place per key, -1 for null. ``valid`` tells where the column is not null.
+First, last, least and greatest value. Each returns one place per key, -1 for null. ``valid`` marks non-null values.
 """
 
 from __future__ import annotations
@@ -14,13 +14,19 @@ from lsm.merge.version_groups import Best, VersionHistory
 
 
 def last_value(history: VersionHistory) -> Int64s:
-    """The last value, null included; null if the last word was to take it back."""
+    """Choose the last value, null included.
+
+    The result is null if the last version retracts.
+    """
     last = history.versions.last_where(history.in_order)
     return _not_retracted(history, last)
 
 
 def last_non_null_value(history: VersionHistory, valid: Mask) -> Int64s:
-    """The last value that is not null; taking back one that is not null leaves null, which a late value may fill."""
+    """Choose the last value that is not null.
+
+    After the retract of a non-null value the result is null, until a late value fills it.
+    """
     versions = history.versions
     last = versions.last_where(history.in_order & valid)
     found = _not_retracted(history, last)
@@ -31,7 +37,10 @@ def last_non_null_value(history: VersionHistory, valid: Mask) -> Int64s:
 
 
 def first_value(history: VersionHistory) -> Int64s:
-    """The first value, null included. A late one comes before what is there and so replaces it."""
+    """Choose the first value, null included.
+
+    A late value comes before the existing one and replaces it.
+    """
     versions = history.versions
     if history.older is None:
         return _seeded(history, versions.first_where(history.newer), history.past)
@@ -44,7 +53,7 @@ def first_value(history: VersionHistory) -> Int64s:
 
 
 def first_non_null_value(history: VersionHistory, valid: Mask) -> Int64s:
-    """The first value that is not null."""
+    """Choose the first value that is not null."""
     found = history.versions.first_where(history.newer & valid)
     found = _seeded(history, found, None if history.past is None else history.past & valid)
     if history.older is not None:
@@ -54,12 +63,12 @@ def first_non_null_value(history: VersionHistory, valid: Mask) -> Int64s:
 
 
 def greatest(history: VersionHistory, column: Any, valid: Mask) -> Int64s:
-    """The greatest value that is not null."""
+    """Choose the greatest value that is not null."""
     return Best(history.versions).of(column, history.sets & valid)
 
 
 def least(history: VersionHistory, column: Any, valid: Mask) -> Int64s:
-    """The smallest value that is not null."""
+    """Choose the smallest value that is not null."""
     return Best(history.versions, greatest=False).of(column, history.sets & valid)
 
 
@@ -70,7 +79,10 @@ def _not_retracted(history: VersionHistory, places: Int64s) -> Int64s:
 
 
 def _seeded(history: VersionHistory, found: Int64s, past: Mask | None) -> Int64s:
-    """The seed where no first add was found, or where one was seen before the seed."""
+    """Replace missing first values by the seed.
+
+    A seed also wins if the first add was before the seed.
+    """
     if history.seed is None:
         return found
     seed = history.versions.last_where(history.seed)
@@ -81,7 +93,8 @@ def _seeded(history: VersionHistory, found: Int64s, past: Mask | None) -> Int64s
 
 
 def _first_non_null_with_late_ones(history: VersionHistory, valid: Mask, key: int) -> int:
-    """One key, version by version: whether an add counts depends on what late ones did before it."""
+    """Choose the value of one key, version by version."""
+    # Whether an add counts depends on the late versions before it.
     start, end = int(history.versions.starts[key]), int(history.versions.last[key]) + 1
     found, has_value = -1, False
     is_set = history.past is not None and bool((history.past & valid)[start:end].any())

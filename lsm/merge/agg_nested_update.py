@@ -1,4 +1,4 @@
-"""``nested_update`` and ``nested_partial_update``: arrays of rows as small tables, with or without a key of their own."""
+"""``nested_update`` and ``nested_partial_update``: arrays of rows as small tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from manifest.schema.merge_options import FieldAggregate
 
 
 def nested_update(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> Any:
-    """All rows; with a nested key one row for each: the last, or the one with the greatest sequence. Retracts remove rows."""
+    """Concatenate rows, or keep one row per nested key.
+
+    With a nested key the last row wins, or the one with the greatest sequence. Retracts remove rows.
+    """
     elements, lone = _rows(history, column, valid, rule, name)
     codes, ranks = _codes(elements, rule), _ranks(elements, rule.nested_sequence)
     if history.retract is not None or rule.count_limit is not None:
@@ -34,7 +37,10 @@ def nested_update(history: VersionHistory, column: Any, valid: Mask, rule: Field
 
 
 def nested_partial_update(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> Any:
-    """One row for each nested key; of each of its fields the last value that is not null."""
+    """Merge rows with the same nested key.
+
+    Each field takes its last value that is not null.
+    """
     elements, lone = _rows(history, column, valid, rule, name)
     is_null = history.versions.last_where(history.sets & valid) < 0
     by, versions = elements.grouped(_codes(elements, rule), _joined_places(elements))
@@ -43,7 +49,7 @@ def nested_partial_update(history: VersionHistory, column: Any, valid: Mask, rul
     every = VersionHistory(versions, np.ones(len(by), np.bool_))
     fields = []
     for part in elements.values.flatten():
-        found = versions.taken(last_non_null_value(every, versions.valid(part)))
+        found = versions.rows_at(last_non_null_value(every, versions.valid(part)))
         fields.append(part.take(pa.array(found, mask=found < 0)))
     merged = pa.StructArray.from_arrays(fields, fields=list(elements.values.type))
     united = Elements(merged, elements.places[by[versions.starts]], history, elements.kind)
@@ -51,7 +57,7 @@ def nested_partial_update(history: VersionHistory, column: Any, valid: Mask, rul
 
 
 def _with_lone(elements: Elements, chosen: Int64s, lone: Elements, is_null: Mask) -> Any:
-    """The arrays of the ``chosen`` rows, and those that are passed on as they are."""
+    """Return the arrays of ``chosen`` and of unmerged rows."""
     joined = Elements(
         pa.concat_arrays([elements.values, lone.values]),
         np.concatenate([elements.places, lone.places]),
@@ -64,13 +70,16 @@ def _with_lone(elements: Elements, chosen: Int64s, lone: Elements, is_null: Mask
 
 
 def _rows(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> tuple[Elements, Elements]:
-    """The rows to merge, without nulls and those that ``nested-key-null-strategy`` leaves out; and those of arrays that meet no other."""
+    """Return the rows to merge, and the unmerged rows.
+
+    Rows to merge exclude nulls and those dropped by ``nested-key-null-strategy``. Arrays of keys with one array pass unmerged.
+    """
     wanted = (history.in_order if history.older is None else history.in_order | history.older) & valid
     elements = Elements.of(history, column, wanted)
     sets = history.sets & valid
     first = history.versions.first_where(sets)
     meets = history.versions.last_where(sets) > first
-    if history.retract is not None:  # what is taken from nothing leaves nothing
+    if history.retract is not None:  # a retract before the first add has no effect
         meets |= history.versions.last_where(history.retract & valid) >= first
     is_merged = meets[elements.keys]
     lone, elements = elements.where(~is_merged & sets[elements.places]), elements.where(is_merged)
@@ -92,7 +101,10 @@ def _codes(elements: Elements, rule: FieldAggregate) -> Int64s:
 
 
 def _ranks(elements: Elements, fields: tuple[str, ...]) -> Int64s:
-    """The rank of each row by its sequence fields, nulls first; all the same without any."""
+    """Return the rank of each row by its sequence fields.
+
+    Nulls come first. Without sequence fields all ranks are 0.
+    """
     ranks = np.zeros(len(elements.places), np.int64)
     if fields and len(ranks):
         done = sort_rows([WordColumn.of(elements.part(name)) for name in fields], length=len(ranks))
@@ -102,7 +114,10 @@ def _ranks(elements: Elements, fields: tuple[str, ...]) -> Int64s:
 
 
 def _joined_places(elements: Elements) -> Int64s:
-    """For each row how late its version is joined, late versions before all others; rows of one version alike, in order."""
+    """Return the position of each row in the join order.
+
+    Rows of late versions come before all others. Rows of one version keep their order.
+    """
     places = np.unique(elements.places)
     number = np.empty(len(places), np.int64)
     number[np.searchsorted(places, in_joined_order(elements.history, places))] = np.arange(len(places))
@@ -113,7 +128,8 @@ def _joined_places(elements: Elements) -> Int64s:
 
 
 def _steps(elements: Elements, valid: Mask) -> Int64s:
-    """The versions to go through of keys that have rows: empty arrays too, for what they meet is merged with itself."""
+    """Return the places to process, of keys that have rows."""
+    # Empty arrays count too: merging one removes duplicates from the held rows.
     history = elements.history
     wanted = history.sets & valid if history.retract is None else (history.sets | history.retract) & valid
     places = np.flatnonzero(wanted)
@@ -122,7 +138,7 @@ def _steps(elements: Elements, valid: Mask) -> Int64s:
 
 @dataclass(frozen=True)
 class _Loop:
-    """Version by version, for a limit and a removal depend on what is there."""
+    """Version-by-version merge, for limits and retracts."""
 
     elements: Elements
     codes: Int64s
@@ -131,7 +147,7 @@ class _Loop:
     steps: Int64s
 
     def chosen(self) -> Int64s:
-        """The rows that are left, by key."""
+        """Return the remaining rows, by key."""
         bounds = np.searchsorted(self.elements.places, np.stack([self.steps, self.steps + 1])).T.tolist()
         keys = self.elements.history.versions.keys[self.steps].tolist()
         found: list[int] = []

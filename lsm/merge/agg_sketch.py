@@ -1,7 +1,6 @@
-"""Aggregate functions over serialised sketches: ``theta_sketch`` and ``hll_sketch``, by the library whose bytes they are.
+"""Aggregate functions ``theta_sketch`` and ``hll_sketch`` over serialised sketches.
 
-A union is made of two sketches at a time, in the order in which Paimon makes it, and its bytes are those that the library writes in Java:
-its C++ form, which Python has, leaves a few bytes of a theta sketch's header unset that Java sets.
+Sketches are united in pairs, in Paimon's order. The result has the bytes that the library writes in Java.
 """
 
 from __future__ import annotations
@@ -30,9 +29,13 @@ _ALL_SAMPLED = b"\x00\x00\x80\x3f"
 
 
 def union_sketches(history: VersionHistory, column: Any, valid: Mask, name: str, function: str) -> Any:
-    """The union of each key's sketches; the one sketch of a key is left as it is.
+    """Return the union of each key's sketches.
 
-    Raises ``UnmergeableRows`` for a value that is no such sketch, ``UnsupportedTable`` without the library.
+    A single sketch is returned unchanged.
+
+    Raises:
+        UnmergeableRows: A value is not such a sketch.
+        UnsupportedTable: The sketch library is not installed.
     """
     union = _unions(name)[function]
     places = in_joined_order(history, np.flatnonzero(history.sets & valid))
@@ -44,7 +47,7 @@ def union_sketches(history: VersionHistory, column: Any, valid: Mask, name: str,
         try:
             united[keys[start]] = reduce(union, parts[start:end])
         except (ValueError, RuntimeError, IndexError) as error:
-            raise UnmergeableRows(f"column '{name}': a value is none of '{function}' ({error})") from error
+            raise UnmergeableRows(f"column '{name}': a value is not a sketch of '{function}' ({error})") from error
     return pa.array(united, one_array(column).type)
 
 
@@ -73,7 +76,10 @@ def _unions(name: str) -> dict[str, Callable[[bytes, bytes], bytes]]:
 
 
 def _as_java(sketch: bytes) -> bytes:
-    """A serialised theta sketch with the header that the library's Java form gives it."""
+    """Return a theta sketch with the header bytes of Java.
+
+    The C++ library leaves some header bytes unset that the Java library sets.
+    """
     found = bytearray(sketch)
     if found[0] > 1:
         found[_SAMPLING] = _ALL_SAMPLED

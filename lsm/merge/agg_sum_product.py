@@ -1,7 +1,7 @@
-"""``sum`` and ``product`` over the versions of many keys at once: the k-th steps of all keys together.
+"""``sum`` and ``product`` over many keys at once.
 
-Steps are taken in the order of the versions, so floats come out bit by bit as if every key were summed alone, and a result
-that does not fit is noticed at the step that makes it (Paimon's ``FieldSumAgg`` and ``FieldProductAgg``).
+Round k processes the k-th version of all keys. So floats equal a sum per key bit by bit, and an overflow is found
+at the step where it occurs (Paimon's ``FieldSumAgg`` and ``FieldProductAgg``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,15 @@ _EXACT = Context(prec=120)
 
 @dataclass(frozen=True)
 class NumberSteps:
-    """What is done to every key: the ``rows`` of the values, whether each is taken ``back``; where ``keys`` begin, and how many."""
+    """Additions and retracts of every key.
+
+    Args:
+        rows: Row of each value.
+        back: Whether the value is retracted.
+        keys: Keys that have values.
+        starts: First step of each key.
+        sizes: Number of steps of each key.
+    """
 
     rows: Int64s
     back: Mask
@@ -40,7 +48,10 @@ class NumberSteps:
 
     @classmethod
     def of(cls, history: VersionHistory, valid: Mask) -> NumberSteps:
-        """The steps with values; a version that seeds and takes back makes two."""
+        """Return the steps with values.
+
+        A version that seeds and retracts makes two steps.
+        """
         versions, adds = history.versions, history.sets & valid
         if history.retract is None:
             places = np.flatnonzero(adds)
@@ -55,26 +66,35 @@ class NumberSteps:
 
     @property
     def longest_first(self) -> Int64s:
-        """Numbers of the keys, those with most steps first."""
+        """Indices of the keys, most steps first."""
         if not len(self.sizes) or self.sizes.min() == self.sizes.max():
             return np.arange(len(self.sizes))
         return np.argsort(-self.sizes, kind="stable")
 
     def rounds(self, order: Int64s, first: int = 0) -> Iterator[tuple[int, Int64s]]:
-        """From step ``first`` on: how many keys of ``order`` still have one, and where these steps are."""
+        """Yield each round: number of active keys, and their steps.
+
+        Starts with step ``first``. ``order`` lists the keys, longest first.
+        """
         starts, sizes = self.starts[order], self.sizes[order]
         for number in range(first, int(sizes[0]) if len(sizes) else 0):
             alive = int(np.searchsorted(-sizes, -number, side="left"))
             yield alive, starts[:alive] + number
 
     def rests(self, order: Int64s, at: Int64s) -> list[slice]:
-        """The steps from ``at`` on, of each key that still has some."""
+        """Return the remaining steps from ``at``, per active key."""
         ends = (self.starts + self.sizes)[order[: len(at)]]
         return [slice(start, end) for start, end in zip(at.tolist(), ends.tolist(), strict=True)]
 
 
 def total(history: VersionHistory, column: Any, valid: Mask, name: str) -> Any:
-    """The sum of a numeric column, null where there is nothing to sum. Raises ``UnmergeableRows`` where it does not fit."""
+    """Return the sum of a numeric column per key.
+
+    Null if there is no value.
+
+    Raises:
+        UnmergeableRows: The sum does not fit the type.
+    """
     array = one_array(column)
     steps = NumberSteps.of(history, valid)
     if not len(steps.rows):
@@ -91,7 +111,10 @@ def total(history: VersionHistory, column: Any, valid: Mask, name: str) -> Any:
 
 
 def multiplied(history: VersionHistory, column: Any, valid: Mask, name: str) -> Any:
-    """The product of a numeric column; taking a value back divides by it, and does nothing while there is no product."""
+    """Return the product of a numeric column per key.
+
+    A retract divides by its value. It has no effect before the first factor.
+    """
     array = one_array(column)
     steps = _without_leading_retracts(NumberSteps.of(history, valid))
     if not len(steps.rows):
@@ -104,7 +127,7 @@ def multiplied(history: VersionHistory, column: Any, valid: Mask, name: str) -> 
 
 
 def _placed(history: VersionHistory, steps: NumberSteps, values: Any) -> Any:
-    """``values`` of the keys that have steps, null for the others."""
+    """Spread ``values`` to all keys, null for missing ones."""
     count = len(history.versions.starts)
     if len(steps.keys) == count:
         return values
@@ -114,7 +137,10 @@ def _placed(history: VersionHistory, steps: NumberSteps, values: Any) -> Any:
 
 
 def _values(array: Any, rows: Int64s) -> _Numbers:
-    """Numbers as numpy has them, those of small decimals unscaled; whole ones as int64."""
+    """Return the numbers as numpy: floats, or int64.
+
+    Small decimals are unscaled integers.
+    """
     if pa.types.is_decimal(array.type):
         return Int128.of(array).low.view(np.int64)[rows]
     width = array.type.bit_width // 8
@@ -124,7 +150,7 @@ def _values(array: Any, rows: Int64s) -> _Numbers:
 
 
 def _integers(values: _Numbers, kind: Any) -> Any:
-    """An Arrow array of the numbers."""
+    """Return the numbers as an Arrow array."""
     if pa.types.is_decimal(kind):
         return Int128(np.where(values < 0, -1, 0), values.view(np.uint64)).to_arrow(kind)
     return pa.array(values, kind)
@@ -233,7 +259,9 @@ def _whole_step(kind: Any, name: str) -> _Step:
         unsure = np.flatnonzero(near | (back & (value == 0)) | (back & (value == -1)))
         safe = np.where(back & (value != 0), value, 1)
         floor = product // safe
-        quotient = floor + ((floor * safe != product) & ((product < 0) != (safe < 0)))  # towards 0; the least integer has no absolute value
+        quotient = floor + (
+            (floor * safe != product) & ((product < 0) != (safe < 0))
+        )  # round towards 0; abs() would overflow for the least integer
         done = np.where(back, quotient, product * value)
         done[unsure] = [exact(int(product[at]), int(value[at]), bool(back[at])) for at in unsure.tolist()]
         return done
@@ -242,7 +270,10 @@ def _whole_step(kind: Any, name: str) -> _Step:
 
 
 def _decimal_products(steps: NumberSteps, values: Any, name: str) -> Any:
-    """Key by key: a step multiplies or divides exactly, then rounds half up to the column's scale."""
+    """Multiply decimals, key by key.
+
+    Each step is exact, then rounded half up to the column's scale.
+    """
     numbers: list[Decimal] = values.to_pylist()
     unit = Decimal(1).scaleb(-values.type.scale)
     limit = Decimal(10) ** (values.type.precision - values.type.scale)

@@ -1,4 +1,4 @@
-"""The merge engine ``aggregation``: every column is folded by a function of its own (Paimon's ``AggregateMergeFunction``)."""
+"""The merge engine ``aggregation`` (Paimon's ``AggregateMergeFunction``)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from manifest.schema.merge_options import FieldAggregate
 
 @dataclass(frozen=True)
 class Aggregation:
-    """Folds each column of ``aggregates`` by its function; others are key columns, the same in all versions.
+    """Merge function that folds each column by its aggregate function.
 
-    ``remove_on_delete``: a ``-D`` replaces all that was there by its own values, on which later versions build.
+    Columns without an entry in ``aggregates`` are key columns. With ``remove_on_delete`` a ``-D`` row replaces all earlier values by its own;
+    later versions build on them.
 
     >>> rows = pa.table({"_SEQUENCE_NUMBER": [0, 1], "_VALUE_KIND": pa.array([0, 0], pa.int8()), "id": [7, 7], "n": [1, 2]})
     >>> engine = Aggregation({"n": FieldAggregate("sum")})
@@ -33,26 +34,29 @@ class Aggregation:
 
     @property
     def is_associative(self) -> bool:
-        """See ``MergeFunction``; so for every other method."""
+        """See ``MergeFunction``."""
         return False
 
     def refusal(self, kind: int) -> str | None:
-        """A function that takes nothing back stands in the way."""
+        """Return the reason of the first function without retracts."""
         if kind == DELETE and self.remove_on_delete:
             return None
         reasons = (retract_refusal(name, rule) for name, rule in self.aggregates.items())
         return next((reason for reason in reasons if reason is not None), None)
 
     def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Nothing else: columns do not depend on each other."""
+        """Return ``columns``: columns do not depend on each other."""
         return tuple(columns)
 
-    def thinned(self, kinds: Any, done: Sorted) -> Sorted:  # noqa: ARG002 - every version counts
-        """All versions."""
+    def prefilter(self, kinds: Any, done: Sorted) -> Sorted:  # noqa: ARG002 - every version counts
+        """Return all versions."""
         return done
 
     def fold(self, rows: Any, done: Sorted) -> Any:
-        """One ``+I`` row a key; ``-D`` if ``remove_on_delete`` and the last version is one."""
+        """Return one ``+I`` row per key.
+
+        The row is ``-D`` if ``remove_on_delete`` is set and the last version is ``-D``.
+        """
         folding = GroupFold.of(rows, done)
         if folding.is_single.all():
             return rows.take(pa.array(done.order))
@@ -64,9 +68,9 @@ class Aggregation:
         columns = []
         for name in rows.schema.names:
             if name == VALUE_KIND:
-                columns.append(folding.made(name, pa.array(np.where(is_gone, DELETE, INSERT).astype(np.int8))))
+                columns.append(folding.with_values(name, pa.array(np.where(is_gone, DELETE, INSERT).astype(np.int8))))
             elif name == SEQUENCE_NUMBER or name not in self.aggregates:
-                columns.append(folding.picked(name, last))
+                columns.append(folding.gather(name, last))
             else:
                 columns.append(folded(folding, name, self.aggregates[name], history))
         return folding.table(columns)

@@ -1,4 +1,4 @@
-"""One column's fold by the function that its options name (Paimon's ``FieldAggregator`` family)."""
+"""Fold of one column (Paimon's ``FieldAggregator`` family)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from manifest.schema.merge_options import FieldAggregate
 
 
 def folded(folding: GroupFold, name: str, rule: FieldAggregate, history: VersionHistory) -> Any:
-    """The column ``name`` of the result, keys with one version included.
+    """Return the folded column, keys with one version included.
 
     Raises:
-        UnmergeableRows: a value is to be taken back that the function cannot take back, or the result does not fit.
+        UnmergeableRows: The function does not support retracts, or the result does not fit.
     """
     if history.retract is not None:
         reason = retract_refusal(name, rule)
@@ -29,23 +29,23 @@ def folded(folding: GroupFold, name: str, rule: FieldAggregate, history: Version
     versions, column = folding.versions, folding.rows.column(name)
     match rule.function:
         case "last_value":
-            return folding.picked(name, versions.taken(choice.last_value(history)))
+            return folding.gather(name, versions.rows_at(choice.last_value(history)))
         case "first_value":
-            return folding.picked(name, versions.taken(choice.first_value(history)))
+            return folding.gather(name, versions.rows_at(choice.first_value(history)))
     valid = versions.valid(column)
     match rule.function:
         case "last_non_null_value":
-            return folding.picked(name, versions.taken(choice.last_non_null_value(history, valid)))
+            return folding.gather(name, versions.rows_at(choice.last_non_null_value(history, valid)))
         case "first_non_null_value":
-            return folding.picked(name, versions.taken(choice.first_non_null_value(history, valid)))
+            return folding.gather(name, versions.rows_at(choice.first_non_null_value(history, valid)))
         case "max" | "bool_or":
-            return folding.picked(name, versions.taken(choice.greatest(history, column, valid)))
+            return folding.gather(name, versions.rows_at(choice.greatest(history, column, valid)))
         case "min" | "bool_and":
-            return folding.picked(name, versions.taken(choice.least(history, column, valid)))
-    return folding.made(name, _made(history, column, rule, name))
+            return folding.gather(name, versions.rows_at(choice.least(history, column, valid)))
+    return folding.with_values(name, _compute(history, column, rule, name))
 
 
-def _made(history: VersionHistory, column: Any, rule: FieldAggregate, name: str) -> Any:
+def _compute(history: VersionHistory, column: Any, rule: FieldAggregate, name: str) -> Any:
     valid = history.versions.valid(column)
     match rule.function:
         case "sum":
@@ -71,10 +71,13 @@ def _made(history: VersionHistory, column: Any, rule: FieldAggregate, name: str)
 
 
 def retract_refusal(name: str, rule: FieldAggregate) -> str | None:
-    """Why a value of the column cannot be taken back; None if it can, or if that is ignored."""
+    """Return why the column does not accept retracts.
+
+    None: retracts are supported or ignored.
+    """
     if rule.ignore_retract or FUNCTIONS[rule.function].retracts:
         return None
-    return f"column '{name}': '{rule.function}' cannot take a value back; set 'fields.{name}.ignore-retract' to leave it as it is"
+    return f"column '{name}': '{rule.function}' cannot retract a value; set 'fields.{name}.ignore-retract' to ignore retracts"
 
 
 __all__ = ["folded", "retract_refusal"]

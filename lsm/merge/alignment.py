@@ -1,7 +1,9 @@
-"""Cutting sorted runs so that all versions of a key come together, in bounded memory.
+"""Alignment of sorted runs by key.
 
-A round looks at the current batch of every run. The smallest of their last keys is the bound: what any run still has to
-deliver is greater, so all versions of every key up to the bound are at hand. Memory is one batch per run.
+A round has all versions of its keys.
+
+Memory is one batch per run. The bound of a round is the smallest last key of the current batches.
+Later rows of every run are greater, so all versions of every key up to the bound are in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ _Key = tuple[Any, ...]
 
 
 def aligned(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[list[tuple[int, Any]]]:
-    """Cut sorted runs, whose columns may differ but for those of ``key``, so that all rows of a key come in one round.
+    """Cut sorted runs into rounds of complete keys.
+
+    Only the columns of ``key`` must be the same in all runs.
 
     Yields:
         (number of the run, its rows) of every run that has rows in the round; keys ascend from round to round.
@@ -43,18 +47,19 @@ def aligned(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[list[tuple[
 
 
 def _cut(live: Sequence[tuple[int, _Cursor]], bound: _Key) -> list[tuple[int, Any]]:
-    """The runs that have rows up to ``bound``, with these; they are the caller's alone."""
+    """Return the rows up to ``bound``, without empty runs."""
+    # The caller may clear the list to free memory.
     pieces = [(number, cursor.up_to(bound)) for number, cursor in live]
     return [(number, piece) for number, piece in pieces if piece.num_rows]
 
 
 def table_of_rows(rows: Any) -> Any:
-    """A table, made of a record batch where that is what is given."""
+    """Return ``rows`` as a table, converting a record batch."""
     return rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
 
 
 class _Cursor:
-    """The current batch of a run, and how far it is consumed."""
+    """Current batch of a run, and the next unread row."""
 
     def __init__(self, run: Iterator[Any], key: SortKey) -> None:
         self._run = run
@@ -65,9 +70,9 @@ class _Cursor:
         self.last: _Key = ()
 
     def refill(self) -> bool:
-        """Make sure that a row is at hand; False if the run has ended."""
+        """Load the next batch if needed. False: end of run."""
         while self._table is None or self._next >= self._table.num_rows:
-            self._table, self._columns = None, []  # before the next batch is decoded
+            self._table, self._columns = None, []  # free memory before the next batch is decoded
             table = next(self._run, None)
             if table is None:
                 return False
@@ -79,13 +84,13 @@ class _Cursor:
         return True
 
     def rest(self) -> Any:
-        """All remaining rows of the batch."""
+        """Return all remaining rows of the batch."""
         piece = self._table.slice(self._next)
         self._next = self._table.num_rows
         return piece
 
     def up_to(self, bound: _Key) -> Any:
-        """The remaining rows whose key is at most ``bound``."""
+        """Return the remaining rows whose key is at most ``bound``."""
         start = self._next
         if self.last <= bound:
             self._next = self._table.num_rows
@@ -94,12 +99,12 @@ class _Cursor:
         return self._table.slice(start, self._next - start)
 
     def _at(self, row: int) -> _Key:
-        """The key of a row as a tuple that compares like the key."""
+        """Return the key of a row as a comparable tuple."""
         return tuple([_element(column, row) for column in self._columns])
 
 
 def _comparable(array: Any) -> tuple[Any, list[UInt64s]]:
-    """The array, and its words if it is of fixed width."""
+    """Return the array, and its words if of fixed width."""
     return array, [] if is_variable(array.type) else fixed_words(array)
 
 
@@ -109,7 +114,7 @@ def _element(column: tuple[Any, list[UInt64s]], row: int) -> tuple[Any, ...]:
         return (0,)
     if words:
         return (1, *(int(word[row]) for word in words))
-    return (1, array[row].as_py())  # Python compares str by code points, which is the order of the UTF-8 bytes
+    return (1, array[row].as_py())  # Python orders str by code points, like UTF-8 bytes
 
 
 __all__ = ["aligned", "table_of_rows"]

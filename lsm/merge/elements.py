@@ -1,4 +1,4 @@
-"""The elements of arrays and maps in the versions of many keys: laid out flat, grouped, and put together again."""
+"""Flattened elements of arrays and maps over many versions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Elements:
     """Elements of the values of a nested column.
 
     Args:
-        values: the elements, flat: of an ARRAY as they are, of a MAP its keys and values as a struct.
-        places: the version that each comes from, ascending.
-        history: the column's history.
+        values: Flat elements. For a MAP, structs of key and value.
+        places: Version of each element, ascending.
+        history: History of the column.
     """
 
     values: Any
@@ -33,7 +33,10 @@ class Elements:
 
     @classmethod
     def of(cls, history: VersionHistory, column: Any, wanted: Mask) -> Elements:
-        """The elements of the versions where ``wanted`` holds; their values are not null."""
+        """Return the elements of the versions in ``wanted``.
+
+        Their values must not be null.
+        """
         places = np.flatnonzero(wanted)
         chosen = one_array(column).take(pa.array(history.versions.rows[places]))
         kind = chosen.type
@@ -44,21 +47,24 @@ class Elements:
 
     @cached_property
     def keys(self) -> Int64s:
-        """The number of the key that each element belongs to."""
+        """Key number of each element."""
         return self.history.versions.keys[self.places]
 
     def part(self, name: str) -> Any:
-        """A field of elements that are structs."""
+        """Return a field of struct elements."""
         return self.values.field(self.values.type.get_field_index(name))
 
     def where(self, mask: Mask) -> Elements:
-        """Some of the elements."""
+        """Return the elements in ``mask``."""
         return Elements(self.values.filter(pa.array(mask)), self.places[mask], self.history, self.kind)
 
     def grouped(self, codes: Int64s, order: Int64s | None = None) -> tuple[Int64s, Versions]:
-        """Elements of one key with one code as the versions of one thing, in the order of ``order`` (default: as they came).
+        """Group elements by key and code, sorted by ``order``.
 
-        Returns the element at each place of the versions, and the versions, whose rows are elements.
+        Without ``order`` elements keep their order.
+
+        Returns:
+            The element at each place of the versions, and the versions, whose rows are elements.
         """
         ties = np.arange(len(codes)) if order is None else order
         by = np.lexsort((ties, codes, self.keys))
@@ -67,20 +73,26 @@ class Elements:
         return by, Versions(by, np.flatnonzero(changes))
 
     def first_of_each(self, codes: Int64s) -> Mask:
-        """Where an element of a key has a code for the first time."""
+        """Return a mask of first elements per key and code."""
         by, versions = self.grouped(codes)
         mask = np.zeros(len(by), np.bool_)
         mask[by[versions.starts]] = True
         return mask
 
     def packed(self, chosen: Int64s, is_null: Mask) -> Any:
-        """An array or map a key, of the ``chosen`` elements, which are grouped by key."""
+        """Build one array or map per key from ``chosen`` elements.
+
+        ``chosen`` must be grouped by key.
+        """
         counts = np.bincount(self.keys[chosen], minlength=len(is_null)) if len(chosen) else np.zeros(len(is_null), np.int64)
         return nested_array(self.kind, self.values.take(pa.array(chosen, pa.int64())), counts, is_null)
 
 
 def nested_array(kind: Any, values: Any, counts: Int64s, is_null: Mask) -> Any:
-    """``values`` cut into arrays, or maps if ``values`` are entries, of so many elements each."""
+    """Cut ``values`` into arrays or maps of ``counts`` elements.
+
+    For maps, ``values`` are structs of key and value.
+    """
     offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
     mask = pa.array(is_null)
     if pa.types.is_map(kind):
@@ -89,7 +101,9 @@ def nested_array(kind: Any, values: Any, counts: Int64s, is_null: Mask) -> Any:
 
 
 def codes_of(array: Any) -> Int64s:
-    """A number for each value, the same for equal ones and only for them: null equals null, and NaN itself.
+    """Return a number for each value, equal for equal values.
+
+    Null equals null, and NaN equals NaN.
 
     >>> first, null, other, again = codes_of(pa.array([{"a": 1}, None, {"a": 2}, {"a": 1}])).tolist()
     >>> first == again and len({first, null, other}) == 3
@@ -118,7 +132,7 @@ def codes_of(array: Any) -> Int64s:
 
 
 def joined_codes(columns: list[Int64s]) -> Int64s:
-    """One number for the numbers of several columns."""
+    """Combine the codes of several columns into one code."""
     joined = columns[0]
     for column in columns[1:]:
         _, one = np.unique(joined, return_inverse=True)

@@ -1,6 +1,6 @@
-"""Which merge function a table has (Paimon's ``PrimaryKeyTableUtils``): the only place here that looks at the name of its merge engine.
+"""Merge function of a table (Paimon's ``PrimaryKeyTableUtils``).
 
-Others ask for a trait (``manifest.options.merge_engine``).
+Only this module of the package tests the name of the merge engine. Others ask for a trait (``manifest.options.merge_engine``).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ else:
 
 
 def merge_function_for(schema: TableSchema) -> MergeFunction:
-    """The merge function of a primary-key table.
+    """Return the merge function of a primary-key table.
 
     Raises:
-        UnsupportedTable: the engine or one of its options is not built; the message names it.
+        UnsupportedTable: The engine or one of its options is not implemented; the message names it.
 
     >>> from manifest.schema.validation import build_schema
     >>> merge_function_for(build_schema("id BIGINT", primary_keys=["id"], options={"bucket": "1", "ignore-delete": "true"}))

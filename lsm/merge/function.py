@@ -1,4 +1,7 @@
-"""Merge functions: what becomes of all versions of one key (Paimon's ``MergeFunction`` behind its reducer shortcut)."""
+"""Merge functions: fold all versions of one key.
+
+Paimon's ``MergeFunction`` with its reducer shortcut.
+"""
 
 from __future__ import annotations
 
@@ -17,66 +20,81 @@ from manifest.io.errors import UnmergeableRows
 
 
 class MergeFunction(Protocol):
-    """Folds groups of versions; a table's engine decides which (``lsm.merge.engines.merge_function_for``).
+    """Fold of groups of versions (``lsm.merge.engines.merge_function_for``).
 
-    Engines differ in whether folding some versions of a key first changes the result (``is_associative``): what one flush,
-    compaction or read sees of a key must then be folded once.
+    If ``is_associative`` is False, folding some versions of a key first may change the result. Then a flush, compaction or read
+    must fold the versions it sees at once.
     """
 
     @property
     def is_associative(self) -> bool:
-        """Whether folding parts first, and then the results, always gives what folding everything at once gives."""
+        """Whether folding parts first gives the same result."""
 
     def refusal(self, kind: int) -> str | None:
-        """Why rows of a retracting ``kind`` (``UPDATE_BEFORE``, ``DELETE``) must not be written; None if they may."""
+        """Return why rows of a retracting ``kind`` cannot be written.
 
-    def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """``columns`` and those without which they cannot be folded, the key and ``sequence.field`` apart."""
-
-    def fold(self, rows: Any, done: Sorted) -> Any:
-        """At most one row per key of ``rows`` (a table with ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``), in key order.
-
-        ``done`` lists the rows by key and, within a key, oldest first. A key with one version is returned as it is.
+        None: they can. ``kind`` is ``UPDATE_BEFORE`` or ``DELETE``.
         """
 
-    def thinned(self, kinds: Any, done: Sorted) -> Sorted:
-        """``done`` without versions that cannot matter, so that they need not be gathered; ``kinds``: None if all are ``+I``."""
+    def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return ``columns`` and the columns that their fold needs.
+
+        The key and ``sequence.field`` are excluded.
+        """
+
+    def fold(self, rows: Any, done: Sorted) -> Any:
+        """Return at most one row per key, in key order.
+
+        ``rows`` has ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``. ``done`` lists its rows by key and, within a key, oldest first.
+        A key with one version is returned unchanged.
+        """
+
+    def prefilter(self, kinds: Any, done: Sorted) -> Sorted:
+        """Return ``done`` without versions that cannot affect the result.
+
+        Saves gathering these rows. ``kinds`` None means that all are ``+I``.
+        """
 
 
-class _ChoosesVersion:
-    """What functions have in common whose result is one of a key's versions."""
+class _VersionChoice:
+    """Base of functions that return one of a key's versions."""
 
     __slots__ = ()
 
     @property
     def is_associative(self) -> bool:
-        """See ``MergeFunction``; so for every other method."""
+        """See ``MergeFunction``."""
         return True
 
     @abstractmethod
     def winners(self, kinds: Any, done: Sorted) -> Int64s:
-        """Positions of the surviving rows, in key order; ``kinds``: the ``_VALUE_KIND`` column, None if all rows are ``+I``.
+        """Return the positions of the surviving rows, in key order.
 
-        Raises ``UnmergeableRows`` if a retract stands in the way.
+        ``kinds`` is the ``_VALUE_KIND`` column. None: all rows are ``+I``.
+
+        Raises:
+            UnmergeableRows: The engine does not accept a retract.
         """
 
     def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Nothing else."""
+        """Return ``columns``."""
         return tuple(columns)
 
     def fold(self, rows: Any, done: Sorted) -> Any:
-        """The winners."""
+        """Return the winners."""
         return rows.take(pa.array(self.winners(rows.column(VALUE_KIND), done)))
 
-    def thinned(self, kinds: Any, done: Sorted) -> Sorted:
-        """The winners alone."""
+    def prefilter(self, kinds: Any, done: Sorted) -> Sorted:
+        """Return only the winners."""
         winners = self.winners(kinds, done)
         return Sorted(winners, np.arange(len(winners)))
 
 
 @dataclass(frozen=True, slots=True)
-class Deduplicate(_ChoosesVersion):
-    """The last version wins, whatever its kind. ``ignore_delete``: a retract only counts if it is a key's only version.
+class Deduplicate(_VersionChoice):
+    """Merge function ``deduplicate``: the last version wins, whatever its kind.
+
+    With ``ignore_delete`` a retract only counts if it is the only version of its key.
 
     >>> rows = pa.table({"_VALUE_KIND": pa.array([0, 3], pa.int8()), "v": ["old", "gone"]})
     >>> done = Sorted(np.array([0, 1]), np.array([0]))
@@ -88,15 +106,15 @@ class Deduplicate(_ChoosesVersion):
 
     @property
     def newest_wins(self) -> bool:
-        """A retraction, too, is a version that newer ones overwrite."""
+        """Whether the newest version always wins, retracts included."""
         return not self.ignore_delete
 
     def refusal(self, kind: int) -> str | None:  # noqa: ARG002 - of both kinds
-        """Retracts are welcome."""
+        """Return None: all retracts are accepted."""
         return None
 
     def winners(self, kinds: Any, done: Sorted) -> Int64s:
-        """The last version, or the last that counts."""
+        """Return the last version that counts."""
         if not self.ignore_delete or kinds is None or not len(done.order):
             return done.last
         retract = retracts(kinds)
@@ -110,8 +128,10 @@ class Deduplicate(_ChoosesVersion):
 
 
 @dataclass(frozen=True, slots=True)
-class FirstRow(_ChoosesVersion):
-    """The first version wins. ``ignore_delete``: a retract only counts if it is a key's only version; else there can be none.
+class FirstRow(_VersionChoice):
+    """Merge function ``first-row``: the first version wins.
+
+    With ``ignore_delete`` a retract only counts if it is the only version of its key. Without it, retracts are refused.
 
     >>> rows = pa.table({"_VALUE_KIND": pa.array([0, 0], pa.int8()), "v": ["old", "new"]})
     >>> FirstRow().fold(rows, Sorted(np.array([0, 1]), np.array([0])))["v"].to_pylist()
@@ -122,11 +142,11 @@ class FirstRow(_ChoosesVersion):
 
     @property
     def newest_wins(self) -> bool:
-        """The oldest does."""
+        """Always False: the oldest version wins."""
         return False
 
     def refusal(self, kind: int) -> str | None:  # noqa: ARG002 - of neither kind
-        """A version that was first cannot be taken back."""
+        """Return the reason: the first version cannot be retracted."""
         return (
             None
             if self.ignore_delete
@@ -134,7 +154,7 @@ class FirstRow(_ChoosesVersion):
         )
 
     def winners(self, kinds: Any, done: Sorted) -> Int64s:
-        """The first version, or the first that counts."""
+        """Return the first version that counts."""
         first: Int64s = done.order[done.starts]
         if kinds is None or not len(first):
             return first
@@ -152,7 +172,7 @@ class FirstRow(_ChoosesVersion):
 
 
 def _alone(done: Sorted) -> Mask:
-    """Mask of the rows that are their key's only version, in key order."""
+    """Return a mask of keys' only versions, in key order."""
     ends = np.append(done.starts[1:], len(done.order))
     found: Mask = np.repeat(ends - done.starts == 1, ends - done.starts)
     return found

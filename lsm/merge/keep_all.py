@@ -1,4 +1,7 @@
-"""Every version of a key, kept together: what a flush sees before it folds (Paimon's ``SortBufferWriteBuffer`` and its raw consumer)."""
+"""All versions of every key, sorted but not merged.
+
+A flush uses it before it merges (Paimon's ``SortBufferWriteBuffer`` with its raw consumer).
+"""
 
 from __future__ import annotations
 
@@ -14,32 +17,35 @@ from lsm.merge.merge_iterator import Fold
 
 @dataclass(frozen=True, slots=True)
 class KeepAll:
-    """The merge function of a buffer that folds nothing: all versions come out, by key and then by age."""
+    """Merge function that keeps all versions.
+
+    Rows are sorted by key and age.
+    """
 
     @property
     def is_associative(self) -> bool:
-        """See ``MergeFunction``; so for every other method."""
+        """See ``MergeFunction``."""
         return True
 
     def refusal(self, kind: int) -> str | None:  # noqa: ARG002 - of every kind
-        """Nothing is refused."""
+        """Return None: all kinds are accepted."""
         return None
 
     def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Nothing else."""
+        """Return ``columns``."""
         return tuple(columns)
 
     def fold(self, rows: Any, done: Sorted) -> Any:
-        """All rows, in order."""
+        """Return all rows, in order."""
         return rows.take(pa.array(done.order))
 
-    def thinned(self, kinds: Any, done: Sorted) -> Sorted:  # noqa: ARG002 - whatever the kinds
-        """All rows."""
+    def prefilter(self, kinds: Any, done: Sorted) -> Sorted:  # noqa: ARG002 - whatever the kinds
+        """Return all rows."""
         return done
 
 
 def key_aligned(tables: Iterator[Any], key: SortKey) -> Iterator[Any]:
-    """The same rows, sorted by key, cut so that no key is in two tables.
+    """Recut sorted tables so that no key spans two tables.
 
     >>> parts = iter([pa.table({"id": [1, 2]}), pa.table({"id": [2, 2]}), pa.table({"id": [3]})])
     >>> [table["id"].to_pylist() for table in key_aligned(parts, SortKey(("id",)))]
@@ -59,7 +65,10 @@ def key_aligned(tables: Iterator[Any], key: SortKey) -> Iterator[Any]:
 
 
 def fold_key_aligned(rows: Any, key: SortKey, fold: Fold) -> Any:
-    """The fold of a table of whole keys, whose rows lie by key and age."""
+    """Fold a table of complete keys.
+
+    Rows must be sorted by key and age.
+    """
     done = _groups(rows, key)
     return rows if len(done.starts) == rows.num_rows else fold.fold(rows, done)
 

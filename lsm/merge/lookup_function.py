@@ -1,4 +1,7 @@
-"""Merging where a file above level 0 already holds what lies below it (Paimon's ``LookupMergeFunction``)."""
+"""Merge of lookup compactions (Paimon's ``LookupMergeFunction``).
+
+A version above level 0 already contains the versions on deeper levels.
+"""
 
 from __future__ import annotations
 
@@ -14,27 +17,28 @@ from lsm.keys.sort import Sorted
 from lsm.merge.function import Deduplicate, FirstRow, MergeFunction
 
 LEVEL = "_LEVEL"
-"""The level of the file that a version comes from; a column of rows that are merged, never of files."""
+"""Column with the level of a version's file. Only in rows during a merge, never in files."""
 
 _NOT_MERGED_YET = np.iinfo(np.int8).max
 
 
 def with_level(rows: Any, level: int) -> Any:
-    """``rows`` and the level that they come from."""
+    """Return ``rows`` with a ``_LEVEL`` column."""
     return rows.append_column(LEVEL, pa.array(np.full(rows.num_rows, level, np.int8)))
 
 
 def without_level(rows: Any) -> Any:
-    """``rows`` as files have them."""
+    """Return ``rows`` without the ``_LEVEL`` column."""
     return rows.drop_columns([LEVEL]) if LEVEL in rows.column_names else rows
 
 
 @dataclass(frozen=True, slots=True)
 class LookupMerge:
-    """Of versions from above level 0 only the shallowest takes part: it is the result of all deeper ones.
+    """Merge function that drops versions contained in shallower ones.
 
-    Rows to fold have ``_LEVEL``, results do not. ``known_below``: keys that have a version on a deeper level than this one have
-    no result at all (first-row: that version stays the first); None for other engines.
+    Of versions above level 0 only the shallowest takes part: it is the merged result of all deeper ones.
+    Rows to fold have ``_LEVEL``, results do not. For first-row, keys with a version on a level deeper than ``known_below`` have no result,
+    because that version stays the first. None for other engines.
     """
 
     inner: MergeFunction
@@ -45,18 +49,23 @@ class LookupMerge:
         levels = one_array(rows.column(LEVEL)).to_numpy()[done.order]
         if self.known_below is None:
             keep = _shallowest(levels, done)
-        else:  # the first version wins, wherever it lies
+        else:  # first-row: the version on the deepest level wins
             keep = ~np.repeat(np.maximum.reduceat(levels, done.starts) > self.known_below, _sizes(done))
         return self.inner.fold(without_level(rows), kept(done, keep))
 
 
 def combines_versions(fold: MergeFunction) -> bool:
-    """Whether results are made of several versions, so that it matters that a version above level 0 holds the deeper ones already."""
+    """Return whether results combine several versions.
+
+    If so, versions on deeper levels must not be merged twice.
+    """
     return not isinstance(fold, Deduplicate | FirstRow)
 
 
 def kept(done: Sorted, keep: Mask) -> Sorted:
-    """``done`` without the places where ``keep`` is false; keys without a row left vanish.
+    """Return ``done`` without the places where ``keep`` is False.
+
+    Keys without a remaining row are removed.
 
     >>> less = kept(Sorted(np.array([2, 0, 1]), np.array([0, 1])), np.array([False, True, False]))
     >>> less.order.tolist(), less.starts.tolist()
@@ -69,7 +78,7 @@ def kept(done: Sorted, keep: Mask) -> Sorted:
 
 
 def _shallowest(levels: Int8s, done: Sorted) -> Mask:
-    """Which places do not hold a version that a shallower file has merged already."""
+    """Return a mask without versions contained in a shallower one."""
     merged = levels > 0
     least = np.minimum.reduceat(np.where(merged, levels, _NOT_MERGED_YET), done.starts)
     found: Mask = ~merged | (levels == np.repeat(least, _sizes(done)))

@@ -1,4 +1,7 @@
-"""Bounded k-way merge of sorted runs (Paimon's ``SortMergeReader``), shared by compaction, reading and spill files."""
+"""Bounded k-way merge of sorted runs (Paimon's ``SortMergeReader``).
+
+Used by compaction, reads and spill files.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,17 @@ from lsm.schema.wide_rows import narrowed, widened
 
 
 def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold, *, drop_delete: bool = False) -> Iterator[Any]:
-    """Merge ``runs`` into one sorted run with at most one row per key.
+    """Merge ``runs`` into one run with unique keys.
 
     Args:
-        runs: Each an iterator of tables (or record batches) of one schema, keys strictly ascending over all of them; the
-            columns of ``key``, ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` are among theirs. Oldest run first is fastest.
+        runs: Iterators of tables or record batches of one schema, each with strictly ascending keys. They must have the
+            columns of ``key``, ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``. Oldest run first is fastest.
         key: Key and user sequence columns, by name.
-        fold: What becomes of several versions of a key: by user sequence, then sequence number, then retract before add.
-        drop_delete: Leave out ``-U`` and ``-D`` results: nothing older remains that they would have to mask.
+        fold: Merge function. It receives versions by user sequence, then sequence number, then retract before add.
+        drop_delete: Drop ``-U`` and ``-D`` results. Allowed if no older version remains outside of the merge.
 
     Yields:
-        Non-empty tables in key order. A stretch that only one run has is passed through uncopied.
+        Non-empty tables in key order. Key ranges of a single run are passed through without a copy.
 
     >>> def run(ids, sequence):
     ...     n = len(ids)
@@ -38,24 +41,29 @@ def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold, *, drop_
     ([1, 2, 3], [1, 2, 2])
     """
     for tables, single in aligned_versions(runs, key):
-        rows = _merge_round(tables, key, fold, alone=single == len(tables) == 1).result  # who encodes it needs no other version
+        rows = _merge_round(
+            tables, key, fold, alone=single == len(tables) == 1
+        ).result  # drop the versions early: the consumer only needs the result
         if drop_delete:
             rows = drop_retracts(rows)
         if rows.num_rows:
             yield rows
-        del rows  # the next round does not need this one
+        del rows  # free memory before the next round
 
 
 class Fold(Protocol):
-    """What a merge needs of a ``MergeFunction``."""
+    """The part of ``MergeFunction`` that a merge uses."""
 
     def fold(self, rows: Any, done: Sorted) -> Any:
-        """At most one row per key of ``rows``, in key order."""
+        """Return at most one row per key, in key order."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeRound:
-    """All versions of some keys and what became of them; without ``done`` every row is its key's only version, and the result."""
+    """All versions of some keys, and their merge result.
+
+    Without ``done`` every row is the only version of its key, and ``result`` is ``rows``.
+    """
 
     rows: Any
     done: Sorted | None
@@ -63,13 +71,19 @@ class MergeRound:
 
 
 def merge_rounds(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold) -> Iterator[MergeRound]:
-    """As ``merge_runs``, with the versions that each result was made of, as changelogs need them."""
+    """Merge ``runs``, and yield versions together with results.
+
+    Like ``merge_runs``. Changelogs need the versions.
+    """
     for tables, single in aligned_versions(runs, key):
         yield _merge_round(tables, key, fold, alone=single == len(tables) == 1)
 
 
 def _merge_round(tables: list[Any], key: SortKey, fold: Fold, *, alone: bool) -> MergeRound:
-    """A round of ``tables``, which are given away: none outlives its copy."""
+    """Merge the tables of one round.
+
+    Clears ``tables`` to free memory.
+    """
     if alone:
         (rows,) = tables
         tables.clear()
@@ -84,14 +98,20 @@ def _merge_round(tables: list[Any], key: SortKey, fold: Fold, *, alone: bool) ->
 
 
 def sort_versions(rows: Any, key: SortKey) -> Sorted:
-    """Sort the rows of a few sorted runs by key and, within a key, oldest first; ``rows`` has the columns that this needs."""
+    """Sort rows by key and, within a key, oldest first.
+
+    ``rows`` must have the columns that define the order.
+    """
     kinds = WordColumn.of(_add_rank(rows.column(VALUE_KIND)))
     ties = [*key.sequence_words(rows), WordColumn.of(rows.column(SEQUENCE_NUMBER)), kinds]
     return sort_rows(key.key_words(rows), ties, length=rows.num_rows, runs=True)
 
 
 def _add_rank(kinds: Any) -> Any:
-    """0 for retracts and 1 for adds: of equal sequence numbers the add is the newer."""
+    """Return 0 for retracts and 1 for adds.
+
+    With equal sequence numbers the add is newer.
+    """
     return pa.array((one_array(kinds).to_numpy(zero_copy_only=False) & 1) ^ 1)
 
 

@@ -1,7 +1,7 @@
-"""The merge engine ``partial-update``: versions fill each other's gaps (Paimon's ``PartialUpdateMergeFunction``).
+"""The merge engine ``partial-update`` (Paimon's ``PartialUpdateMergeFunction``).
 
-Without more options a value overwrites what is there unless it is null. Columns of a sequence group follow the group's own
-order instead; they may be folded by an aggregate function, and deletes take them back.
+By default a non-null value overwrites the existing one. Columns of a sequence group follow the group's own
+order instead. They may be folded by an aggregate function, and deletes retract them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ from manifest.schema.merge_options import FieldAggregate, SequenceGroup
 
 _HOW = (
     "set 'ignore-delete' to drop such rows, 'partial-update.remove-record-on-delete' to let '-D' remove the row, "
-    "or sequence groups ('fields.<columns>.sequence-group') to take columns back"
+    "or sequence groups ('fields.<columns>.sequence-group') to retract columns"
 )
 
 
 @dataclass(frozen=True)
 class PartialUpdate:
-    """Folds the columns of ``keys`` as they are, those of ``groups`` in the group's order, others by their last non-null value.
+    """Merge function that fills columns from several versions.
+
+    Columns of ``keys`` are copied. Columns of ``groups`` follow the group's order. Others take their last non-null value.
 
     >>> rows = pa.table({"_SEQUENCE_NUMBER": [0, 1], "_VALUE_KIND": pa.array([0, 0], pa.int8()), "a": [1, None], "b": [None, 2]})
     >>> PartialUpdate(keys=()).fold(rows, Sorted(np.array([0, 1]), np.array([0]))).to_pylist()
@@ -48,17 +50,17 @@ class PartialUpdate:
 
     @property
     def is_associative(self) -> bool:
-        """See ``MergeFunction``; so for every other method."""
+        """See ``MergeFunction``."""
         return False
 
     def refusal(self, kind: int) -> str | None:
-        """Deletes need an option that says what they do."""
+        """Return the reason if no option allows retracts."""
         if self.ignore_delete or (self.remove_on_delete and kind == DELETE):
             return None
         if self.groups:
             reasons = (retract_refusal(name, rule) for name, rule in self._in_groups.items())
             return next((reason for reason in reasons if reason is not None), None)
-        return None if self.remove_on_delete else f"merge-engine 'partial-update' has nothing to take back; {_HOW}"
+        return None if self.remove_on_delete else f"merge-engine 'partial-update' cannot retract rows; {_HOW}"
 
     @cached_property
     def _in_groups(self) -> dict[str, FieldAggregate]:
@@ -66,19 +68,25 @@ class PartialUpdate:
         return {name: rule for name, rule in self.aggregates.items() if name in protected}
 
     def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The ordering columns of every group that is touched, and of those whose deletes remove rows."""
+        """Add the ordering columns of the needed sequence groups.
+
+        Includes groups whose deletes remove rows.
+        """
         wanted = dict.fromkeys(columns)
         for group in self.groups:
             if self.remove_on_groups & set(group.ordering) or set(wanted) & {*group.ordering, *group.protected}:
                 wanted |= dict.fromkeys(group.ordering)
         return tuple(wanted)
 
-    def thinned(self, kinds: Any, done: Sorted) -> Sorted:  # noqa: ARG002 - every version counts
-        """All versions."""
+    def prefilter(self, kinds: Any, done: Sorted) -> Sorted:  # noqa: ARG002 - every version counts
+        """Return all versions."""
         return done
 
     def fold(self, rows: Any, done: Sorted) -> Any:
-        """One row a key: ``-D`` if it was removed, or if no version was an add; else ``+I``."""
+        """Return one row per key.
+
+        The row is ``-D`` if it was removed or no version is an add. Otherwise it is ``+I``.
+        """
         folding = GroupFold.of(rows, done)
         if folding.is_single.all():
             return rows.take(pa.array(done.order))
@@ -88,7 +96,7 @@ class PartialUpdate:
 
 @dataclass(frozen=True)
 class _Fold:
-    """One fold of ``rows``; ``kinds`` by place."""
+    """One fold. ``kinds`` are the row kinds by place."""
 
     engine: PartialUpdate
     folding: GroupFold
@@ -101,11 +109,11 @@ class _Fold:
         columns = []
         for name in rows.schema.names:
             if name == VALUE_KIND:
-                columns.append(self.folding.made(name, pa.array(self._result_kinds)))
+                columns.append(self.folding.with_values(name, pa.array(self._result_kinds)))
             elif name == SEQUENCE_NUMBER:
-                columns.append(self.folding.made(name, self._sequences(rows.column(name).to_numpy())))
+                columns.append(self.folding.with_values(name, self._sequences(rows.column(name).to_numpy())))
             elif name in self.engine.keys:
-                columns.append(self.folding.picked(name, versions.rows[versions.last]))
+                columns.append(self.folding.gather(name, versions.rows[versions.last]))
             else:
                 columns.append(self._column(name))
         return self.folding.table(columns)
@@ -115,12 +123,12 @@ class _Fold:
         for ordering, event in zip(self._orderings, self._events[0], strict=True):
             if name in ordering.group.ordering:
                 newer = event.in_order & self._counts
-                return self.folding.picked(name, versions.taken(last_value(VersionHistory(versions, newer, seed=self._seed))))
+                return self.folding.gather(name, versions.rows_at(last_value(VersionHistory(versions, newer, seed=self._seed))))
             if name in ordering.group.protected:
                 return self._protected(name, event)
         history = VersionHistory(versions, self._adds & self._counts, seed=self._seed)
         valid = versions.valid(self.folding.rows.column(name))
-        return self.folding.picked(name, versions.taken(last_non_null_value(history, valid)))
+        return self.folding.gather(name, versions.rows_at(last_non_null_value(history, valid)))
 
     def _protected(self, name: str, event: GroupEvents) -> Any:
         versions, rule = self.folding.versions, self.engine.aggregates.get(name)
@@ -129,7 +137,7 @@ class _Fold:
         if rule is None:
             applied = event.in_order & back
             history = VersionHistory(versions, newer & self._counts, retract=_or_none(applied), seed=self._seed)
-            return self.folding.picked(name, versions.taken(last_value(history)))
+            return self.folding.gather(name, versions.rows_at(last_value(history)))
         touched = (event.in_order | event.late) & back
         past = None if self._counts.all() else (newer | late) & ~self._counts
         older = _or_none(late & self._counts)
@@ -146,7 +154,7 @@ class _Fold:
 
     @cached_property
     def _orderings(self) -> list[Ordering]:
-        """The groups whose columns are there, with the versions that take part in them."""
+        """Sequence groups whose ordering columns are present."""
         names, versions = set(self.folding.rows.schema.names), self.folding.versions
         counts = np.ones(versions.count, np.bool_)
         if self.engine.ignore_delete:
@@ -162,20 +170,26 @@ class _Fold:
 
     @cached_property
     def _base(self) -> Int64s:
-        """The last version of every key that replaced the row by its own values, -1 if none did."""
+        """Last version per key that replaced the row, or -1.
+
+        ``remove-record-on-delete`` and its sequence-group form make a ``-D`` row replace all values by its own.
+        """
         if self.engine.remove_on_delete:
             return self.folding.versions.last_where(self.kinds == DELETE)
         return self._events[1]
 
     @cached_property
     def _counts(self) -> Mask:
-        """Versions after the last that replaced the row."""
+        """Versions after the last one that replaced the row."""
         after: Mask = self.folding.versions.places > self._base[self.folding.versions.keys]
         return after
 
     @cached_property
     def _seed(self) -> Mask | None:
-        """The version that gave a key's row all of its values: the last that replaced it, else a retract that came first."""
+        """Versions that set all values of their key.
+
+        The last version that replaced the row, or a first version that is a retract.
+        """
         starts = self.folding.versions.starts
         first = np.where(self._retract[starts], starts, -1)
         places = np.where(self._base >= 0, self._base, first)
@@ -192,7 +206,10 @@ class _Fold:
         return np.where(is_gone, DELETE, INSERT).astype(np.int8)
 
     def _sequences(self, numbers: Any) -> Any:
-        """The number of the last version that was not ignored, 0 if all were."""
+        """Return the sequence number of the last version that counts.
+
+        0 if all versions are ignored.
+        """
         versions = self.folding.versions
         last = versions.last_where(self._adds) if self.engine.ignore_delete else versions.last
         return pa.array(np.where(last < 0, 0, numbers[versions.rows[last]]))

@@ -1,4 +1,6 @@
-"""From two states of some keys to the rows of a changelog: what Paimon's lookup and full-compaction producers say of each key.
+"""Changelog rows from two states of some keys.
+
+Same rows as Paimon's lookup and full-compaction producers:
 
 ========  ==========  =============================
 before    after       changes
@@ -24,13 +26,15 @@ from lsm.keys.sort import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, VALUE_KIN
 
 
 def row_diff(before: Any, after: Any, key: SortKey, *, compared: Sequence[str] | None = None) -> Any:
-    """The changes, in key order, as a table with the columns of ``after`` and their kinds in ``_VALUE_KIND``.
+    """Return the changes in key order.
+
+    The result has the columns of ``after``, and the row kinds in ``_VALUE_KIND``.
 
     Args:
-        before: the rows that were visible, each key at most once, in key order; the same columns as ``after``.
-        after: the rows that are visible now, likewise.
-        key: names the key columns.
-        compared: columns in which an old and a new row must differ to be a change; None: every pair is one.
+        before: Old rows, each key at most once, in key order. Same columns as ``after``.
+        after: New rows, each key at most once, in key order.
+        key: Key columns.
+        compared: An old and a new row equal in these columns are no change. None: every pair is a change.
 
     >>> state = lambda ids, values: pa.table({"id": ids, "v": values, "_VALUE_KIND": pa.array([0] * len(ids), pa.int8())})
     >>> found = row_diff(state([1, 2, 3], ["a", "b", "c"]), state([2, 3, 4], ["b", "C", "d"]), SortKey(("id",)), compared=["v"])

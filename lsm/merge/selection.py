@@ -1,8 +1,9 @@
-"""Reading a merge of sorted runs without sorting their rows, for engines whose result is one of the versions.
+"""Merge-on-read without sorting rows.
 
-Which versions win is found by the keys alone; then each run is masked. So every row is copied at most once, the rows of the largest
-run not at all where nothing in a batch of it is overwritten. Where the oldest run is the largest, as it mostly is, not even its keys
-are sorted: those of the newer runs are looked up in it. Rows come run by run, not in key order.
+For engines whose result is one of the versions. The winners are found by keys alone; then each run is filtered.
+Every row is copied at most once. Batches of the largest run are not copied where nothing is overwritten.
+If the oldest run is the largest, its keys are not sorted: the keys of newer runs are looked up in it.
+Rows are in order of runs, not of keys.
 """
 
 from __future__ import annotations
@@ -24,24 +25,24 @@ from lsm.merge.merge_iterator import sort_versions
 from lsm.merge.small_runs import aligned_versions
 
 
-class Chooses(Protocol):
-    """What is needed of a ``MergeFunction`` whose results are versions as they are."""
+class VersionChooser(Protocol):
+    """Part of ``MergeFunction`` for engines that choose a version."""
 
     @property
     def newest_wins(self) -> bool:
-        """Whether a version survives just where no newer one has its key."""
+        """Whether a version survives only if no newer one exists."""
 
     def winners(self, kinds: Any, done: Sorted) -> Int64s:
-        """Positions of the surviving rows."""
+        """Return the positions of the surviving rows."""
 
 
-def selection_vectors(runs: Sequence[Iterator[Any]], key: SortKey, fold: Chooses) -> Iterator[Any]:
-    """The rows of ``runs`` that ``fold`` chooses and that are no retractions.
+def selection_vectors(runs: Sequence[Iterator[Any]], key: SortKey, fold: VersionChooser) -> Iterator[Any]:
+    """Yield the rows chosen by ``fold``, without retracts.
 
     Args:
-        runs: as ``merge_runs`` takes them; texts may be dictionary arrays.
-        key: key and user sequence columns, by name.
-        fold: chooses a version of every key.
+        runs: As for ``merge_runs``. Texts may be dictionary arrays.
+        key: Key and user sequence columns, by name.
+        fold: Chooses a version of every key.
 
     Yields:
         Non-empty tables, whose texts may be dictionary arrays.
@@ -64,13 +65,16 @@ def selection_vectors(runs: Sequence[Iterator[Any]], key: SortKey, fold: Chooses
         rows, mask = tables.pop(largest), chosen.pop(largest)
         if mask.any():
             yield _masked(rows, mask)
-        if any(mask.any() for mask in chosen):  # small ones, which are better copied together
+        if any(mask.any() for mask in chosen):  # small tables: one combined copy is faster
             rows = tables[0] if len(tables) == 1 else pa.concat_tables([plain_texts(table) for table in tables]).combine_chunks()
             yield _masked(rows, np.concatenate(chosen))
 
 
-def _chosen(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Chooses, *, first_is_run: bool) -> list[Mask]:
-    """Return a mask of the surviving rows of each table; ``first_is_run``: the first one has each key once."""
+def _chosen(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: VersionChooser, *, first_is_run: bool) -> list[Mask]:
+    """Return a mask of the surviving rows of each table.
+
+    With ``first_is_run`` the first table has each key once.
+    """
     if first_is_run and len(tables) > 1 and fold.newest_wins and not key.sequence_fields and _is_base(tables):
         codes = packed_keys([[one_array(table.column(name)) for name in key.columns] for table in tables])
         if codes is not None:
@@ -78,7 +82,7 @@ def _chosen(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Cho
     return _sorted_out(tables, names, key, fold)
 
 
-def _sorted_out(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Chooses) -> list[Mask]:
+def _sorted_out(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: VersionChooser) -> list[Mask]:
     rows = pa.concat_tables([plain_texts(table.select(names)) for table in tables]).combine_chunks()
     kinds = rows.column(VALUE_KIND)
     mask = np.zeros(rows.num_rows, np.bool_)
@@ -88,7 +92,10 @@ def _sorted_out(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold:
 
 
 def _is_base(tables: Sequence[Any]) -> bool:
-    """Whether the first table has more rows than any other, and all of them are older than theirs."""
+    """Return whether the first table is the largest and oldest.
+
+    All its rows must be older than the rows of the other tables.
+    """
     first, *others = tables
     if first.num_rows < max(table.num_rows for table in others):
         return False
@@ -97,7 +104,10 @@ def _is_base(tables: Sequence[Any]) -> bool:
 
 
 def _not_overwritten(base: Any, codes: Sequence[UInt64s]) -> Mask:
-    """Mask of the rows of ``base``, no retractions, whose key no other table has; ``codes``: all tables' keys, ascending."""
+    """Return a mask of base rows without a newer version.
+
+    Retracts are excluded. ``codes`` are the ascending keys of all tables, base first.
+    """
     mask = ~retracts(base.column(VALUE_KIND))
     own = codes[0]
     for code in codes[1:]:
@@ -110,4 +120,4 @@ def _masked(table: Any, mask: Mask) -> Any:
     return table if mask.all() else table.filter(pa.array(mask))
 
 
-__all__ = ["Chooses", "selection_vectors"]
+__all__ = ["VersionChooser", "selection_vectors"]

@@ -1,7 +1,7 @@
-"""Sequence groups of partial-update: which versions come in order by a group's own columns, and which are late.
+"""Sequence groups of partial-update: in-order and late versions.
 
-A version whose ordering columns are all null does not touch the group. Any other is compared with what is there: not smaller,
-it is in order, and its ordering columns are taken over; smaller, it is late.
+A version whose ordering columns are all null does not touch the group. Otherwise its ordering columns are compared with the current ones.
+If they are not smaller, the version is in order and its ordering columns become current. If they are smaller, it is late.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ from manifest.schema.merge_options import SequenceGroup
 
 @dataclass(frozen=True)
 class Ordering:
-    """One group over the versions of many keys: where it is touched, and the rank of its ordering columns there (else -1)."""
+    """One sequence group over the versions of many keys.
+
+    Args:
+        touched: Versions that touch the group.
+        rank: Rank of their ordering columns, -1 for other versions.
+    """
 
     group: SequenceGroup
     versions: Versions
@@ -31,7 +36,7 @@ class Ordering:
 
     @classmethod
     def of(cls, group: SequenceGroup, versions: Versions, rows: Any, counts: Mask) -> Ordering:
-        """``counts``: the versions that have a say at all."""
+        """Return the ordering. ``counts`` masks the versions to use."""
         words = [WordColumn.of(rows.column(name)) for name in group.ordering]
         touched = np.zeros(versions.count, np.bool_)
         for name in group.ordering:
@@ -41,7 +46,7 @@ class Ordering:
 
     @cached_property
     def in_order(self) -> Mask:
-        """Versions that are not smaller than all before them."""
+        """Versions that are not smaller than all earlier ones."""
         span = int(self.rank.max(initial=0)) + 2
         offset = self.versions.keys * span
         highest = np.maximum.accumulate(offset + self.rank + 1) - offset - 1
@@ -50,7 +55,7 @@ class Ordering:
 
 
 def _ranks(words: Sequence[WordColumn], rows: Int64s) -> Int64s:
-    """Dense ranks by the words of ``rows``, equal rows alike."""
+    """Return dense ranks of ``rows``. Equal rows get equal ranks."""
     chosen = [WordColumn(tuple(_of_rows(word, rows) for word in column.words), len(rows)) for column in words]
     done = sort_rows(chosen, length=len(rows))
     ranks = np.empty(len(rows), np.int64)
@@ -64,17 +69,18 @@ def _of_rows(word: Any, rows: Int64s) -> Any:
 
 @dataclass(frozen=True)
 class GroupEvents:
-    """What the versions do to one group: in order or late; and in every key the version that replaced the row, else -1."""
+    """Versions that are in order or late in one group."""
 
     in_order: Mask
     late: Mask
 
 
 def events(orderings: Sequence[Ordering], versions: Versions, deletes: Mask, removing: frozenset[str]) -> tuple[list[GroupEvents], Int64s]:
-    """The events of every group, and the last version of every key that replaced the whole row (-1: none).
+    """Return the events of each group, and the replacing versions.
 
-    ``deletes``: the ``-D`` versions; one that is in order in a group with an ordering column in ``removing`` replaces the row,
-    so that all groups go on from its ordering columns.
+    The second result is the last version of each key that replaced the whole row, -1 if none. ``deletes`` are the ``-D`` versions.
+    A delete replaces the row if it is in order in a group with an ordering column in ``removing``.
+    After that all groups continue from its ordering columns.
     """
     in_order = [ordering.in_order.copy() for ordering in orderings]
     base = np.full(len(versions.starts), -1)
@@ -88,7 +94,10 @@ def events(orderings: Sequence[Ordering], versions: Versions, deletes: Mask, rem
 
 @dataclass(frozen=True)
 class _Replay:
-    """Goes through keys version by version where a removal resets what later versions are compared with."""
+    """Version-by-version evaluation of keys with row removals.
+
+    A removal resets the ordering values that later versions are compared with.
+    """
 
     orderings: Sequence[Ordering]
     removing: frozenset[str]
@@ -99,14 +108,17 @@ class _Replay:
         return [at for at, ordering in enumerate(self.orderings) if self.removing & set(ordering.group.ordering)]
 
     def candidates(self, deletes: Mask) -> Mask:
-        """Deletes that remove the row if they are in order."""
+        """Return the deletes that remove the row if in order."""
         found = np.zeros(len(deletes), np.bool_)
         for at in self._removers:
             found |= deletes & self.orderings[at].touched
         return found
 
     def last_removal(self, places: range, candidates: Mask) -> int:
-        """The last version of one key that replaced the row, else -1; corrects ``in_order``."""
+        """Return the last version that replaced the row, or -1.
+
+        Processes one key, and corrects ``in_order``.
+        """
         current = [-1] * len(self.orderings)
         base = -1
         for place in places:

@@ -1,8 +1,8 @@
-"""Many small runs as few: a merge that cut each of them in every round would cost rounds times runs.
+"""Combination of many small runs into few.
 
-A run that ends with its first small batch is in memory whole anyhow. Such runs are put together and sorted by key, all versions kept, a
-bounded number of bytes at a time, so that what a merge costs grows with rows and runs. Nothing is folded here, for a fold may need the
-older versions that only the merge has.
+A merge cuts every run in every round. With many small runs that costs rounds times runs. A run of one small batch is in memory
+completely, so such runs are joined and sorted by key, up to a number of bytes each. All versions are kept:
+a fold may need older versions that only the merge has.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from lsm.merge.alignment import aligned, table_of_rows
 
 
 def aligned_versions(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[tuple[list[Any], int]]:
-    """Align runs with the same columns; small ones are joined.
+    """Align runs with the same columns, after joining small ones.
 
     Yields:
-        Tables that hold all rows of their keys, and how many of them, from the first on, are of one run each, so that each of their
-        keys is there once. The others may hold several versions of a key. The list is the caller's alone.
+        Tables that hold all rows of their keys, and the number of leading tables from a single run, which have each
+        key once. The other tables may hold several versions of a key. The caller may clear the list.
 
     >>> runs = [iter([pa.table({"id": [at]})]) for at in range(9)]
     >>> [([piece["id"].to_pylist() for piece in pieces], single) for pieces, single in aligned_versions(runs, SortKey(("id",)))]
@@ -39,7 +39,10 @@ def aligned_versions(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[tu
 
 
 def gathered_runs(runs: Sequence[Iterator[Any]], key: SortKey) -> tuple[list[Iterator[Any]], list[Iterator[Any]]]:
-    """The runs that go on, and the others put together: sorted by key, within a key in the order of the runs."""
+    """Split runs into large ones and joined small ones.
+
+    Joined runs are sorted by key and, within a key, in the order of the runs.
+    """
     limits = thresholds()
     if len(runs) <= limits.many_runs:
         return list(runs), []

@@ -1,7 +1,7 @@
-"""Versions grouped by key, and the history of a column over them: what every merge function is built on.
+"""Versions grouped by key, and the history of a column.
 
-A *place* is the number of a version: all versions of a key have consecutive places, oldest first. Functions that choose a
-version answer with one place per key, -1 for null.
+All merge functions use these. A *place* is the number of a version: all versions of a key have consecutive places, oldest first.
+Functions that choose a version return one place per key, -1 for null.
 """
 
 from __future__ import annotations
@@ -21,29 +21,32 @@ from lsm.keys.sort import Sorted
 
 @dataclass(frozen=True)
 class Versions:
-    """``rows[place]`` is the version's row in the table that is folded; ``starts`` are the first places of the keys."""
+    """Versions of many keys.
+
+    ``rows[place]`` is the version's row in the folded table. ``starts`` are the first places of the keys.
+    """
 
     rows: Int64s
     starts: Int64s
 
     @property
     def count(self) -> int:
-        """How many versions there are."""
+        """Number of versions."""
         return len(self.rows)
 
     @cached_property
     def keys(self) -> Int64s:
-        """The key's number at every place."""
+        """Key number of every place."""
         return np.repeat(np.arange(len(self.starts)), self.sizes)
 
     @cached_property
     def sizes(self) -> Int64s:
-        """Versions per key."""
+        """Number of versions per key."""
         return np.diff(np.append(self.starts, self.count))
 
     @cached_property
     def last(self) -> Int64s:
-        """The last place of every key."""
+        """Last place of every key."""
         ends: Int64s = self.starts + self.sizes - 1
         return ends
 
@@ -53,7 +56,7 @@ class Versions:
         return np.arange(self.count)
 
     def last_where(self, mask: Mask) -> Int64s:
-        """The last place of every key where ``mask`` holds, else -1.
+        """Return the last place in ``mask`` per key, or -1.
 
         >>> Versions(np.arange(4), np.array([0, 2])).last_where(np.array([True, True, False, False])).tolist()
         [1, -1]
@@ -61,34 +64,36 @@ class Versions:
         return np.maximum.reduceat(np.where(mask, self.places, -1), self.starts)
 
     def first_where(self, mask: Mask) -> Int64s:
-        """The first place of every key where ``mask`` holds, else -1."""
+        """Return the first place in ``mask`` per key, or -1."""
         found = np.minimum.reduceat(np.where(mask, self.places, self.count), self.starts)
         return np.where(found == self.count, -1, found)
 
     def valid(self, column: Any) -> Mask:
-        """Where the column is not null."""
+        """Return where the column is not null."""
         array = one_array(column)
         if not array.null_count:
             return np.ones(self.count, np.bool_)
         known: Mask = array.is_valid().to_numpy(zero_copy_only=False)[self.rows]
         return known
 
-    def taken(self, places: Int64s) -> Int64s:
-        """Places as rows, -1 staying -1."""
+    def rows_at(self, places: Int64s) -> Int64s:
+        """Return the rows at ``places``; -1 stays -1."""
         return np.where(places < 0, -1, self.rows[places])
 
 
 @dataclass(frozen=True)
 class VersionHistory:
-    """What every version does to one column; a version with none of the marks leaves it as it is.
+    """Effect of every version on one column.
+
+    A version without a mark leaves the column unchanged.
 
     Args:
-        versions: the keys' versions.
-        newer: adds that come after what is there.
-        older: adds that come late: what is there is newer by the column's sequence group; None: there are none.
-        retract: versions that take their value back; None: there are none.
-        seed: versions whose value replaces what is there without being added (and may then be taken back by the same version).
-        past: adds before a seed: forgotten, but functions that only look at the first add have seen them.
+        versions: Versions of the keys.
+        newer: Adds in order.
+        older: Late adds: the current value is newer by the column's sequence group. None: no late adds.
+        retract: Versions that retract their value. None: no retracts.
+        seed: Versions whose value replaces the current one without being added. The same version may also retract it.
+        past: Adds before a seed. Their values are gone, but they count for functions that use the first add.
     """
 
     versions: Versions
@@ -100,7 +105,7 @@ class VersionHistory:
 
     @cached_property
     def sets(self) -> Mask:
-        """Versions that bring a value: adds and seeds."""
+        """Versions that provide a value: adds and seeds."""
         found = self.newer
         for more in (self.older, self.seed):
             found = found if more is None else found | more
@@ -108,20 +113,23 @@ class VersionHistory:
 
     @cached_property
     def in_order(self) -> Mask:
-        """All marks but ``older``."""
+        """Versions with any mark except ``older``."""
         found = self.newer
         for more in (self.retract, self.seed):
             found = found if more is None else found | more
         return found
 
     def without_retracts(self) -> VersionHistory:
-        """The same history where nothing is taken back."""
+        """Return the history without retracts."""
         return self if self.retract is None else replace(self, retract=None)
 
 
 @dataclass(frozen=True)
 class GroupFold:
-    """One fold: rows of keys with one version pass, those with several are ``versions``."""
+    """Fold of a table.
+
+    Rows of keys with one version pass unchanged. ``versions`` covers the other keys.
+    """
 
     rows: Any
     done: Sorted
@@ -130,7 +138,7 @@ class GroupFold:
 
     @classmethod
     def of(cls, rows: Any, done: Sorted) -> GroupFold:
-        """Tell the two apart."""
+        """Separate keys with one version from keys with several."""
         sizes = np.diff(np.append(done.starts, len(done.order)))
         is_single = sizes == 1
         if not is_single.any():
@@ -140,7 +148,7 @@ class GroupFold:
         return cls(rows, done, Versions(done.order[np.repeat(~is_single, sizes)], starts), is_single)
 
     def table(self, columns: Sequence[Any]) -> Any:
-        """The folded columns as a table like the one that was folded."""
+        """Build the folded table from its columns."""
         fields = [field.with_type(column.type) for field, column in zip(self.rows.schema, columns, strict=True)]
         return pa.Table.from_arrays(list(columns), schema=pa.schema(fields))
 
@@ -148,16 +156,22 @@ class GroupFold:
     def _single_rows(self) -> Int64s:
         return self.done.order[self.done.starts[self.is_single]]
 
-    def picked(self, name: str, rows: Int64s) -> Any:
-        """The folded column: a row's value for every key with several versions; -1 stands for null."""
+    def gather(self, name: str, rows: Int64s) -> Any:
+        """Return the folded column with the values of ``rows``.
+
+        ``rows`` has one row per key with several versions, -1 for null.
+        """
         chosen = np.empty(len(self.is_single), np.int64)
         chosen[self.is_single] = self._single_rows
         chosen[~self.is_single] = rows
         missing = chosen < 0
         return one_array(self.rows.column(name)).take(pa.array(chosen, mask=missing if missing.any() else None))
 
-    def made(self, name: str, values: Any) -> Any:
-        """The folded column: new values for the keys with several versions."""
+    def with_values(self, name: str, values: Any) -> Any:
+        """Return the folded column with new ``values``.
+
+        ``values`` has one value per key with several versions.
+        """
         column = one_array(self.rows.column(name))
         values = values if values.type == column.type else values.cast(column.type)
         singles = self._single_rows
@@ -171,14 +185,17 @@ class GroupFold:
 
 @dataclass
 class Best:
-    """Chooses the greatest or smallest value of every key, by Paimon's order of keys."""
+    """Choice of the greatest or smallest value of every key.
+
+    Compares in Paimon's key order.
+    """
 
     versions: Versions
     greatest: bool = True
     _open: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
 
     def of(self, column: Any, candidates: Mask) -> Int64s:
-        """The place of the best candidate of every key, -1 where there is none.
+        """Return the place of the best candidate, or -1.
 
         >>> versions = Versions(np.arange(4), np.array([0, 3]))
         >>> Best(versions).of(pa.array(["b", "ba", "a", None]), np.array([True, True, True, False])).tolist()

@@ -107,7 +107,7 @@ class SortBuffer:
             return
         held = self.held
         rows = held.in_place(dictionaries) if held.has_few_sources else held.blocks(lambda table: rough_order(self.key.key_words(table)))
-        done = self.fold.thinned(rows.kinds, self._sorted(rows))
+        done = self.fold.prefilter(rows.kinds, self._sorted(rows))
         step = max(1, thresholds().emit_bytes * rows.count // max(1, rows.size))
         at = 0
         while at < len(done.starts):

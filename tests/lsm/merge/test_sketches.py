@@ -46,7 +46,7 @@ def test_what_is_no_sketch_is_refused(tmp_path: Path, function: str) -> None:
     table = made(tmp_path / "t", function)
     put(table, [b"none"])
     put(table, [b"either"])
-    with pytest.raises(UnmergeableRows, match=f"column 's': a value is none of '{function}'"):
+    with pytest.raises(UnmergeableRows, match=f"column 's': a value is not a sketch of '{function}'"):
         table.scan().to_arrow()
 
 

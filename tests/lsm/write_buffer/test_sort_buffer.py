@@ -33,7 +33,7 @@ class Summing:
         last = rows.take(pa.array(done.last))
         return last.set_column(last.schema.get_field_index("v"), "v", pa.array(totals))
 
-    def thinned(self, kinds: object, done: Sorted) -> Sorted:
+    def prefilter(self, kinds: object, done: Sorted) -> Sorted:
         return done
 
 

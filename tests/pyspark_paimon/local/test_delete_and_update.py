@@ -195,7 +195,7 @@ def test_a_sum_is_updated_by_what_is_missing_to_it(table_root: str) -> None:
         table.write(pa.table({"id": [1], "n": pa.array([n], pa.int32())}))
     table.update("id = 1", set={"n": -1})
     assert table.scan().to_arrow().to_pylist() == [{"id": 1, "n": -1}]
-    with pytest.raises(UnmergeableRows, match="'n': the step from the old sum to the new one is no int32"):
+    with pytest.raises(UnmergeableRows, match="'n': the difference of the new and the old sum does not fit int32"):
         table.update("id = 1", set={"n": 2**31 - 1})
 
 
