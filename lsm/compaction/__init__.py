@@ -1,4 +1,5 @@
-"""Compaction of one bucket: rewriting or moving what the strategy picked, changelogs and deletion vectors made on the way, clustering.
+"""Compaction of one bucket.
 
+Covers rewrites and moves of the picked files, changelogs, deletion vectors and clustering.
 Public: ``MergeTreeCompactManager`` (manager), ``MergeTreeCompactTask`` (task).
 """

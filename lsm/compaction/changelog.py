@@ -1,6 +1,6 @@
-"""Changelog files: what happened to the rows of a bucket, beside its data files (Paimon's ``changelog-producer``).
+"""Changelog files of a bucket (Paimon's ``changelog-producer``).
 
-They look like data files of level 0, have a prefix of their own, may have a codec and statistics of their own, and never an index.
+They have the format of level-0 data files, and a separate prefix. Compression and statistics have their own options. They never have an index.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNKNOWN = np.iinfo(np.int8).max
 
 
 def changelog_target(target: FileTarget) -> FileTarget:
-    """Where and how the changelog files of a bucket are written, given its data files' target."""
+    """Return the changelog file target for a data file target."""
     schema = target.store.schema
     options = {key: value for key, value in schema.options.items() if not key.startswith(_LEFT_OUT)}
     for own, general in _OWN.items():
@@ -48,9 +48,10 @@ def changelog_target(target: FileTarget) -> FileTarget:
 
 @dataclass
 class ChangelogWriter:
-    """Writes the changelog of one flush or compaction. Call order: ``write`` at will, then ``finish`` or ``abort``; then again.
+    """Writer of the changelog of one flush or compaction.
 
-    No file is made before the first row. Rows come in key order.
+    Call ``write`` any number of times, then ``finish`` or ``abort``. It can be reused afterwards. The first row creates the first file.
+    Rows must be in key order.
     """
 
     target: FileTarget
@@ -63,34 +64,35 @@ class ChangelogWriter:
             self._writer.write(rows)
 
     def finish(self) -> list[DataFileMeta]:
-        """The files; on failure none remains."""
+        """Return the files. On failure all are deleted."""
         writer, self._writer = self._writer, None
         return [] if writer is None else writer.close()
 
     def abort(self) -> None:
-        """Delete what was written since the last ``finish``; never raises."""
+        """Delete files written since the last ``finish``. Never raises."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.abort()
 
     def discard(self, file: DataFileMeta) -> None:
-        """Delete a finished file that nothing refers to."""
+        """Delete a finished file that no snapshot references."""
         discard_files(self.target.store.file_io, self.target.directory, file)
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionChangelog:
-    """Turns the rounds of a compaction into changelog rows: each key that newer rows met, before and after.
+    """Changelog of a compaction.
 
-    Before is the version that earlier compactions made, the shallowest above level 0, or, where only a full
-    compaction tells changes (``full-compaction``), the one on the deepest level.
+    Compares the keys of new rows before and after.
+
+    The old version is the shallowest result of earlier compactions above level 0. With ``full-compaction`` it is the one on the deepest level.
 
     Args:
-        log: takes the rows.
-        key: the order of rows.
-        merged_level: the level from which on versions are results of earlier compactions; 1 for ``lookup``, the deepest for ``full-compaction``.
-        compared: columns in which an update must differ to be told (``changelog-producer.row-deduplicate``); None: tell every one.
-        first_only: keys that have such a version are left alone (first-row).
+        log: Receives the changelog rows.
+        key: Order of rows.
+        merged_level: First level with results of earlier compactions. 1 for ``lookup``, the deepest for ``full-compaction``.
+        compared: An update equal in these columns is dropped (``changelog-producer.row-deduplicate``). None: log every update.
+        first_only: Skip keys that have an old version (first-row).
     """
 
     log: ChangelogWriter
@@ -101,7 +103,10 @@ class CompactionChangelog:
 
     @classmethod
     def of(cls, schema: TableSchema, log: ChangelogWriter, key: SortKey, max_level: int) -> CompactionChangelog | None:
-        """What the table's producer asks for; None if compactions make no changelog. ``max_level``: the bucket's deepest."""
+        """Return the changelog of the table's producer.
+
+        None: compactions write no changelog. ``max_level`` is the deepest level of the bucket.
+        """
         core = schema.core
         if core.changelog_producer not in {"lookup", "full-compaction"}:
             return None
@@ -112,7 +117,10 @@ class CompactionChangelog:
         return cls(log, key, merged_level, compared, core.engine.first_row_wins)
 
     def observe(self, merged: MergeRound) -> None:
-        """Tell what a round has changed; its rows have ``_LEVEL``."""
+        """Write the changes of a merge round.
+
+        Its rows must have ``_LEVEL``.
+        """
         rows = merged.rows
         levels = one_array(rows.column(LEVEL)).to_numpy(zero_copy_only=False)
         if merged.done is None:
@@ -132,7 +140,10 @@ class CompactionChangelog:
         self.log.write(row_diff(drop_retracts(before), drop_retracts(after), self.key, compared=self.compared))
 
     def _results(self, merged: MergeRound, done: Sorted, met: _Mask) -> Any:
-        """The results of the keys that ``met`` marks; a key may have none."""
+        """Return the results of the keys in ``met``.
+
+        A key may have no result.
+        """
         result = without_level(merged.result)
         if result.num_rows == len(done.starts):
             return result if met.all() else result.filter(pa.array(met))

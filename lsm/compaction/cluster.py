@@ -1,6 +1,6 @@
-"""Sorting the rows of an append bucket anew, so that files and their statistics cover narrow ranges (Paimon's sort compaction).
+"""Clustering of append buckets (Paimon's sort compaction).
 
-The sort is external: rows are held up to ``write-buffer-size``, sorted runs beyond that go to local disk.
+Sorted rows give files and statistics narrow ranges. The sort is external: sorted runs beyond ``write-buffer-size`` go to local disk.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _CURVE, _ROW = "_CURVE_KEY", "_ROW_NUMBER"
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """By which columns rows are sorted: one after the other (``order``), or along a curve through all of them."""
+    """Columns and order of clustered rows.
+
+    Strategy ``order`` sorts by one column after the other. Other strategies sort along a curve through all columns.
+    """
 
     columns: tuple[str, ...]
     strategy: CurveName = "order"
@@ -40,7 +43,7 @@ class Clustering:
 
 @dataclass(frozen=True)
 class BucketCluster:
-    """Rewrites files of an append bucket in the order of ``clustering``; dead rows are left out."""
+    """Sort of the live rows of an append bucket."""
 
     target: FileTarget
     partition: bytes
@@ -50,14 +53,17 @@ class BucketCluster:
     vectors: BucketVectors | None = None
 
     def rewrite(self, files: Sequence[DataFileMeta]) -> CompactTaskResult:
-        """New files in the place of ``files``, key ranges ascending from one to the next; on failure none remains."""
+        """Sort ``files`` into new files with ascending key ranges.
+
+        On failure all new files are deleted.
+        """
         keyed = self._keyed(files)
         columns = self.clustering.columns if self.clustering.strategy == "order" else (_CURVE,)
         buffer = SortBuffer(SortKey((*columns, _ROW)), Deduplicate(), 0)
         budget = self.target.store.options.write_buffer_size
         try:
             for rows in keyed:
-                numbers = np.arange(buffer.rows, buffer.rows + rows.num_rows)  # makes every row's key its own
+                numbers = np.arange(buffer.rows, buffer.rows + rows.num_rows)  # makes every key unique, so no row is dropped
                 buffer.add(Source(rows.append_column(_ROW, pa.array(numbers)).combine_chunks()), None)
                 if buffer.held.size > budget:
                     buffer.spill(self.space)
@@ -72,7 +78,7 @@ class BucketCluster:
         return CompactTaskResult(list(files), made)
 
     def _keyed(self, files: Sequence[DataFileMeta]) -> Iterator[Any]:
-        """The rows with what they are sorted by."""
+        """Yield the rows with their sort columns."""
         if self.clustering.strategy == "order":
             return self._rows(files)
         curve = z_order if self.clustering.strategy == "zorder" else hilbert
@@ -84,7 +90,7 @@ class BucketCluster:
         )
 
     def _quantiles(self, files: Sequence[DataFileMeta]) -> dict[str, Quantiles]:
-        """Of every column, from a sample of evenly spaced rows."""
+        """Return quantiles per column, from evenly spaced sample rows."""
         columns = list(self.clustering.columns)
         step = max(1, sum(file.row_count for file in files) // thresholds().cluster_sample_rows)
         seen, parts = 0, [self.target.store.schema.arrow.empty_table().select(columns)]

@@ -1,4 +1,4 @@
-"""Compaction that tells what changed since the last full one (Paimon's ``FullChangelogMergeTreeCompactRewriter``)."""
+"""Full compactions with a changelog (Paimon's ``FullChangelogMergeTreeCompactRewriter``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lsm.compaction.changelog import CompactionChangelog
-from lsm.compaction.task import MergeTreeRewriter, Rewrite, by_age, observed
+from lsm.compaction.task import MergeTreeRewriter, Rewrite, by_age, observe_rounds
 from lsm.keys.sort import Sorted
 from lsm.levels.sorted_runs import Section, SortedRun
 from lsm.merge.function import MergeFunction
@@ -19,7 +19,10 @@ from manifest.entry.data_file import DataFileMeta
 
 @dataclass(frozen=True)
 class FullChangelogRewriter:
-    """Rewrites as ``plain`` does; what goes to ``max_level`` is held against what lies there."""
+    """Rewriter that compares new rows with ``max_level``.
+
+    Only rewrites and upgrades to ``max_level`` write a changelog.
+    """
 
     plain: MergeTreeRewriter
     changes: CompactionChangelog
@@ -33,8 +36,9 @@ class FullChangelogRewriter:
         return self.plain.written(rewrite, output_level, itertools.chain.from_iterable(merged))
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> bool:
-        """See ``Rewriter``: a file that overlaps nothing brings nothing but new rows, which are told."""
+        """See ``Rewriter``."""
         if output_level == self.max_level:
+            # The file overlaps no other file, so all its rows are new.
             for rows in self.plain.rows_with_level(SortedRun((file,)), 1):
                 self.changes.observe(MergeRound(rows, None, rows))
         return True
@@ -50,12 +54,12 @@ class FullChangelogRewriter:
     def _merged(self, section: Section, *, drop_delete: bool) -> Iterator[Any]:
         runs = [self.plain.rows_with_level(run, len(section)) for run in by_age(section)]
         rounds = merge_rounds(runs, self.plain.key, _WithoutLevel(self.plain.fold))
-        return observed(rounds, self.changes.observe, drop_delete=drop_delete)
+        return observe_rounds(rounds, self.changes.observe, drop_delete=drop_delete)
 
 
 @dataclass(frozen=True, slots=True)
 class _WithoutLevel:
-    """A table's merge function where rows carry ``_LEVEL``."""
+    """Merge function for rows with a ``_LEVEL`` column."""
 
     inner: MergeFunction
 

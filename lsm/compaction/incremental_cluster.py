@@ -1,7 +1,7 @@
-"""Incremental clustering of append tables: what has not been sorted yet is sorted with what lies nearest (Paimon's ``IncrementalClusterManager``).
+"""Incremental clustering of append tables (Paimon's ``IncrementalClusterManager``).
 
-Files of appends lie on level 0, each a run of its own; what was sorted together is one run on a deeper level. Universal compaction
-picks runs as it does in a merge tree, so that each row is sorted a few times, whatever the table grows to.
+Appended files are on level 0, each as a separate run. Files sorted together are one run on a deeper level. Universal compaction
+picks runs as in a merge tree, so each row is sorted a few times only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from manifest.store import FileStore
 
 @dataclass(frozen=True)
 class IncrementalClustering:
-    """How the files of an append table without buckets are clustered, by its options."""
+    """Clustering rule of an append table without buckets."""
 
     store: FileStore
     clustering: Clustering
@@ -31,7 +31,10 @@ class IncrementalClustering:
 
     @classmethod
     def of(cls, store: FileStore) -> IncrementalClustering | None:
-        """What the table's options say; None if its files are only joined."""
+        """Return the rule from the table's options.
+
+        None: files are joined without sorting.
+        """
         options = store.options
         if not options.clustering_incremental or store.schema.bucket_mode is not BucketMode.BUCKET_UNAWARE:
             return None
@@ -41,7 +44,10 @@ class IncrementalClustering:
         return cls(store, Clustering(options.clustering_columns, clustering_strategy(options)), universal, options.max_level)
 
     def pick(self, files: Sequence[DataFileMeta], *, full: bool) -> CompactUnit | None:
-        """Which of a partition's files to sort together, and the level for what comes out; None if there is nothing to gain."""
+        """Return the files of a partition to sort together.
+
+        None: no clustering is due.
+        """
         runs = _runs(files)
         if not full:
             unit = self.universal.pick(runs, self.max_level)
@@ -51,7 +57,7 @@ class IncrementalClustering:
         return CompactUnit.of(self.max_level, runs, full=True)
 
     def _is_sorted(self, run: LevelRun) -> bool:
-        """Whether a run was sorted by the columns of today."""
+        """Return whether a run was sorted by the current columns."""
         options = CoreOptions.of(self.store.schemas.get(run.run.files[0].schema_id).options)
         return options.clustering_columns == self.clustering.columns
 

@@ -1,4 +1,7 @@
-"""Older versions of new keys, in deeper levels: a merge of sorted keys where Paimon's ``LookupLevels`` looks up key by key."""
+"""Lookup of older versions in deeper levels.
+
+Merges sorted keys, where Paimon's ``LookupLevels`` looks up one key at a time.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +33,16 @@ _FILE, _POSITION = "_FILE", "_POSITION"
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Finds the visible rows of keys in files of deeper levels.
+    """Lookup of the visible rows of keys in deeper files.
 
     Args:
-        store: the table.
-        partition: of the bucket, serialised.
-        bucket: its number.
-        key: the order of its rows.
-        key_of: makes serialised keys comparable.
-        vectors: dead rows are not found, and what is found dies; None for tables without deletion vectors.
-        read: Collects the names of files whose rows were looked at, for the commit to check that they are still there.
+        store: Store of the table.
+        partition: Serialised partition of the bucket.
+        bucket: Number of the bucket.
+        key: Order of rows.
+        key_of: Makes serialised keys comparable.
+        vectors: Deleted rows are skipped, and rows found are marked as deleted. None for tables without deletion vectors.
+        read: Collects the names of files read, so that the commit can check that they are still live.
     """
 
     store: FileStore
@@ -51,16 +54,19 @@ class Lookup:
     read: set[str]
 
     def mark(self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta], expiry: RecordExpiry | None = None) -> None:
-        """Mark the rows of ``older`` files whose key a ``newer`` file has, in a row that has not expired."""
+        """Mark rows of ``older`` files whose key is in ``newer``.
+
+        Expired rows of ``newer`` files are ignored.
+        """
         for _ in self._found(newer, older, self.key.columns, expiry):
             pass
 
     def versions(
         self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta], columns: Sequence[str], expiry: RecordExpiry | None = None
     ) -> Iterator[Any]:
-        """The rows, marked as they come, of the keys in ``newer`` files: one a key, from the shallowest level of ``older``.
+        """Return and mark the old rows of keys in ``newer``.
 
-        Rows of ``newer`` files that have expired ask for nothing.
+        One row per key, from the shallowest level of ``older``. Expired rows of ``newer`` files are ignored.
 
         Yields:
             Tables in key order of ``columns`` and ``_LEVEL``.
@@ -90,7 +96,10 @@ class Lookup:
             yield rows.take(pa.array(first))
 
     def _overlapping(self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta]) -> list[DataFileMeta]:
-        """The ``older`` files that can have a key of a ``newer`` one, by level, then key."""
+        """Return the ``older`` files that overlap ``newer`` files.
+
+        Sorted by level, then key.
+        """
         spans = [(self.key_of(file.min_key), self.key_of(file.max_key)) for file in newer]
         reached = [
             file for file in older if any(low <= self.key_of(file.max_key) and self.key_of(file.min_key) <= high for low, high in spans)
@@ -105,7 +114,7 @@ class Lookup:
         return (rows.select(names) for rows in alive if rows.num_rows)
 
     def _run(self, files: Sequence[DataFileMeta], level: int, columns: Sequence[str], batch_bytes: int) -> Iterator[Any]:
-        """The live rows of a level, and where each lies."""
+        """Yield the live rows of a level with file positions."""
         for number, file in enumerate(files):
             if file.level != level:
                 continue
@@ -126,7 +135,7 @@ class Lookup:
         return (pa.Table.from_batches([batch]) for batch in read.batches() if batch.num_rows)
 
     def _positions(self, file: DataFileMeta) -> Int64s:
-        """The positions of a file's live rows."""
+        """Return the positions of a file's live rows."""
         vector = None if self.vectors is None else self.vectors.dead_rows(file.file_name)
         alive = np.ones(file.row_count, np.bool_)
         if vector is not None:
@@ -134,14 +143,17 @@ class Lookup:
         return np.flatnonzero(alive)
 
     def _hits(self, rows: Any, keys: Sequence[Any]) -> tuple[Int64s, Int64s]:
-        """Rows whose key is among ``keys``; of each such key the first of its rows, in key order."""
+        """Return the rows whose key is in ``keys``.
+
+        The second result has the first such row of each key, in key order.
+        """
         names = list(self.key.columns)
         both = pa.concat_tables([rows.select(names), *(piece.select(names) for piece in keys)])
         done = sort_rows(self.key.key_words(both), length=both.num_rows, runs=True)
         is_old = done.order < rows.num_rows
-        asked = np.logical_or.reduceat(~is_old, done.starts)
-        hits = done.order[is_old & np.repeat(asked, np.diff(done.starts, append=len(done.order)))]
-        first = done.order[done.starts[asked]]  # the sort is stable, so an old row comes before the keys
+        wanted = np.logical_or.reduceat(~is_old, done.starts)
+        hits = done.order[is_old & np.repeat(wanted, np.diff(done.starts, append=len(done.order)))]
+        first = done.order[done.starts[wanted]]  # the sort is stable: an old row comes before the keys
         return hits, first[first < rows.num_rows]
 
     def _mark(self, rows: Any, hits: Int64s, files: Sequence[DataFileMeta]) -> None:

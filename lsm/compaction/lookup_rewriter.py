@@ -1,7 +1,8 @@
-"""Compaction that finds the older versions of new keys below its output (Paimon's ``LookupMergeTreeCompactRewriter``).
+"""Lookup compaction (Paimon's ``LookupMergeTreeCompactRewriter``).
 
-Where new rows replace old ones as they are, the old ones are only marked as dead. Where the result depends on the old row
-(``sequence.field``, engines that combine versions, changelogs), the old rows take part in the merge as one more run.
+Finds older versions of new keys below the output level. If new rows simply replace old ones, the old ones are only marked as deleted.
+If the result depends on the old row (``sequence.field``, engines that combine versions, changelogs), old rows take part in the merge
+as an additional run.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from fileindex.base.lazy import cached_property
 from lsm.compaction.lookup import Lookup
 from lsm.compaction.record_expiry import RecordExpiry
-from lsm.compaction.task import ChangeObserver, MergeTreeRewriter, Rewrite, by_age, observed
+from lsm.compaction.task import ChangeObserver, MergeTreeRewriter, Rewrite, by_age, observe_rounds
 from lsm.levels.sorted_runs import KeyOf, Section
 from lsm.merge.function import Deduplicate
 from lsm.merge.lookup_function import LookupMerge, combines_versions
@@ -25,14 +26,14 @@ from manifest.entry.data_file import DataFileMeta
 
 @dataclass(frozen=True)
 class LookupRewriter:
-    """Rewrites or moves the files of a bucket so that no level holds a visible version that a shallower one has replaced.
+    """Rewriter that leaves no replaced version visible on any level.
 
     Args:
-        plain: how files are read, merged and written.
-        key_of: makes serialised keys comparable.
-        files: all live files of the bucket, as they are when it is called.
-        observe: what makes a changelog; None without one.
-        read: Collects the names of files that were looked up in.
+        plain: Reads, merges and writes files.
+        key_of: Makes serialised keys comparable.
+        files: Returns the current live files of the bucket.
+        observe: Writes the changelog. None: no changelog.
+        read: Collects the names of files read by lookups.
     """
 
     plain: MergeTreeRewriter
@@ -59,7 +60,10 @@ class LookupRewriter:
         return self.plain.written(rewrite, output_level, itertools.chain.from_iterable(merged))
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> bool:
-        """See ``Rewriter``: without versions below, or if they only have to be marked."""
+        """See ``Rewriter``.
+
+        Possible without older versions below, or if they only need marks.
+        """
         if self.can_upgrade(file, output_level):
             return True
         if self._must_be_merged(file) or self._by_value:
@@ -68,7 +72,8 @@ class LookupRewriter:
         return True
 
     def can_upgrade(self, file: DataFileMeta, output_level: int) -> bool:
-        """See ``Rewriter``: what lies deeper than level 0 has been compared already."""
+        """See ``Rewriter``."""
+        # Files above level 0 were looked up by an earlier compaction.
         return file.level != 0 or not (self._must_be_merged(file) or self._below(output_level))
 
     def discard(self, file: DataFileMeta) -> None:
@@ -77,7 +82,7 @@ class LookupRewriter:
 
     @cached_property
     def _by_value(self) -> bool:
-        """Whether an older version has a say in what becomes of a newer one."""
+        """Whether the result depends on the values of older versions."""
         fold = self.plain.fold
         if self.observe is not None or not isinstance(fold, Deduplicate):
             return True
@@ -102,9 +107,9 @@ class LookupRewriter:
         expiry = self.plain.expiry
         old = self._lookup.versions(new, self._below(output_level), row_columns(store), expiry)
         if expiry is not None and not store.options.engine.first_row_wins:
-            old = map(expiry.alive, old)  # what has expired dies unseen
+            old = map(expiry.alive, old)  # expired rows are marked, but do not take part in the merge
         fold = LookupMerge(self.plain.fold, output_level if store.options.engine.first_row_wins else None)
-        return observed(merge_rounds([old, *runs], self.plain.key, fold), self.observe, drop_delete=drop_delete)
+        return observe_rounds(merge_rounds([old, *runs], self.plain.key, fold), self.observe, drop_delete=drop_delete)
 
 
 def _level0(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:

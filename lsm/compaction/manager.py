@@ -1,4 +1,4 @@
-"""When a bucket is compacted, and what a commit cycle makes of it (Paimon's ``MergeTreeCompactManager``)."""
+"""Compaction of a bucket within a write (Paimon's ``MergeTreeCompactManager``)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CompactStrategy: TypeAlias = UniversalCompaction | ForceUpLevel0
 
 @dataclass(frozen=True, slots=True)
 class CompactionPolicy:
-    """A table's options, as far as they decide about compaction."""
+    """Compaction options of a table."""
 
     strategy: CompactStrategy
     number_of_levels: int
@@ -43,7 +43,7 @@ class CompactionPolicy:
 
     @classmethod
     def of(cls, options: CoreOptions) -> CompactionPolicy:
-        """The policy of a primary-key table."""
+        """Return the policy of a primary-key table."""
         early = EarlyFullCompaction(
             options.compaction_optimization_interval,
             options.compaction_total_size_threshold,
@@ -68,10 +68,12 @@ class CompactionPolicy:
 
 
 class MergeTreeCompactManager:
-    """Holds the levels of one bucket, picks what to compact and does it, in the calling thread.
+    """Levels of one bucket, and their compaction.
 
-    ``clock`` gives milliseconds of the local wall clock, as files have them in ``creation_time``. With ``vectors`` deletes
-    never need to be kept: what they delete is marked where it lies. With ``expiry`` files with expired rows are written anew.
+    Compactions run in the calling thread.
+
+    ``clock`` returns milliseconds of the local wall clock, like ``creation_time`` of files. With ``vectors`` a compaction above level 0 keeps
+    no deletes, because deleted rows are marked in place. With ``expiry`` files with expired rows are rewritten.
     """
 
     def __init__(
@@ -95,21 +97,22 @@ class MergeTreeCompactManager:
         self._last_full_ms: int | None = max(deepest, default=None)
 
     def add(self, files: list[DataFileMeta]) -> None:
-        """Take new level-0 files."""
+        """Add level-0 files."""
         self.levels.update((), files)
 
     @property
     def is_due(self) -> bool:
-        """Whether ``compact`` would find something to do now."""
-        return self._asked(self.levels.runs) is not None
+        """Whether ``compact`` would compact files now."""
+        return self._pick_now(self.levels.runs) is not None
 
     def move_base(self) -> CompactTaskResult | None:
-        """Move the bucket's oldest files from level 0 to the deepest level, if the strategy then need not rewrite them; else None.
+        """Move the oldest level-0 files to the deepest level.
 
-        The move is one that a compaction would make, too: nothing is read, no delete comes to rest, no changelog is due.
+        Moves them only if the strategy then does not rewrite them. None: nothing was moved.
         """
+        # A compaction could make the same move: no file is read, no delete reaches the deepest level, no changelog is due.
         levels = self.levels
-        base = trivial_move(levels.runs, levels.max_level, levels.key_of, self._asked, self._policy.min_file_size)
+        base = trivial_move(levels.runs, levels.max_level, levels.key_of, self._pick_now, self._policy.min_file_size)
         if base is None or not self._task(CompactUnit(levels.max_level, base.files)).only_upgrades(self._rewriter):
             return None
         result = CompactTaskResult(list(base.files), [file.upgrade(levels.max_level) for file in base.files])
@@ -117,20 +120,26 @@ class MergeTreeCompactManager:
         return result
 
     def replace(self, file: DataFileMeta, made: list[DataFileMeta]) -> CompactTaskResult:
-        """Have other files, with the same rows on the same level, in the place of one."""
+        """Replace a file by files with the same rows.
+
+        The level stays the same.
+        """
         result = CompactTaskResult([file], made)
         self.levels.update(result.before, result.after)
         return result
 
     def compact(self, *, full: bool = False) -> CompactTaskResult | None:
-        """Compact what the strategy picks, or everything; None if there is nothing to do. Levels change only on success."""
+        """Compact the files picked by the strategy, or all.
+
+        None: nothing to do. Levels change only on success.
+        """
         unit = self._pick(full=full)
         if unit is None:
             return None
         result = self._task(unit).run(self.levels.key_of, self._rewriter)
         self.levels.update(result.before, result.after)
         before, after = result.before, result.after
-        _LOG.info("compacted %d files to %d on level %d: %s", len(before), len(after), unit.output_level, _names(before))
+        _LOG.info("Compacted %d files into %d on level %d: %s", len(before), len(after), unit.output_level, _names(before))
         return result
 
     def _task(self, unit: CompactUnit) -> MergeTreeCompactTask:
@@ -159,15 +168,15 @@ class MergeTreeCompactManager:
             self._last_full_ms = now
         picked = "nothing" if unit is None else f"{len(unit.files)} files for level {unit.output_level}"
         sizes = [(run.level, run.size) for run in runs]
-        _LOG.debug("%s compaction picks %s of the runs (level, bytes) %s", "full" if full else "universal", picked, sizes)
+        _LOG.debug("Picked for %s compaction: %s of the runs (level, bytes) %s", "full" if full else "universal", picked, sizes)
         return unit
 
     def _is_stale(self, file: DataFileMeta) -> bool:
-        """Whether a file holds rows that a full compaction takes out, wherever the file lies."""
+        """Return whether a full compaction would remove a file's rows."""
         return self._expired(file) or (self._vectors is not None and file.file_name in self._vectors)
 
-    def _asked(self, runs: Sequence[LevelRun]) -> CompactUnit | None:
-        """What the strategy would pick now."""
+    def _pick_now(self, runs: Sequence[LevelRun]) -> CompactUnit | None:
+        """Return the current pick of the strategy."""
         return self._by_strategy(self._policy.strategy, runs, self._clock())
 
     def _by_strategy(self, strategy: CompactStrategy, runs: Sequence[LevelRun], now: int) -> CompactUnit | None:
@@ -181,9 +190,9 @@ def _names(files: Sequence[DataFileMeta]) -> str:
 
 @dataclass(slots=True)
 class CompactIncrement:
-    """The compactions of one commit cycle, folded into one change.
+    """Net file changes of the compactions of one commit cycle.
 
-    A file that an earlier compaction of the cycle made and a later one replaced was never visible: it is discarded at once.
+    A file created and replaced within the cycle was never visible. It is deleted at once.
     """
 
     discard: Callable[[DataFileMeta], None]
@@ -191,7 +200,7 @@ class CompactIncrement:
     after: list[DataFileMeta] = field(default_factory=list)
 
     def add(self, result: CompactTaskResult) -> None:
-        """Append one compaction's result."""
+        """Add the result of a compaction."""
         made = {file.file_name for file in self.after}
         kept = {file.file_name for file in result.after}
         for file in result.before:
@@ -204,13 +213,16 @@ class CompactIncrement:
         self.after.extend(result.after)
 
     def drain(self) -> tuple[tuple[DataFileMeta, ...], tuple[DataFileMeta, ...]]:
-        """(before, after), and start over."""
+        """Return (before, after), and reset."""
         drained = tuple(self.before.values()), tuple(self.after)
         self.before, self.after = {}, []
         return drained
 
     def undo(self) -> None:
-        """Discard every file that compactions of the cycle made; those that only moved belong to older snapshots."""
+        """Delete the files created in this cycle.
+
+        Moved files belong to older snapshots and stay.
+        """
         for file in self.after:
             if file.file_name not in self.before:
                 self.discard(file)

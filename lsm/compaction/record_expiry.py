@@ -1,6 +1,6 @@
-"""Rows that compaction leaves behind because their time has passed (Paimon's ``RecordLevelExpire``).
+"""Record expiry in compactions (Paimon's ``RecordLevelExpire``).
 
-Reads know nothing of it: a row is there until a compaction has read it, whichever version of its key it is.
+Reads do not filter expired rows. A row is visible until a compaction reads it, whichever version of its key it is.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ else:
 
 _A_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _FIRST_MILLIS = 1_000_000_000_000
-"""From here on a BIGINT is milliseconds, below it seconds."""
+"""A BIGINT from this value on is in milliseconds, a smaller one in seconds."""
 
 
 @dataclass(frozen=True)
 class RecordExpiry:
-    """Which rows of a table have expired: those whose ``column`` lies more than ``seconds`` behind the clock; a null never does.
+    """Expiry rule of a table's rows.
 
-    ``clock`` gives seconds since 1970.
+    A row expires if ``column`` is more than ``seconds`` before the clock. Null never expires. ``clock`` returns seconds since 1970.
     """
 
     store: FileStore
@@ -47,7 +47,13 @@ class RecordExpiry:
 
     @classmethod
     def of(cls, store: FileStore) -> RecordExpiry | None:
-        """What the table's options say; None if its rows stay. Raises ``UnsupportedTable`` where they make no sense."""
+        """Return the rule from the table's options.
+
+        None: rows do not expire.
+
+        Raises:
+            UnsupportedTable: The options are invalid.
+        """
         millis, column = store.options.record_level_expire_time, store.options.record_level_time_field
         if millis is None:
             return None
@@ -57,14 +63,17 @@ class RecordExpiry:
         return cls(store, column, millis // 1000)
 
     def has_expired_rows(self, file: DataFileMeta) -> bool:
-        """Whether the file's statistics tell of rows that have expired; False where they do not tell."""
+        """Return whether statistics prove that the file has expired rows."""
         bounds = self._pruner.bounds(file)(ColumnRef(self.column))
         if bounds is None or not isinstance(bounds.min, int):
             return False
         return bool(self._expired(np.array([bounds.min]))[0])
 
     def alive(self, rows: Any) -> Any:
-        """``rows`` (a table) without those that have expired; the same object if none has."""
+        """Return ``rows`` without expired ones.
+
+        Returns the same table if no row has expired.
+        """
         values = one_array(rows.column(self.column))
         numbers = values.view(pa.int64()) if self._type.kind in TIMESTAMPS else values.cast(pa.int64())
         known = numbers.is_valid().to_numpy(zero_copy_only=False)
@@ -80,7 +89,7 @@ class RecordExpiry:
         return self.store.schema.column_types[self.column]
 
     def _expired(self, values: Int64s) -> Mask:
-        """Which of the column's values, as numbers of its unit, lie too far back."""
+        """Return which values, in the column's unit, have expired."""
         if self._type.kind in TIMESTAMPS:
             seconds = values // _A_SECOND[self._type.unit]
         else:

@@ -1,4 +1,7 @@
-"""Small files of append tables, joined in their order (Paimon's ``BucketedAppendCompactManager`` and its unaware sibling)."""
+"""Joins of small append files.
+
+Paimon's ``BucketedAppendCompactManager`` and its counterpart for tables without buckets.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ from manifest.options.core_options import CoreOptions
 
 @dataclass(frozen=True, slots=True)
 class SmallFilePolicy:
-    """When files are joined: those below ``small`` bytes, once ``min_files`` of them are neighbours or they fill ``target`` bytes."""
+    """Thresholds of joins.
+
+    Files below ``small`` bytes are joined if ``min_files`` of them are adjacent, or if they fill ``target`` bytes.
+    """
 
     target: int
     small: int
@@ -25,17 +31,17 @@ class SmallFilePolicy:
 
     @classmethod
     def of(cls, options: CoreOptions) -> SmallFilePolicy:
-        """The policy of an append table."""
+        """Return the policy of an append table."""
         target = options.target_size(has_primary_key=False)
         return cls(target, int(target * options.compaction_small_file_ratio), options.compaction_min_file_num)
 
     def pick(
         self, files: Sequence[DataFileMeta], *, ordered: bool, full: bool = False, worn: Container[str] = ()
     ) -> list[list[DataFileMeta]]:
-        """Groups of files to join, each of at least two, or with one that is ``worn``: too many of its rows are dead.
+        """Return groups of files to join.
 
-        ``ordered``: rows keep their order over all files of the bucket, so that only neighbours are joined. ``full``: two small
-        files are enough.
+        A group has at least two files, or a ``worn`` file with too many deleted rows. With ``ordered`` rows keep their order over all files
+        of the bucket, so only adjacent files are joined. With ``full`` two small files are enough.
         """
         groups: list[list[DataFileMeta]] = []
         current: list[DataFileMeta] = []
@@ -65,7 +71,10 @@ def _arrival(file: DataFileMeta) -> tuple[int, int, str]:
 def join_files(
     target: FileTarget, partition: bytes, bucket: int, group: Sequence[DataFileMeta], vectors: BucketVectors | None = None
 ) -> CompactTaskResult:
-    """Rewrite the live rows of a group into as few files as the target size allows, a batch in memory at a time."""
+    """Rewrite the live rows of a group into few files.
+
+    Holds one batch in memory. Rows keep their order.
+    """
 
     def rows(file: DataFileMeta) -> Iterator[Any]:
         return file_rows(target.store, partition, bucket, file, dead=None if vectors is None else vectors.dead_rows(file.file_name))
@@ -87,10 +96,10 @@ def join_small_files(
     full: bool = False,
     vectors: BucketVectors | None = None,
 ) -> CompactTaskResult | None:
-    """Join what ``policy`` picks; None if it picks nothing. On failure nothing that was made remains.
+    """Join the files that ``policy`` picks.
 
-    Files with more dead rows than ``compaction.delete-ratio-threshold`` allows are rewritten too, in a ``full`` compaction all
-    that have any.
+    None: nothing was picked. On failure all new files are deleted. Also rewrites files with more deleted rows than
+    ``compaction.delete-ratio-threshold``, and in a ``full`` compaction files with any deleted row.
     """
     joined = CompactTaskResult()
     limit = 0.0 if full else target.store.options.compaction_delete_ratio_threshold

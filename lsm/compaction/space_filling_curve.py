@@ -1,7 +1,7 @@
-"""Keys along space-filling curves: rows that are near each other in several columns get keys that are near each other.
+"""Keys along space-filling curves.
 
-A column's values become ranks, by quantiles of a sample, so that each column has an equal say whatever its type and range. The
-ranks of a row are cells of a grid; its key is the cell's place on a Z-order or a Hilbert curve.
+Rows near each other in several columns get keys near each other. Values become ranks by quantiles of a sample, so that each column has
+equal weight, whatever its type and range. The ranks of a row are a grid cell. Its key is the position of the cell on a Z-order or Hilbert curve.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_BITS = 16
 
 
 def bits_per_column(columns: int) -> int:
-    """How many bits of a 64-bit key each of so many columns gets.
+    """Return the bits of a 64-bit key for each column.
 
     >>> bits_per_column(2), bits_per_column(8)
     (16, 8)
@@ -32,14 +32,17 @@ def bits_per_column(columns: int) -> int:
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Boundaries that cut a column into about ``2 ** bits`` parts with equally many rows; nulls first, any ordered type."""
+    """Quantile boundaries of a column.
+
+    They cut the column into about ``2 ** bits`` parts of equal row count. Nulls come first. Any ordered type is allowed.
+    """
 
     bounds: Any
     bits: int
 
     @classmethod
     def of(cls, sample: Any, bits: int) -> Quantiles:
-        """Quantiles of a sample (Array or ChunkedArray).
+        """Return the quantiles of a sample (Array or ChunkedArray).
 
         >>> Quantiles.of(pa.array([10, 20, 30, 40]), 1).ranks(pa.array([5, 10, 29, 31, None])).tolist()
         [0, 0, 0, 1, 0]
@@ -51,7 +54,10 @@ class Quantiles:
         return cls(ordered.take(pa.array(places)) if len(ordered) else ordered, bits)
 
     def ranks(self, column: Any) -> UInt64s:
-        """Of each value the number of boundaries below it; equal values have equal ranks."""
+        """Return the number of boundaries below each value.
+
+        Equal values have equal ranks.
+        """
         values = one_array(column)
         both = pa.concat_arrays([values, self.bounds.cast(values.type)])
         done = sort_rows([WordColumn.of(both)], length=len(both))
@@ -65,7 +71,7 @@ class Quantiles:
 
 
 def z_order(ranks: Sequence[UInt64s], bits: int) -> UInt64s:
-    """The bits of all ranks interleaved, those of the first one leading.
+    """Interleave the bits of all ranks, first rank leading.
 
     >>> z_order([np.array([0b11], np.uint64), np.array([0b00], np.uint64)], 2).tolist() == [0b1010]
     True
@@ -78,13 +84,14 @@ def z_order(ranks: Sequence[UInt64s], bits: int) -> UInt64s:
 
 
 def hilbert(ranks: Sequence[UInt64s], bits: int) -> UInt64s:
-    """The place of each cell on the Hilbert curve, on which consecutive places are neighbouring cells.
+    """Return the position of each cell on the Hilbert curve.
 
-    John Skilling, "Programming the Hilbert curve" (2004): undo the turns of the curve from the coarsest cells to the finest.
+    Consecutive positions are adjacent cells. John Skilling, "Programming the Hilbert curve" (2004).
 
     >>> hilbert([np.array([0, 0, 1, 1], np.uint64), np.array([0, 1, 1, 0], np.uint64)], 1).tolist()
     [0, 1, 2, 3]
     """
+    # Undo the rotations of the curve, from the coarsest cells to the finest.
     axes = [rank.astype(np.uint64, copy=True) for rank in ranks]
     for bit in range(bits - 1, 0, -1):
         lower = np.uint64((1 << bit) - 1)
@@ -106,7 +113,9 @@ def _bit(words: UInt64s, bit: int) -> Any:
 
 
 def sample_rows(seen: int, count: int, step: int) -> Int64s:
-    """Of ``count`` rows that follow ``seen`` others, the positions that a sample of every ``step``-th row takes.
+    """Return the sampled positions of the next ``count`` rows.
+
+    Every ``step``-th row is sampled. ``seen`` is the number of rows before these.
 
     >>> sample_rows(3, 5, 4).tolist()
     [1]

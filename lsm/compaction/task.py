@@ -1,6 +1,6 @@
-"""One compaction of a merge tree: which files are rewritten together, which only move, and doing it.
+"""Compaction task of a merge tree.
 
-Paimon's ``MergeTreeCompactTask`` and ``MergeTreeCompactRewriter``.
+Decides which files are merged and which only move, then executes it. Paimon's ``MergeTreeCompactTask`` and ``MergeTreeCompactRewriter``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,15 @@ if TYPE_CHECKING:
     from lsm.read.file_filter import FileFilter
 
 ChangeObserver: TypeAlias = Callable[[MergeRound], None]
-"""Told of every round that new rows take part in: all versions with their ``_LEVEL``, and what became of them."""
+"""Receives each merge round: all versions with their ``_LEVEL``, and their result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Sections to be merged into one run of files; in key order, nothing of the bucket's picked files lies between them."""
+    """Sections to merge into one run of files.
+
+    They are in key order. No other picked file lies between them.
+    """
 
     sections: tuple[Section, ...]
 
@@ -46,7 +49,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """A file that need not be rewritten: its level in the metadata changes."""
+    """A file that only changes its level in the metadata."""
 
     file: DataFileMeta
 
@@ -56,7 +59,10 @@ CompactStep: TypeAlias = Rewrite | Upgrade
 
 @dataclass(slots=True)
 class CompactTaskResult:
-    """Files that a compaction takes away and those that it brings; an upgraded file is in both."""
+    """Files removed and files added by a compaction.
+
+    An upgraded file is in both.
+    """
 
     before: list[DataFileMeta] = field(default_factory=list)
     after: list[DataFileMeta] = field(default_factory=list)
@@ -69,10 +75,10 @@ class CompactTaskResult:
 
 
 def plan_steps(files: Sequence[DataFileMeta], key_of: KeyOf, min_file_size: int) -> list[CompactStep]:
-    """What to do with the files of a compaction, in key order.
+    """Return the compaction steps, in key order.
 
-    Overlapping files are merged. A large file that overlaps nothing moves as it is; smaller ones are merged with their
-    neighbours, unless there are none.
+    Overlapping files are merged. A large file without overlap only moves. Smaller ones are merged with adjacent files.
+    A single small file without overlap only moves.
     """
     steps: list[CompactStep] = []
     candidates: list[Section] = []
@@ -99,27 +105,32 @@ def plan_steps(files: Sequence[DataFileMeta], key_of: KeyOf, min_file_size: int)
 
 
 class Rewriter(Protocol):
-    """Merges files; a fake one is enough to test planning."""
+    """Rewrites and moves of files. Tests can replace it."""
 
     def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
-        """New files on ``output_level`` that hold what the inputs hold."""
+        """Merge the input files into new files on ``output_level``."""
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> bool:
-        """Do what it takes for a file to go to ``output_level`` as it is; False, and nothing done, if it has to be rewritten."""
+        """Prepare moving a file unchanged to ``output_level``.
+
+        Returns False without any effect if the file must be rewritten.
+        """
 
     def can_upgrade(self, file: DataFileMeta, output_level: int) -> bool:
-        """Whether ``upgrade`` takes nothing but a change of metadata."""
+        """Return whether ``upgrade`` only changes metadata."""
 
     def discard(self, file: DataFileMeta) -> None:
-        """Delete a file that was made in vain."""
+        """Delete an uncommitted file."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeTreeCompactTask:
-    """Compacts ``files`` to ``output_level``.
+    """Compaction of ``files`` to ``output_level``.
 
-    ``force_rewrite``: no file may just move (``compaction.force-rewrite-all-files``). ``rewrite_individually``: rewrite every file by itself.
-    ``expired``: whether a file has rows that are to be left behind, so that it may not just move.
+    Args:
+        force_rewrite: Rewrite every file, move no file (``compaction.force-rewrite-all-files``).
+        rewrite_individually: Rewrite each file separately.
+        expired: Returns whether a file has expired rows and must be rewritten.
     """
 
     files: Sequence[DataFileMeta]
@@ -132,7 +143,7 @@ class MergeTreeCompactTask:
     expired: Callable[[DataFileMeta], bool] = lambda _: False
 
     def run(self, key_of: KeyOf, rewriter: Rewriter) -> CompactTaskResult:
-        """Do it; on failure nothing that was made remains."""
+        """Run the task. On failure all new files are deleted."""
         result = CompactTaskResult()
         try:
             for step in self._steps(key_of):
@@ -144,7 +155,10 @@ class MergeTreeCompactTask:
         return result
 
     def only_upgrades(self, rewriter: Rewriter) -> bool:
-        """Whether each file, if it overlaps nothing, can go to ``output_level`` without being read."""
+        """Return whether all files can move without being read.
+
+        Assumes that the files do not overlap others.
+        """
         return all(self._may_stay(file) and rewriter.can_upgrade(file, self.output_level) for file in self.files)
 
     def _steps(self, key_of: KeyOf) -> Sequence[CompactStep]:
@@ -167,18 +181,18 @@ class MergeTreeCompactTask:
         return self._may_stay(file) and (file.level == self.output_level or rewriter.upgrade(file, self.output_level))
 
     def _may_stay(self, file: DataFileMeta) -> bool:
-        """Deletes must not come to rest on the deepest level, nor files that may hold some."""
+        """Return whether a file may move without a rewrite."""
         if self.force_rewrite or self.expired(file):
             return False
+        # The deepest level must not hold deletes. A file with an unknown number of deletes may hold some.
         return self.output_level != self.max_level or file.delete_row_count == 0
 
 
 @dataclass(frozen=True)
 class MergeTreeRewriter:
-    """Reads sections, merges their runs in bounded memory and rolls new files.
+    """Rewriter that merges sections in bounded memory.
 
-    Rows that ``vectors`` marks as dead are left out, and so are those that ``expiry`` says have expired; the vectors of files that were
-    rewritten go.
+    Rows deleted in ``vectors`` and rows expired by ``expiry`` are dropped. The deletion vectors of rewritten files are removed.
     """
 
     target: FileTarget
@@ -199,13 +213,16 @@ class MergeTreeRewriter:
         merged = (self.merged(section, drop_delete=drop_delete, dictionaries=dictionaries) for section in rewrite.sections)
         return self.written(rewrite, output_level, itertools.chain.from_iterable(merged))
 
-    def again(self, file: DataFileMeta) -> list[DataFileMeta]:
-        """The live rows of a file in new files on its level, whatever its metadata say of their values."""
+    def rewrite_file(self, file: DataFileMeta) -> list[DataFileMeta]:
+        """Rewrite the live rows of a file on its level.
+
+        Ignores the file's statistics.
+        """
         run = SortedRun((file.without_statistics(),))
         return self.written(Rewrite(([run],)), file.level, replace(self, expiry=None).rows(run, 1))
 
-    def upgrade(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- no versions below the output matter here
-        """See ``Rewriter``: a change of metadata, no more."""
+    def upgrade(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- independent of the level
+        """See ``Rewriter``."""
         return True
 
     def can_upgrade(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- as above
@@ -217,14 +234,17 @@ class MergeTreeRewriter:
         discard_files(self.target.store.file_io, self.target.directory, file)
 
     def written(self, rewrite: Rewrite, output_level: int, rows: Iterator[Any]) -> list[DataFileMeta]:
-        """New files of ``rows``, in the place of those of ``rewrite``."""
+        """Write ``rows`` to new files that replace the input files."""
         made = key_value_writer(self.target, output_level, FileSource.COMPACT).write_all(rows)
         if self.vectors is not None:
             self.vectors.remove(file.file_name for file in rewrite.files)
         return made
 
     def merged(self, section: Section, *, drop_delete: bool, dictionaries: Collection[str] = ()) -> Iterator[Any]:
-        """The rows of a section, one a key; texts of the columns ``dictionaries`` may come as such."""
+        """Return the merged rows of a section.
+
+        Texts of the columns ``dictionaries`` may be dictionary arrays.
+        """
         count = runs_that_count([sum(file.file_size for file in run.files) for run in section])
         runs = [self.rows(run, count, dictionaries) for run in by_age(section)]
         if len(runs) > 1:
@@ -232,7 +252,10 @@ class MergeTreeRewriter:
         return filter(_has_rows, map(drop_retracts, runs[0])) if drop_delete else runs[0]
 
     def rows(self, run: SortedRun, runs: int, dictionaries: Collection[str] = ()) -> Iterator[Any]:
-        """The live rows of a run, in batches small enough for so many runs."""
+        """Yield the live rows of a run.
+
+        ``runs`` is the number of runs read at once; it bounds the batch size.
+        """
         size, vectors = batch_bytes_of(runs), self.vectors
         rows_of = partial(file_rows, self.target.store, self.partition, self.bucket, shared=self._every_row)
         for file in run.files:
@@ -241,13 +264,19 @@ class MergeTreeRewriter:
             yield from found if self.expiry is None else filter(_has_rows, map(self.expiry.alive, found))
 
     def rows_with_level(self, run: SortedRun, runs: int) -> Iterator[Any]:
-        """As ``rows``, and the level of each; files of several levels may form one run."""
+        """Yield the live rows of a run with ``_LEVEL``.
+
+        The files of a run may have different levels.
+        """
         for file in run.files:
             for rows in self.rows(SortedRun((file,)), runs):
                 yield with_level(rows, file.level)
 
     def _never_null(self, rewrite: Rewrite) -> frozenset[str]:
-        """The columns outside the key that are null in no row of the input, as its statistics say."""
+        """Return the non-key columns without nulls in the input.
+
+        Uses the statistics of the input files.
+        """
         schema = self.target.store.schema
         names = set(schema.names).difference(self.key.columns, self.key.sequence_fields)
         for file in rewrite.files:
@@ -256,8 +285,11 @@ class MergeTreeRewriter:
         return frozenset(names)
 
 
-def observed(rounds: Iterable[MergeRound], observe: ChangeObserver | None, *, drop_delete: bool) -> Iterator[Any]:
-    """The results of rounds whose rows have ``_LEVEL``, without it; ``observe`` is told of each round before its result goes on."""
+def observe_rounds(rounds: Iterable[MergeRound], observe: ChangeObserver | None, *, drop_delete: bool) -> Iterator[Any]:
+    """Yield the results of rounds, without ``_LEVEL``.
+
+    ``observe`` receives each round before its result is yielded.
+    """
     for merged in rounds:
         if observe is not None:
             observe(merged)
@@ -270,7 +302,7 @@ def observed(rounds: Iterable[MergeRound], observe: ChangeObserver | None, *, dr
 
 
 def by_age(section: Section) -> Section:
-    """The runs of a section, oldest first."""
+    """Return the runs of a section, oldest first."""
     return sorted(section, key=lambda run: max(file.max_sequence_number for file in run.files))
 
 
@@ -288,6 +320,6 @@ __all__ = [
     "Rewriter",
     "Upgrade",
     "by_age",
-    "observed",
+    "observe_rounds",
     "plan_steps",
 ]

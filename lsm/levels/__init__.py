@@ -1,5 +1,5 @@
-"""The shape of a bucket: sorted runs in levels, and which of them universal compaction picks.
+"""Levels of a bucket, and the universal compaction strategy.
 
-Pure functions of file metadata: a simulator drives them without data. Public: ``Levels``, ``SortedRun`` (sorted_runs),
+Pure functions of file metadata, so a simulator can run them without data. Public: ``Levels``, ``SortedRun`` (sorted_runs),
 ``UniversalCompaction`` (universal), ``trivial_move``.
 """

@@ -1,4 +1,4 @@
-"""Sorted runs, the levels of a bucket, and the partition of files into key-disjoint sections."""
+"""Sorted runs, levels of a bucket, and sections of files."""
 
 from __future__ import annotations
 
@@ -19,37 +19,42 @@ Section: TypeAlias = list["SortedRun"]
 
 @dataclass(frozen=True, slots=True)
 class SortedRun:
-    """Files whose key ranges do not overlap, in key order; a key occurs at most once in them."""
+    """Files with disjoint key ranges, in key order.
+
+    Each key occurs at most once.
+    """
 
     files: tuple[DataFileMeta, ...]
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Total size in bytes."""
         return sum([file.file_size for file in self.files])
 
 
 @dataclass(frozen=True, slots=True)
 class LevelRun:
-    """A sorted run and the level it lies on: what compaction strategies look at."""
+    """A sorted run and its level."""
 
     level: int
     run: SortedRun
 
     @property
     def size(self) -> int:
-        """Bytes of the run."""
+        """Size of the run in bytes."""
         return self.run.size
 
 
 @dataclass(slots=True)
 class Levels:
-    """The LSM tree of one bucket: a set of level-0 files, newest first, and one sorted run on each deeper level.
+    """LSM tree of one bucket.
+
+    Level 0 is a set of files, newest first. Each deeper level is one sorted run.
 
     Args:
         key_of: Makes serialised keys comparable (``key_decoder``).
-        files: The live files, in any order.
-        number_of_levels: At least 2; grows to the deepest file's level.
+        files: Live files, in any order.
+        number_of_levels: At least 2. Grows to the deepest file's level.
     """
 
     key_of: KeyOf
@@ -64,23 +69,26 @@ class Levels:
 
     @property
     def max_level(self) -> int:
-        """The deepest level that files may move to."""
+        """Deepest level that files may move to."""
         return self.number_of_levels - 1
 
     @property
     def highest_non_empty(self) -> int:
-        """The deepest level that has files, -1 if none has."""
+        """Deepest level with files, or -1."""
         return max(self._by_level, default=-1)
 
     @property
     def runs(self) -> list[LevelRun]:
-        """Level 0 newest first, each file a run; then the other levels that have files."""
+        """All runs, newest first.
+
+        Each file of level 0 is a run, newest first. The other non-empty levels follow.
+        """
         level0 = [LevelRun(0, SortedRun((file,))) for file in self._by_level.get(0, ())]
         deeper = [LevelRun(level, SortedRun(tuple(files))) for level, files in sorted(self._by_level.items()) if level > 0]
         return level0 + deeper
 
     def update(self, before: Iterable[DataFileMeta], after: Iterable[DataFileMeta]) -> None:
-        """Replace the files ``before`` a compaction by those ``after`` it."""
+        """Replace the files ``before`` a compaction by those ``after``."""
         gone = {(file.level, file.file_name) for file in before}
         self.files = [file for file in self.files if (file.level, file.file_name) not in gone] + list(after)
         self._arrange()
@@ -100,7 +108,7 @@ class Levels:
     def _check(self, files: Sequence[DataFileMeta]) -> None:
         for one, other in itertools.pairwise(files):
             if self.key_of(one.max_key) >= self.key_of(other.min_key):
-                raise CorruptFile(other.file_name, f"overlaps {one.file_name} on level {one.level}, where key ranges are disjoint")
+                raise CorruptFile(other.file_name, f"overlaps {one.file_name} on level {one.level}, where key ranges must be disjoint")
 
 
 def _newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
@@ -108,11 +116,14 @@ def _newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
 
 
 def interval_partition(files: Iterable[DataFileMeta], key_of: KeyOf) -> list[Section]:
-    """Cut files into sections with disjoint key ranges, each made of as few sorted runs as possible, both in key order.
+    """Cut files into sections with disjoint key ranges.
 
-    Cost: O(n log n) key comparisons. See Paimon's ``IntervalPartition``.
+    Each section has as few sorted runs as possible. Sections and runs are in key order. Cost: O(n log n) key comparisons.
+    See Paimon's ``IntervalPartition``.
     """
-    spans = sorted([(key_of(file.min_key), key_of(file.max_key), at, file) for at, file in enumerate(files)])  # no two have one position
+    spans = sorted(
+        [(key_of(file.min_key), key_of(file.max_key), at, file) for at, file in enumerate(files)]
+    )  # the position is unique, so files are never compared
     sections: list[Section] = []
     members: list[tuple[Any, Any, int, DataFileMeta]] = []
     reach: Any = None
@@ -128,7 +139,8 @@ def interval_partition(files: Iterable[DataFileMeta], key_of: KeyOf) -> list[Sec
 
 
 def _runs(spans: Sequence[tuple[Any, Any, int, DataFileMeta]]) -> Section:
-    """Append each file to the run that ends first, if it ends before the file begins."""
+    """Assign files to as few sorted runs as possible."""
+    # Append each file to the run that ends first, if it ends before the file begins.
     ends: list[tuple[Any, int]] = []
     runs: list[list[DataFileMeta]] = []
     for low, high, _, file in spans:
@@ -143,7 +155,10 @@ def _runs(spans: Sequence[tuple[Any, Any, int, DataFileMeta]]) -> Section:
 
 
 def key_decoder(types: Sequence[DataType]) -> KeyOf:
-    """A function from serialised keys (BinaryRow) to tuples that compare in key order; it remembers what it decoded."""
+    """Return a function from serialised keys to comparable tuples.
+
+    Keys are BinaryRow bytes. The function caches what it decoded.
+    """
     order = PartitionType(tuple(f"key {at}" for at in range(len(types))), tuple(types)).order
     seen: dict[bytes, Any] = {}
 

@@ -1,7 +1,7 @@
-"""Which runs to compact: Paimon's ``UniversalCompaction`` and its companions, as functions of the runs and the time.
+"""Universal compaction: which runs to compact (Paimon's ``UniversalCompaction``).
 
-Nothing here touches data or keeps state, so that a simulator can drive it: the caller remembers when a full compaction was
-last picked (``last_full_ms``).
+Functions of the runs and the time, without state, so that a simulator can run them. The caller stores the time of the
+last full compaction (``last_full_ms``).
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from manifest.entry.data_file import DataFileMeta
 
 @dataclass(frozen=True, slots=True)
 class CompactUnit:
-    """What to compact together, and the level that the result goes to. ``full``: all runs of the bucket.
+    """Files to compact together, and the level of the result.
 
-    ``rewrite_individually``: files of one run with others between them, so that each is rewritten by itself.
+    Args:
+        full: All runs of the bucket.
+        rewrite_individually: Rewrite each file separately. Set for files of one run with other files between them.
     """
 
     output_level: int
@@ -27,25 +29,31 @@ class CompactUnit:
 
     @classmethod
     def of(cls, output_level: int, runs: Sequence[LevelRun], *, full: bool) -> CompactUnit:
-        """The unit of all files of ``runs``."""
+        """Return the unit of all files of ``runs``."""
         return cls(output_level, tuple(file for run in runs for file in run.run.files), full)
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether it has no files, or one that lies on its level already."""
+        """Whether compacting the unit has no effect."""
         return not self.files or (len(self.files) == 1 and self.files[0].level == self.output_level)
 
 
 @dataclass(frozen=True, slots=True)
 class EarlyFullCompaction:
-    """Reasons for a full compaction before the strategy would have one; thresholds in bytes, the interval in milliseconds."""
+    """Triggers of an early full compaction.
+
+    Thresholds are in bytes, the interval is in milliseconds.
+    """
 
     interval_ms: int | None = None
     total_size_threshold: int | None = None
     incremental_size_threshold: int | None = None
 
     def wants(self, runs: Sequence[LevelRun], max_level: int, now_ms: int, last_full_ms: int | None) -> bool:
-        """Whether to compact everything now; never a single run."""
+        """Return whether to compact all runs now.
+
+        Always False for a single run.
+        """
         if len(runs) == 1:
             return False
         if self.interval_ms is not None and (last_full_ms is None or now_ms - last_full_ms > self.interval_ms):
@@ -58,7 +66,9 @@ class EarlyFullCompaction:
 
 @dataclass(frozen=True, slots=True)
 class OffPeakHours:
-    """Hours of the day, [start, end) and perhaps over midnight, in which runs may differ more in size and still be merged.
+    """Off-peak hours [start, end), with a larger size ratio.
+
+    The range may include midnight.
 
     >>> OffPeakHours(22, 6, 10).ratio_at(23), OffPeakHours(22, 6, 10).ratio_at(6), OffPeakHours(-1, 6, 10).ratio_at(3)
     (10, 0, 0)
@@ -69,7 +79,10 @@ class OffPeakHours:
     ratio: int
 
     def ratio_at(self, hour: int) -> int:
-        """What to add to the size ratio at a local hour, in percent."""
+        """Return the addition to the size ratio, in percent.
+
+        ``hour`` is a local hour.
+        """
         if self.start == self.end or -1 in {self.start, self.end}:
             return 0
         inside = self.start <= hour < self.end if self.start < self.end else hour >= self.start or hour < self.end
@@ -78,10 +91,10 @@ class OffPeakHours:
 
 @dataclass(frozen=True, slots=True)
 class UniversalCompaction:
-    """Size-tiered compaction: bound the space that old versions take, then the number of runs.
+    """Size-tiered compaction.
 
-    Percentages as in the options ``compaction.max-size-amplification-percent`` and ``compaction.size-ratio``; ``trigger``
-    is ``num-sorted-run.compaction-trigger``.
+    First bounds the space amplification, then the number of runs. Percentages as in the options
+    ``compaction.max-size-amplification-percent`` and ``compaction.size-ratio``; ``trigger`` is ``num-sorted-run.compaction-trigger``.
     """
 
     max_size_amplification: int = 200
@@ -93,7 +106,10 @@ class UniversalCompaction:
     def pick(
         self, runs: Sequence[LevelRun], max_level: int, *, now_ms: int = 0, last_full_ms: int | None = None, hour: int = 0
     ) -> CompactUnit | None:
-        """The runs to compact, a prefix of ``runs`` (``Levels.runs``), or None if there is nothing to gain."""
+        """Return the runs to compact, a prefix of ``runs``.
+
+        ``runs`` are newest first (``Levels.runs``). None: no compaction is due.
+        """
         if self.early is not None and runs and self.early.wants(runs, max_level, now_ms, last_full_ms):
             return CompactUnit.of(max_level, runs, full=True)
         return (
@@ -103,23 +119,32 @@ class UniversalCompaction:
         )
 
     def pick_for_size_amplification(self, runs: Sequence[LevelRun], max_level: int) -> CompactUnit | None:
-        """Everything, if the newer runs together are large beside the oldest one."""
+        """Pick all runs if the newer runs are large.
+
+        Their total size is compared with the oldest run.
+        """
         if len(runs) < self.trigger or not runs:
             return None
         newer = sum(run.size for run in runs[:-1])
         return CompactUnit.of(max_level, runs, full=True) if newer * 100 > self.max_size_amplification * runs[-1].size else None
 
     def pick_for_size_ratio(self, runs: Sequence[LevelRun], max_level: int, *, hour: int = 0) -> CompactUnit | None:
-        """The newest run and those that follow, as long as the next is not much larger than what is picked."""
+        """Pick the newest run and following runs of similar size.
+
+        Stops at a run that is much larger than the picked ones.
+        """
         return self._grow(runs, max_level, 1, hour, forced=False) if len(runs) >= self.trigger else None
 
     def pick_for_run_count(self, runs: Sequence[LevelRun], max_level: int, *, hour: int = 0) -> CompactUnit | None:
-        """Enough of the newest runs to get back to ``trigger`` of them."""
+        """Pick enough of the newest runs to return to ``trigger``."""
         count = len(runs) - self.trigger + 1
         return self._grow(runs, max_level, count, hour, forced=True) if count > 1 else None
 
     def force_level0(self, runs: Sequence[LevelRun], max_level: int, *, hour: int = 0) -> CompactUnit | None:
-        """All level-0 runs and what their size draws in; None without level 0."""
+        """Pick all level-0 runs and following runs of similar size.
+
+        None: level 0 is empty.
+        """
         level0 = sum(run.level == 0 for run in runs)
         return self._grow(runs, max_level, level0, hour, forced=True) if level0 else None
 
@@ -137,7 +162,10 @@ class UniversalCompaction:
 
 
 def unit_of_prefix(runs: Sequence[LevelRun], max_level: int, count: int) -> CompactUnit:
-    """The first ``count`` runs and the level above the first one left out; never level 0, for its files may overlap."""
+    """Return the unit of the first ``count`` runs.
+
+    The output level is directly above the next run. If that is level 0, the prefix is extended, because level-0 files may overlap.
+    """
     level = max_level if count == len(runs) else max(0, runs[count].level - 1)
     while level == 0 and count < len(runs):
         level = runs[count].level
@@ -149,9 +177,9 @@ def unit_of_prefix(runs: Sequence[LevelRun], max_level: int, count: int) -> Comp
 
 @dataclass(frozen=True, slots=True)
 class ForceUpLevel0:
-    """Moves level 0 up where the strategy declines: at once, or (``interval``, gentle) when so many of its files wait.
+    """Strategy that compacts level 0 when universal compaction declines.
 
-    A flush leaves one file, so that their number is how often the strategy has declined, whichever writers asked it.
+    With ``interval`` (gentle) it waits until level 0 has that many files.
     """
 
     universal: UniversalCompaction
@@ -164,6 +192,7 @@ class ForceUpLevel0:
         unit = self.universal.pick(runs, max_level, now_ms=now_ms, last_full_ms=last_full_ms, hour=hour)
         if unit is not None:
             return unit
+        # Each flush leaves one file, so the number of level-0 files counts the declined compactions of all writers.
         if self.interval is not None and sum(run.level == 0 for run in runs) < self.interval:
             return None
         return self.universal.force_level0(runs, max_level, hour=hour)
@@ -172,7 +201,10 @@ class ForceUpLevel0:
 def pick_full(
     runs: Sequence[LevelRun], max_level: int, *, force_rewrite: bool = False, stale: Callable[[DataFileMeta], bool] = lambda _: False
 ) -> CompactUnit | None:
-    """Everything to the deepest level; if it is there already, those of its files that hold ``stale`` (dead, expired) rows, or nothing."""
+    """Pick all files for the deepest level.
+
+    If they are there already, pick only files with ``stale`` (deleted or expired) rows. None: nothing to do.
+    """
     if not runs:
         return None
     if len(runs) > 1 or runs[0].level != max_level or force_rewrite:
@@ -182,7 +214,10 @@ def pick_full(
 
 
 def drops_deletes(output_level: int, highest_non_empty: int) -> bool:
-    """Whether retract rows may vanish: nothing older remains below the output that they would have to mask."""
+    """Return whether retract rows may be dropped.
+
+    They may if no older rows exist below the output level.
+    """
     return output_level != 0 and output_level >= highest_non_empty
 
 

@@ -1,4 +1,5 @@
-"""Planning a scan: one funnel from a snapshot's manifests to splits, each stage with a line in the report.
+"""Scan planning: from a snapshot's manifests to splits.
 
-Opens no data file. Public: ``ScanPlanner`` (planner), ``ScanPlan`` (plan), ``DataSplit`` (splits).
+Each pruning stage adds a line to the report. Opens no data file.
+Public: ``ScanPlanner`` (planner), ``ScanPlan`` (plan), ``DataSplit`` (splits).
 """

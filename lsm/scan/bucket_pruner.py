@@ -1,4 +1,7 @@
-"""Buckets from equalities: a filter that fixes the whole bucket key can only match in the buckets of its values."""
+"""Bucket pruning by equality filters on the bucket key.
+
+Such a filter matches only in the buckets of its values.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,11 @@ _FUNCTIONS = frozenset({"default", "mod"})
 
 @dataclass
 class BucketPruner:
-    """Prunes entries by bucket; ``residual`` gives the filter inside a partition.
+    """Pruning of manifest entries by bucket.
 
-    Each entry's own bucket count is used, so that files from before a rescale are found too; entries of a schema in which the
-    bucket key had another type stay. ``note`` says afterwards what it went by.
+    ``residual`` returns the filter inside a partition. ``note`` describes the last pruning.
+    Each entry's own bucket count is used, so files from before a rescale are pruned correctly. Entries of a schema with
+    another bucket-key type are kept.
     """
 
     store: FileStore
@@ -34,7 +38,7 @@ class BucketPruner:
     note: str = ""
 
     def wanted(self, entries: EntryColumns) -> Mask:
-        """Mask of the entries whose bucket can hold a match."""
+        """Return a mask of entries whose bucket can match."""
         keep = np.ones(len(entries), np.bool_)
         schema = self.store.schema
         if schema.core.bucket < 1 or not schema.bucket_keys or schema.core.bucket_function_type not in _FUNCTIONS:
@@ -62,7 +66,10 @@ class BucketPruner:
         return keep
 
     def blocks(self, ranges: BlockRanges, predicate: Predicate) -> Mask:
-        """Mask of the blocks that may hold an entry that ``wanted`` keeps, where ``predicate`` is the filter inside all its partitions."""
+        """Return a mask of blocks with entries that ``wanted`` keeps.
+
+        ``predicate`` must be the filter inside all their partitions.
+        """
         keep = np.ones(len(ranges), np.bool_)
         schema = self.store.schema
         if schema.core.bucket < 1 or not schema.bucket_keys or schema.core.bucket_function_type not in _FUNCTIONS:
@@ -79,7 +86,7 @@ class BucketPruner:
         return keep
 
     def _same(self, schema_id: int) -> bool:
-        """Whether files of that schema hashed the bucket key as today's would be."""
+        """Return whether a schema's files hash the bucket key alike."""
         schema = self.store.schema
         if schema_id == schema.id:
             return True
@@ -99,7 +106,8 @@ class BucketPruner:
 
 
 def _among(values: Int64s, wanted: Sequence[int]) -> Mask:
-    """Which of ``values`` are one of ``wanted``: mostly there is one."""
+    """Return a mask of ``values`` that are in ``wanted``."""
+    # Fast path: usually one value is wanted.
     found: Mask = values == wanted[0] if len(wanted) == 1 else np.isin(values, wanted)
     return found
 

@@ -1,4 +1,4 @@
-"""The state that the last compaction left: where ``scan.mode = compacted-full`` begins."""
+"""Start snapshot of ``scan.mode = compacted-full``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from manifest.store import FileStore
 
 
 def compacted_snapshot(store: FileStore) -> Snapshot | None:
-    """The newest snapshot of a compaction, of full ones alone where the table schedules these; without one the newest."""
+    """Return the newest compaction snapshot.
+
+    Only full compactions count if the table schedules them. Without a compaction, returns the newest snapshot.
+    """
     options = store.options
     scheduled = options.changelog_producer == "full-compaction" or options.full_compaction_delta_commits is not None
     every = (options.full_compaction_delta_commits or 1) if scheduled else 1

@@ -1,4 +1,4 @@
-"""Whether a data file can hold a row that a filter wants: by its key range, its value statistics, its embedded index."""
+"""File pruning by key range, value statistics and embedded index."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ from manifest.types.data_type import DataField
 
 @dataclass(frozen=True)
 class FilePruner:
-    """A filter, held against the metadata of files; what is not known keeps the file.
+    """Filter applied to file metadata.
+
+    Files with unknown metadata are kept.
 
     Args:
-        store: the table.
-        predicate: the filter, on the table's columns.
-        notes: gets what the embedded indexes said.
+        store: Store of the table.
+        predicate: Filter on the table's columns.
+        notes: Collects the results of embedded indexes.
     """
 
     store: FileStore
@@ -46,13 +48,19 @@ class FilePruner:
     _sources: dict[int, frozenset[str]] = field(default_factory=dict)
 
     def residual(self, partition: bytes) -> Predicate:
-        """The filter inside a partition, whose columns are constant; FALSE if no row of it is wanted."""
+        """Return the filter inside a partition.
+
+        Partition columns are replaced by their values. FALSE if no row can match.
+        """
         if partition not in self._residuals:
             self.residuals([partition])
         return self._residuals[partition]
 
     def residuals(self, partitions: Sequence[bytes]) -> list[Predicate]:
-        """The filter inside each of ``partitions``; partitions that decide its terms alike share one object."""
+        """Return the filter inside each of ``partitions``.
+
+        Partitions with equal results share one object.
+        """
         new = [partition for partition in partitions if partition not in self._residuals]
         if new:
             columns, types = self.store.partition, self.store.schema.column_types
@@ -65,11 +73,17 @@ class FilePruner:
         return frozenset(self.store.schema.trimmed_primary_keys)
 
     def key_predicate(self, partition: bytes) -> Predicate:
-        """The conjuncts over nothing but key columns: all versions of a key agree on them."""
+        """Return the conjuncts over key columns only.
+
+        All versions of a key agree on them.
+        """
         return only_columns(self.residual(partition), self._keys) or TRUE
 
     def key_mask(self, entries: EntryColumns) -> Mask:
-        """Which files can hold a wanted key: by the exact range of the first key column, and the statistics of the others."""
+        """Return a mask of files that may hold matching keys.
+
+        Uses the exact range of the first key column, and the statistics of the others.
+        """
         wanted = np.ones(len(entries), np.bool_)
         schema = self.store.schema
         for residual, rows in self._by_residual(entries):
@@ -79,12 +93,12 @@ class FilePruner:
             try:
                 known = key_bounds(entries.select(rows), schema.trimmed_primary_keys, schema.key_types, columns_of(predicate))
             except ValueError as error:
-                raise CorruptFile(entries.path_of(int(rows[0])), f"the key range of a file cannot be decoded ({error})") from error
+                raise CorruptFile(entries.path_of(int(rows[0])), f"the key range of a file cannot be decoded: {error}") from error
             wanted[rows] = may_match_each(predicate, partial(_of_name, known), schema.column_types, rows.size)
         return wanted
 
     def needs_values(self, entries: EntryColumns) -> bool:
-        """Whether statistics of values can tell more of ``entries`` than ``key_mask`` did."""
+        """Return whether value statistics can prune beyond ``key_mask``."""
         conditions = {self.residual(partition) for partition in entries.partition_codes[1]}
         if not all(self._keys.issuperset(columns_of(condition)) for condition in conditions):
             return True
@@ -92,7 +106,10 @@ class FilePruner:
         return bool((low.end - low.start <= len(EMPTY_ROW)).any())
 
     def value_mask(self, entries: EntryColumns) -> Mask:
-        """Which files can hold a row that satisfies the filter, by minima, maxima and null counts."""
+        """Return a mask of files that may match by statistics.
+
+        Statistics are minima, maxima and null counts.
+        """
         wanted = np.ones(len(entries), np.bool_)
         types = self.store.schema.column_types
         for schema_id, covered, rows in stats_groups(entries):
@@ -104,7 +121,10 @@ class FilePruner:
         return wanted
 
     def index_mask(self, entries: EntryColumns) -> Mask:
-        """Which files can hold a row that satisfies the filter, by the indexes inside their manifest entries."""
+        """Return a mask of files that may match by index.
+
+        Embedded indexes are stored inside manifest entries.
+        """
         wanted = np.ones(len(entries), np.bool_)
         rows = np.flatnonzero(entries.present("_FILE._EMBEDDED_FILE_INDEX"))
         if rows.size:
@@ -120,7 +140,7 @@ class FilePruner:
         return wanted
 
     def _by_residual(self, entries: EntryColumns) -> list[tuple[Predicate, Indices]]:
-        """The entries of partitions in which the filter is the same."""
+        """Group entries by the filter of their partition."""
         codes, partitions = entries.partition_codes
         numbers: dict[Predicate, int] = {}
         of_partition = np.array([numbers.setdefault(residual, len(numbers)) for residual in self.residuals(partitions)], np.intp)
@@ -139,7 +159,7 @@ class FilePruner:
         return evaluate(mapping.to_file(residual), ContainerReader.of(index), types, row_count, self.notes).remains
 
     def _column_lookup(self, entries: EntryColumns, schema_id: int, covered: tuple[str, ...] | None) -> BoundsColumnLookup:
-        """Bounds of the filter's columns in files of one schema."""
+        """Return the bounds of filter columns for one schema."""
         mapping = self._mapping(schema_id)
         schema = self.store.schemas.get(schema_id)
         names = schema.names if covered is None else covered
@@ -148,7 +168,7 @@ class FilePruner:
         try:
             known = value_bounds(entries, names, schema.types_of(names), self._wanted_sources(schema_id))
         except ValueError as error:
-            raise CorruptFile(entries.path_of(0), f"the statistics of a file cannot be decoded ({error})") from error
+            raise CorruptFile(entries.path_of(0), f"the statistics of a file cannot be decoded: {error}") from error
 
         @cache
         def bounds(column: ColumnRef) -> BoundsColumn | None:
@@ -170,19 +190,22 @@ class FilePruner:
         return found
 
     def _wanted_sources(self, schema_id: int) -> frozenset[str]:
-        """What the columns of the filter are called in files of a schema."""
+        """Return the filter columns' names in files of a schema."""
         if schema_id not in self._sources:
             sources = map(self._mapping(schema_id).sources.get, columns_of(self.predicate))
             self._sources[schema_id] = frozenset([source.name for source in sources if source is not None])
         return self._sources[schema_id]
 
     def bounds(self, file: DataFileMeta) -> Callable[[ColumnRef], ColumnBounds | None]:
-        """Minima, maxima and null counts of the filter's columns in a file; None for a column of which nothing is known."""
+        """Return the bounds of the filter's columns in a file.
+
+        Minima, maxima and null counts. None for a column without statistics.
+        """
         mapping = self._mapping(file.schema_id)
         try:
             known = self._value_bounds(file)
         except (ValueError, IndexError) as error:
-            raise CorruptFile(file.file_name, f"its statistics cannot be decoded ({error})") from error
+            raise CorruptFile(file.file_name, f"its statistics cannot be decoded: {error}") from error
 
         def bounds(column: ColumnRef) -> ColumnBounds | None:
             source = mapping.sources.get(column.name)
@@ -194,7 +217,7 @@ class FilePruner:
         return bounds
 
     def _value_bounds(self, file: DataFileMeta) -> dict[str, ColumnBounds]:
-        """Bounds of the file's columns that the filter asks for."""
+        """Return the bounds of the file's filter columns."""
         schema = self.store.schemas.get(file.schema_id)
         names = schema.names if file.value_stats_cols is None else file.value_stats_cols
         if not schema.by_name.keys() >= set(names):

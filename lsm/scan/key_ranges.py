@@ -1,4 +1,7 @@
-"""Key ranges of many files as ranks, and the sections (files whose key ranges overlap) that they form."""
+"""Key ranges of many files as ranks, and their sections.
+
+A section is a set of files whose key ranges overlap.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,13 @@ from manifest.types.data_type import DataType
 
 
 def key_ranks(entries: EntryColumns, types: Sequence[DataType]) -> tuple[Int64s, Int64s]:
-    """Of every entry the ranks of its smallest and greatest key among all of them; equal keys have equal ranks.
+    """Return the ranks of each entry's smallest and greatest key.
 
-    The order is Paimon's of keys: column by column, null first, -0.0 before 0.0, NaN last. Raises ``CorruptFile``.
+    Ranks are over the keys of all entries. Equal keys have equal ranks. Uses Paimon's key order: column by column, null first,
+    -0.0 before 0.0, NaN last.
+
+    Raises:
+        CorruptFile: A key cannot be decoded.
     """
     sides = []
     try:
@@ -39,7 +46,9 @@ def key_ranks(entries: EntryColumns, types: Sequence[DataType]) -> tuple[Int64s,
 
 
 def sections(bucket: Int64s, low: Int64s, high: Int64s) -> Int64s:
-    """The section of each key range, numbered in key order within ascending buckets: ranges that overlap, even through others, share one.
+    """Return the section number of each key range.
+
+    Numbers follow the key order within ascending buckets. Ranges that overlap, directly or through others, share a section.
 
     >>> sections(np.zeros(4, np.int64), np.array([0, 20, 5, 30]), np.array([9, 25, 15, 40])).tolist()
     [0, 1, 0, 2]
@@ -51,10 +60,13 @@ def sections(bucket: Int64s, low: Int64s, high: Int64s) -> Int64s:
 
 
 def section_starts(bucket: Int64s, low: Int64s, high: Int64s) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Where a section begins among ranges sorted by bucket, low and high: where nothing before in the bucket reaches."""
+    """Return where sections begin in sorted ranges.
+
+    Ranges must be sorted by bucket, low and high. A section begins where no earlier range of the bucket overlaps.
+    """
     starts = np.ones(bucket.size, np.bool_)
     if bucket.size:
-        apart = bucket * (int(high.max()) + 1)  # ranges of one bucket never reach those of the next
+        apart = bucket * (int(high.max()) + 1)  # offsets keep the ranges of different buckets apart
         reach = np.maximum.accumulate(high + apart)
         starts[1:] = (bucket[1:] != bucket[:-1]) | (low[1:] + apart[1:] > reach[:-1])
     return starts

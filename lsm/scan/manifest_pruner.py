@@ -1,4 +1,4 @@
-"""Whether a manifest can hold a file that a filter wants, by the column ranges that its list gives it."""
+"""Manifest pruning by the column ranges of the manifest list."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from manifest.store import FileStore
 
 @dataclass
 class ManifestPruner:
-    """Prunes manifests; one without ranges stays. ``note`` says afterwards what it went by.
+    """Pruning of manifests.
 
-    Of a primary-key table only conditions on keys and partitions act, for all versions of a row agree on those. Where no row has
-    two visible versions above level 0, other conditions act too, but on manifests of buckets that have a file on level 0.
+    Manifests without ranges are kept. ``note`` describes the last pruning. For a primary-key table only conditions on keys and partitions
+    are used, because all versions of a row agree on them. If no row has two visible versions above level 0, other conditions are used too,
+    except for manifests of buckets with a file on level 0.
     """
 
     store: FileStore
     predicate: Predicate
     note: str = ""
     waiting: frozenset[str] | None = None
-    """Afterwards, the files on level 0; None: they are what the manifests say, of which none that deletes one was skipped."""
+    """Live level-0 files, set by ``wanted``. None: no manifest that may delete one was skipped, so entries are complete."""
     _by_key: Predicate = field(init=False, default=TRUE)
     _mappings: dict[int, tuple[TableSchema, SchemaMapping]] = field(default_factory=dict)
 
@@ -39,7 +40,10 @@ class ManifestPruner:
             self.predicate = self._by_key
 
     def wanted(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
-        """The manifests that may hold a wanted file, or a version of a key that one has. Raises as reading manifests does."""
+        """Return the manifests that may hold a matching file.
+
+        Includes manifests that may hold other versions of its keys. Raises the errors of reading manifests.
+        """
         columns = [name for name in columns_of(self.predicate) if name not in self.store.schema.partition_keys]
         if self.predicate == TRUE or not columns:
             self.note = "" if self.predicate == TRUE else "no condition on columns with ranges"
@@ -52,10 +56,13 @@ class ManifestPruner:
         return [meta for meta in metas if id(meta) not in dropped]
 
     def _merging(self, metas: Sequence[ManifestFileMeta], dropped: Container[int]) -> set[int]:
-        """Those of ``dropped`` (by ``id``) with a file of a bucket that is merged: its versions are needed, whatever their values."""
+        """Return the dropped manifests with files of merging buckets.
+
+        Manifests are identified by ``id``. All versions of a merging bucket are needed, whatever their values.
+        """
         by_key = [meta for meta in metas if id(meta) not in dropped or self._may_hold(meta, self._by_key)]
         shallow = [meta for meta in by_key if meta.min_level is None or meta.min_level <= 0]
-        entries = self.store.manifests.read_metas(shallow).not_deleted  # one more file than there is does no harm
+        entries = self.store.manifests.read_metas(shallow).not_deleted  # extra entries of deleted files are harmless here
         waiting = entries.select(entries.level <= 0)
         self.waiting = frozenset(waiting.file_name)
         buckets = np.unique(waiting.bucket)
@@ -89,7 +96,7 @@ class ManifestPruner:
                 return partition[column.name]
             wanted = self.store.schema.field(column.name)
             if wanted.id > schema.highest_field_id:
-                return ColumnBounds(None, None, rows, rows)  # added since: null in every file of this manifest
+                return ColumnBounds(None, None, rows, rows)  # column added later: null in every file of this manifest
             found = known.get(wanted.id)
             return None if found is None else mapping.bounds(column.name, found)
 

@@ -1,6 +1,7 @@
-"""Two branches read as one table (Paimon's fallback branch): of each partition the rows of one branch, the other's where it has none.
+"""Reads of two branches as one table (Paimon's fallback branch).
 
-``scan.fallback-branch`` names a branch for partitions that the table has not, ``scan.primary-branch`` one whose partitions come first.
+A partition is read from one branch; the other branch is used if the partition is missing there.
+``scan.fallback-branch`` names a branch for partitions missing in the table. ``scan.primary-branch`` names one whose partitions win.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ _LOG = logger_of(__name__)
 _OPTIONS = (FALLBACK_BRANCH, PRIMARY_BRANCH)
 
 PlanBranch = Callable[[FileStore, Snapshot | None, Collection[bytes] | None], ScanPlan]
-"""Plans one branch at a snapshot, in these partitions (None: all)."""
+"""Plans one branch at a snapshot, in the given partitions. None: all partitions."""
 
 
 def other_branch(store: FileStore) -> str | None:
-    """The branch that is read beside the table's own; None if there is none."""
+    """Return the branch to read together with the table's branch.
+
+    None: read only the table's branch.
+    """
     for option in _OPTIONS:
         name = store.options.raw.get(option, "").strip()
         if name and name != store.branch:
@@ -34,9 +38,15 @@ def other_branch(store: FileStore) -> str | None:
 
 
 def branch_of(store: FileStore, name: str) -> FileStore:
-    """A branch of the table, to be read as it is, by its own newest schema; opened once by a store. Raises ``TableNotFound``."""
+    """Return a branch of the table, opened once per store.
+
+    The branch has its newest schema. Its options for another branch are ignored.
+
+    Raises:
+        TableNotFound: The branch does not exist.
+    """
     if name not in store.branches:
-        cache = EntryCache(store.cache.files)  # ids of schemas and snapshots mean something else on another branch
+        cache = EntryCache(store.cache.files)  # schema and snapshot ids are not shared between branches
         found = FileStore.open(with_branch(store.root, name), store.file_io, cache=cache)
         options = {option: value for option, value in found.schema.options.items() if option not in _OPTIONS}
         store.branches[name] = found.with_schema(found.schema.model_copy(update={"options": options})).metered(store.meter)
@@ -44,28 +54,32 @@ def branch_of(store: FileStore, name: str) -> FileStore:
 
 
 def plan_both(store: FileStore, name: str, snapshot: Snapshot | None, partitions: Collection[bytes] | None, plan: PlanBranch) -> ScanPlan:
-    """The splits of the table's own branch and of branch ``name``, each partition once; a branch that is not there is told in the log.
+    """Plan the table's branch together with branch ``name``.
 
-    An older snapshot of the table is read with what the other branch was then. Raises ``UnsupportedTable`` where the columns differ.
+    Each partition is read from one branch. A missing branch is logged as a warning. With an older snapshot of the table,
+    the other branch is read as of that time.
+
+    Raises:
+        UnsupportedTable: The branches have different columns.
     """
     try:
         other = branch_of(store, name)
     except TableNotFound:
-        _LOG.warning("%s: the branch '%s' to be read beside it is not there", store.root, name)
+        _LOG.warning("%s: branch '%s' of option 'scan.fallback-branch' or 'scan.primary-branch' does not exist; reading without it", store.root, name)
         return plan(store, snapshot, partitions)
     _check_columns(store, other)
-    beside = _beside(store, snapshot, other)
+    at_other = _snapshot_of_other(store, snapshot, other)
     comes_first = not store.options.raw.get(FALLBACK_BRANCH, "").strip()
     report = Report()
     with report.stage("other branch") as tally:
-        first = _partitions(other, beside) if comes_first else _partitions(store, snapshot)
-        second = _partitions(store, snapshot) if comes_first else _partitions(other, beside)
-        asked = second if partitions is None else second.intersection(partitions)
-        left = asked - first
-        tally.count(len(left), len(asked) - len(left))
-        tally.note = f"partitions of {'the table' if comes_first else name} that {name if comes_first else 'the table'} has not"
+        first = _partitions(other, at_other) if comes_first else _partitions(store, snapshot)
+        second = _partitions(store, snapshot) if comes_first else _partitions(other, at_other)
+        wanted = second if partitions is None else second.intersection(partitions)
+        left = wanted - first
+        tally.count(len(left), len(wanted) - len(left))
+        tally.note = f"partitions of {'the table' if comes_first else name} missing in {name if comes_first else 'the table'}"
     own = plan(store, snapshot, left if comes_first else partitions)
-    others = plan(other, beside, partitions if comes_first else left)
+    others = plan(other, at_other, partitions if comes_first else left)
     marked = tuple(split.model_copy(update={"branch": name}) for split in others.splits)
     return ScanPlan(own.snapshot_id, (*own.splits, *marked), (*own.report, *report.stages))
 
@@ -78,7 +92,7 @@ def _partitions(store: FileStore, snapshot: Snapshot | None) -> set[bytes]:
     return set(entries.partition_codes[1])
 
 
-def _beside(store: FileStore, snapshot: Snapshot | None, other: FileStore) -> Snapshot | None:
+def _snapshot_of_other(store: FileStore, snapshot: Snapshot | None, other: FileStore) -> Snapshot | None:
     latest = store.snapshots.latest()
     if snapshot is None or latest is None or snapshot.id >= latest.id:
         return other.snapshots.latest()
@@ -92,7 +106,7 @@ def _beside(store: FileStore, snapshot: Snapshot | None, other: FileStore) -> Sn
 def _check_columns(store: FileStore, other: FileStore) -> None:
     ours, theirs = ([(field.name, field.type.with_nullable(nullable=True)) for field in one.schema.fields] for one in (store, other))
     if ours != theirs:
-        raise UnsupportedTable(f"{store.root}: branch '{other.branch}', which is to be read beside the table, has other columns")
+        raise UnsupportedTable(f"{store.root}: branch '{other.branch}', which options join with the table, has other columns than the table")
 
 
 __all__ = ["branch_of", "other_branch", "plan_both"]

@@ -1,4 +1,4 @@
-"""What a scan plan is: splits to read, and a report of how the funnel came to them."""
+"""Scan plans: splits to read, and a report."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lsm.scan.splits import DataSplit
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step of the funnel: how many things (manifests, then files, at last splits) it kept and dropped.
+    """One pruning step: number of items kept and dropped.
 
-    Bytes are those of the things; ``note`` says what the step went by, or why it could not prune.
+    Items are manifests, then files, finally splits. Bytes are their sizes. ``note`` describes the pruning, or why nothing was pruned.
     """
 
     name: str
@@ -29,11 +29,14 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """Splits of one snapshot (0: the table has none), and one ``Stage`` per step in funnel order."""
+    """Splits of one snapshot, and the report in stage order.
+
+    Snapshot 0 means that the table has no snapshot.
+    """
 
     snapshot_id: int
     splits: Sequence[DataSplit]
-    """A tuple, or of a large plan a sequence that makes its members when they are asked for."""
+    """A tuple, or for a large plan a lazy sequence."""
     report: tuple[Stage, ...]
 
     @property
@@ -48,7 +51,7 @@ class ScanPlan:
 
     @property
     def merging_count(self) -> int:
-        """Splits whose files have to be merged."""
+        """Number of splits that need a merge."""
         return sums_of(self.splits).merging
 
     @property
@@ -59,7 +62,7 @@ class ScanPlan:
 
 @dataclass(slots=True)
 class Tally:
-    """Counters of the stage that is under way."""
+    """Counters of the current stage."""
 
     kept: int = 0
     dropped: int = 0
@@ -68,7 +71,7 @@ class Tally:
     note: str = ""
 
     def count(self, kept: int, dropped: int, bytes_kept: int = 0, bytes_dropped: int = 0) -> None:
-        """Add things and their bytes."""
+        """Add items and their bytes."""
         self.kept += kept
         self.dropped += dropped
         self.bytes_kept += bytes_kept
@@ -77,7 +80,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Report:
-    """Collects the stages of a plan.
+    """Collector of the stages of a plan.
 
     >>> report = Report()
     >>> with report.stage("partition") as tally:
@@ -90,7 +93,7 @@ class Report:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Tally]:
-        """Time a step; what is counted inside becomes its ``Stage``."""
+        """Time a step and add its ``Stage``."""
         tally = Tally()
         start = time.perf_counter()
         yield tally

@@ -1,6 +1,6 @@
-"""The splits of a large plan: encoded entries in a row, of which a split's file objects are made when somebody asks for that split.
+"""Lazy splits of a large plan.
 
-A file object and what hangs on it take about 1.2 KB, its encoded entry a quarter of that; a plan of a million files is walked through, not held.
+Entries stay encoded; the file objects of a split are created on access. A file object takes about 1.2 KB, its encoded entry a quarter of that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ Vectors: TypeAlias = Mapping[tuple[tuple[bytes, int], str], DeletionFile]
 
 
 def splits_of(entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vectors, snapshot_id: int) -> Sequence[DataSplit]:
-    """A split for each of ``groups``, which are made when they are asked for if they have many files. Raises ``CorruptFile``."""
+    """Return a split for each of ``groups``.
+
+    Splits with many files are created on access.
+
+    Raises:
+        CorruptFile: A manifest entry is invalid.
+    """
     if len(entries) <= thresholds().plan_files:
         return tuple(_splits(entries, groups, vectors, snapshot_id))
     return PlannedSplits.of(entries, groups, vectors, snapshot_id)
@@ -51,7 +57,7 @@ def _splits(entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vec
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What splits come to."""
+    """Totals of splits."""
 
     files: int
     rows: int
@@ -60,7 +66,10 @@ class Sums:
 
 
 def sums_of(splits: Sequence[DataSplit]) -> Sums:
-    """Sums over ``splits``; of those that are not made yet, without making them."""
+    """Return the totals of ``splits``.
+
+    Lazy splits are not created for it.
+    """
     if isinstance(splits, PlannedSplits):
         counts = (splits.lasts - splits.firsts, splits.rows, splits.sizes, ~splits.raw)
         return Sums(*(int(count.sum()) for count in counts))
@@ -70,37 +79,37 @@ def sums_of(splits: Sequence[DataSplit]) -> Sums:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlannedSplits(Sequence[DataSplit]):
-    """An immutable sequence of splits, equal to a tuple of them; it pickles as what it holds, and a slice is another one.
+    """An immutable lazy sequence of splits, equal to a tuple.
 
-    Iterating makes each split once; asking for one by its position makes those around it, too, and remembers them. A metadata entry whose
-    fields are not valid raises ``CorruptFile`` when its split is asked for.
+    Pickling keeps it encoded. A slice is lazy too. Iterating creates each split once. Access by position creates a batch of adjacent splits and
+    caches it. Accessing a split with invalid fields raises ``CorruptFile``.
     """
 
     payload: bytes
-    """Encoded entries, perhaps of other files, too."""
+    """Encoded entries, possibly including other files."""
     starts: Int64s
-    """Where in ``payload`` the entry of each file of all splits begins, in order."""
+    """Start of each file's entry in ``payload``, in order of splits."""
     ends: Int64s
     short: Mask
-    """Which entries lack the last byte of today's layout."""
+    """Entries without the last byte of the current layout."""
     paths: tuple[str, ...]
-    """Manifests, and in ``source`` which of them has each entry: for errors."""
+    """Manifest paths, for errors. ``source`` is the index of each entry's manifest."""
     source: Indices
     sizes: Int64s
     """Bytes of each split's files."""
     rows: Int64s
     """Physical rows of each split."""
     firsts: Int64s
-    """Of each split the first file, and in ``lasts`` one past the last."""
+    """First file of each split. ``lasts`` is one past its last file."""
     lasts: Int64s
     raw: Mask
-    """Which splits need no merge."""
+    """Splits that need no merge."""
     vectors: Vectors
     snapshot_id: int
 
     @classmethod
     def of(cls, entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vectors, snapshot_id: int) -> PlannedSplits:
-        """The splits of ``groups`` of ``entries``."""
+        """Return the splits of ``groups`` of ``entries``."""
         counts = np.array([group.rows.size for group in groups], np.int64)
         order = np.concatenate([group.rows for group in groups])
         lasts = np.cumsum(counts)
@@ -142,8 +151,8 @@ class PlannedSplits(Sequence[DataSplit]):
         first, held = self.__dict__.get("_near", (0, ()))
         if not first <= position < first + len(held):
             first, last = self._around(position)
-            held = self._made(first, last)
-            self.__dict__["_near"] = first, held  # one assignment: threads may ask at once
+            held = self._create(first, last)
+            self.__dict__["_near"] = first, held  # one assignment: safe with concurrent readers
         found: DataSplit = held[position - first]
         return found
 
@@ -151,7 +160,7 @@ class PlannedSplits(Sequence[DataSplit]):
         first = 0
         while first < len(self):
             first, last = self._around(first)
-            yield from self._made(first, last)
+            yield from self._create(first, last)
             first = last
 
     def __eq__(self, other: object) -> bool:
@@ -169,16 +178,16 @@ class PlannedSplits(Sequence[DataSplit]):
         return {name: value for name, value in self.__dict__.items() if name not in {"_near", "_batches"}}
 
     def _around(self, position: int) -> tuple[int, int]:
-        """The splits that are made together with the one at ``position``."""
+        """Return the bounds of the batch of a split."""
         batch = self._batches[position]
         return int(np.searchsorted(self._batches, batch)), int(np.searchsorted(self._batches, batch, side="right"))
 
     @cached_property
     def _batches(self) -> Int64s:
-        """Of each split the number of the batch that it is made with."""
+        """Batch number of each split."""
         return (np.cumsum(self.lasts - self.firsts) - 1) // thresholds().plan_files_at_once
 
-    def _made(self, first: int, last: int) -> tuple[DataSplit, ...]:
+    def _create(self, first: int, last: int) -> tuple[DataSplit, ...]:
         spans = list(zip(self.firsts[first:last].tolist(), self.lasts[first:last].tolist(), strict=True))
         files = np.concatenate([np.arange(*span) for span in spans])
         spans_of = zip(self.starts[files].tolist(), self.ends[files].tolist(), self.short[files].tolist(), strict=True)

@@ -1,7 +1,8 @@
-"""Scan planning: one funnel from a snapshot's manifests to splits, every step reported (Paimon's ``FileStoreScan`` and ``SnapshotReader``).
+"""Scan planning from a snapshot's manifests to splits.
 
-Every step may only drop what no wanted row can be in. A value filter sees single versions, so it acts on *sections*: the
-files of a bucket whose key ranges hang together, cut before any file is dropped. No version of a key lies outside its section.
+Every step is reported (Paimon's ``FileStoreScan`` and ``SnapshotReader``). A step may only drop what cannot hold a matching row. A value filter sees
+single versions, so it acts on *sections*: files of a bucket whose key ranges overlap, computed before any file is dropped.
+No version of a key is outside of its section.
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ from manifest.store import FileStore
 
 @dataclass(frozen=True)
 class BlockPruner:
-    """Prunes blocks by what all versions of a key agree on: partition, bucket and the first key column; and by level.
+    """Pruning of manifest blocks by partition, bucket, key and level.
 
-    ``residuals`` gives the filter inside each of some partitions, ``wants`` whether anything of one is wanted.
+    All versions of a key agree on partition, bucket and first key column. ``residuals`` returns the filter inside each partition, ``wants`` whether a
+    partition can match.
     """
 
     store: FileStore
@@ -57,7 +59,7 @@ class BlockPruner:
     min_level: int = 0
 
     def __call__(self, ranges: BlockRanges) -> Mask:
-        """Blocks that may hold a wanted entry."""
+        """Return a mask of blocks that may hold matching entries."""
         conditions = self.residuals(ranges.partitions)
         wanted = [self.wants(partition) for partition in ranges.partitions]
         kept: Mask = ranges.in_partitions(wanted) & (ranges.column("max_level") >= self.min_level)
@@ -71,7 +73,10 @@ class BlockPruner:
         return kept & found
 
     def _by_key(self, ranges: BlockRanges, residual: Predicate) -> Mask:
-        """Blocks of which a file can hold a wanted key, by the first column of the primary key."""
+        """Return a mask of blocks that may match by key.
+
+        Tests the first key column.
+        """
         keys = self.store.range_policy.key
         everything: Mask = np.ones(len(ranges), np.bool_)
         if not keys:
@@ -93,11 +98,11 @@ _Bucket: TypeAlias = tuple[bytes, int]
 
 @dataclass(frozen=True)
 class ScanPlanner:
-    """Plans batch scans of a table."""
+    """Planner of batch scans."""
 
     store: FileStore
     min_level: int = 0
-    """Files above it only: what compaction has merged, whatever else the table shows."""
+    """Lowest level to read. 1: only compacted files, even if the table shows level 0."""
 
     def plan(
         self,
@@ -108,20 +113,20 @@ class ScanPlanner:
         limit: int | None = None,
         partitions: Collection[bytes] | None = None,
     ) -> ScanPlan:
-        """The splits that hold every row of ``snapshot`` (None: an empty table) for which ``predicate`` is true.
+        """Return the splits with all rows that match ``predicate``.
 
         Args:
-            predicate: the filter, literals bound to the table's types; reading the splits must apply it again.
-            snapshot: what to read.
-            columns: what will be read; only checked.
-            limit: rows that suffice; acts only where a split's rows are known without reading it.
-            partitions: serialised partitions to stay in.
+            predicate: Filter with literals of the table's types. Reading the splits must apply it again.
+            snapshot: Snapshot to read. None: an empty table.
+            columns: Columns that will be read. Only checked.
+            limit: Number of rows that suffice. Only used if the row counts of splits are known without reading.
+            partitions: Serialised partitions to read. None: all.
 
         Raises:
-            UnknownColumn: a column does not exist.
-            UnsupportedTable: the table has a feature that would make the rows wrong.
-            SnapshotExpired: the snapshot's files went away.
-            CorruptFile: a metadata file is missing or damaged; it is named.
+            UnknownColumn: A column does not exist.
+            UnsupportedTable: The table has a feature that would make the rows wrong.
+            SnapshotExpired: Files of the snapshot were deleted.
+            CorruptFile: A metadata file is missing or damaged; the message names it.
         """
         schema = self.store.schema
         for name in (*(columns or ()), *columns_of(predicate)):
@@ -140,7 +145,7 @@ class ScanPlanner:
 
 
 class _Funnel:
-    """One scan on its way through the stages."""
+    """State of one scan plan through the stages."""
 
     def __init__(self, store: FileStore, predicate: Predicate, partitions: Collection[bytes] | None, min_level: int) -> None:
         options = store.options
@@ -175,11 +180,16 @@ class _Funnel:
         return ScanPlan(snapshot.id, splits, tuple(self._report.stages))
 
     def _is_one_view(self, visible: EntryColumns) -> bool:
-        """Whether engines that hide level 0 see the same rows, so that statistics hold whoever counted them."""
+        """Return whether all engines see the same rows.
+
+        Some engines skip level 0.
+
+        If so, statistics are valid, whichever engine counted them.
+        """
         return self._settles_keys and not self._min_level and not bool((visible.level == 0).any())
 
     def _is_known_empty(self, snapshot: Snapshot) -> bool:
-        """Whether statistics of exactly this snapshot's rows prove that none of them is wanted."""
+        """Return whether statistics of this snapshot prove no match."""
         statistics = own_statistics(self._store, snapshot) if self._predicate != TRUE else None
         if statistics is None:
             return False
@@ -190,7 +200,7 @@ class _Funnel:
         return empty
 
     def _manifests(self, snapshot: Snapshot) -> EntryColumns:
-        """Entries, dead ones included, of the manifests that can hold wanted files."""
+        """Return the entries, deletes included, of possibly matching manifests."""
         store = self._store
         with self._report.stage("manifest list") as tally:
             listed = store.manifest_metas(snapshot)
@@ -200,7 +210,7 @@ class _Funnel:
             _count_manifests(tally, listed, metas)
             tally.note = "by partition and level ranges" if len(metas) < len(listed) else ""
         with self._report.stage("manifest ranges") as tally:
-            in_columns = self._ranges is row_ranges  # what one manifest knows of a column, another may have superseded
+            in_columns = self._ranges is row_ranges  # another manifest may hold newer values of the same column
             pruner = ManifestPruner(store, TRUE if in_columns else self._predicate)
             with store.reading(snapshot):
                 chosen = pruner.wanted(metas)
@@ -209,26 +219,32 @@ class _Funnel:
                 entries = store.manifests.read_metas(chosen, self._blocks(), self._narrowing())
         if pruner.waiting is None:
             return entries
-        visible = entries.level > 0  # else a file that a skipped manifest deletes would be merged
+        visible = entries.level > 0  # a skipped manifest may delete a level-0 file: keep only those known as live
         shallow = np.flatnonzero(~visible)
         visible[shallow] = [name in pruner.waiting for name in entries.select(shallow).file_name]
         return entries.select(visible)
 
     def _blocks(self) -> BlockPruner | None:
-        """Of large manifests, what to decode; None for all of it."""
+        """Return the block pruner of large manifests. None: decode all."""
         if self._predicate == TRUE and self._partitions is None and not self._min_level:
             return None
         return BlockPruner(self._store, self._pruner.residuals, self._wants, self._min_level)
 
     def _narrowing(self) -> EntryNarrowing | None:
-        """What can be told of every entry as it is decoded; None if the filter is long to tell from others."""
+        """Return the pruning that is cached with decoded entries.
+
+        None: the filter is too long for a cache key.
+        """
         if not is_short(self._predicate):
             return None
         partitions = None if self._partitions is None else frozenset(self._partitions)
         return EntryNarrowing((repr(self._predicate), partitions, self._store.schema.id), self._narrowed)
 
     def _narrowed(self, entries: EntryColumns) -> EntryColumns:
-        """By what all versions of a key agree on: partition, bucket and key."""
+        """Prune entries by partition, bucket and key.
+
+        All versions of a key agree on these.
+        """
         entries = self._of_wanted_partitions(entries)
         entries = entries.select(BucketPruner(self._store, self._pruner.residual).wanted(entries))
         return entries.select(self._pruner.key_mask(entries)) if self._store.schema.is_primary_key_table else entries
@@ -243,7 +259,7 @@ class _Funnel:
 
     def _of_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         codes, known = entries.partition_codes
-        self._pruner.residuals(known)  # of all at once
+        self._pruner.residuals(known)  # computes all at once
         return entries.select(np.array([self._wants(partition) for partition in known], np.bool_)[codes])
 
     def _wants(self, partition: bytes) -> bool:
@@ -256,7 +272,7 @@ class _Funnel:
             pruner = BucketPruner(self._store, self._pruner.residual)
             wanted = pruner.wanted(entries)
             if self._store.schema.is_primary_key_table:
-                wanted &= entries.bucket >= 0  # rows of the postpone bucket are not visible until they are compacted
+                wanted &= entries.bucket >= 0  # rows of the postpone bucket are invisible until compacted
             kept = entries.select(wanted)
             tally.note = pruner.note
             _count(tally, entries, kept)
@@ -265,19 +281,19 @@ class _Funnel:
     def _on_visible_levels(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("level") as tally:
             kept = entries.select(entries.level >= self._min_level) if self._min_level else entries
-            tally.note = "level 0 is left out until it is compacted" if self._hides_level_0 else self._waiting(kept)
+            tally.note = "level 0 is skipped until it is compacted" if self._hides_level_0 else self._waiting(kept)
             _count(tally, entries, kept)
         return kept
 
     def _waiting(self, visible: EntryColumns) -> str:
-        """What has to be merged until a compaction has done it."""
+        """Return a note about files that wait for compaction."""
         if not self._settles_keys:
             return ""
         waiting = visible.select(visible.level == 0)
         return f"{len(waiting)} files wait for compaction in {len(set(bucket_numbers(waiting).tolist()))} buckets" if len(waiting) else ""
 
     def _pruned(self, entries: EntryColumns) -> EntryColumns:
-        """Files that key range, statistics and embedded index leave."""
+        """Prune files by key range, statistics and embedded index."""
         has_key = self._store.schema.is_primary_key_table
         partitions = entries.partition_codes[1]
         acts = set(self._pruner.residuals(partitions)) - {TRUE} != set()
@@ -303,7 +319,10 @@ class _Funnel:
         return kept
 
     def _cut_sections(self, visible: EntryColumns) -> Int64s:
-        """The section of every visible file; a file that is the only one in which its keys, or its rows, are visible has one of its own."""
+        """Return the section of every visible file.
+
+        A file that shares no key, or no row, with other visible files is a section alone.
+        """
         buckets = bucket_numbers(visible)
         if np.bincount(buckets, minlength=1).max() <= 1:
             return buckets
@@ -322,7 +341,10 @@ class _Funnel:
     def _keep_sections(
         self, tally: Tally, files: EntryColumns, cut: Int64s | None, test: Callable[[EntryColumns], Mask] | None
     ) -> tuple[EntryColumns, Int64s | None]:
-        """Files of the sections (``cut``) in which some file passes ``test``; without sections files stand alone."""
+        """Return the files of sections where any file passes ``test``.
+
+        Without sections (``cut``) each file is tested alone.
+        """
         if test is None:
             _count(tally, files, files)
             return files, cut
@@ -372,7 +394,10 @@ class _Funnel:
         return found
 
     def _limited(self, splits: Sequence[DataSplit], limit: int | None) -> Sequence[DataSplit]:
-        """Splits whose known row counts reach the limit; all of them if a filter, merges or unknown counts leave it open."""
+        """Return the first splits that reach the limit.
+
+        Returns all if a filter, a merge or an unknown count makes the number of rows uncertain.
+        """
         if limit is None or self._predicate != TRUE or self._store.schema.is_primary_key_table:
             return splits
         rows = 0
@@ -387,7 +412,10 @@ class _Funnel:
 
 
 def _ranges_of(store: FileStore) -> Ranges | None:
-    """What keeps files together: their keys, or the rows of which they have columns; None where every file stands alone."""
+    """Return the ranges that keep files together.
+
+    Key ranges, or row id ranges with data evolution. None: each file is independent.
+    """
     if store.schema.is_primary_key_table:
         return partial(key_ranks, types=store.schema.key_types)
     return row_ranges if store.options.data_evolution_enabled else None
@@ -407,7 +435,7 @@ def _count(tally: Tally, before: EntryColumns, after: EntryColumns) -> None:
 
 
 def _count_net(tally: Tally, before: EntryColumns, after: EntryColumns) -> None:
-    """As ``_count``, but a DELETE entry takes the file of its ADD away."""
+    """Count entries, with a DELETE entry cancelling its ADD."""
     kept, kept_bytes = _net(after)
     total, total_bytes = (kept, kept_bytes) if before is after else _net(before)
     tally.count(kept, total - kept, kept_bytes, total_bytes - kept_bytes)

@@ -1,4 +1,4 @@
-"""Projections of a filter: the part of it that a partition, a key, a bucket or a single file can decide."""
+"""Filter parts decided by partition, key, bucket or file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from fileindex.predicate.tree import (
 
 
 def only_columns(predicate: Predicate | None, columns: Collection[str]) -> Predicate | None:
-    """The conjuncts that mention nothing but ``columns``; None if there are none.
+    """Return the conjuncts that use only ``columns``. None: no conjunct.
 
     >>> from fileindex.predicate.tree import And, ColumnRef
     >>> a, b = IsNull(ColumnRef("a")), IsNull(ColumnRef("b"))
@@ -50,7 +50,9 @@ def only_columns(predicate: Predicate | None, columns: Collection[str]) -> Predi
 
 
 def is_short(predicate: Predicate) -> bool:
-    """Whether to tell it from others, by its ``repr``, costs next to nothing.
+    """Return whether the ``repr`` of a filter is cheap.
+
+    Used for cache keys.
 
     >>> from fileindex.predicate.tree import ColumnRef
     >>> is_short(In(ColumnRef("a"), (1, 2))), is_short(In(ColumnRef("a"), tuple(range(100))))
@@ -63,7 +65,11 @@ def is_short(predicate: Predicate) -> bool:
 
 
 def texts_wanted(predicate: Predicate, columns: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
-    """A text column of ``columns`` and the values of which it must have one wherever ``predicate`` is true; None if there is none.
+    """Return a text column and its allowed values.
+
+    ``predicate`` must restrict the column to these values.
+
+    The column is one of ``columns``. None: no such column.
 
     >>> from fileindex.predicate.tree import And, ColumnRef
     >>> texts_wanted(And((Compare(ColumnRef("n"), Op.GT, 1), Compare(ColumnRef("t"), Op.EQ, "x"))), {"t"})
@@ -84,7 +90,9 @@ def texts_wanted(predicate: Predicate, columns: Collection[str]) -> tuple[str, t
 
 
 def bind_constants(predicate: Predicate, constants: Mapping[str, Plain], types: Mapping[str, ColumnType]) -> Predicate:
-    """``predicate`` where columns in ``constants`` have one known value (None: null) in every row; TRUE or FALSE if that decides it.
+    """Replace columns with one known value in every row.
+
+    None as a value is null. Returns TRUE or FALSE if that decides the filter.
 
     >>> from fileindex.base.column_type import Kind
     >>> from fileindex.predicate.tree import And, ColumnRef
@@ -104,7 +112,9 @@ def bind_constants(predicate: Predicate, constants: Mapping[str, Plain], types: 
 def bind_rows(
     predicate: Predicate, names: Sequence[str], rows: Sequence[Sequence[Plain]], types: Mapping[str, ColumnType]
 ) -> list[Predicate]:
-    """``bind_constants`` for many rows of constants at once; rows that decide every term alike share one predicate.
+    """Apply ``bind_constants`` to many rows of constants.
+
+    Rows with equal results share one predicate.
 
     >>> from fileindex.base.column_type import Kind
     >>> from fileindex.predicate.tree import ColumnRef
@@ -135,7 +145,10 @@ def bind_rows(
 
 
 def _answers(term: Leaf | Formula, table: pa.RecordBatch, types: Mapping[str, ColumnType]) -> list[bool | None]:
-    """Whether a term is true for each row; None for a formula that fails for some row, which another term may exclude."""
+    """Return whether a term is true for each row.
+
+    None: the formula fails for some row, which another term may exclude.
+    """
     try:
         found: list[bool | None] = mask(term, table, types).to_pylist()
     except FilterFailed:
@@ -148,7 +161,10 @@ def _with_truth(predicate: Predicate, truth: Mapping[Leaf | Formula, Predicate])
 
 
 def _bind_formula(formula: Formula, constants: Mapping[str, Plain]) -> Predicate:
-    """A formula with its constants as literals; decided if it has no other column, and they have an answer."""
+    """Replace constants in a formula by literals.
+
+    Returns TRUE or FALSE if no other column is left and the formula can be computed.
+    """
     if not any(name in constants for name in columns_of(formula)):
         return formula
 
@@ -180,14 +196,15 @@ def _decide(leaf: Leaf, constants: Mapping[str, Plain], types: Mapping[str, Colu
 
 
 def bucket_keys(predicate: Predicate | None, columns: Sequence[str], types: Mapping[str, ColumnType]) -> list[tuple[Plain, ...]] | None:
-    """Values of the bucket key that a matching row can have; None if they are not known or too many.
+    """Return the bucket-key values that a matching row can have.
+
+    None: they are unknown or too many. Each column needs a conjunct that is an equality, an IN, or an OR of them on that column.
+    Several conjuncts on one column intersect.
 
     Args:
-        predicate: the filter, its terms over partition columns already decided.
-        columns: the bucket-key columns.
-        types: the table's columns.
-
-    Each column needs a conjunct that is an equality, an IN, or an OR of those on that column; several of them intersect.
+        predicate: Filter with partition columns already replaced.
+        columns: Bucket-key columns.
+        types: Types of the table's columns.
 
     >>> from fileindex.base.column_type import Kind
     >>> from fileindex.predicate.tree import And, ColumnRef
@@ -211,7 +228,10 @@ def bucket_keys(predicate: Predicate | None, columns: Sequence[str], types: Mapp
 
 
 def _values(term: Predicate, types: Mapping[str, ColumnType]) -> tuple[str, dict[Any, Plain]] | None:
-    """The column and the values that a term allows; None if it is no equality, IN, or OR of them on one column."""
+    """Return the column and the values that a term allows.
+
+    None: the term is not an equality, IN, or OR of them on one column.
+    """
     values: list[Plain] = []
     names: set[str] = set()
     if not isinstance(term, Compare | In | Or):

@@ -1,4 +1,7 @@
-"""Files that have columns of the same rows (Paimon's data evolution): found by their ranges of row ids, read side by side."""
+"""Files with columns of the same rows (Paimon's data evolution).
+
+They are found by ranges of row ids, and read in parallel.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +16,28 @@ from manifest.entry.data_file import DataFileMeta
 from manifest.io.errors import UnsupportedTable
 
 BLOB_FORMAT = ".blob"
-"""How the names of files end that have the values of one BLOB column; several may share a range."""
+"""File name suffix of files with one BLOB column. Several may cover one row range."""
 
 
 def row_ranges(entries: EntryColumns) -> tuple[Int64s, Int64s]:
-    """Of every entry the first and the last row id. Raises ``CorruptFile`` for one without."""
+    """Return the first and last row id of each entry.
+
+    Raises:
+        CorruptFile: An entry has no row ids.
+    """
     known = entries.present("_FILE._FIRST_ROW_ID")
     if not known.all():
         row = int(np.flatnonzero(~known)[0])
-        raise CorruptFile(entries.path_of(row), f"data file {entries.file_name[row]} has no row ids, which data evolution goes by")
+        raise CorruptFile(entries.path_of(row), f"data file {entries.file_name[row]} has no row ids, which data evolution requires")
     first = entries.numbers("_FILE._FIRST_ROW_ID")
     return first, first + np.maximum(entries.row_count, 1) - 1
 
 
 def range_groups(files: Sequence[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
-    """Files with overlapping row ids together, in the order of these ids; in a group the newest first, those of BLOB columns after the others."""
+    """Group files with overlapping row ids, in row order.
+
+    Within a group the newest file comes first. Files of BLOB columns come last.
+    """
     groups: list[list[DataFileMeta]] = []
     reach = -1
     for file in sorted(files, key=_first):
@@ -39,11 +49,14 @@ def range_groups(files: Sequence[DataFileMeta]) -> list[tuple[DataFileMeta, ...]
 
 
 def check_rows_only(table: str, *, evolves: bool) -> None:
-    """Raise ``UnsupportedTable`` for what goes file by file, where a file may have some columns of rows of another."""
+    """Raise ``UnsupportedTable`` for reads of single files.
+
+    With data evolution, a file may hold only some columns of rows of another file.
+    """
     if evolves:
         raise UnsupportedTable(
-            f"{table}: option 'data-evolution.enabled': changes between snapshots are not read of such a table, "
-            "for its files add columns to rows that are there; read the snapshots"
+            f"{table}: option 'data-evolution.enabled': changes between snapshots cannot be read, "
+            "because new files may add columns to existing rows. Read the snapshots instead"
         )
 
 

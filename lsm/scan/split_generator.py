@@ -1,4 +1,7 @@
-"""From the files of all buckets to splits at once (Paimon's ``MergeTreeSplitGenerator`` and ``AppendOnlySplitGenerator``)."""
+"""Splits from the files of all buckets.
+
+Paimon's ``MergeTreeSplitGenerator`` and ``AppendOnlySplitGenerator``.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,25 @@ from lsm.scan.splits import pack
 from manifest.entry.columns import EntryColumns
 
 Ranges: TypeAlias = Callable[[EntryColumns], tuple[Int64s, Int64s]]
-"""The least and the greatest of every entry, as numbers."""
+"""Returns the smallest and greatest value of every entry, as numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedFiles:
-    """Entries of one bucket that must be read by one reader, and whether they need no merge."""
+    """Entries of one bucket for one reader.
+
+    ``raw_convertible`` is True if they need no merge.
+    """
 
     rows: Indices
     raw_convertible: bool
 
 
 def bucket_numbers(entries: EntryColumns) -> Int64s:
-    """The (partition, bucket) of every entry as a number, counted by first appearance."""
+    """Return a number for each entry's (partition, bucket).
+
+    Numbers are in order of first appearance.
+    """
     codes, _ = entries.partition_codes
     buckets = entries.bucket
     least = int(buckets.min(initial=0))
@@ -39,34 +48,36 @@ def bucket_numbers(entries: EntryColumns) -> Int64s:
 def file_groups(
     entries: EntryColumns, ranges: Ranges | None, target: int, open_cost: int, *, one_version: bool = False
 ) -> list[WeightedFiles]:
-    """Groups of about ``target`` bytes, bucket by bucket: of single files where no key has two versions, else of whole sections.
+    """Group files of each bucket into about ``target`` bytes.
+
+    Groups consist of single files if no key has two versions, otherwise of whole sections.
 
     Args:
-        entries: visible files.
-        ranges: of keys, or of row ids, of every entry: files whose ranges overlap stay together. None: all files stand alone.
-        target: bytes of a group.
-        open_cost: least bytes that a file or section counts for.
-        one_version: files above level 0 never hold a visible version of one key twice (deletion vectors, first-row).
+        entries: Visible files.
+        ranges: Returns key or row id ranges of entries. Files with overlapping ranges stay together. None: files are independent.
+        target: Size of a group in bytes.
+        open_cost: Minimum bytes counted for a file or section.
+        one_version: Files above level 0 never hold two visible versions of a key (deletion vectors, first-row).
     """
     if not len(entries):
         return []
     buckets = bucket_numbers(entries)
     clean = entries.delete_row_count <= 0
-    alone = _stand_alone(entries, buckets, clean, one_version=one_version)[buckets] if ranges else np.ones(len(entries), np.bool_)
+    alone = _are_independent(entries, buckets, clean, one_version=one_version)[buckets] if ranges else np.ones(len(entries), np.bool_)
     low = high = np.zeros(len(entries), np.int64)
     if ranges and not alone.all():
         low, high = np.zeros(len(entries), np.int64), np.zeros(len(entries), np.int64)
         merging = ~alone
         low[merging], high[merging] = ranges(entries.select(merging))
-    order = np.lexsort((high, low, buckets))  # stable: files that stand alone keep their order
+    order = np.lexsort((high, low, buckets))  # stable: independent files keep their order
     begins = alone[order] | section_starts(buckets[order], low[order], high[order])
     return list(
         _packed(order, buckets[order], begins, entries.file_size[order], alone=alone[order], clean=clean[order], sizes=(target, open_cost))
     )
 
 
-def _stand_alone(entries: EntryColumns, buckets: Int64s, clean: Mask, *, one_version: bool) -> Mask:
-    """Of every bucket whether each of its files stands alone."""
+def _are_independent(entries: EntryColumns, buckets: Int64s, clean: Mask, *, one_version: bool) -> Mask:
+    """Return for each bucket whether its files are independent."""
     count = int(buckets.max()) + 1
     levels = entries.level
     deepest, shallowest = np.zeros(count, np.int64), np.full(count, np.iinfo(np.int64).max)
@@ -80,7 +91,10 @@ def _stand_alone(entries: EntryColumns, buckets: Int64s, clean: Mask, *, one_ver
 def _packed(
     order: Indices, buckets: Int64s, begins: Mask, file_sizes: Int64s, *, alone: Mask, clean: Mask, sizes: tuple[int, int]
 ) -> Iterator[WeightedFiles]:
-    """Fill groups with units (files or sections, beginning where ``begins``) of one bucket after the other."""
+    """Fill groups with units, one bucket after the other.
+
+    Units are files or sections. They begin where ``begins`` is True.
+    """
     target, open_cost = sizes
     units = np.flatnonzero(begins)
     weights = np.maximum(np.add.reduceat(file_sizes, units), open_cost)

@@ -1,6 +1,7 @@
-"""The parts of a split that can be read apart: files that hold every version of their keys, and sections to merge.
+"""Independent parts of a split.
 
-A split is packed for its bytes. Whoever has several tasks for it, or reads some of its files otherwise, cuts it here.
+A part is a file with all versions of its keys, or a section to merge. Splits are packed by bytes. Use this to
+spread a split over several tasks, or to read some of its files differently.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from manifest.schema.table_schema import TableSchema
 
 
 def units(split: DataSplit, schema: TableSchema) -> Iterator[DataSplit]:
-    """Splits that together have the rows of ``split``, as small as they get; ``raw_convertible`` ones are of one file.
+    """Split ``split`` into its smallest independent splits.
 
-    The rows of a file without a neighbour that overlaps its keys need no merging, though ``split`` as a whole may.
+    ``raw_convertible`` ones have one file. A file that overlaps no other needs no merge, even if ``split`` as a whole does.
     """
     if split.branch is not None:
         yield split

@@ -1,4 +1,4 @@
-"""From the files of a bucket to splits, the units of reading (Paimon's ``DataSplit`` and its ``SplitGenerator`` classes)."""
+"""Splits, the units of reading (Paimon's ``DataSplit`` and ``SplitGenerator``)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ T = TypeVar("T")
 
 
 class DataSplit(BaseModel):
-    """Files of one bucket that are read together; ``raw_convertible`` ones need no merge.
+    """Files of one bucket that are read together.
 
-    ``branch`` is another branch of the table whose files they are. ``partition`` is a serialised BinaryRow. ``deletion_files`` is None, or has one element (or None) per file. JSON carries
+    ``raw_convertible`` splits need no merge. ``branch`` is set if the files belong to another branch of the table. ``partition`` is a
+    serialised BinaryRow. ``deletion_files`` has one element or None per file. JSON transfers
     a split to another process: ``DataSplit.from_json(split.to_json()) == split``.
     """
 
@@ -35,12 +36,15 @@ class DataSplit(BaseModel):
 
     @property
     def stands_alone(self) -> bool:
-        """Whether each file can be read by itself, as one of the table's own branch."""
+        """Whether each file can be read separately.
+
+        False for splits of another branch.
+        """
         return self.raw_convertible and self.branch is None
 
     @property
     def row_count(self) -> int:
-        """Physical rows, superseded and dead ones included."""
+        """Physical rows, including deleted and replaced ones."""
         return sum([file.row_count for file in self.files])
 
     @property
@@ -50,10 +54,8 @@ class DataSplit(BaseModel):
 
     @property
     def merged_row_count(self) -> int | None:
-        """Rows that a read without filter returns; None if only reading can tell.
-
-        Some writers flush deletes without counting them, so of a primary-key table only compacted files are taken at their word.
-        """
+        """Rows that an unfiltered read returns. None: unknown without reading."""
+        # Some writers flush deletes without counting them: for a primary-key table trust only compacted files.
         if not self.raw_convertible or any(file.delete_row_count != 0 or not is_counted(file) for file in self.files):
             return None
         count = self.row_count
@@ -64,25 +66,31 @@ class DataSplit(BaseModel):
         return count
 
     def to_json(self) -> str:
-        """The split as JSON text."""
+        """Return the split as JSON text."""
         return self.model_dump_json()
 
     @classmethod
     def from_json(cls, text: str) -> DataSplit:
-        """The split that ``to_json`` wrote. Raises ``pydantic.ValidationError``."""
+        """Return the split from ``to_json`` text.
+
+        Raises:
+            pydantic.ValidationError: The text is not a split.
+        """
         return cls.model_validate_json(text)
 
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Files that must be read by one reader, and whether they need no merge."""
+    """Files for one reader. ``raw_convertible`` ones need no merge."""
 
     files: tuple[DataFileMeta, ...]
     raw_convertible: bool
 
 
 def pack(items: Iterable[T], weight: Callable[[T], int], target: int) -> list[list[T]]:
-    """Put ``items``, in order, into bins that close before they exceed ``target``; an item over it has a bin of its own.
+    """Pack ``items``, in order, into bins of at most ``target``.
+
+    A larger item gets a separate bin.
 
     >>> pack([11, 13, 46, 23, 4, 101], lambda size: size, 40)
     [[11, 13], [46], [23, 4], [101]]
@@ -100,12 +108,16 @@ def pack(items: Iterable[T], weight: Callable[[T], int], target: int) -> list[li
 
 
 def append_groups(files: Sequence[DataFileMeta], target: int, open_cost: int) -> list[FileGroup]:
-    """Groups of an append bucket: files in order, by size (at least ``open_cost`` bytes each)."""
+    """Group the files of an append bucket, in order.
+
+    Each file counts at least ``open_cost`` bytes.
+    """
     return [FileGroup(tuple(packed), raw_convertible=True) for packed in pack(files, lambda file: max(file.file_size, open_cost), target)]
 
 
 def is_counted(file: DataFileMeta) -> bool:
-    """Whether the file's count of retracting rows can be relied on: compaction counts them, and append files have none."""
+    """Return whether the file's count of retract rows is reliable."""
+    # Compaction counts retract rows, and append files have none.
     return file.file_source == FileSource.COMPACT or file.min_key == EMPTY_ROW
 
 

@@ -1,7 +1,7 @@
-"""Counting the statistics of a table from its rows, in one pass and bounded memory; and what they tell about a scan.
+"""Table statistics: collection from rows, and use in scans.
 
-Distinct values are counted by their hashes: exactly up to ``exact_distinct`` of them, from there on by HyperLogLog (Flajolet et
-al.) with 2^14 registers, whose standard error is 0.8 %.
+Collection takes one pass with bounded memory. Distinct values are counted by hash: exactly up to ``exact_distinct``, then by HyperLogLog
+(Flajolet et al.) with 2^14 registers, whose standard error is 0.8 %.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LENGTHS = {Kind.BOOLEAN: 1, Kind.TINYINT: 1, Kind.SMALLINT: 2, Kind.INT: 4, Kin
 
 
 class DistinctCounter:
-    """Counts distinct 64-bit hashes.
+    """Counter of distinct 64-bit hashes.
 
     >>> counter = DistinctCounter()
     >>> counter.add(np.array([1, 2, 2, 3], np.uint64))
@@ -55,7 +55,7 @@ class DistinctCounter:
         self._registers = np.zeros(0, np.uint8)
 
     def add(self, hashes: _Hashes) -> None:
-        """Look at some hashes."""
+        """Add hashes."""
         some = hashes
         if self._hashes is not None:
             self._hashes = np.union1d(self._hashes, some)
@@ -66,13 +66,13 @@ class DistinctCounter:
         mixed = _mixed(some)
         place = (mixed >> np.uint64(_RANK_BITS)).astype(np.intp)
         rest = (mixed << np.uint64(_REGISTER_BITS)) | np.uint64(1 << (_REGISTER_BITS - 1))
-        _, exponent = np.frexp(rest.astype(np.float64))  # the position of the highest bit, one too high where rounding carries
+        _, exponent = np.frexp(rest.astype(np.float64))  # position of the highest bit, one too high if rounding carries
         rank = np.minimum(65 - exponent, _RANK_BITS + 1).astype(np.uint8)
         np.maximum.at(self._registers, place, rank)
 
     @property
     def count(self) -> int:
-        """How many there were, exactly or about."""
+        """Number of distinct hashes, exact or estimated."""
         if self._hashes is not None:
             return int(self._hashes.size)
         estimate = _ALPHA * _REGISTERS**2 / float(np.exp2(-self._registers.astype(np.float64)).sum())
@@ -83,7 +83,8 @@ class DistinctCounter:
 
 
 def _mixed(hashes: _Hashes) -> _Hashes:
-    """Every bit of a hash in every other: neighbouring numbers have hashes alike in their high bits."""
+    """Mix the bits of hashes."""
+    # Hashes of adjacent numbers have equal high bits.
     x = hashes ^ (hashes >> np.uint64(33))
     x = x * np.uint64(0xFF51AFD7ED558CCD)
     x ^= x >> np.uint64(33)
@@ -93,7 +94,7 @@ def _mixed(hashes: _Hashes) -> _Hashes:
 
 @dataclass(slots=True)
 class _Column:
-    """One column on its way."""
+    """Running statistics of one column."""
 
     column: DataField
     nulls: int = 0
@@ -153,7 +154,9 @@ class _Column:
 
 
 def collect_statistics(batches: Iterable[pa.RecordBatch], fields: Sequence[DataField]) -> tuple[int, dict[str, ColumnStatistics]]:
-    """(rows, statistics by column) of a stream whose columns are ``fields``, in this order.
+    """Return the row count and the statistics by column.
+
+    ``fields`` are the columns of the batches, in order.
 
     >>> from manifest.types.data_type import from_arrow
     >>> table = pa.table({"city": ["Oslo", None, "Lima", "Oslo"]})
@@ -170,7 +173,10 @@ def collect_statistics(batches: Iterable[pa.RecordBatch], fields: Sequence[DataF
 
 
 def statistics_of(store: FileStore, snapshot: Snapshot) -> Statistics | None:
-    """The statistics that ``snapshot`` carries, possibly of an older snapshot; None if it carries none."""
+    """Return the statistics of ``snapshot``.
+
+    They may describe an older snapshot. None: the snapshot has no statistics.
+    """
     if snapshot.statistics is None:
         return None
     with store.reading(snapshot):
@@ -178,22 +184,32 @@ def statistics_of(store: FileStore, snapshot: Snapshot) -> Statistics | None:
 
 
 def own_statistics(store: FileStore, snapshot: Snapshot) -> Statistics | None:
-    """The statistics of exactly the rows of ``snapshot``; None if there are none, or they cannot be read: they are only advice."""
+    """Return the statistics of exactly the rows of ``snapshot``.
+
+    None: there are no such statistics, or they are not readable.
+    """
     try:
         found = statistics_of(store, snapshot) if snapshot.statistics is not None else None
+    # Statistics are optional.
     except CorruptFile:
         return None
     return found if found is not None and found.describes(snapshot) else None
 
 
 def counted_rows(store: FileStore, snapshot: Snapshot | None) -> int | None:
-    """How many rows ``snapshot`` has, if it was analyzed and nothing was written since; not where engines may see it differently, or more."""
+    """Return the row count of an analyzed, unchanged snapshot.
+
+    None: unknown, or engines may see different rows, or another branch adds rows.
+    """
     found = None if snapshot is None or store.settles_keys or other_branch(store) else own_statistics(store, snapshot)
     return None if found is None else found.merged_record_count
 
 
 def proves_empty(store: FileStore, statistics: Statistics, predicate: Predicate) -> bool:
-    """Whether no row that ``statistics`` describe can satisfy ``predicate``; a column that changed its type since says nothing."""
+    """Return whether ``statistics`` prove that no row matches.
+
+    A column whose type changed since then is not used.
+    """
     rows = statistics.merged_record_count
     if rows is None:
         return False
@@ -219,7 +235,7 @@ def proves_empty(store: FileStore, statistics: Statistics, predicate: Predicate)
 def _hashes(dense: pa.Array, kind: ColumnType) -> _Hashes:
     plain = plain_array(dense, kind)
     if kind.kind in FLOATS:
-        plain = pc.add(plain, pa.scalar(0.0, plain.type))  # both zeros are one value
+        plain = pc.add(plain, pa.scalar(0.0, plain.type))  # -0.0 and 0.0 count as one value
     if pa.types.is_decimal(plain.type):
         words = np.frombuffer(plain.buffers()[1], "<u8").reshape(-1, 2)[plain.offset : plain.offset + len(plain)]
         mixed: _Hashes = _mixed(words[:, 0].copy()) ^ words[:, 1]
@@ -234,7 +250,7 @@ def _hashes(dense: pa.Array, kind: ColumnType) -> _Hashes:
 
 
 def _fixed_length(kind: ColumnType) -> int:
-    """Bytes of a value in memory, as engines estimate sizes."""
+    """Return the estimated bytes of a value in memory."""
     return 16 if kind.kind is Kind.DECIMAL and kind.precision > 18 else _LENGTHS.get(kind.kind, 8)
 
 

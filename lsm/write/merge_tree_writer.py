@@ -153,7 +153,7 @@ class MergeTreeWriter:
         """
         manager, plain = self._compaction.manager, self._compaction.plain
         for file in [file for file in manager.levels.files if file.file_name in names]:
-            self._take(manager.replace(file, plain.again(file)))
+            self._take(manager.replace(file, plain.rewrite_file(file)))
 
     def prepare(self) -> CommitMessage:
         """Flush, compact once if due, and return the commit message."""
