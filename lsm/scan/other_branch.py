@@ -65,7 +65,9 @@ def plan_both(store: FileStore, name: str, snapshot: Snapshot | None, partitions
     try:
         other = branch_of(store, name)
     except TableNotFound:
-        _LOG.warning("%s: branch '%s' of option 'scan.fallback-branch' or 'scan.primary-branch' does not exist; reading without it", store.root, name)
+        _LOG.warning(
+            "%s: branch '%s' of option 'scan.fallback-branch' or 'scan.primary-branch' does not exist; reading without it", store.root, name
+        )
         return plan(store, snapshot, partitions)
     _check_columns(store, other)
     at_other = _snapshot_of_other(store, snapshot, other)
@@ -106,7 +108,9 @@ def _snapshot_of_other(store: FileStore, snapshot: Snapshot | None, other: FileS
 def _check_columns(store: FileStore, other: FileStore) -> None:
     ours, theirs = ([(field.name, field.type.with_nullable(nullable=True)) for field in one.schema.fields] for one in (store, other))
     if ours != theirs:
-        raise UnsupportedTable(f"{store.root}: branch '{other.branch}', which options join with the table, has other columns than the table")
+        raise UnsupportedTable(
+            f"{store.root}: branch '{other.branch}', which options join with the table, has other columns than the table"
+        )
 
 
 __all__ = ["branch_of", "other_branch", "plan_both"]
