@@ -1,6 +1,7 @@
-"""The formats of data files: which reader opens a file, told by the last extension of its name, never by an option.
+"""Formats of data files.
 
-The only place that knows them all; ``file.format`` changes over a table's life, and its files stay what they are.
+The file name extension selects the reader, because option ``file.format`` may change over the life of a table.
+No other module knows all formats.
 """
 
 from __future__ import annotations
@@ -24,23 +25,25 @@ _READERS: dict[str, Callable[[FileIO, str, FooterPromise | None, FileCache | Non
 
 
 def check_format(path: str) -> None:
-    """Raise ``UnsupportedTable`` for a file of a format that is not read here."""
+    """Raise ``UnsupportedTable`` for an unsupported file format."""
     if _extension(path) not in _READERS:
-        raise UnsupportedTable(f"{path}: data files of format '{_extension(path)}' are not read")
+        raise UnsupportedTable(f"{path}: data file format '{_extension(path)}' is not supported")
 
 
 def open_data_file(file_io: FileIO, path: str, promise: FooterPromise | None = None, files: FileCache | None = None) -> OpenDataFile:
-    """A data file, opened; close it, or use it as a context manager.
+    """Open a data file.
+
+    Close it, or use it as a context manager.
 
     Args:
-        file_io: where the file lies.
-        path: the file.
-        promise: what the metadata say of it; None if they are not known.
-        files: keeps what the file says of itself for the next time.
+        file_io: File system of the file.
+        path: Path of the file.
+        promise: Expected properties from the table's metadata. None: unknown.
+        files: Cache of file footers.
 
     Raises:
-        CorruptFile: the file is missing, or not what its name or metadata promise.
-        UnsupportedTable: the file's format is not read here.
+        CorruptFile: The file is missing, or does not match its name or metadata.
+        UnsupportedTable: The file format is not supported.
     """
     check_format(path)
     return _READERS[_extension(path)](file_io, path, promise, files)

@@ -1,5 +1,5 @@
-"""Avro data files: blocks by position, decoded in columns, and encoded in columns.
+"""Avro data files: blocks decoded and encoded by column.
 
-Knows Arrow in and out; not tables. The containers of manifests are ``manifest.avro``'s. Public: ``AvroDataFile`` (reader),
-``AvroBlocks`` (blocks).
+Input and output are Arrow; this package does not know tables. ``manifest.avro`` has the containers of manifests.
+Public: ``AvroDataFile`` (reader), ``AvroBlocks`` (blocks).
 """

@@ -1,4 +1,7 @@
-"""Where the blocks of an Avro file lie and how many rows each has, told by their headers alone; their bytes, decompressed under a limit."""
+"""Blocks of an Avro file: locations, row counts and content.
+
+Locations and row counts are read from block headers alone. Content is decompressed up to a size limit.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _IN_MEMORY = 200
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block: the place of its content, its compressed size and its rows."""
+    """Location, compressed size and row count of a block."""
 
     offset: int
     size: int
@@ -28,7 +31,10 @@ class Block:
 
 @dataclass(frozen=True)
 class AvroBlocks:
-    """What an Avro file says of itself: the writer's schema, the codec, the blocks of each row group, and the row groups."""
+    """Schema, codec, blocks and row groups of an Avro file.
+
+    ``groups`` has the blocks of each row group.
+    """
 
     schema: AvroSchema
     codec: str
@@ -38,7 +44,11 @@ class AvroBlocks:
 
     @classmethod
     def read(cls, read_range: ReadRange, size: int) -> AvroBlocks:
-        """Those of a file of ``size`` bytes. Raises ``ValueError`` or ``LookupError`` if it is no whole Avro file."""
+        """Read the block headers of a file of ``size`` bytes.
+
+        Raises:
+            ValueError, LookupError: The file is not a complete Avro file.
+        """
         source = _Window(read_range, size)
         metadata, sync = source.header()
         groups: list[tuple[Block, ...]] = []
@@ -47,7 +57,7 @@ class AvroBlocks:
             rows, length = source.long(), source.long()
             waiting.append(Block(source.position, length, rows))
             if rows < 0 or length < 0:
-                raise ValueError(f"a block says that it has {rows} rows in {length} bytes")
+                raise ValueError(f"a block header has {rows} rows in {length} bytes")
             source.position += length
             if source.take(SYNC_BYTES) != sync:
                 raise ValueError("a sync marker is wrong")
@@ -60,11 +70,16 @@ class AvroBlocks:
 
     @property
     def weight(self) -> int:
-        """Bytes in memory, about."""
+        """Approximate bytes in memory."""
         return _IN_MEMORY * sum(len(blocks) for blocks in self.groups) + len(str(self.schema))
 
     def content(self, path: str, read_range: ReadRange, group: int) -> list[tuple[int, bytes]]:
-        """Rows and bytes of every block of a row group. Raises ``ValueError``, or ``UnsupportedTable`` for a codec that is not read."""
+        """Return row counts and bytes of a group's blocks.
+
+        Raises:
+            ValueError: A block is damaged.
+            UnsupportedTable: The codec is not supported.
+        """
         decompress = decompressor(path, self.codec)
         blocks, left = [], MAX_PAYLOAD
         for block in self.groups[group]:
@@ -88,7 +103,7 @@ def _row_groups(groups: Sequence[Sequence[Block]]) -> tuple[RowGroup, ...]:
 
 
 class _Window(AvroCursor):
-    """Over a file that is read piece by piece."""
+    """Cursor over a file that is read in pieces."""
 
     def __init__(self, read_range: ReadRange, size: int) -> None:
         self.position = 0
@@ -99,7 +114,7 @@ class _Window(AvroCursor):
 
     def take(self, length: int) -> bytes:
         if not 0 <= length <= min(_LONGEST_HEADER, self._size - self.position):
-            raise ValueError(f"{length} bytes at {self.position} leave the file of {self._size} bytes")
+            raise ValueError(f"{length} bytes at {self.position} exceed the file of {self._size} bytes")
         begin = self.position - self._start
         if begin < 0 or begin + length > len(self._held):
             self._start, begin = self.position, 0

@@ -1,4 +1,7 @@
-"""Arrow columns as Avro rows: every column is encoded by itself, then the rows are woven together, all in numpy."""
+"""Encoding of Arrow columns as Avro rows, in numpy.
+
+Each column is encoded separately. Then the columns are interleaved to rows.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +22,22 @@ _DECIMAL_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Values one after the other: their bytes, and how many each has."""
+    """Encoded values: their bytes, and the length of each."""
 
     data: AnyArray
     lengths: Int64s
 
     def spread(self, present: AnyArray) -> Encoded:
-        """The same bytes for the values that are ``present``, none for the others."""
+        """Return the values at ``present`` places, empty values elsewhere."""
         lengths = np.zeros(len(present), np.int64)
         lengths[present] = self.lengths
         return Encoded(self.data, lengths)
 
 
 def encode(array: Any, shape: Shape) -> Encoded:
-    """An array of ``shape``'s values, without chunks and dictionaries.
+    """Encode an array with values of ``shape``.
+
+    It must have neither chunks nor dictionaries.
 
     >>> encode(pa.array([1, None, -1]), Shape("long", pa.int64(), nullable=True)).data.tolist()
     [2, 2, 0, 2, 1]
@@ -46,7 +51,10 @@ def encode(array: Any, shape: Shape) -> Encoded:
 
 
 def woven(parts: Sequence[Encoded]) -> Encoded:
-    """The first value of every part, then the second of every part, and so on."""
+    """Interleave parts, value by value.
+
+    All first values come first, then all second ones, and so on.
+    """
     lengths: Int64s = np.sum([part.lengths for part in parts], axis=0, dtype=np.int64)
     data = np.empty(int(lengths.sum()), np.uint8)
     place = np.cumsum(lengths) - lengths
@@ -79,7 +87,10 @@ def _values(array: Any, shape: Shape) -> Encoded:
 
 
 def _items(array: Any, items: Encoded) -> Encoded:
-    """One block of a list's items and the end; of an empty one the end alone."""
+    """Encode each list as one block and the end.
+
+    An empty list is the end only.
+    """
     counts = np.asarray(array.value_lengths().to_numpy(zero_copy_only=False), np.int64)
     ends = np.concatenate([[0], np.cumsum(items.lengths)])
     last = np.cumsum(counts)
@@ -90,7 +101,7 @@ def _items(array: Any, items: Encoded) -> Encoded:
 
 
 def _integers(array: Any) -> Int64s:
-    """Dates, times and numbers as integers."""
+    """Return dates, times and numbers as integers."""
     wide = pa.types.is_int64(array.type) or pa.types.is_timestamp(array.type)
     plain = array.view(pa.int64()) if wide else array.view(pa.int32()) if array.type.bit_width == 32 else array
     return np.asarray(plain.to_numpy(zero_copy_only=False), np.int64)
@@ -119,7 +130,7 @@ def _content(array: Any) -> Encoded:
 
 
 def _decimal_bytes(array: Any) -> Encoded:
-    """Big-endian numbers without the leading bytes that only repeat the sign."""
+    """Return decimals as big-endian numbers of minimal length."""
     data = array.buffers()[1]
     words = np.frombuffer(data, np.uint8)[array.offset * _DECIMAL_BYTES :][: len(array) * _DECIMAL_BYTES].reshape(-1, _DECIMAL_BYTES)[
         :, ::-1

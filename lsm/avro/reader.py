@@ -1,4 +1,7 @@
-"""The seam to Avro data files: columns and runs of blocks in, Arrow batches out. Avro has neither statistics nor checksums."""
+"""Avro decoder: Arrow batches of a data file.
+
+Avro has neither statistics nor checksums.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from lsm.avro.blocks import AvroBlocks
 from lsm.avro.shapes import Shape, plain_schema, shape_of
 from lsm.formats.whole_groups import WholeGroupFile
 from lsm.parquet.footer import RowGroup
-from lsm.parquet.footer_promise import BrokenPromise, FooterPromise
+from lsm.parquet.footer_promise import FooterMismatch, FooterPromise
 from manifest.avro.wire import SYNC_BYTES, block_prefix, encode_header
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
@@ -27,18 +30,18 @@ _SYNC = bytes(SYNC_BYTES)
 
 
 def decode_blocks(shape: Shape, blocks: Sequence[tuple[int, bytes]], columns: Sequence[str], *, branch: bool) -> Any:
-    """A record batch of ``columns``, in the order asked.
+    """Decode ``columns`` of blocks into a record batch.
 
     Args:
-        shape: of the rows.
-        blocks: rows and bytes of each.
-        columns: names in ``shape``.
-        branch: whether a number stands before each row, which must be 1: 0 would be a null row.
+        shape: Shape of the rows.
+        blocks: Row count and bytes of each block.
+        columns: Names in ``shape``, in any order.
+        branch: Each row begins with a union branch number. It must be 1, because 0 is a null row.
 
     Raises:
-        ValueError: the bytes are no rows of this shape, or a row is null.
+        ValueError: The bytes are not rows of this shape, or a row is null.
     """
-    import polars as pl  # noqa: PLC0415  # it takes a fifth of a second to load
+    import polars as pl  # noqa: PLC0415  # loading takes 0.2 s
 
     at = [shape.names.index(name) for name in columns]
     encoded = plain_schema(shape, branch=branch).encode()
@@ -63,7 +66,7 @@ def _one(column: Any) -> Any:
 
 
 def _restored(array: Any, shape: Shape) -> Any:
-    """``array`` with the types of ``shape``."""
+    """Return ``array`` with the types of ``shape``."""
     match shape.kind:
         case "record":
             children = [_restored(array.field(at), child) for at, child in enumerate(shape.children)]
@@ -88,7 +91,7 @@ def _offsets(array: Any) -> Any:
 
 
 def _too_long() -> Any:
-    raise ValueError("a block's arrays have more items than a column can hold")
+    raise ValueError("the arrays of a block have more than 2^31 items")
 
 
 def _nulls(array: Any) -> Any:
@@ -96,7 +99,7 @@ def _nulls(array: Any) -> Any:
 
 
 def _decimals(array: Any, type_: Any) -> Any:
-    """Big-endian numbers of any length as decimals."""
+    """Convert big-endian numbers of any length to decimals."""
     array = array.cast(pa.large_binary())
     count = len(array)
     _, offsets, data = array.buffers()
@@ -135,13 +138,13 @@ class AvroDataFile(WholeGroupFile):
     """An open Avro data file (``lsm.formats.open_data_file``).
 
     Args:
-        file_io: where the file lies.
-        path: the file.
-        promise: what the metadata say of it; None if they are not known.
-        files: keeps the blocks' places for the next time; None: they are read from the file.
+        file_io: File system of the file.
+        path: Path of the file.
+        promise: Expected properties from the metadata. None: unknown.
+        files: Cache of block locations. None: read them from the file.
 
     Raises:
-        CorruptFile: the file is missing, is no Avro file, or not what its metadata promise.
+        CorruptFile: The file is missing, is not an Avro file, or does not match its metadata.
     """
 
     FORMAT = "Avro"
@@ -169,11 +172,11 @@ class AvroDataFile(WholeGroupFile):
 
     @property
     def row_groups(self) -> tuple[RowGroup, ...]:
-        """Runs of neighbouring blocks."""
+        """Runs of adjacent blocks."""
         return self._blocks.row_groups
 
     def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
-        """See ``OpenDataFile``: rows are read whole."""
+        """See ``OpenDataFile``. Always the size of whole rows."""
         return sum(group.size for group in groups) if columns else 0
 
     def decoded(self, columns: Sequence[str], group: RowGroup) -> Any:
@@ -187,17 +190,17 @@ def _weight(blocks: AvroBlocks) -> int:
 
 
 def _check(promise: FooterPromise, blocks: AvroBlocks, shape: Shape, size: int) -> None:
-    """Raises ``BrokenPromise`` if the file is not what its metadata say."""
+    """Raise ``FooterMismatch`` if the file does not match its metadata."""
     promise.check_size(sum(group.num_rows for group in blocks.row_groups), size)
     there = dict(zip(shape.names, shape.children, strict=True))
     for column in promise.columns(there):
         if not _fits(there[column.name], column.type):
-            raise BrokenPromise(f"column '{column.name}' is stored as another type than {column.type}")
+            raise FooterMismatch(f"column '{column.name}' is stored as another type than {column.type}")
 
 
 def _fits(shape: Shape, type_: DataType) -> bool:
     if type_.kind not in _KINDS:
-        return True  # whoever reads it is told that it cannot be
+        return True  # reading the column reports that its type is not supported
     if shape.kind != _KINDS[type_.kind]:
         return False
     match type_.kind:

@@ -1,6 +1,7 @@
-"""The writer's schema of an Avro data file: its columns, what each is in Arrow, and the same layout in types that any decoder has.
+"""Schema of an Avro data file, and its Arrow types.
 
-Dates, times and decimals are told apart here, not by the decoder; a map is encoded as an array of its entries is.
+``plain_schema`` has the same layout in types known to any decoder: dates, times and decimals are converted here, not by the decoder.
+A map is decoded as an array of its entries.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ _LOGICAL = {
     "local-timestamp-millis": pa.timestamp("ms"),
     "local-timestamp-micros": pa.timestamp("us"),
 }
-"""Of zones a file tells nothing to rely on: Paimon names the two kinds of timestamps the other way round."""
+"""Timestamps have no zone here: Paimon swaps the names of the two kinds of timestamps, so a file's kind is not reliable."""
 _OTHERS = frozenset({"null", "enum", "fixed"})
 _MOST_DEPTH = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The type of a value.
+    """Type of a value.
 
     Args:
-        kind: of Avro: a primitive, ``record``, ``array``, or ``map`` (also one spelled as an array of entries).
-        arrow: the Arrow type of its values, as readers get them.
-        nullable: whether it is in a union with null, which stands first or last.
-        null_last: where.
-        names: of a record's fields.
-        children: of a record its fields', of an array its items', of a map its keys' and values'.
+        kind: Avro type: a primitive, ``record``, ``array``, or ``map`` (also for an array of entries).
+        arrow: Arrow type of the decoded values.
+        nullable: The value is in a union with null.
+        null_last: Null is the second branch of the union.
+        names: Field names of a record.
+        children: Shapes of a record's fields, an array's items, or a map's keys and values.
     """
 
     kind: str
@@ -58,7 +59,7 @@ class Shape:
 
     @property
     def entries(self) -> Shape:
-        """A map's entries as a record."""
+        """Entries of a map as a record."""
         fields = zip(("key", "value"), self.children, strict=True)
         return Shape(
             "record", pa.struct([pa.field(name, child.arrow) for name, child in fields]), False, False, ("key", "value"), self.children
@@ -66,28 +67,32 @@ class Shape:
 
 
 def shape_of(schema: AvroSchema) -> tuple[Shape, bool]:
-    """The shape of a file's rows, and whether each is in a union with null, as older versions have it.
+    """Return the shape of a file's rows and their nullability.
 
-    Raises ``ValueError`` or ``LookupError`` for what is no schema, ``UnsupportedTable`` for types that no table has.
+    Older versions write rows in a union with null.
+
+    Raises:
+        ValueError, LookupError: ``schema`` is not an Avro schema.
+        UnsupportedTable: No table type corresponds to a type.
     """
     shape = _shape(schema, 0)
     if shape.kind != "record":
-        raise ValueError("its schema is no record")
+        raise ValueError("the schema is not a record")
     if len({*shape.names}) != len(shape.names):
-        raise ValueError("two of its columns have one name")
+        raise ValueError("two columns have the same name")
     return shape, shape.nullable
 
 
 def _shape(schema: AvroSchema, depth: int) -> Shape:
     if depth > _MOST_DEPTH:
-        raise ValueError("its schema is nested too deeply")
+        raise ValueError("the schema is nested too deeply")
     if isinstance(schema, list):
         return _union(schema, depth)
     if isinstance(schema, str):
         if schema in _OTHERS:
-            raise UnsupportedTable(f"Avro type '{schema}' is no type of a table")
+            raise UnsupportedTable(f"Avro type '{schema}' is not supported")
         if schema not in _PLAIN:
-            raise ValueError(f"'{schema}' is no type of Avro")
+            raise ValueError(f"'{schema}' is not an Avro type")
         return Shape(schema, _PLAIN[schema])
     kind = schema["type"]
     if isinstance(kind, list | dict):
@@ -103,7 +108,7 @@ def _shape(schema: AvroSchema, depth: int) -> Shape:
             if schema.get("logicalType") == "map" and item.kind == "record" and len(item.children) == 2:
                 return _map(*item.children)
             if item.kind == "record" and not item.children and not item.nullable:
-                raise ValueError("its schema has an array of empty values")
+                raise ValueError("the schema has an array of empty values")
             return Shape("array", pa.list_(pa.field("element", item.arrow)), children=(item,))
         case "map":
             return _map(Shape("string", pa.string()), _shape(schema["values"], depth + 1))
@@ -120,13 +125,16 @@ def _map(key: Shape, value: Shape) -> Shape:
 def _union(schema: list[Any], depth: int) -> Shape:
     others = [branch for branch in schema if branch != "null"]
     if len(others) != 1 or len(schema) != 2:
-        raise ValueError("a union of other branches than null and one type is no column")
+        raise ValueError("a column is a union of other branches than null and one type")
     found = _shape(others[0], depth + 1)
     return Shape(found.kind, found.arrow, True, schema[1] == "null", found.names, found.children)
 
 
 def plain_schema(shape: Shape, *, branch: bool) -> str:
-    """The schema's layout in JSON without logical types, maps and names; ``branch``: a number before each row says that it is one."""
+    """Return a JSON schema with the same layout.
+
+    It has no logical types, maps or original names. With ``branch`` each row begins with its union branch number.
+    """
     numbers = iter(range(1 << 30))
 
     def plain(shape: Shape) -> Any:

@@ -1,4 +1,4 @@
-"""Writes one Avro data file as Paimon's engines write theirs."""
+"""Writer of Avro data files, compatible with Paimon's engines."""
 
 from __future__ import annotations
 
@@ -32,19 +32,21 @@ _INTS = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INT})
 
 
 class AvroFileWriter:
-    """Writes one file. Call order: ``write`` at will, then ``close`` or ``abort``.
+    """Writer of one Avro file.
+
+    Call ``write`` any number of times, then ``close`` or ``abort``.
 
     Args:
-        file_io: where it goes.
-        path: the file, which must not exist.
-        fields: its columns.
-        schema: of these columns in Arrow.
-        compression: a value of ``file.compression``.
-        level: zstandard's.
+        file_io: File system of the file.
+        path: Path of the file. It must not exist.
+        fields: Columns.
+        schema: Arrow schema of the columns.
+        compression: Value of ``file.compression``.
+        level: Compression level of zstandard.
 
     Raises:
-        UnsupportedOption: Avro has no such codec.
-        UnsupportedTable: a column is of a type that Avro has not.
+        UnsupportedOption: Avro does not have this codec.
+        UnsupportedTable: Avro does not have the type of a column.
     """
 
     def __init__(self, file_io: FileIO, path: str, fields: Sequence[DataField], schema: Any, *, compression: str, level: int) -> None:
@@ -57,12 +59,12 @@ class AvroFileWriter:
         try:
             self._codec = codec_name(compression)
         except UnsupportedOption:
-            raise UnsupportedOption("file.compression", f"'{compression}' is no codec of Avro files") from None
+            raise UnsupportedOption("file.compression", f"'{compression}' is not a codec of Avro files") from None
         self._compress = compressor(self._codec, level)
         self._sync = os.urandom(SYNC_BYTES)
 
     def write(self, rows: Any) -> None:
-        """Append a table that has the schema's columns, by name."""
+        """Append a table with the schema's columns, by name."""
         if not rows.num_rows:
             return
         table = fitted(rows, self._fitted, self.path)
@@ -71,7 +73,7 @@ class AvroFileWriter:
         ]
         encoded = woven([encode(array, child) for array, child in zip(arrays, self._shape.children, strict=True)])
         with storage_errors(self.path):
-            sink = self._begun()
+            sink = self._open_sink()
             for count, data in _blocks(encoded):
                 content = self._compress(data)
                 sink.write(block_prefix(count, content) + content + self._sync)
@@ -83,20 +85,23 @@ class AvroFileWriter:
         return self._output.size
 
     def end_row_group(self) -> None:
-        """Nothing waits: blocks go out as rows come."""
+        """Do nothing: ``write`` writes blocks at once."""
 
     def close(self) -> tuple[None, int]:
-        """Finish the file and make it durable: nothing in place of a footer, and its exact size in bytes."""
+        """Finish the file and make it durable.
+
+        Returns None instead of a footer, and the file size in bytes.
+        """
         with storage_errors(self.path):
-            self._begun()
+            self._open_sink()
         return None, self._output.finish()
 
     def abort(self) -> None:
-        """Delete what was written; never raises."""
+        """Delete the file. Never raises."""
         self._output.abort()
 
-    def _begun(self) -> Any:
-        """Where blocks go, behind the header."""
+    def _open_sink(self) -> Any:
+        """Return the sink, after writing the header once."""
         if self._output.sink is None:
             metadata = {b"avro.schema": json.dumps(self._avro).encode(), b"avro.codec": self._codec.encode()}
             self._output.open().write(encode_header(metadata) + self._sync)
@@ -104,7 +109,11 @@ class AvroFileWriter:
 
 
 def avro_schema(fields: Sequence[DataField]) -> AvroSchema:
-    """The schema of a file with these columns. Raises ``UnsupportedTable`` that names the column whose type Avro has not."""
+    """Return the Avro schema of a file with columns ``fields``.
+
+    Raises:
+        UnsupportedTable: Avro does not have the type of a column; the message names it.
+    """
     return _record(fields, _NAME, set())
 
 
@@ -157,7 +166,10 @@ def _not_null(type_: DataType, name: str, taken: set[str]) -> AvroSchema:
 
 
 def _stored(array: Any, type_: Any) -> Any:
-    """``array`` with the file's types, in which small integers are wide and times have the unit of their precision."""
+    """Return ``array`` with the file's types.
+
+    Small integers are widened, and times have the unit of their precision.
+    """
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     if pa.types.is_map(type_):
@@ -178,7 +190,7 @@ def _stored(array: Any, type_: Any) -> Any:
 
 
 def _blocks(encoded: Encoded) -> list[tuple[int, bytes]]:
-    """Rows and bytes of every block."""
+    """Return row count and bytes of every block."""
     ends = np.cumsum(encoded.lengths)
     cuts = np.unique(np.concatenate([np.flatnonzero(np.diff(ends // thresholds().avro_block_bytes)) + 1, [len(ends)]]))
     found, row, at = [], 0, 0

@@ -1,4 +1,6 @@
-"""What readers ask of an open data file, whatever its format, and what the formats without pages share.
+"""Interface of open data files, independent of the format.
 
-Knows neither a format nor tables. Public: ``OpenDataFile`` (open_data_file), ``WholeGroupFile`` (whole_groups).
+Includes the base of formats without pages.
+
+This package knows neither single formats nor tables. Public: ``OpenDataFile`` (open_data_file), ``WholeGroupFile`` (whole_groups).
 """

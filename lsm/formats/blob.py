@@ -1,7 +1,8 @@
-"""Files of one BLOB column: values one after the other, each framed and with a checksum, and their lengths at the end.
+"""Files of one BLOB column.
 
-A value: magic (4 bytes), its bytes, the length of all of that (8, little-endian), CRC-32 (4) of all before it. The end: the lengths as zigzag
-varints of differences, -1 for null, then how many bytes these take (4) and the version (1).
+Each value is framed and has a checksum. The lengths of all values are at the end.
+A value is: magic (4 bytes), its bytes, the length of the whole frame (8, little-endian), CRC-32 of all before (4). The end is: the lengths as zigzag
+varints of differences, -1 for null, then the size of these varints (4) and the version (1).
 """
 
 from __future__ import annotations
@@ -26,14 +27,20 @@ _FRAME, _TAIL = 16, 5
 
 
 def blob_batches(file_io: FileIO, path: str, file: DataFileMeta) -> Iterator[Any]:
-    """The values of a file as binary arrays of about 16 MiB, or of one value that has more. Raises ``CorruptFile``."""
+    """Yield the values of a file as binary arrays.
+
+    Each array has about 16 MiB, or one larger value.
+
+    Raises:
+        CorruptFile: The file is missing or damaged.
+    """
     try:
         size = file_io.size(path)
     except FileNotFoundError as error:
         raise CorruptFile(path, "the data file is missing") from error
     lengths = _lengths(file_io, path, size)
     if size != file.file_size or lengths.size != file.row_count:
-        raise CorruptFile(path, f"has {size} bytes and {lengths.size} values where its metadata say {file.file_size} and {file.row_count}")
+        raise CorruptFile(path, f"has {size} bytes and {lengths.size} values but its metadata says {file.file_size} and {file.row_count}")
     ends = np.cumsum(np.maximum(lengths, 0))
     row = 0
     while row < lengths.size:
@@ -47,33 +54,33 @@ def blob_batches(file_io: FileIO, path: str, file: DataFileMeta) -> Iterator[Any
 
 
 def _lengths(file_io: FileIO, path: str, size: int) -> Int64s:
-    """The framed lengths of all values, -1 for null."""
+    """Return the framed lengths of all values, -1 for null."""
     tail = file_io.read_range(path, max(size - _TAIL, 0), min(size, _TAIL))
     if len(tail) < _TAIL or tail[4] != _VERSION:
-        raise CorruptFile(path, "does not end as a file of BLOB values does")
+        raise CorruptFile(path, "does not end like a BLOB file")
     (length,) = struct.unpack("<i", tail[:4])
     if not 0 <= length <= size - _TAIL:
-        raise CorruptFile(path, f"says that its lengths take {length} of {size} bytes")
+        raise CorruptFile(path, f"has an invalid size of lengths: {length} of {size} bytes")
     coded = np.frombuffer(file_io.read_range(path, size - _TAIL - length, length) if length else b"", np.uint8)
     last = coded < 0x80
     if coded.size and not last[-1]:
-        raise CorruptFile(path, "has lengths that are cut off")
+        raise CorruptFile(path, "has truncated lengths")
     number = np.concatenate([[0], np.cumsum(last)[:-1]]).astype(np.int64) if coded.size else np.zeros(0, np.int64)
     starts = np.flatnonzero(np.concatenate([[True], last[:-1]])) if coded.size else np.zeros(0, np.int64)
     place = np.arange(coded.size) - starts[number]
     if (place > 9).any():
-        raise CorruptFile(path, "has a length that no number has room for")
+        raise CorruptFile(path, "has a length of more than 64 bits")
     zigzag = np.zeros(starts.size, np.uint64)
     np.bitwise_or.at(zigzag, number, (coded & 0x7F).astype(np.uint64) << (7 * place).astype(np.uint64))
     lengths: Int64s = np.cumsum((zigzag >> np.uint64(1)).astype(np.int64) ^ -(zigzag & np.uint64(1)).astype(np.int64))
     framed = lengths[lengths >= 0]
     if (lengths < -1).any() or (framed < _FRAME).any() or framed.sum() != size - _TAIL - length:
-        raise CorruptFile(path, "has values of other lengths than it says")
+        raise CorruptFile(path, "has lengths that do not fit its size")
     return lengths
 
 
 def _value(content: bytes, end: int, length: int, path: str) -> bytes | None:
-    """One value of ``content`` that ends at ``end`` with its frame."""
+    """Return the value whose frame ends at ``end``."""
     if length < 0:
         return None
     framed = memoryview(content)[end - length : end]

@@ -1,4 +1,4 @@
-"""What readers ask of an open data file: its rows by group and column, and what it says of them before they are decoded."""
+"""Interface of an open data file, for all formats."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from manifest.types.data_type import DataType
 
 
 class OpenDataFile(Protocol):
-    """An open data file; a context manager. Positions count rows from the file's beginning, whatever the format.
+    """An open data file; a context manager.
 
-    A format without page indexes answers None wherever pages are asked for, and readers decode whole row groups. Every method
-    raises ``CorruptFile`` that names the file where its bytes are not what they must be.
+    Positions count rows from the beginning of the file. A format without page indexes returns None for pages, and readers
+    decode whole row groups. Every method raises ``CorruptFile`` for damaged bytes; the error names the file.
     """
 
     path: str
@@ -28,42 +28,57 @@ class OpenDataFile(Protocol):
 
     @property
     def schema(self) -> Any:
-        """The Arrow schema of the file's own columns."""
+        """Arrow schema of the file's columns."""
 
     @property
     def num_rows(self) -> int:
-        """Rows of the file."""
+        """Number of rows of the file."""
 
     @property
     def row_groups(self) -> tuple[RowGroup, ...]:
         """Row groups, stripes or blocks, in order."""
 
     def bounds(self, group: RowGroup, column: str, data_type: DataType) -> ColumnBounds | None:
-        """What the file says of an atomic column in a group, as plain values of ``data_type``; None if it says nothing."""
+        """Return the bounds of an atomic column in a group.
+
+        Bounds are plain values of ``data_type``. None: unknown.
+        """
 
     def pages(self, group: RowGroup) -> GroupPages | None:
-        """The page indexes of a group; None if there are none."""
+        """Return the page indexes of a group, if any exist."""
 
-    def expect(self, columns: Sequence[str], group: RowGroup, pages: GroupPages | None = None, rows: Any = None) -> None:
-        """Tell storage that is far what is read next of a group: the pages at ``rows``, or without ``pages`` whole columns."""
+    def prefetch(self, columns: Sequence[str], group: RowGroup, pages: GroupPages | None = None, rows: Any = None) -> None:
+        """Prefetch the next read of a group.
+
+        Only for remote storage. The pages at ``rows``, or whole columns without ``pages``.
+        """
 
     def page_bounds(self, pages: GroupPages, column: str, data_type: DataType) -> tuple[BoundsColumn, Any] | None:
-        """As ``bounds``, of all pages of a column, and where the pages start."""
+        """Return the bounds of a column's pages, and their starts."""
 
     def take(self, pages: GroupPages, columns: Sequence[str], rows: Any) -> list[Any | None]:
-        """The values of columns at ``rows`` of a group; None for one that can only be read whole."""
+        """Return the values of columns at ``rows`` of a group.
+
+        None for a column without page access.
+        """
 
     def masked(self, pages: GroupPages, columns: Sequence[str], mask: Any) -> list[Any | None] | None:
-        """The values of columns where ``mask`` is true; None where that does not pay."""
+        """Return the values of columns where ``mask`` is True.
+
+        None: another method is faster.
+        """
 
     def rows_of_texts(self, pages: Sequence[GroupPages], column: str, texts: Sequence[str]) -> list[Any] | None:
-        """Where a column is one of ``texts``, of each group; None if a mere decoder finds that as fast."""
+        """Return the positions of ``texts`` in each group.
+
+        None: plain decoding is as fast.
+        """
 
     def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
-        """Bytes of ``columns`` in ``groups``, about."""
+        """Return the approximate bytes of ``columns`` in ``groups``."""
 
     def decoded_size(self, columns: Sequence[str], group: RowGroup) -> int:
-        """Bytes that columns of a group have decoded, about."""
+        """Return the approximate decoded bytes of columns in a group."""
 
     def batches(
         self,
@@ -76,9 +91,10 @@ class OpenDataFile(Protocol):
         batch_bytes: int = ...,
         batch_rows: int = ...,
     ) -> Iterator[Any]:
-        """Decode ``columns`` of ascending ``groups`` into record batches of about ``batch_bytes``, and at most ``batch_rows``, in order.
+        """Yield record batches of ``columns`` of ascending ``groups``, in order.
 
-        ``nanos`` are to keep all digits of their timestamps; ``dictionaries`` may come as dictionary arrays.
+        Batches have about ``batch_bytes`` and at most ``batch_rows``. Columns in ``nanos`` keep all digits of their timestamps. Columns in
+        ``dictionaries`` may be dictionary arrays.
         """
 
 

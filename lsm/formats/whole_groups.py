@@ -1,4 +1,7 @@
-"""An open file of a format without page indexes: its groups are decoded whole, and cut into batches of the size asked for."""
+"""Open files of formats without page indexes.
+
+Groups are decoded whole, and cut into batches.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,13 @@ from manifest.types.data_type import DataType
 
 
 class WholeGroupFile(ABC):
-    """An ``OpenDataFile`` without pages; of a format it leaves out what a file is, how it is looked through, and how a group is decoded.
+    """Base of ``OpenDataFile`` implementations without pages.
+
+    Subclasses read the metadata of a file and decode one group.
 
     Args:
-        file_io: where the file lies.
-        path: the file.
+        file_io: File system of the file.
+        path: Path of the file.
     """
 
     FORMAT: str
@@ -42,7 +47,7 @@ class WholeGroupFile(ABC):
         self.close()
 
     def close(self) -> None:
-        """Close the file; batches handed out stay valid."""
+        """Close the file. Returned batches stay valid."""
         while self._opened:
             self._opened.pop().close()
 
@@ -58,7 +63,10 @@ class WholeGroupFile(ABC):
 
     @abstractmethod
     def decoded(self, columns: Sequence[str], group: RowGroup) -> Any:
-        """Those columns of a group, in the order asked: a record batch."""
+        """Decode columns of a group into a record batch.
+
+        Columns are in the order of ``columns``.
+        """
 
     @abstractmethod
     def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
@@ -69,32 +77,32 @@ class WholeGroupFile(ABC):
         """See ``OpenDataFile``."""
         return sum(group.num_rows for group in self.row_groups)
 
-    def bounds(self, group: RowGroup, column: str, data_type: DataType) -> ColumnBounds | None:  # noqa: ARG002  # most formats know none
+    def bounds(self, group: RowGroup, column: str, data_type: DataType) -> ColumnBounds | None:  # noqa: ARG002  # most formats have no bounds
         """See ``OpenDataFile``."""
         return None
 
     def pages(self, group: RowGroup) -> GroupPages | None:  # noqa: ARG002
-        """There are none."""
+        """Return None: there are no page indexes."""
         return None
 
-    def expect(self, columns: Sequence[str], group: RowGroup, pages: GroupPages | None = None, rows: Any = None) -> None:  # noqa: ARG002
-        """A group is read from its beginning to its end anyhow."""
+    def prefetch(self, columns: Sequence[str], group: RowGroup, pages: GroupPages | None = None, rows: Any = None) -> None:  # noqa: ARG002
+        """Do nothing: a group is read sequentially."""
         return
 
     def page_bounds(self, pages: GroupPages, column: str, data_type: DataType) -> None:  # noqa: ARG002
-        """There are none."""
+        """Return None: there are no page indexes."""
         return
 
     def take(self, pages: GroupPages, columns: Sequence[str], rows: Any) -> list[Any | None]:  # noqa: ARG002
-        """None can be read alone."""
+        """Return None for all columns: pages cannot be read."""
         return [None] * len(columns)
 
     def masked(self, pages: GroupPages, columns: Sequence[str], mask: Any) -> None:  # noqa: ARG002
-        """None can be read alone."""
+        """Return None: pages cannot be read."""
         return
 
     def rows_of_texts(self, pages: Sequence[GroupPages], column: str, texts: Sequence[str]) -> None:  # noqa: ARG002
-        """None can be read alone."""
+        """Return None: pages cannot be read."""
         return
 
     def decoded_size(self, columns: Sequence[str], group: RowGroup) -> int:
@@ -106,13 +114,13 @@ class WholeGroupFile(ABC):
         columns: Sequence[str],
         groups: Sequence[RowGroup],
         *,
-        nanos: Collection[str] = (),  # noqa: ARG002  # all digits are kept anyhow
-        dictionaries: Collection[str] = (),  # noqa: ARG002  # texts come plain
+        nanos: Collection[str] = (),  # noqa: ARG002  # all digits are always kept
+        dictionaries: Collection[str] = (),  # noqa: ARG002  # texts are never dictionaries
         threads: bool = True,  # noqa: ARG002
         batch_bytes: int | None = None,
         batch_rows: int | None = None,
     ) -> Iterator[Any]:
-        """See ``OpenDataFile``; a group at a time is in memory."""
+        """See ``OpenDataFile``. Memory is one group."""
         most_bytes, most_rows = batch_bytes or thresholds().batch_bytes, batch_rows or thresholds().batch_rows
         for group in groups:
             if not columns:
@@ -120,28 +128,32 @@ class WholeGroupFile(ABC):
                 continue
             with self.decoding():
                 rows = self.decoded(columns, group)
-                rows.validate(full=True)  # texts and offsets are the file's own, and no checksum has told that they are whole
+                rows.validate(full=True)  # there are no checksums, so texts and offsets may be damaged
             if rows.num_rows != group.num_rows:
-                raise CorruptFile(self.path, f"{rows.num_rows} rows were decoded where it says {group.num_rows}")
+                raise CorruptFile(self.path, f"{rows.num_rows} rows were decoded, but the file says {group.num_rows}")
             size = max(1, min(most_rows, most_bytes * rows.num_rows // max(1, rows.nbytes)))
             yield from (rows.slice(at, size) for at in range(0, rows.num_rows, size))
 
     @cached_property
     def source(self) -> Any:
-        """The file, opened once it is needed."""
+        """The open file, opened on first use."""
         source = self._file_io.open_input(self.path)
         self._opened.append(source)
         return source
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """Bytes of the file. Raises ``ValueError`` if it does not have them."""
+        """Read bytes of the file.
+
+        Raises:
+            ValueError: The file is too short.
+        """
         data: bytes = self.source.read_at(length, offset) if offset >= 0 and length >= 0 else b""
         if offset < 0 or len(data) != length:
-            raise ValueError(f"it ends before {length} bytes at {offset}")
+            raise ValueError(f"the file ends before {length} bytes at {offset}")
         return data
 
     def decoding(self) -> AbstractContextManager[None]:
-        """Whatever is wrong with the file becomes an error that names it."""
+        """Convert errors of the block to ones naming the file."""
         return decoding(self.path, self.FORMAT)
 
 

@@ -1,4 +1,5 @@
-"""ORC data files: the file's tail looked through before the decoder sees it, stripes decoded, stripe statistics as bounds.
+"""ORC data files.
 
-Knows Arrow in and out; not tables. Public: ``OrcDataFile`` (reader), ``OrcTail`` (tail).
+The file's tail is checked before the decoder reads it. Stripes are decoded, and stripe statistics become bounds.
+Input and output are Arrow; this package does not know tables. Public: ``OrcDataFile`` (reader), ``OrcTail`` (tail).
 """

@@ -1,4 +1,7 @@
-"""CHAR as ORC keeps it: padded with blanks to its length, which readers take away."""
+"""CHAR values in ORC files, padded with blanks.
+
+Readers remove the padding.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from manifest.types.data_type import DataType
 
 
 def without_padding(array: Any, tail: OrcTail, column: int) -> Any:
-    """``array``, which is a column with its number in a file, without the blanks at the end of every CHAR in it."""
+    """Remove trailing blanks from every CHAR in ``array``.
+
+    ``column`` is the number of its column in the file.
+    """
     if all(tail.types[number].kind is not OrcKind.CHAR for number in tail.below(column)):
         return array
     if pa.types.is_nested(array.type):
@@ -24,7 +30,10 @@ def without_padding(array: Any, tail: OrcTail, column: int) -> Any:
 
 
 def without_blanks(column: Any, type_: DataType) -> Any:
-    """A column to write without the blanks at the end of a CHAR: in ORC they mean nothing, and other readers take them away."""
+    """Remove trailing blanks from a CHAR column to be written.
+
+    They have no meaning in ORC, and other readers remove them.
+    """
     return pc.utf8_rtrim(column, characters=" ") if type_.kind is Kind.CHAR else column
 
 

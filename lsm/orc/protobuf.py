@@ -1,18 +1,24 @@
-"""Protocol buffers as far as ORC's metadata need them: a message as its fields' values by number, bounded by its bytes."""
+"""Protocol buffers for ORC's metadata.
+
+A message is a dict of field values by number. No read goes beyond its bytes.
+"""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
 OrcMessage: TypeAlias = dict[int, list[int | bytes]]
-"""Every value of every field: integers (not yet zigzagged) or bytes."""
+"""All values of each field: integers (still zigzag encoded) or bytes."""
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MOST_BITS = 63
 
 
 def message(data: bytes) -> OrcMessage:
-    r"""The fields of an encoded message. Raises ``ValueError`` if the bytes are none.
+    r"""Decode the fields of a message.
+
+    Raises:
+        ValueError: The bytes are not a message.
 
     >>> message(b"\x08\x96\x01\x12\x02ok")
     {1: [150], 2: [b'ok']}
@@ -27,40 +33,51 @@ def message(data: bytes) -> OrcMessage:
             value, at = _varint(data, at)
         elif wire == _BYTES:
             length, at = _varint(data, at)
-            value, at = _taken(data, at, length)
+            value, at = _take(data, at, length)
         elif wire in {_FIXED64, _FIXED32}:
-            value, at = _taken(data, at, 8 if wire == _FIXED64 else 4)
+            value, at = _take(data, at, 8 if wire == _FIXED64 else 4)
         else:
-            raise ValueError(f"a field of wire type {wire} is none")
+            raise ValueError(f"a field has unknown wire type {wire}")
         found.setdefault(number, []).append(value)
     return found
 
 
 def integer(fields: OrcMessage, number: int, default: int = 0) -> int:
-    """The last value of an integer field. Raises ``ValueError`` if it is none."""
+    """Return the last value of an integer field.
+
+    Raises:
+        ValueError: The field is not an integer.
+    """
     value = fields.get(number, (default,))[-1]
     if not isinstance(value, int):
-        raise ValueError(f"field {number} is no integer")  # noqa: TRY004  # the bytes are wrong, not the program
+        raise ValueError(f"field {number} is not an integer")  # noqa: TRY004  # the bytes are wrong, not the program
     return value
 
 
 def text(fields: OrcMessage, number: int, default: bytes = b"") -> bytes:
-    """The last value of a field of bytes. Raises ``ValueError`` if it is none."""
+    """Return the last value of a bytes field.
+
+    Raises:
+        ValueError: The field is not bytes.
+    """
     return _bytes(fields.get(number, (default,))[-1], number)
 
 
 def messages(fields: OrcMessage, number: int) -> list[OrcMessage]:
-    """The messages of a repeated field."""
+    """Return the messages of a repeated field."""
     return [message(_bytes(value, number)) for value in fields.get(number, ())]
 
 
 def texts(fields: OrcMessage, number: int) -> list[bytes]:
-    """The values of a repeated field of bytes."""
+    """Return the values of a repeated bytes field."""
     return [_bytes(value, number) for value in fields.get(number, ())]
 
 
 def integers(fields: OrcMessage, number: int) -> list[int]:
-    """The values of a repeated integer field, packed or not."""
+    """Return the values of a repeated integer field.
+
+    Packed fields are supported.
+    """
     found: list[int] = []
     for value in fields.get(number, ()):
         if isinstance(value, int):
@@ -74,7 +91,7 @@ def integers(fields: OrcMessage, number: int) -> list[int]:
 
 
 def signed(value: int) -> int:
-    """A zigzag integer.
+    """Decode a zigzag integer.
 
     >>> [signed(value) for value in (0, 1, 2, 3)]
     [0, -1, 1, -2]
@@ -84,13 +101,13 @@ def signed(value: int) -> int:
 
 def _bytes(value: int | bytes, number: int) -> bytes:
     if not isinstance(value, bytes):
-        raise ValueError(f"field {number} holds no bytes")  # noqa: TRY004
+        raise ValueError(f"field {number} is not bytes")  # noqa: TRY004
     return value
 
 
-def _taken(data: bytes, at: int, length: int) -> tuple[bytes, int]:
+def _take(data: bytes, at: int, length: int) -> tuple[bytes, int]:
     if length > len(data) - at:
-        raise ValueError(f"{length} bytes leave a message of {len(data)}")
+        raise ValueError(f"a field of {length} bytes exceeds a message of {len(data)} bytes")
     return data[at : at + length], at + length
 
 

@@ -1,7 +1,7 @@
-"""The seam to the ORC decoder: columns and stripes in, Arrow batches out, statistics of stripes as plain bounds.
+"""ORC decoder for data files.
 
-Only this module knows pyarrow's reader of ORC. It decodes a stripe at a time. ORC has no checksums: what the tail and the decoder
-do not contradict is taken as it is.
+Only this module uses pyarrow's ORC reader. It decodes one stripe at a time. ORC has no checksums: damage that neither the tail nor the decoder
+detects is not reported.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lsm.orc.protobuf import integer
 from lsm.orc.statistics import exceeds_nanos, stripe_bounds
 from lsm.orc.tail import OrcKind, OrcTail, OrcType
 from lsm.parquet.footer import RowGroup
-from lsm.parquet.footer_promise import BrokenPromise, FooterPromise
+from lsm.parquet.footer_promise import FooterMismatch, FooterPromise
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
@@ -33,12 +33,15 @@ from manifest.types.data_type import DataType
 
 _SECOND = 1_000_000_000
 _EXACT = 999_999
-"""Nanoseconds up to which writers add no second."""
+"""Nanoseconds up to which writers do not add a second."""
 _FARTHEST = 16 * 3600 * _SECOND
 
 
 def with_java_seconds(array: Any, zone: Callable[[], str]) -> Any:
-    """An array with the times that Java reads in it; ``zone`` gives the writer's zone, and is asked where that matters."""
+    """Correct timestamps to the values that Java reads.
+
+    ``zone`` returns the writer's time zone. It is called only if the zone matters.
+    """
     kind = array.type
     if pa.types.is_timestamp(kind):
         return array if kind.tz is not None or kind.unit != "ns" else _timestamps(array, zone)
@@ -68,7 +71,7 @@ def _timestamps(array: Any, zone: Callable[[], str]) -> Any:
 
 
 def _seconds_ahead(zone: str) -> int:
-    """How far a zone's clocks were ahead of UTC when 1970 began."""
+    """Return a zone's UTC offset at the start of 1970."""
     if not zone:
         return 0
     try:
@@ -100,20 +103,20 @@ _KINDS: Mapping[Kind, frozenset[OrcKind]] = {
     **dict.fromkeys((Kind.MAP, Kind.MULTISET), frozenset({OrcKind.MAP})),
     Kind.ROW: frozenset({OrcKind.STRUCT}),
 }
-"""How each type is stored; older versions keep a local time zone's timestamps as plain ones, in UTC."""
+"""ORC types of each type. Older versions store local-zone timestamps as plain ones, in UTC."""
 
 
 class OrcDataFile(WholeGroupFile):
     """An open ORC data file (``lsm.formats.open_data_file``).
 
     Args:
-        file_io: where the file lies.
-        path: the file.
-        promise: what the metadata say of it; None if they are not known.
-        files: keeps the tail for the next time; None: it is read from the file.
+        file_io: File system of the file.
+        path: Path of the file.
+        promise: Expected properties from the metadata. None: unknown.
+        files: Cache of tails. None: read the tail from the file.
 
     Raises:
-        CorruptFile: the file is missing, is no ORC file, or not what its metadata promise.
+        CorruptFile: The file is missing, is not an ORC file, or does not match its metadata.
     """
 
     FORMAT = "ORC"
@@ -141,22 +144,25 @@ class OrcDataFile(WholeGroupFile):
 
     @property
     def row_groups(self) -> tuple[RowGroup, ...]:
-        """The stripes."""
+        """Stripes of the file."""
         return self._tail.row_groups
 
     def bounds(self, group: RowGroup, column: str, data_type: DataType) -> ColumnBounds | None:
-        """See ``OpenDataFile``; the statistics of the stripe."""
+        """See ``OpenDataFile``. Uses the stripe's statistics."""
         number = self._tail.columns.get(column)
         if number is None or data_type.is_nested or not self._tail.stripe_statistics:
             return None
-        with suppress(ValueError, ArithmeticError):  # statistics are advice, and the decoder finds what is broken
+        with suppress(ValueError, ArithmeticError):  # statistics are optional, and the decoder detects damage
             found = self._tail.stripe_statistics[group.index][number]
             return stripe_bounds(found, self._tail.types[number], group.num_rows, data_type)
         return None
 
     def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
-        """See ``OpenDataFile``: the stripes' bytes by the columns' part of the file's, or of its columns where it does not tell that."""
-        sizes = [max(1, integer(said, _BYTES_ON_DISK)) for said in self._tail.statistics] or [1] * len(self._tail.types)
+        """See ``OpenDataFile``.
+
+        Estimated from the columns' share of the file's bytes. If the file has no sizes, from the share of columns.
+        """
+        sizes = [max(1, integer(statistics, _BYTES_ON_DISK)) for statistics in self._tail.statistics] or [1] * len(self._tail.types)
         wanted = sum(sizes[number] for name in columns for number in self._tail.below(self._tail.columns[name]))
         return sum(group.size for group in groups) * wanted // sum(sizes)
 
@@ -164,17 +170,20 @@ class OrcDataFile(WholeGroupFile):
         """See ``WholeGroupFile``."""
         for name in columns:
             self._check_times(name)
-        by_name = all("." not in name for name in columns)  # the decoder takes a point for the way into a row
+        by_name = all("." not in name for name in columns)  # the decoder reads a dot as a path into a row
         rows = self._reader.read_stripe(group.index, columns=list(columns) if by_name else None)
         arrays = [without_padding(rows.column(name), self._tail, self._tail.columns[name]) for name in columns]
         arrays = [with_java_seconds(array, lambda: self._tail.writer_zone(self.read_range, group.index)) for array in arrays]
         return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def _check_times(self, column: str) -> None:
-        """The decoder counts nanoseconds, whatever the precision. Raises ``UnsupportedTable``."""
+        """Raise ``UnsupportedTable`` if timestamps overflow.
+
+        The decoder uses nanoseconds, whatever the precision.
+        """
         for number in self._tail.below(self._tail.columns[column]) if self._tail.statistics else ():
             if self._tail.types[number].kind in _TIMES and exceeds_nanos(self._tail.statistics[number]):
-                raise UnsupportedTable(f"{self.path}: column '{column}' has a timestamp that nanoseconds since 1970 cannot hold")
+                raise UnsupportedTable(f"{self.path}: column '{column}' has a timestamp outside of the range of nanoseconds since 1970")
 
     @cached_property
     def _reader(self) -> Any:
@@ -188,17 +197,17 @@ def _weight(tail: OrcTail) -> int:
 
 
 def _check(promise: FooterPromise, tail: OrcTail, size: int) -> None:
-    """Raises ``BrokenPromise`` if the file is not what its metadata say."""
+    """Raise ``FooterMismatch`` if the file does not match its metadata."""
     promise.check_size(sum(stripe.num_rows for stripe in tail.row_groups), size)
     for column in promise.columns(tail.columns):
         if not _fits(tail, tail.types[tail.columns[column.name]], column.type):
-            raise BrokenPromise(f"column '{column.name}' is stored as another type than {column.type}")
+            raise FooterMismatch(f"column '{column.name}' is stored as another type than {column.type}")
 
 
 def _fits(tail: OrcTail, stored: OrcType, type_: DataType) -> bool:
     kinds = _KINDS.get(type_.kind)
     if kinds is None:
-        return True  # whoever reads it is told that it cannot be
+        return True  # reading the column reports that its type is not supported
     if stored.kind not in kinds:
         return False
     children = [tail.types[number] for number in stored.children]

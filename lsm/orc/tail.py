@@ -1,7 +1,7 @@
-"""The tail of an ORC file, looked through before a decoder sees it: postscript, footer, types, stripes and their statistics.
+"""Tail of an ORC file: postscript, footer, types, stripes, statistics.
 
-The decoder trusts a tail: a precision that no decimal has ends the process. Whatever does not hold together is a ``ValueError``.
-Numbers of fields are those of ORC's specification (``orc_proto.proto``).
+It is checked before a decoder reads it, because the decoder trusts it: an invalid decimal precision ends the process. Damage raises ``ValueError``.
+Field numbers are from ORC's specification (``orc_proto.proto``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,12 @@ _LONG = 15
 
 
 def metadata_of(data: bytes, codec: int, block: int) -> bytes:
-    """The content of a compressed section. Raises ``ValueError`` for wrong bytes, ``UnsupportedTable`` for a codec that is not read."""
+    """Return the content of a compressed section.
+
+    Raises:
+        ValueError: The bytes are damaged.
+        UnsupportedTable: The codec is not supported.
+    """
     if codec == _NONE:
         return data
     found: list[bytes] = []
@@ -42,7 +47,7 @@ def metadata_of(data: bytes, codec: int, block: int) -> bytes:
         at += _HEADER
         length = header >> 1
         if length > len(data) - at:
-            raise ValueError(f"a chunk of {length} bytes leaves its section")
+            raise ValueError(f"a chunk of {length} bytes exceeds its section")
         chunk = data[at : at + length]
         at += length
         plain = chunk if header & 1 else _decompressed(chunk, codec, block)
@@ -55,7 +60,7 @@ def metadata_of(data: bytes, codec: int, block: int) -> bytes:
 def _decompressed(chunk: bytes, codec: int, block: int) -> bytes:
     decompress = {_ZLIB: _inflated, _SNAPPY: _unsnappy, _LZ4: _unlz4, _ZSTD: _unzstd}.get(codec)
     if decompress is None:
-        raise UnsupportedTable(f"ORC's codec {codec} is none of zlib, snappy, lz4, zstd")
+        raise UnsupportedTable(f"ORC codec {codec} is not supported; supported are zlib, snappy, lz4, zstd")
     try:
         return decompress(chunk, block)
     except (zlib.error, zstandard.ZstdError) as error:
@@ -79,25 +84,26 @@ def _unsnappy(chunk: bytes, block: int) -> bytes:
 
 
 def _unlz4(chunk: bytes, block: int) -> bytes:
-    """An LZ4 block, which does not say how long its content is: a decoder of a library would have to be told.
+    """Decompress an LZ4 block.
 
     >>> _unlz4(bytes([0x32]) + b"abc" + bytes([3, 0]) + bytes([0x10]) + b"!", 99)
     b'abcabcabc!'
     """
+    # Library decoders need the length of the content, which an ORC chunk does not have.
     out = bytearray()
     at = 0
     while at < len(chunk):
         token = chunk[at]
         length, at = _length(chunk, at + 1, token >> 4)
         if length > len(chunk) - at:
-            raise ValueError("literals leave their chunk")
+            raise ValueError("literals exceed their chunk")
         out += chunk[at : at + length]
         at += length
         if at >= len(chunk):
             break
         back = int.from_bytes(chunk[at : at + 2], "little")
         if not 0 < back <= len(out) or at + 2 > len(chunk):
-            raise ValueError("a match lies before its chunk")
+            raise ValueError("a match starts before its chunk")
         length, at = _length(chunk, at + 2, token & _LONG)
         length += _LEAST_MATCH
         if len(out) + length > block:
@@ -124,14 +130,14 @@ _MAGIC = b"ORC"
 _MOST_DIGITS = 38
 _MOST_DEPTH = 100
 _IN_MEMORY = 30
-"""Bytes in memory for a byte of a tail."""
+"""Approximate bytes in memory per byte of a tail."""
 _UTC = frozenset({"", "UTC", "GMT", "Etc/UTC", "Etc/GMT"})
 _LARGEST_BLOCK = 1 << 23
-"""A chunk's header has 23 bits for its length."""
+"""The header of a chunk has 23 bits for its length."""
 
 
 class OrcKind(IntEnum):
-    """The kinds of ORC's types."""
+    """Type kinds of ORC."""
 
     BOOLEAN = 0
     BYTE = 1
@@ -156,12 +162,15 @@ class OrcKind(IntEnum):
 
 _CHILDREN: dict[OrcKind, int] = {OrcKind.LIST: 1, OrcKind.MAP: 2}
 OrcStatistics: TypeAlias = Sequence[OrcMessage]
-"""By number of column."""
+"""Statistics by column number."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrcType:
-    """A node of the tree of types; ``children`` are numbers of columns, ``names`` those of a struct's."""
+    """A node of the type tree.
+
+    ``children`` are column numbers. ``names`` are a struct's field names.
+    """
 
     kind: OrcKind
     children: tuple[int, ...]
@@ -172,16 +181,16 @@ class OrcType:
 
 @dataclass(frozen=True)
 class OrcTail:
-    """What an ORC file says of itself.
+    """Metadata of an ORC file.
 
     Args:
-        types: in the order of columns; the first is the row.
-        row_groups: its stripes.
-        statistics: of the whole file; () if there are none.
-        stripe_statistics: of every stripe; () if there are none.
-        size: bytes of the tail.
-        footers: where the footer of each stripe begins, and its bytes.
-        packing: the codec, and the bytes that a chunk holds at most.
+        types: Types in the order of columns. The first is the row.
+        row_groups: Stripes.
+        statistics: Statistics of the file. (): unknown.
+        stripe_statistics: Statistics of each stripe. (): unknown.
+        size: Bytes of the tail.
+        footers: Offset and length of each stripe's footer.
+        packing: Codec and maximum size of an uncompressed chunk.
     """
 
     types: tuple[OrcType, ...]
@@ -195,22 +204,27 @@ class OrcTail:
 
     @classmethod
     def read(cls, read_range: ReadRange, size: int) -> OrcTail:
-        """The tail of a file of ``size`` bytes. Raises ``ValueError``, ``LookupError`` or ``UnsupportedTable``."""
+        """Read the tail of a file of ``size`` bytes.
+
+        Raises:
+            ValueError, LookupError: The tail is damaged.
+            UnsupportedTable: The codec is not supported.
+        """
         end = read_range(max(0, size - thresholds().orc_tail_bytes), min(size, thresholds().orc_tail_bytes))
         if len(end) < len(_MAGIC) + 1 or end[-1] + 1 > len(end):
-            raise ValueError(f"it has {size} bytes")
-        said = message(end[-1 - end[-1] : -1])
-        footer_length, metadata_length = integer(said, 1), integer(said, 5)
-        if text(said, 8000) != _MAGIC:
-            raise ValueError("it does not end as an ORC file does")
+            raise ValueError(f"the file has only {size} bytes")
+        postscript = message(end[-1 - end[-1] : -1])
+        footer_length, metadata_length = integer(postscript, 1), integer(postscript, 5)
+        if text(postscript, 8000) != _MAGIC:
+            raise ValueError("the end of the file is not the end of an ORC file")
         tail = end[-1] + 1 + footer_length + metadata_length
         if tail > size - len(_MAGIC):
-            raise ValueError(f"a footer of {footer_length} bytes leaves the file")
+            raise ValueError(f"a footer of {footer_length} bytes exceeds the file")
         if tail > len(end):
             end = read_range(size - tail, tail)
-        codec, block = integer(said, 2), integer(said, 3)
+        codec, block = integer(postscript, 2), integer(postscript, 3)
         if codec and not 0 < block < _LARGEST_BLOCK:
-            raise ValueError(f"chunks of {block} bytes are none")
+            raise ValueError(f"the chunk size {block} is invalid")
         body = end[len(end) - tail : len(end) - end[-1] - 1]
         footer = message(metadata_of(body[metadata_length:], codec, block))
         types = tuple(_type(node) for node in messages(footer, 4))
@@ -218,7 +232,7 @@ class OrcTail:
         described = messages(footer, 3)
         stripes = tuple(_stripes(described, size - tail))
         if sum(stripe.num_rows for stripe in stripes) != integer(footer, 6):
-            raise ValueError("its stripes have other rows than its footer says")
+            raise ValueError("the stripes have other rows than the footer says")
         whole = tuple(messages(footer, 7))
         each = tuple(tuple(messages(stripe, 1)) for stripe in messages(message(metadata_of(body[:metadata_length], codec, block)), 1))
         if len(each) != len(stripes) or any(len(one) != len(types) for one in each):
@@ -227,13 +241,20 @@ class OrcTail:
         return cls(types, stripes, whole if len(whole) == len(types) else (), each, tail, footers, (codec, block))
 
     def writer_zone(self, read_range: ReadRange, stripe: int) -> str:
-        """The time zone of whoever wrote a stripe; '' for UTC. Raises ``ValueError`` or ``UnsupportedTable``."""
+        """Return the time zone of a stripe's writer.
+
+        '' means UTC.
+
+        Raises:
+            ValueError: The stripe's footer is damaged.
+            UnsupportedTable: The codec is not supported.
+        """
         zone = text(message(metadata_of(read_range(*self.footers[stripe]), *self.packing)), 3).decode()
         return "" if zone in _UTC else zone
 
     @property
     def weight(self) -> int:
-        """Bytes in memory, about."""
+        """Approximate bytes in memory."""
         return _IN_MEMORY * self.size
 
     @cached_property
@@ -243,7 +264,10 @@ class OrcTail:
         return dict(zip(root.names, root.children, strict=True))
 
     def below(self, column: int) -> range:
-        """Numbers of a column and everything inside it: they follow one another."""
+        """Return the numbers of a column and its parts.
+
+        They are consecutive.
+        """
         last = column
         while self.types[last].children:
             last = self.types[last].children[-1]
@@ -255,34 +279,38 @@ def _type(node: OrcMessage) -> OrcType:
     names = tuple(name.decode() for name in texts(node, 3))
     found = OrcType(kind, tuple(integers(node, 2)), names, integer(node, 5), integer(node, 6))
     if kind is OrcKind.UNION:
-        raise ValueError("a union is no type of a table")
+        raise ValueError("ORC type UNION is not supported")
     if kind is OrcKind.STRUCT and len(names) != len(found.children):
-        raise ValueError("a struct has more or less names than fields")
+        raise ValueError("a struct has another number of names than of fields")
     if kind is not OrcKind.STRUCT and len(found.children) != _CHILDREN.get(kind, 0):
         raise ValueError(f"a {kind.name} has {len(found.children)} parts")
     if kind is OrcKind.DECIMAL and not (1 <= found.precision <= _MOST_DIGITS and found.scale <= found.precision):
-        raise ValueError(f"DECIMAL({found.precision}, {found.scale}) is no type")
+        raise ValueError(f"DECIMAL({found.precision}, {found.scale}) is not a valid type")
     return found
 
 
 def _check_tree(types: Sequence[OrcType]) -> None:
-    """Columns are numbered as one meets them, each once. Raises ``ValueError``."""
+    """Check that types are a tree numbered in pre-order.
+
+    Raises:
+        ValueError: They are not.
+    """
     if not types or types[0].kind is not OrcKind.STRUCT:
-        raise ValueError("its root is no struct")
+        raise ValueError("the root type is not a struct")
     if len({*types[0].names}) != len(types[0].names):
-        raise ValueError("two of its columns have one name")
+        raise ValueError("two columns have the same name")
     following = 0
     waiting = [(0, 0)]
     while waiting:
         number, depth = waiting.pop()
         if number != following or depth > _MOST_DEPTH:
-            raise ValueError("its types are no tree")
+            raise ValueError("the types are not a tree")
         following += 1
         waiting += [(child, depth + 1) for child in reversed(types[number].children)]
         if number >= len(types):
-            raise ValueError("its types are no tree")
+            raise ValueError("the types are not a tree")
     if following != len(types):
-        raise ValueError("its types are no tree")
+        raise ValueError("the types are not a tree")
 
 
 def _footer_place(stripe: OrcMessage) -> tuple[int, int]:
@@ -295,7 +323,7 @@ def _stripes(stripes: Sequence[OrcMessage], limit: int) -> Iterator[RowGroup]:
         offset, rows = integer(stripe, 1), integer(stripe, 5)
         size = sum(integer(stripe, part) for part in (2, 3, 4))
         if offset < end or offset + size > limit:
-            raise ValueError(f"stripe {index} leaves the file, or lies over another")
+            raise ValueError(f"stripe {index} exceeds the file, or overlaps another stripe")
         yield RowGroup(index, first_row, rows, size)
         first_row, end = first_row + rows, offset + size
 

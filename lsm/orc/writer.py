@@ -1,4 +1,7 @@
-"""Writes one ORC data file as Paimon's engines write theirs: types, attributes with field ids, codecs."""
+"""Writer of ORC data files, compatible with Paimon's engines.
+
+Covers types, attributes with field ids, and codecs.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,17 @@ _FIELD_ID, _PARQUETS_ID = "paimon.id", b"PARQUET:field_id"
 
 
 class OrcFileWriter:
-    """Writes one file. Call order: ``write`` at will, then ``close`` or ``abort``.
+    """Writer of one ORC file.
+
+    Call ``write`` any number of times, then ``close`` or ``abort``.
 
     Args:
-        file_io: where it goes.
-        path: the file, which must not exist.
-        fields: its columns.
-        schema: of these columns in Arrow, with field ids as ``lsm.schema.parquet_schema.file_schema`` gives them.
-        compression: a value of ``file.compression``.
-        stripe_bytes: about as many bytes as a stripe has.
+        file_io: File system of the file.
+        path: Path of the file. It must not exist.
+        fields: Columns.
+        schema: Arrow schema with field ids (``lsm.schema.parquet_schema.file_schema``).
+        compression: Value of ``file.compression``.
+        stripe_bytes: Approximate bytes of a stripe.
     """
 
     def __init__(
@@ -61,7 +66,11 @@ class OrcFileWriter:
         self._waiting = 0
 
     def write(self, rows: Any) -> None:
-        """Append a table that has the schema's columns, by name. Raises ``CastFailed`` for a time that ORC cannot hold."""
+        """Append a table with the schema's columns, by name.
+
+        Raises:
+            CastFailed: ORC cannot store a timestamp.
+        """
         if not rows.num_rows:
             return
         table = fitted(rows, self._fitted, self.path)
@@ -81,14 +90,20 @@ class OrcFileWriter:
 
     @property
     def bytes_written(self) -> int:
-        """About how large the file is: stripes on storage, and what waits at the ratio that is usual."""
+        """Estimated size of the file if it were closed now.
+
+        Stripes on storage, plus pending rows at a typical compression ratio.
+        """
         return self._flushed + int(self._waiting * _FIRST_GUESS)
 
     def end_row_group(self) -> None:
-        """The encoder ends stripes by itself."""
+        """Do nothing: the encoder ends stripes."""
 
     def close(self) -> tuple[None, int]:
-        """Finish the file and make it durable: nothing in place of a footer, and its exact size in bytes."""
+        """Finish the file and make it durable.
+
+        Returns None instead of a footer, and the file size in bytes.
+        """
         with storage_errors(self.path), encode_errors(self.path):
             self._open()
             self._writer.close()
@@ -96,7 +111,7 @@ class OrcFileWriter:
         return None, self._output.finish()
 
     def abort(self) -> None:
-        """Delete what was written; never raises."""
+        """Delete the file. Never raises."""
         if self._writer is not None:
             self._sink.discard()
             with suppress(Exception):
@@ -113,9 +128,9 @@ class OrcFileWriter:
 
 
 class _EncoderSink:
-    """A sink that never raises into the encoder: an exception in there ends the process.
+    """A sink that never raises into the encoder.
 
-    After the first error, or ``discard``, bytes go nowhere. ``check`` raises the error.
+    An exception in the encoder ends the process. After the first error, or ``discard``, bytes are ignored. ``check`` raises the error.
     """
 
     closed = False
@@ -136,21 +151,21 @@ class _EncoderSink:
         return len(data)
 
     def tell(self) -> int:
-        """Bytes so far."""
+        """Return the number of bytes so far."""
         return self._size
 
     def flush(self) -> None:
-        """Nothing waits here."""
+        """Do nothing: no bytes are buffered."""
 
     def close(self) -> None:
-        """Leave the sink below open: its owner closes it."""
+        """Do nothing: the owner closes the underlying sink."""
 
     def discard(self) -> None:
-        """Let all further bytes go nowhere."""
+        """Ignore all further bytes."""
         self._sink = None
 
     def check(self) -> None:
-        """Raise the error of a write that failed."""
+        """Raise the error of a failed write."""
         if self._error is not None:
             raise self._error
 
@@ -162,7 +177,10 @@ def _encode_alone(rows: Any) -> None:
 
 
 def _stored(field: Any) -> Any:
-    """A field as ORC has it: TIME is a number, and the id an attribute."""
+    """Return a field in ORC's form.
+
+    TIME is an integer, and the field id an attribute.
+    """
     ids = field.metadata or {}
     metadata = {_FIELD_ID: ids[_PARQUETS_ID]} if _PARQUETS_ID in ids else None
     return pa.field(field.name, _orc_type(field.type), nullable=True, metadata=metadata)
@@ -183,17 +201,17 @@ def _orc_type(type_: Any) -> Any:
 
 
 def _plain(column: Any, type_: Any, name: str) -> Any:
-    """A column as ``type_``, once it is sure that ORC gives its times back."""
+    """Return a column as ``type_``, after a check of timestamps."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_nested(column.type):  # the encoder passes over where slices of what is inside begin
+    if pa.types.is_nested(column.type):  # copy: the encoder ignores the offsets of slices in nested columns
         column = pa.chunked_array([chunk.take(pa.array(np.arange(len(chunk)))) for chunk in column.chunks], column.type)
     elif column.type == type_ and not _has_times(type_):
         return column
     try:
         found = pa.chunked_array([_cast(chunk, type_) for chunk in column.chunks], type_)
     except pa.ArrowInvalid as error:
-        raise CastFailed(f"column '{name}' has a value that ORC cannot hold ({error})") from error
+        raise CastFailed(f"column '{name}' has a value that ORC cannot store ({error})") from error
     for chunk in found.chunks:
         _check_times(chunk, name)
     return found
@@ -206,7 +224,7 @@ def _cast(array: Any, type_: Any) -> Any:
 def _nested(array: Any, type_: Any) -> Any:
     nulls = array.is_null() if array.null_count else None
     if pa.types.is_struct(type_):
-        # flatten: the encoder stores what lies below the nulls of a ROW in a ROW, and every later value moves
+        # flatten: the encoder stores the values below null ROWs in a ROW, which shifts all later values
         children = [_cast(child, type_.field(at).type) for at, child in enumerate(array.flatten())]
         return pa.StructArray.from_arrays(children, fields=list(type_), mask=nulls)
     if pa.types.is_map(type_):
@@ -224,8 +242,9 @@ def _has_times(type_: Any) -> bool:
 
 
 def _check_times(array: Any, name: str) -> None:
-    """The encoder gives fractions of seconds before 1970 a sign, which no other reader takes. Raises ``CastFailed``."""
+    """Raise ``CastFailed`` for fractions of seconds before 1970."""
     if pa.types.is_timestamp(array.type):
+        # The encoder writes such fractions with a sign, which no other reader accepts.
         nanos = array.view(pa.int64()).drop_null().to_numpy()
         if bool(((nanos < 0) & (nanos % _SECOND != 0)).any()):
             raise CastFailed(f"column '{name}' has a fraction of a second before 1970, which cannot be written to ORC")

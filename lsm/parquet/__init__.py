@@ -1,5 +1,5 @@
-"""Parquet: footers, page indexes, pages and chunks read as little as a question needs.
+"""Parquet footers, page indexes, pages and column chunks.
 
-Knows Arrow in and out; not tables. Two decoders (Arrow, polars) behind one seam. Public: ``reader``, ``PageFooter``
-(page_index), ``CachedFooter`` (footer).
+Reads as few bytes as a query needs. Input and output are Arrow; this package does not know tables. Two decoders (Arrow, polars) have one interface.
+Public: ``reader``, ``PageFooter`` (page_index), ``CachedFooter`` (footer).
 """

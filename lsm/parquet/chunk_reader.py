@@ -1,6 +1,7 @@
-"""Whole column chunks of a data file as a Parquet file in memory, for a decoder that verifies no checksums and takes no row numbers.
+"""Column chunks copied to an in-memory Parquet file.
 
-The checksums of the pages are verified on the way. A mask of the rows can go along, as a column of booleans.
+For a decoder that neither verifies checksums nor accepts row numbers. The checksums of the pages are verified here. A mask
+of the rows can be added as a boolean column.
 """
 
 from __future__ import annotations
@@ -36,21 +37,27 @@ _PAGE_OFFSETS = (ColumnMetaData.DATA_PAGE_OFFSET, ColumnMetaData.DICTIONARY_PAGE
 
 @dataclass(frozen=True)
 class ChunkGroup:
-    """The chunks of flat columns in a row group, and which rows of it are wanted, if that is known."""
+    """Chunks of flat columns in a row group.
+
+    ``mask`` marks the wanted rows. None: not known.
+    """
 
     leaves: Sequence[ColumnPages]
     mask: Mask | None = None
 
     @property
     def rows(self) -> int:
-        """Rows of the group."""
+        """Number of rows of the group."""
         return int(self.leaves[0].starts[-1])
 
 
 def chunk_file(groups: Sequence[ChunkGroup], mask_name: str = "") -> bytes:
-    """A Parquet file of row groups whose columns are alike; the masks come first, as a column ``mask_name``.
+    """Build a Parquet file from row groups with equal columns.
 
-    Raises ``ValueError`` or ``LookupError`` if a page has another checksum, or other rows, than the file promises.
+    The masks are the first column, ``mask_name``.
+
+    Raises:
+        ValueError, LookupError: A page has the wrong checksum, or other rows than the file declares.
     """
     parts = [PARQUET_MAGIC]
     size = len(PARQUET_MAGIC)
@@ -115,7 +122,10 @@ def _mask_chunk(name: str, rows: int, size: int, at: int) -> bytes:
 
 
 def _chunk(leaf: ColumnPages) -> tuple[bytes, int]:
-    """The bytes of a chunk, of which only the dictionary is verified yet, and where they start in the data file."""
+    """Return the bytes of a chunk and their file offset.
+
+    Verifies the checksum of the dictionary only.
+    """
     first = int(leaf.locations[0, 0])
     dictionary = value_or(leaf.meta, ColumnMetaData.DICTIONARY_PAGE_OFFSET, first)
     start = dictionary if 0 < dictionary < first else first
@@ -124,26 +134,29 @@ def _chunk(leaf: ColumnPages) -> tuple[bytes, int]:
     if at:
         head, size, checksum = dictionary_page(data[: min(at, LONGEST)])
         if at - head != size or (checksum is not None and zlib.crc32(memoryview(data)[head:at]) != checksum):
-            raise ValueError("a dictionary has another checksum")
+            raise ValueError("the checksum of a dictionary page does not match")
     offsets, sizes = leaf.locations[:, 0], leaf.locations[:, 1]
     if (offsets[1:] != (offsets + sizes)[:-1]).any() or offsets[-1] + sizes[-1] != start + len(data):
-        raise ValueError("its pages are not all of its column chunk")
+        raise ValueError("the pages of a column chunk do not fill the chunk")
     return data, start
 
 
 def _verify(content: bytes, leaves: Sequence[ColumnPages], moved: Sequence[int]) -> None:
-    """Compare the data pages of chunks, each ``moved`` on by so many bytes to where it is in ``content``, with their indexes and checksums."""
+    """Compare the data pages with their indexes and checksums.
+
+    ``moved`` is the distance of each chunk from its place in the data file to its place in ``content``.
+    """
     starts = np.concatenate([leaf.locations[:, 0] + by for leaf, by in zip(leaves, moved, strict=True)])
     sizes = np.concatenate([leaf.locations[:, 1] for leaf in leaves])
     values, inner, checksums = data_pages(content, starts, sizes)
     if (values != np.concatenate([np.diff(leaf.starts) for leaf in leaves])).any() or (inner < 0).any() or (inner > sizes).any():
-        raise ValueError("a page is not as its index says")
+        raise ValueError("a page does not match its index")
     known = checksums >= 0
     ends = (starts + sizes)[known]
     crc32, view = zlib.crc32, memoryview(content)
     found = [crc32(view[start:end]) for start, end in zip((ends - inner[known]).tolist(), ends.tolist(), strict=True)]
     if found != checksums[known].tolist():
-        raise ValueError("a page has another checksum")
+        raise ValueError("the checksum of a page does not match")
 
 
 __all__ = ["ChunkGroup", "chunk_file"]

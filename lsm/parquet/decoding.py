@@ -1,4 +1,4 @@
-"""What is wrong with a data file that is read, said once for all formats."""
+"""Errors of reads of data files, for all formats."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from fileindex.base.errors import CorruptFile
-from lsm.parquet.footer_promise import BrokenPromise
+from lsm.parquet.footer_promise import FooterMismatch
 from lsm.parquet.row_group_pages import DAMAGE
 from manifest.io.errors import OutOfMemory, OutOfThreads, StorageError, UnsupportedTable
 from manifest.io.storage_errors import is_out_of_memory
 
 _NO_THREAD = "Failed to launch worker thread"
-"""What Arrow says where its pool cannot have a first thread."""
+"""Arrow's message if its pool cannot start a thread."""
 
 
 @contextmanager
 def decoding(path: str, file_format: str) -> Iterator[None]:
-    """Whatever is wrong with a data file that is read in the block becomes an error that names it."""
+    """Convert errors of the block to ones naming the file."""
     try:
         yield
     except FileNotFoundError as error:
@@ -30,16 +30,16 @@ def decoding(path: str, file_format: str) -> Iterator[None]:
         if path in str(error):
             raise
         raise UnsupportedTable(f"{path}: {error}") from error
-    except BrokenPromise as error:
+    except FooterMismatch as error:
         raise CorruptFile(path, str(error)) from error
     except (MemoryError, pa.ArrowException, OSError, *DAMAGE) as error:
-        if is_out_of_memory(error):  # the file may be whole
+        if is_out_of_memory(error):  # the file may be intact
             raise OutOfMemory(path, str(error)) from error
         if _NO_THREAD in str(error):
             raise OutOfThreads from error
-        if isinstance(error, OSError) and error.errno is not None:  # the storage's, not the decoder's
+        if isinstance(error, OSError) and error.errno is not None:  # raised by storage, not by the decoder
             raise StorageError(error.errno, error.strerror or "cannot be read", path) from error
-        raise CorruptFile(path, f"is no readable {file_format} file ({error})") from error
+        raise CorruptFile(path, f"is not a readable {file_format} file ({error})") from error
 
 
 __all__ = ["decoding"]

@@ -1,7 +1,7 @@
-"""Parquet's metadata by its own names: the field numbers of its Thrift structs, and the values of its enums.
+"""Field numbers and enum values of Parquet's metadata.
 
-A decoded struct is ``{field number: (type, value)}`` (``lsm.parquet.thrift``). Source: ``parquet.thrift`` of the format, whose names of
-structs, fields and enums these are; only ``RowGroup``, ``Statistics`` and ``Type`` have other names here.
+A decoded struct is ``{field number: (type, value)}`` (``lsm.parquet.thrift``). Structs, fields and enums have the names of the format's
+``parquet.thrift``. Only ``RowGroup``, ``Statistics`` and ``Type`` have other names here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from lsm.parquet.thrift import Struct
 
 
 def value(fields: Struct, number: int) -> Any:
-    """What a field holds. Raises ``KeyError`` if it is not there.
+    """Return the value of a field.
+
+    Raises:
+        KeyError: The field is missing.
 
     >>> value({2: (5, 7)}, PageHeader.UNCOMPRESSED_PAGE_SIZE)
     7
@@ -22,13 +25,18 @@ def value(fields: Struct, number: int) -> Any:
 
 
 def value_or(fields: Struct, number: int, missing: Any) -> Any:
-    """What a field holds, or ``missing``."""
+    """Return the value of a field, or ``missing``."""
     found = fields.get(number)
     return missing if found is None else found[1]
 
 
 def list_of(fields: Struct, number: int) -> list[Any]:
-    """The elements of a field that is a list. Raises ``KeyError`` if it is not there, ``TypeError`` if it is none."""
+    """Return the elements of a list field.
+
+    Raises:
+        KeyError: The field is missing.
+        TypeError: The field is not a list.
+    """
     found: list[Any] = fields[number][1][1]
     return found
 
@@ -40,13 +48,13 @@ class FileMetaData:
 
 
 class KeyValue:
-    """Fields of an entry of the footer's key value metadata."""
+    """Fields of a key-value metadata entry."""
 
     KEY, VALUE = range(1, 3)
 
 
 class SchemaElement:
-    """Fields of a column, or a group of columns, of the schema."""
+    """Fields of a column or column group in the schema."""
 
     TYPE, TYPE_LENGTH, REPETITION_TYPE, NAME, NUM_CHILDREN, CONVERTED_TYPE, SCALE, PRECISION, FIELD_ID, LOGICAL_TYPE = range(1, 11)
 
@@ -58,13 +66,16 @@ class RowGroupMetaData:
 
 
 class ColumnChunk:
-    """Fields of a column of a row group; ``FILE_PATH`` (1) would be a chunk in another file."""
+    """Fields of a column chunk.
+
+    ``FILE_PATH`` (1) would be a chunk in another file.
+    """
 
     FILE_OFFSET, META_DATA, OFFSET_INDEX_OFFSET, OFFSET_INDEX_LENGTH, COLUMN_INDEX_OFFSET, COLUMN_INDEX_LENGTH = range(2, 8)
 
 
 class ColumnMetaData:
-    """Fields of what a chunk says of itself."""
+    """Fields of the metadata of a column chunk."""
 
     TYPE, ENCODINGS, PATH_IN_SCHEMA, CODEC, NUM_VALUES, TOTAL_UNCOMPRESSED_SIZE, TOTAL_COMPRESSED_SIZE = range(1, 8)
     KEY_VALUE_METADATA, DATA_PAGE_OFFSET, INDEX_PAGE_OFFSET, DICTIONARY_PAGE_OFFSET, STATISTICS, ENCODING_STATS = range(8, 14)
@@ -78,7 +89,7 @@ class ChunkStatistics:
 
 
 class SizeStatistics:
-    """Fields of a chunk's histograms of levels."""
+    """Fields of a chunk's level histograms."""
 
     UNENCODED_BYTE_ARRAY_DATA_BYTES, REPETITION_LEVEL_HISTOGRAM, DEFINITION_LEVEL_HISTOGRAM = range(1, 4)
 
@@ -90,7 +101,7 @@ class OffsetIndex:
 
 
 class PageLocation:
-    """Fields of a page of an offset index."""
+    """Fields of a page in an offset index."""
 
     OFFSET, COMPRESSED_PAGE_SIZE, FIRST_ROW_INDEX = range(1, 4)
 
@@ -102,14 +113,17 @@ class ColumnIndex:
 
 
 class PageHeader:
-    """Fields of the header of a page."""
+    """Fields of a page header."""
 
     TYPE, UNCOMPRESSED_PAGE_SIZE, COMPRESSED_PAGE_SIZE, CRC, DATA_PAGE_HEADER, INDEX_PAGE_HEADER = range(1, 7)
     DICTIONARY_PAGE_HEADER, DATA_PAGE_HEADER_V2 = range(7, 9)
 
 
 class DataPageHeader:
-    """Fields of the header of a data page of either version; encodings are of the first."""
+    """Fields of a data page header.
+
+    Version 2 shares only the number of values.
+    """
 
     NUM_VALUES, ENCODING, DEFINITION_LEVEL_ENCODING, REPETITION_LEVEL_ENCODING = range(1, 5)
 
@@ -121,20 +135,20 @@ class PhysicalType:
 
 
 class FieldRepetitionType:
-    """How often a column stands in its parent."""
+    """Repetition of a column in its parent."""
 
     REQUIRED, OPTIONAL, REPEATED = range(3)
 
 
 class ConvertedType:
-    """What a physical type means, in the older form."""
+    """Older annotations of physical types."""
 
     UTF8, MAP, MAP_KEY_VALUE, LIST, ENUM, DECIMAL, DATE, TIME_MILLIS, TIME_MICROS, TIMESTAMP_MILLIS, TIMESTAMP_MICROS = range(11)
     UINT_8, UINT_16, UINT_32, UINT_64, INT_8, INT_16, INT_32, INT_64, JSON, BSON, INTERVAL = range(11, 22)
 
 
 class LogicalType:
-    """What a physical type means: one field of this union, with parameters."""
+    """Fields of the union of logical types."""
 
     STRING, MAP, LIST, ENUM, DECIMAL, DATE, TIME, TIMESTAMP = range(1, 9)
     INTEGER, UNKNOWN, JSON = range(10, 13)
@@ -160,20 +174,20 @@ class IntType:
 
 
 class TimeUnit:
-    """Units of times and timestamps, one field of this union."""
+    """Units of times and timestamps, fields of a union."""
 
     MILLIS, MICROS, NANOS = range(1, 4)
 
 
 class Encoding:
-    """How values are stored; 1 was never in use."""
+    """Encodings of values. 1 was never used."""
 
     PLAIN, RLE, DELTA_BINARY_PACKED = 0, 3, 5
     KNOWN = frozenset({0, 2, 3, 4, 5, 6, 7, 8, 9})
 
 
 class CompressionCodec:
-    """How pages are compressed."""
+    """Compression codecs of pages."""
 
     UNCOMPRESSED = 0
     KNOWN = range(8)
@@ -195,7 +209,7 @@ _NUMBERS = {
 
 
 def byte_width(physical_type: int) -> int | None:
-    """Bytes of a number of the physical type; None for the others.
+    """Return the bytes of a numeric physical type, otherwise None.
 
     >>> byte_width(PhysicalType.INT64), byte_width(PhysicalType.BYTE_ARRAY)
     (8, None)
@@ -205,7 +219,12 @@ def byte_width(physical_type: int) -> int | None:
 
 
 def decode_plain(raw: bytes, physical_type: int) -> Any:
-    """A value in plain encoding: numbers decoded, all else as the bytes that it is. Raises ``struct.error``.
+    """Decode a value in plain encoding.
+
+    Numbers are decoded. Other types are returned as bytes.
+
+    Raises:
+        struct.error: The length is wrong.
 
     >>> decode_plain(b"*" + bytes(3), PhysicalType.INT32), decode_plain(b"text", PhysicalType.BYTE_ARRAY)
     (42, b'text')

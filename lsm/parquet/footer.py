@@ -1,4 +1,7 @@
-"""The footer of a data file and what follows from it, which can be kept from one opening of the file to the next."""
+"""Footer of a data file.
+
+It is cached between openings of the file.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ import pyarrow.parquet as pq
 from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
 from lsm.parquet.fields import ColumnChunk, ColumnMetaData, FileMetaData, RowGroupMetaData, SizeStatistics, list_of, value, value_or
+from lsm.parquet.footer_checksums import footer_checksums_length, verify_footer_checksums
 from lsm.parquet.footer_fixup import maps_as_lists
 from lsm.parquet.footer_promise import FooterPromise
-from lsm.parquet.footer_seal import check_footer_seal, footer_seal_length
 from lsm.parquet.footer_structure import BYTES_IN_MEMORY, check_footer, decode_footer
 from lsm.parquet.footer_writer import PARQUET_MAGIC
 from lsm.parquet.nested import leaf_count
@@ -30,7 +33,10 @@ _NOTHING: tuple[int, Struct] = (STRUCT, {})
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A row group: its number, the position of its first row in the file, its rows, and its compressed bytes."""
+    """A row group of a data file.
+
+    Has its index, position of the first row, row count and compressed bytes.
+    """
 
     index: int
     first_row: int
@@ -45,15 +51,17 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class CachedFooter:
-    """The decoder's ``metadata`` and Arrow ``schema`` of a file; holds nothing that is open.
+    """Decoder ``metadata`` and Arrow ``schema`` of a file.
+
+    Holds no open resource.
 
     Args:
-        metadata: the footer.
-        schema: of its columns.
-        pages: what it says of page indexes; None if there are none, or it cannot be looked through.
-        texts: bytes that texts of dictionaries take decoded, by row group and leaf, where the footer says it.
-        kept: promises that it has been checked against.
-        bounds: what it says of columns of a type, by row group, of those that were asked for.
+        metadata: Footer.
+        schema: Arrow schema of its columns.
+        pages: Page index information. None: there are no page indexes, or they are damaged.
+        texts: Decoded bytes of texts with a dictionary, by row group and leaf, if the footer has them.
+        kept: Expected footers that this one was checked against.
+        bounds: Cached bounds by row group, column and type.
     """
 
     metadata: Any
@@ -65,15 +73,18 @@ class CachedFooter:
 
     @classmethod
     def read(cls, read_range: ReadRange, size: int, promise: FooterPromise | None) -> CachedFooter:
-        """The footer of an open file of ``size`` bytes. The decoder gets its very bytes, once they have been looked through here.
+        """Read the footer of an open file of ``size`` bytes.
 
-        Raises ``ValueError``, or whatever else ``page_read.BROKEN`` lists, if it does not hold together, or breaks the promise.
+        The footer is checked before the decoder receives its bytes.
+
+        Raises:
+            ValueError: The footer is damaged or does not match ``promise``. Other errors of ``DAMAGE`` are possible.
         """
         encoded, before = _encoded(read_range, size)
         start = size - _MAGIC_AND_LENGTH - len(encoded)
-        seal = check_footer_seal(before, encoded, start) if before else None
+        checksums = verify_footer_checksums(before, encoded, start) if before else None
         footer, head = decode_footer(encoded)
-        if seal is None:  # what is sealed is what was written
+        if checksums is None:  # a footer with checksums needs no structural check
             check_footer(footer, head.leaves, start)
         if promise is not None:
             promise.check(footer, head, size)
@@ -83,25 +94,25 @@ class CachedFooter:
         content = b"".join([PARQUET_MAGIC, encoded, len(encoded).to_bytes(4, "little"), PARQUET_MAGIC])
         file = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
         try:
-            pages = PageFooter.of(footer, len(encoded), seal)
+            pages = PageFooter.of(footer, len(encoded), checksums)
         except DAMAGE:
             pages = None
         return cls(file.metadata, file.schema_arrow, pages, _decoded_texts(footer), set() if promise is None else {promise.key})
 
     @property
     def weight(self) -> int:
-        """Bytes in memory, about."""
+        """Approximate bytes in memory."""
         return BYTES_IN_MEMORY * int(self.metadata.serialized_size)
 
     @cached_property
     def sizes(self) -> tuple[tuple[int, ...], ...]:
-        """Compressed bytes of the column chunks of every row group, leaf by leaf."""
+        """Compressed bytes of column chunks, by row group and leaf."""
         groups = map(self.metadata.row_group, range(self.metadata.num_row_groups))
         return tuple([tuple([group.column(leaf).total_compressed_size for leaf in range(group.num_columns)]) for group in groups])
 
     @cached_property
     def decoded_sizes(self) -> tuple[tuple[int, ...], ...]:
-        """Approximate decoded bytes by row group and leaf."""
+        """Approximate decoded bytes, by row group and leaf."""
         found = []
         for at in range(self.metadata.num_row_groups):
             group, texts = self.metadata.row_group(at), self.texts
@@ -122,7 +133,7 @@ class CachedFooter:
 
     @cached_property
     def leaves(self) -> dict[str, range]:
-        """Positions of each top-level column's leaves among the file's leaf columns."""
+        """Leaf positions of each top-level column."""
         positions: dict[str, range] = {}
         start = 0
         for column in self.schema:
@@ -133,7 +144,8 @@ class CachedFooter:
 
 
 def _decoded_texts(footer: Struct) -> dict[tuple[int, int], int]:
-    """A dictionary holds each text once, so that the size of its column chunk tells nothing of the rows."""
+    """Return the decoded bytes of dictionary-encoded texts."""
+    # A dictionary stores each text once, so the size of its chunk does not show the size of the rows.
     found: dict[tuple[int, int], int] = {}
     for index, group in enumerate(list_of(footer, FileMetaData.ROW_GROUPS)):
         for leaf, chunk in enumerate(list_of(group, RowGroupMetaData.COLUMNS)):
@@ -145,25 +157,28 @@ def _decoded_texts(footer: Struct) -> dict[tuple[int, int], int]:
 
 
 def _encoded(read_range: ReadRange, size: int) -> tuple[bytes, bytes]:
-    """The bytes of the footer alone, and those of the seal in front of it, if there is one."""
+    """Return the bytes of the footer and of its checksums.
+
+    The checksums may be empty.
+    """
     if size < len(PARQUET_MAGIC) + _MAGIC_AND_LENGTH:
-        raise ValueError(f"it has {size} bytes")
+        raise ValueError(f"the file has only {size} bytes")
     end = read_range(max(0, size - thresholds().footer_read_bytes), min(size, thresholds().footer_read_bytes))
     length = int.from_bytes(end[-_MAGIC_AND_LENGTH : -len(PARQUET_MAGIC)], "little")
     if end[-len(PARQUET_MAGIC) :] != PARQUET_MAGIC or length > size - len(PARQUET_MAGIC) - _MAGIC_AND_LENGTH:
-        raise ValueError("it does not end as a Parquet file does")
+        raise ValueError("the end of the file is not the end of a Parquet file")
     tail = min(size, length + _MAGIC_AND_LENGTH + thresholds().footer_seal_bytes)
     if tail > len(end):
         end = read_range(size - tail, tail)
     footer = end[-_MAGIC_AND_LENGTH - length : -_MAGIC_AND_LENGTH]
     before = end[: -_MAGIC_AND_LENGTH - length]
-    sealing = footer_seal_length(before)
-    if sealing > len(before):
-        place = size - _MAGIC_AND_LENGTH - length - sealing
+    checksums_size = footer_checksums_length(before)
+    if checksums_size > len(before):
+        place = size - _MAGIC_AND_LENGTH - length - checksums_size
         if place < 0:
-            raise ValueError("the seal of its footer is longer than the file")
-        before = read_range(place, sealing)
-    return footer, before[len(before) - sealing :]
+            raise ValueError("the checksums of the footer are longer than the file")
+        before = read_range(place, checksums_size)
+    return footer, before[len(before) - checksums_size :]
 
 
 __all__ = ["CachedFooter", "RowGroup"]

@@ -1,4 +1,4 @@
-"""The fields that the structs of a Parquet footer have: the type of each, and which must be there."""
+"""Types and required fields of the structs in a footer."""
 
 from __future__ import annotations
 
@@ -109,13 +109,13 @@ _NEEDED = {
 
 
 def check_fields(struct: Struct, kind: str) -> None:
-    """Raise ``ValueError`` for a field of another type than its ``kind`` has, and for one that is missing.
+    """Raise ``ValueError`` for a mistyped or missing field.
 
-    Fields after the last known one are of a newer format, which only appends.
+    Fields after the last known one belong to a newer format version, which only appends fields.
 
     >>> check_fields({2: (I64, 4)}, "chunk")
     Traceback (most recent call last):
-    ValueError: its footer has a chunk without the field 3
+    ValueError: the footer has a chunk without field 3
     """
     _check_signature(tuple([(number, field[0]) for number, field in struct.items()]), kind)
 
@@ -125,10 +125,10 @@ def _check_signature(signature: tuple[tuple[int, int], ...], kind: str) -> None:
     known = _TYPES[kind]
     for number, type_ in signature:
         if number <= max(known) and known.get(number) != (TRUE_FIELD if type_ == FALSE_FIELD else type_):
-            raise ValueError(f"its footer has a field {number} of type {type_} in a {kind}")
+            raise ValueError(f"the footer has a field {number} of type {type_} in a {kind}")
     missing = _NEEDED.get(kind, set()) - {number for number, _ in signature}
     if missing:
-        raise ValueError(f"its footer has a {kind} without the field {min(missing)}")
+        raise ValueError(f"the footer has a {kind} without field {min(missing)}")
 
 
 __all__ = ["check_fields"]

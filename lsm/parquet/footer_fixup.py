@@ -1,11 +1,11 @@
-"""Footers of data files, sealed, and as Paimon's reader needs them where the encoder's say something else.
+"""Footers adapted to Paimon's reader, with checksums.
 
-* Paimon stores timestamps finer than microseconds as INT96 and all others as INT64, the encoder all of a file alike. So it is given
-  the coarser ones as plain integers, and the footer then says what they are: Paimon pushes filters on them down as integers, and
-  fails on a file that has another physical type.
-* The encoder leaves NaN out of minima and maxima. To Paimon NaN is the greatest value: it would pass over row groups and pages that
-  hold it. Like its own writer's, a row group's column with NaN has neither bounds nor a column index.
-* Paimon up to 0.8 marks the keys of maps as optional. Arrow refuses such maps, so its decoder gets them as lists of entries.
+* Paimon stores timestamps finer than microseconds as INT96 and others as INT64. The encoder uses one form for the whole file. So it
+  receives the coarser ones as plain integers, and the footer then annotates them as timestamps. Paimon pushes filters on them down as
+  integers, and fails on another physical type.
+* The encoder omits NaN from minima and maxima. For Paimon NaN is the greatest value, so it would skip row groups and pages with NaN.
+  Like in files of Paimon's writer, a column of a row group with NaN has neither bounds nor a column index.
+* Paimon up to 0.8 marks the keys of maps as optional. Arrow refuses such maps, so its decoder receives lists of entries.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lsm.parquet.fields import (
     value,
     value_or,
 )
-from lsm.parquet.footer_seal import footer_seal
+from lsm.parquet.footer_checksums import footer_checksums
 from lsm.parquet.thrift import I32, STRUCT, TRUE_FIELD, Struct, decode_struct, encode_struct
 
 _MAGIC = b"PAR1"
@@ -49,15 +49,15 @@ _BOUNDS = (
 _COLUMN_INDEX = (ColumnChunk.COLUMN_INDEX_OFFSET, ColumnChunk.COLUMN_INDEX_LENGTH)
 _CONVERTED_TYPES = {"ms": ConvertedType.TIMESTAMP_MILLIS, "us": ConvertedType.TIMESTAMP_MICROS}
 _TO_KEY = 2
-"""Elements from a map to its key: the repeated group lies between."""
+"""Number of schema elements from a map to its key, with the repeated group between them."""
 _UNITS = {"ms": TimeUnit.MILLIS, "us": TimeUnit.MICROS}
 
 
 class FooterSink:
-    """A sink that hands everything on, but keeps what comes after ``hold`` until ``finish`` has the footer changed and sealed.
+    """A sink that changes the footer of a file.
 
-    ``silent`` takes the row groups, each with its columns that have no bounds; ``int96``: the integers of the schema's coarse timestamps
-    are to be named.
+    Bytes are passed on until ``hold``. Later bytes are kept until ``finish`` changes the footer and adds checksums. ``silent`` maps row
+    groups to columns without bounds. With ``int96`` the integers of the schema's coarse timestamps are annotated.
     """
 
     def __init__(self, sink: Any, schema: pa.Schema, *, int96: bool) -> None:
@@ -69,11 +69,14 @@ class FooterSink:
         self.closed = False
 
     def hold(self) -> None:
-        """Keep from now on what is written: the file's end, page indexes and footer."""
+        """Keep all further bytes: page indexes and footer."""
         self._held = bytearray()
 
     def write(self, data: Any) -> int:
-        """Write bytes, or keep them; the headers of pages, a few bytes each, go on with what follows them."""
+        """Write or keep bytes.
+
+        Small writes, such as page headers, are combined with the following ones.
+        """
         if self._held is not None:
             self._held += data
         elif len(data) >= self._write_bytes:
@@ -86,22 +89,22 @@ class FooterSink:
         return len(data)
 
     def tell(self) -> int:
-        """Bytes so far."""
+        """Return the number of bytes so far."""
         return int(self._sink.tell()) + len(self._waiting) + (len(self._held) if self._held is not None else 0)
 
     def flush(self) -> None:
-        """Write what waits for more."""
+        """Write the combined small writes."""
         if self._waiting:
             waiting, self._waiting = bytes(self._waiting), bytearray()
             self._sink.write(waiting)
 
     def close(self) -> None:
-        """Close what is below."""
+        """Close the underlying sink."""
         self.closed = True
         self._sink.close()
 
     def finish(self) -> None:
-        """Write what was kept, with a seal in front of the footer."""
+        """Write the kept bytes, with checksums before the footer."""
         assert self._held is not None
         self.flush()
         held, self._held = bytes(self._held), None
@@ -109,7 +112,7 @@ class FooterSink:
         indexes, footer = held[: -_TAIL - length], held[-_TAIL - length : -_TAIL]
         if self._int96 or self.silent:
             footer = self._changed(footer)
-        self._sink.write(b"".join([indexes, footer_seal(indexes, footer), footer, len(footer).to_bytes(4, "little"), _MAGIC]))
+        self._sink.write(b"".join([indexes, footer_checksums(indexes, footer), footer, len(footer).to_bytes(4, "little"), _MAGIC]))
 
     def _changed(self, footer: bytes) -> bytes:
         fields, _ = decode_struct(footer)
@@ -121,7 +124,9 @@ class FooterSink:
 
 
 def columns_with_nan(rows: Any) -> list[str]:
-    """The columns of a table that hold NaN; nested ones are not looked into, as Paimon pushes no filter on them down.
+    """Return the columns of a table that contain NaN.
+
+    Nested columns are ignored, because Paimon pushes no filter on them down.
 
     >>> columns_with_nan(pa.table({"a": [1.0, float("nan")], "b": [1.0, None], "c": ["NaN", ""]}))
     ['a']
@@ -131,7 +136,7 @@ def columns_with_nan(rows: Any) -> list[str]:
 
 
 def as_integers(schema: pa.Schema) -> pa.Schema:
-    """``schema`` with 64-bit integers for timestamps that Paimon stores as such.
+    """Replace timestamps stored as INT64 by 64-bit integers.
 
     >>> as_integers(pa.schema([("a", pa.timestamp("us")), ("b", pa.list_(pa.timestamp("ms"))), ("c", pa.timestamp("ns"))])).types
     [DataType(int64), ListType(list<item: int64>), TimestampType(timestamp[ns])]
@@ -158,7 +163,10 @@ def _is_coarse(kind: Any) -> bool:
 
 
 def name_timestamps(footer: Struct, schema: pa.Schema) -> None:
-    """Call the integers of a footer (Thrift's ``FileMetaData``) timestamps where ``schema`` has them."""
+    """Annotate integers of a footer as timestamps of ``schema``.
+
+    ``footer`` is Thrift's ``FileMetaData``.
+    """
     leaves = [element for element in list_of(footer, FileMetaData.SCHEMA) if SchemaElement.NUM_CHILDREN not in element]
     types = [leaf for field in schema for leaf in _leaves(field.type)]
     assert len(leaves) == len(types)
@@ -168,7 +176,7 @@ def name_timestamps(footer: Struct, schema: pa.Schema) -> None:
 
 
 def take_bounds(footer: Struct, group: int, columns: Collection[str]) -> None:
-    """Take minima, maxima and column indexes from columns of a row group."""
+    """Remove minima, maxima and column indexes of some columns."""
     paths = {(name.encode(),) for name in columns}
     for chunk in list_of(list_of(footer, FileMetaData.ROW_GROUPS)[group], RowGroupMetaData.COLUMNS):
         meta = value(chunk, ColumnChunk.META_DATA)
@@ -180,7 +188,10 @@ def take_bounds(footer: Struct, group: int, columns: Collection[str]) -> None:
 
 
 def _annotation(kind: Any) -> Struct:
-    """The fields of a schema element that make INT64 a timestamp; only instants have the older ``converted_type`` too."""
+    """Return the schema element fields that annotate a timestamp.
+
+    Only instants also have the older ``converted_type``.
+    """
     instant = kind.tz is not None
     unit: Struct = {_UNITS[kind.unit]: (STRUCT, {})}
     timestamp: Struct = {TimestampType.IS_ADJUSTED_TO_UTC: (TRUE_FIELD, instant), TimestampType.UNIT: (STRUCT, unit)}
@@ -189,7 +200,7 @@ def _annotation(kind: Any) -> Struct:
 
 
 def _leaves(kind: Any) -> Iterator[Any]:
-    """The types of a column's leaves, in the order of the file."""
+    """Yield the types of a column's leaves, in file order."""
     if pa.types.is_struct(kind):
         for at in range(kind.num_fields):
             yield from _leaves(kind.field(at).type)
@@ -203,7 +214,10 @@ def _leaves(kind: Any) -> Iterator[Any]:
 
 
 def maps_as_lists(footer: Struct) -> Struct | None:
-    """Return a footer whose maps with optional keys are lists of (key, value). None if it has no such map."""
+    """Replace maps with optional keys by lists of (key, value).
+
+    None: the footer has no such map.
+    """
     kind, elements = footer[FileMetaData.SCHEMA][1]
     groups = [at for at, element in enumerate(elements) if SchemaElement.NUM_CHILDREN in element]
     optional = {at for at in groups if _has_optional_key(elements, at)}

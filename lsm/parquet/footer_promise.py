@@ -1,7 +1,7 @@
-"""Whether a Parquet footer is what the table's metadata promise of the file: its length, rows, columns, their types, minima and nulls.
+"""Comparison of a Parquet footer with the table's metadata.
 
-Other writers spell nested columns and plain types in their own ways; what is refused here is only what no writer means: a column that
-the schema of the file has and the file has not, a type that gives other values, bounds that leave out what the manifest knows to be there.
+Checks length, rows, columns, their types, minima and null counts. Writers store nested columns and plain types differently. Refused is only
+what no writer produces: a missing column, a type that changes values, or bounds that exclude values known to the manifest.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PHYSICAL: dict[Kind, frozenset[int]] = {
     **dict.fromkeys(BINARIES, frozenset({PhysicalType.BYTE_ARRAY, PhysicalType.FIXED_LEN_BYTE_ARRAY})),
 }
 _TYPED = b"typed_value"
-"""The part of a VARIANT that holds values of a type of their own."""
+"""Name of the typed part of a shredded VARIANT."""
 _WIDTHS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64}
 _CONVERTED_WIDTHS = {ConvertedType.INT_8: 8, ConvertedType.INT_16: 16, ConvertedType.INT_32: 32, ConvertedType.INT_64: 64}
 _TEXTS = frozenset({None, LogicalType.STRING, LogicalType.ENUM, LogicalType.JSON})
@@ -64,18 +64,18 @@ _ARROW, _ARROW_SCHEMA = b"parquet-cpp-arrow", b"ARROW:schema"
 _UNCOMPARED = frozenset({Kind.TIME, *BINARIES})
 
 
-class BrokenPromise(ValueError):
-    """A file is not what its metadata say."""
+class FooterMismatch(ValueError):
+    """A file does not match its metadata."""
 
 
 @dataclass(frozen=True)
 class FooterPromise:
-    """What a data file must be.
+    """Expected properties of a data file.
 
     Args:
-        file: its entry in the manifest.
-        schema: the one that it was written with.
-        partition: columns whose values the partition tells; they are never read from the file.
+        file: Manifest entry of the file.
+        schema: Schema that the file was written with.
+        partition: Partition columns. They are never read from the file.
     """
 
     file: DataFileMeta
@@ -84,56 +84,75 @@ class FooterPromise:
 
     @property
     def key(self) -> Hashable:
-        """Equal for promises of the same things."""
+        """Cache key of equal expectations."""
         file = self.file
         stats = file.value_stats
         return file.schema_id, file.row_count, file.file_size, file.write_cols, stats.min_values, stats.max_values, stats.null_counts
 
     def check(self, footer: Struct, head: FooterHead, size: int) -> None:
-        """Raises ``BrokenPromise`` that tells what is not as promised, for a footer that holds together in a file of ``size`` bytes."""
+        """Compare a valid footer with the metadata.
+
+        ``size`` is the size of the file in bytes.
+
+        Raises:
+            FooterMismatch: The footer does not match; the message says how.
+        """
         self.check_size(value(footer, FileMetaData.NUM_ROWS), size)
         strict = _is_exact(footer)
         details = self.file.write_cols, tuple(self.partition), strict
-        if not head.is_of(self.schema, details):
+        if not head.matches(self.schema, details):
             for field in self.columns(head.columns):
                 _check_column(field, [leaf for _, leaf in head.columns[field.name]], strict=strict)
-            head.found_of(self.schema, details)
+            head.record_match(self.schema, details)
         self._check_statistics(footer, head.columns)
 
     def check_size(self, rows: int, size: int) -> None:
-        """Raises ``BrokenPromise`` for a file of another length, or with other rows, than the metadata say."""
+        """Compare the size and row count of the file.
+
+        Raises:
+            FooterMismatch: They differ from the metadata.
+        """
         if size != self.file.file_size:
-            raise BrokenPromise(f"has {size} bytes where its metadata says {self.file.file_size}")
+            raise FooterMismatch(f"has {size} bytes where its metadata says {self.file.file_size}")
         if rows != self.file.row_count:
-            raise BrokenPromise(f"has {rows} rows where its metadata says {self.file.row_count}")
+            raise FooterMismatch(f"has {rows} rows where its metadata says {self.file.row_count}")
 
     def columns(self, there: Container[str]) -> list[DataField]:
-        """The columns that must be there; keys only if some are, for thin files have none. Raises ``BrokenPromise`` for one that is not."""
+        """Return the columns that the file must have.
+
+        Key columns are optional, because thin files have none, but they must be complete.
+
+        Raises:
+            FooterMismatch: A column is missing.
+        """
         wanted = [field for field in self.schema.fields if self._is_written(field.name) and field.name not in self.partition]
         if self.schema.is_primary_key_table:
             keys = key_fields(self.schema.fields, self.schema.trimmed_primary_keys)
             wanted += (SEQUENCE_FIELD, KIND_FIELD, *(keys if any(field.name in there for field in keys) else ()))
         for field in wanted:
             if field.name not in there:
-                raise BrokenPromise(f"has no column '{field.name}'")
+                raise FooterMismatch(f"has no column '{field.name}'")
         return wanted
 
     def _is_written(self, name: str) -> bool:
         return self.file.write_cols is None or name in self.file.write_cols
 
     def _check_statistics(self, footer: Struct, there: Mapping[str, Sequence[tuple[int, LeafColumn]]]) -> None:
-        """Row groups' bounds and null counts must not leave out what the manifest's say is there."""
+        """Compare bounds and null counts with the manifest.
+
+        The footer must not exclude values known to the manifest.
+        """
         names = self.schema.names if self.file.value_stats_cols is None else self.file.value_stats_cols
         if not self.schema.by_name.keys() >= set(names):
             return
         try:
             known = decode_bounds(self.file.value_stats, names, self.schema.types_of(names), self.file.row_count)
         except (ValueError, IndexError):
-            return  # whoever needs them says so
+            return  # a user of these statistics reports the error
         groups = [list_of(group, RowGroupMetaData.COLUMNS) for group in list_of(footer, FileMetaData.ROW_GROUPS)]
         for name, bounds in known.items() if groups else ():
             if name in self.partition:
-                continue  # never read from the file
+                continue  # partition columns are never read from the file
             found, field = there.get(name, ()), self.schema.field(name)
             if len(found) == 1 and not field.type.is_nested:
                 ((position, leaf),) = found
@@ -141,7 +160,8 @@ class FooterPromise:
 
 
 def _is_exact(footer: Struct) -> bool:
-    """Whether the writer is one that stores NOT NULL columns as such: ours, which hands the encoder no Arrow schema to keep."""
+    """Return whether the writer stores NOT NULL columns as required."""
+    # That is this package's writer: Arrow without a stored Arrow schema.
     kept = list_of(footer, FileMetaData.KEY_VALUE_METADATA) if FileMetaData.KEY_VALUE_METADATA in footer else ()
     writer: bytes = value_or(footer, FileMetaData.CREATED_BY, b"")
     return writer.startswith(_ARROW) and all(value(entry, KeyValue.KEY) != _ARROW_SCHEMA for entry in kept)
@@ -150,28 +170,31 @@ def _is_exact(footer: Struct) -> bool:
 def _check_column(field: DataField, leaves: Sequence[LeafColumn], *, strict: bool) -> None:
     expected = list(_expected(field.type, (), 0, 0))
     if any(_TYPED in leaf.path for leaf in leaves) and any(type_.kind is Kind.VARIANT for type_, *_ in expected):
-        raise UnsupportedTable(f"column '{field.name}': a VARIANT that is shredded into typed columns is not read here")
+        raise UnsupportedTable(f"column '{field.name}': a VARIANT shredded into typed columns is not supported")
     if len(expected) != len(leaves):
-        raise BrokenPromise(f"column '{field.name}' has {len(leaves)} parts instead of the {len(expected)} of {field.type}")
+        raise FooterMismatch(f"column '{field.name}' has {len(leaves)} parts instead of the {len(expected)} of {field.type}")
     for leaf, (type_, names, definition, repetition) in zip(leaves, expected, strict=True):
         if leaf.repetition != repetition:
-            raise BrokenPromise(f"column '{field.name}' repeats in another way than {field.type}")
+            raise FooterMismatch(f"column '{field.name}' has other repetition levels than {field.type}")
         is_spelled = len(leaf.path) == len(names) + 1
         if is_spelled and any(name not in {None, part.decode()} for name, part in zip(names, leaf.path[1:], strict=True)):
-            raise BrokenPromise(f"column '{field.name}' has parts of other names than {field.type}")
+            raise FooterMismatch(f"column '{field.name}' has parts of other names than {field.type}")
         if leaf.definition < definition and is_spelled:
-            raise BrokenPromise(f"column '{field.name}' has no place for the nulls of {field.type}")
+            raise FooterMismatch(f"column '{field.name}' cannot store the nulls of {field.type}")
         repetition_type = value(leaf.element, SchemaElement.REPETITION_TYPE)
         if strict and not names and not field.type.nullable and repetition_type != FieldRepetitionType.REQUIRED:
-            raise BrokenPromise(f"column '{field.name}' has places for nulls that {field.type} has not")
+            raise FooterMismatch(f"column '{field.name}' can store nulls, but is {field.type}")
         if not _fits(leaf.element, type_):
-            raise BrokenPromise(f"column '{field.name}' is stored as another type than {field.type}")
+            raise FooterMismatch(f"column '{field.name}' is stored as another type than {field.type}")
 
 
 def _expected(
     type_: DataType, names: tuple[str | None, ...], definition: int, repetition: int
 ) -> Iterator[tuple[DataType, tuple[str | None, ...], int, int]]:
-    """For every leaf its type, the names below the top-level column (None: any), and its least definition and its repetition level."""
+    """Yield type, names, definition and repetition level of each leaf.
+
+    Names are those below the top-level column, None for any name. The definition level is the smallest allowed one.
+    """
     definition += type_.nullable
     match type_.kind:
         case Kind.ARRAY | Kind.VECTOR:
@@ -193,29 +216,29 @@ def _expected(
 
 
 def _fits(element: Struct, type_: DataType) -> bool:
-    """Whether values of a leaf, decoded by what its element says, are those of ``type_``."""
+    """Return whether a leaf's decoded values have type ``type_``."""
     physical = _PHYSICAL.get(type_.kind)
     kind = value(element, SchemaElement.TYPE)
     if physical is None:
         return True
     if kind not in physical:
         return False
-    logical, said = _logical(element)
+    logical, parameters = _logical(element)
     converted = value_or(element, SchemaElement.CONVERTED_TYPE, None)
     match type_.kind:
         case Kind.TINYINT | Kind.SMALLINT | Kind.INT | Kind.BIGINT:
             width = _WIDTHS[type_.kind]
             older = converted is None or _CONVERTED_WIDTHS.get(converted) == width
-            return older and (logical is None or (logical == LogicalType.INTEGER and _is_signed(said, width)))
+            return older and (logical is None or (logical == LogicalType.INTEGER and _is_signed(parameters, width)))
         case Kind.DECIMAL:
-            return _fits_decimal(element, type_, said if logical == LogicalType.DECIMAL else None)
+            return _fits_decimal(element, type_, parameters if logical == LogicalType.DECIMAL else None)
         case Kind.DATE:
             return logical == LogicalType.DATE or (logical is None and converted == ConvertedType.DATE)
         case Kind.TIME:
             return logical in {None, LogicalType.TIME}
         case one if one in TIMESTAMPS:
             return kind == PhysicalType.INT96 or _fits_timestamp(
-                type_.precision, converted, said if logical == LogicalType.TIMESTAMP else None
+                type_.precision, converted, parameters if logical == LogicalType.TIMESTAMP else None
             )
         case one if one in STRINGS:
             return logical in _TEXTS
@@ -227,15 +250,15 @@ def _fits(element: Struct, type_: DataType) -> bool:
 
 
 def _logical(element: Struct) -> tuple[int | None, Struct]:
-    """Which of the logical types a leaf has, and what is said of it."""
+    """Return a leaf's logical type and its parameters."""
     if SchemaElement.LOGICAL_TYPE not in element:
         return None, {}
-    ((number, (_, said)),) = value(element, SchemaElement.LOGICAL_TYPE).items()
-    return number, said
+    ((number, (_, parameters)),) = value(element, SchemaElement.LOGICAL_TYPE).items()
+    return number, parameters
 
 
-def _is_signed(said: Struct, width: int) -> bool:
-    return value(said, IntType.BIT_WIDTH) == width and value(said, IntType.IS_SIGNED) is True
+def _is_signed(parameters: Struct, width: int) -> bool:
+    return value(parameters, IntType.BIT_WIDTH) == width and value(parameters, IntType.IS_SIGNED) is True
 
 
 def _fits_decimal(element: Struct, type_: DataType, logical: Struct | None) -> bool:
@@ -253,29 +276,32 @@ def _fits_decimal(element: Struct, type_: DataType, logical: Struct | None) -> b
 
 
 def _fits_timestamp(precision: int, converted: int | None, logical: Struct | None) -> bool:
-    said = None if logical is None else next(iter(value(logical, TimestampType.UNIT)))
+    newer = None if logical is None else next(iter(value(logical, TimestampType.UNIT)))
     older = None if converted is None else _CONVERTED_UNITS.get(converted)
-    if said is not None and older is not None:
-        return bool(said == older)  # said twice
+    if newer is not None and older is not None:
+        return bool(newer == older)
     unit = TimeUnit.MILLIS if precision <= 3 else TimeUnit.MICROS if precision <= 6 else TimeUnit.NANOS
-    return unit in {said, older}
+    return unit in {newer, older}
 
 
 def _check_bounds(field: DataField, leaf: LeafColumn, chunks: Sequence[Struct], known: ColumnBounds) -> None:
-    """``chunks`` are the ``ColumnMetaData`` of all row groups; without the statistics of all nothing is compared."""
+    """Compare a column's bounds in all row groups with ``known``.
+
+    ``chunks`` are the ``ColumnMetaData`` of all row groups. If one has no statistics, nothing is compared.
+    """
     name, type_ = field.name, field.type
-    told, nulls = [], []
+    chunk_statistics, nulls = [], []
     for meta in chunks:
         if ColumnMetaData.STATISTICS not in meta:
             return
-        told.append(value(meta, ColumnMetaData.STATISTICS))
-        nulls.append(value_or(told[-1], ChunkStatistics.NULL_COUNT, None))
+        chunk_statistics.append(value(meta, ColumnMetaData.STATISTICS))
+        nulls.append(value_or(chunk_statistics[-1], ChunkStatistics.NULL_COUNT, None))
     if known.null_count is not None and None not in nulls and sum(nulls) != known.null_count:
-        raise BrokenPromise(f"column '{name}' has {sum(nulls)} nulls by its footer and {known.null_count} by its metadata")
+        raise FooterMismatch(f"column '{name}' has {sum(nulls)} nulls by its footer and {known.null_count} by its metadata")
     if known.min is None or known.max is None or type_.kind in _UNCOMPARED or value(leaf.element, SchemaElement.TYPE) == PhysicalType.INT96:
         return
     lows, highs = [], []
-    for meta, statistics, null_count in zip(chunks, told, nulls, strict=True):
+    for meta, statistics, null_count in zip(chunks, chunk_statistics, nulls, strict=True):
         low, high = raw_bounds(statistics)
         if null_count != value(meta, ColumnMetaData.NUM_VALUES) and (low is None or high is None or null_count is None):
             return
@@ -297,17 +323,23 @@ def _check_bounds(field: DataField, leaf: LeafColumn, chunks: Sequence[Struct], 
 
 
 def _starts(low: str, known: str) -> bool:
-    """Whether ``known``, which may be cut, is the minimum ``low`` or above it."""
+    """Return whether ``known`` is not below the minimum ``low``.
+
+    ``known`` may be truncated.
+    """
     return low.encode() <= known.encode() or low.startswith(known)
 
 
 def _ends(high: str, known: str) -> bool:
-    """Whether ``known``, which may be cut and its last character raised, is the maximum ``high`` or below it."""
+    """Return whether ``known`` is not above the maximum ``high``.
+
+    ``known`` may be truncated, with its last character incremented.
+    """
     return high.encode() >= known.encode() or high.startswith(known[:-1])
 
 
 def _plain(raw: bytes, element: Struct, type_: DataType) -> Any:
-    """A raw bound as the plain value that statistics hold; None if it cannot be told."""
+    """Return a raw bound as a plain value. None: unknown."""
     if type_.kind in STRINGS:
         return raw.decode()
     found = decode_plain(raw, value(element, SchemaElement.TYPE))
@@ -316,4 +348,4 @@ def _plain(raw: bytes, element: Struct, type_: DataType) -> Any:
     return int.from_bytes(raw, "big", signed=True) if type_.kind is Kind.DECIMAL else None
 
 
-__all__ = ["BrokenPromise", "FooterPromise"]
+__all__ = ["FooterMismatch", "FooterPromise"]

@@ -1,4 +1,7 @@
-"""The end of a Parquet file in memory, made of pages or column chunks of a data file as they are."""
+"""End of an in-memory Parquet file.
+
+The file has copied pages or chunks of a data file.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ PARQUET_MAGIC = b"PAR1"
 
 
 def file_end(source: PageFooter, columns: int, elements: Sequence[Any], groups: Sequence[Any], rows: int) -> bytes:
-    """Footer, its length, and the magic bytes.
+    """Return footer, footer length and magic bytes.
 
     Args:
-        source: of the data file.
-        columns: at the top level.
-        elements: those of the schema after its root, structs or their bytes.
-        groups: the row groups.
-        rows: in all of them.
+        source: Footer of the data file.
+        columns: Number of top-level columns.
+        elements: Schema elements after the root, as structs or bytes.
+        groups: Row groups.
+        rows: Number of rows in all row groups.
     """
     root = {**source.schema[0], SchemaElement.NUM_CHILDREN: (I32, columns)}
     footer = encode_struct(
@@ -36,7 +39,7 @@ def file_end(source: PageFooter, columns: int, elements: Sequence[Any], groups: 
 
 
 def extent(values: int, size: int) -> Struct:
-    """What a ``ColumnMetaData`` says of a chunk's values and bytes."""
+    """Return the value count and size fields of ``ColumnMetaData``."""
     return {
         ColumnMetaData.NUM_VALUES: (I64, values),
         ColumnMetaData.TOTAL_UNCOMPRESSED_SIZE: (I64, size),
@@ -45,7 +48,10 @@ def extent(values: int, size: int) -> Struct:
 
 
 def row_group(chunks: Sequence[bytes], end: int, rows: int) -> Struct:
-    """A ``RowGroup`` of chunks (their encoded ``ColumnMetaData``) of a file that has ``end`` bytes so far."""
+    """Return a ``RowGroup`` of chunks.
+
+    ``chunks`` are encoded ``ColumnMetaData``. ``end`` is the current size of the file.
+    """
     columns = [{ColumnChunk.FILE_OFFSET: (I64, 0), ColumnChunk.META_DATA: (STRUCT, chunk)} for chunk in chunks]
     return {
         RowGroupMetaData.COLUMNS: (LIST, (STRUCT, columns)),

@@ -1,7 +1,7 @@
-"""Single pages of nested columns: every leaf is decoded from pages of its own, then the leaves are woven together.
+"""Page reads of nested columns.
 
-The leaves of a column break their pages at different rows. So each is read as if it were the only one: a map of which only the
-keys are there is a list of keys. Lists, maps and structs of any depth can be read so, if they are laid out in three levels.
+Leaves of a column have different page boundaries, so each leaf is decoded from its own pages, as if it were the only one: a map with
+only its keys is a list of keys. Then the leaves are combined. Works for lists, maps and structs of any depth in the three-level layout.
 """
 
 from __future__ import annotations
@@ -24,26 +24,34 @@ _Longs = Int64s
 
 @dataclass(frozen=True)
 class NestedPages:
-    """The data pages of a nested column in one row group, leaf by leaf; it has no minima and maxima."""
+    """Data pages of a nested column in one row group.
+
+    There are no minima and maxima.
+    """
 
     leaves: tuple[ColumnPages, ...]
 
     @property
     def starts(self) -> _Longs:
-        """First row of every page of the first leaf, and the number of rows at the end."""
+        """First rows of the first leaf's pages, then row count."""
         return self.leaves[0].starts
 
     def bounds(self, _: DataType) -> None:
-        """Nothing is known of nested values."""
+        """Return None: nested values have no bounds."""
         return
 
     def take(self, rows: _Longs, arrow: Any) -> Any:
-        """The values at ``rows`` (ascending positions in the row group) as an Array of type ``arrow``. Raises as the decoder does."""
+        """Return the values at ``rows`` as an ``arrow`` Array.
+
+        ``rows`` are ascending positions in the row group. Raises the decoder's errors.
+        """
         return weave(arrow, take_leaves(self.leaves, rows))
 
 
 def weave(arrow: Any, leaves: Sequence[Any]) -> Any:
-    """An Array of the nested type ``arrow`` from its leaves, each inside lists and structs of nothing else.
+    """Combine leaves into an Array of the nested type ``arrow``.
+
+    Each leaf is inside lists and structs without other members.
 
     >>> keys, items = pa.array([["a", "b"], None, []]), pa.array([[1, None], None, []], pa.list_(pa.int32()))
     >>> weave(pa.map_(pa.string(), pa.int32()), [keys, items]).to_pylist()
@@ -71,7 +79,10 @@ def weave(arrow: Any, leaves: Sequence[Any]) -> Any:
 
 
 def can_weave(arrow: Any) -> bool:
-    """Whether all that is nested in the Arrow type are lists with 32-bit offsets, maps and structs."""
+    """Return whether ``weave`` supports an Arrow type.
+
+    Nested types must be structs, maps, or lists with 32-bit offsets.
+    """
     if pa.types.is_struct(arrow):
         return arrow.num_fields > 0 and all(can_weave(arrow.field(at).type) for at in range(arrow.num_fields))
     if pa.types.is_map(arrow):
@@ -82,7 +93,7 @@ def can_weave(arrow: Any) -> bool:
 
 
 def leaf_count(arrow: Any) -> int:
-    """Leaf columns that an Arrow type has in a Parquet file."""
+    """Return the number of leaf columns of an Arrow type."""
     if pa.types.is_struct(arrow):
         return sum(leaf_count(arrow.field(position).type) for position in range(arrow.num_fields))
     if pa.types.is_map(arrow):

@@ -1,8 +1,8 @@
-"""Where the pages of many column chunks lie: their offset indexes, decoded together in numpy.
+"""Page locations of many column chunks, decoded together with numpy.
 
-In Thrift's compact protocol every byte below 128 ends a token, be it a number or the header of a field. The entry of a page is
-seven tokens whose headers are always the same, so all pages of a row group are split and checked at once. An index that is
-written otherwise is left to the decoder of whole structures.
+In Thrift's compact protocol every byte below 128 ends a token, a number or a field header. The entry of a page has
+seven tokens with constant headers, so all pages of a row group are split and checked at once. An index with another
+encoding is decoded by the general Thrift decoder.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from lsm.parquet.thrift import STRUCT, Struct, decode_struct, list_head, unzigza
 _NO_PAGE = 0, 0
 _TOKENS = 7
 _HEADERS = ((0, 0x16), (2, 0x15), (4, 0x16), (6, 0x00))
-"""Of the tokens of a page: a long, an int and a long follow, and the structure ends."""
+"""Position and value of the header tokens of a page: before a long, an int, a long, and at the end of the struct."""
 _END = b"\x00"
-"""So that there is an end of a token after the last index, whatever it ends with."""
+"""Appended to the last index, so that its last token always has an end."""
 _MAX_NUMBER = 9
-"""Bytes of a number below 2^62; a longer one makes no sense here."""
+"""Maximum bytes of a number below 2^62. Valid offsets and sizes are smaller."""
 
 
 def page_locations(indexes: Sequence[bytes]) -> list[Int64s | None]:
-    """Of each encoded ``OffsetIndex`` the offset, size and first row of every page, a line each; None for one that is none.
+    """Decode the page locations of each ``OffsetIndex``.
+
+    One line per page: offset, size and first row. None for an invalid index.
 
     >>> from lsm.parquet.thrift import I32, I64, LIST, STRUCT, encode_struct
     >>> page = {1: (I64, 4), 2: (I32, 300), 3: (I64, 0)}
@@ -38,16 +40,16 @@ def page_locations(indexes: Sequence[bytes]) -> list[Int64s | None]:
     heads = [list_head(index, 0, STRUCT) or _NO_PAGE for index in indexes]
     counts = np.array([count for count, _ in heads], np.int64)
     first = np.concatenate([[0], ends[:-1]]) + np.array([size for _, size in heads], np.int64)
-    found, proven = _split(np.frombuffer(data, np.uint8), first, counts, ends)
+    found, valid = _split(np.frombuffer(data, np.uint8), first, counts, ends)
     lines = np.split(found, np.cumsum(counts)[:-1])
-    return [line if right else _one(index) for index, line, right in zip(indexes, lines, proven.tolist(), strict=True)]
+    return [line if right else _one(index) for index, line, right in zip(indexes, lines, valid.tolist(), strict=True)]
 
 
 def layouts(pages: Mapping[int, Int64s], spans: Sequence[tuple[int, int]], num_rows: int) -> dict[int, tuple[Int64s, Int64s]]:
-    """The pages of leaves of one row group, with the first row of each and the number of rows at the end.
+    """Return pages and first rows of a row group's leaves.
 
-    Leaves are left out whose pages do not lie one after the other inside their chunk's bytes (``spans``, a start and an end for each
-    leaf), or whose rows do not ascend from 0 to below ``num_rows``. Leaves that break alike have one and the same array of first rows.
+    First rows end with the number of rows. Leaves with equal first rows share one array. A leaf is omitted if its pages are not in order
+    inside of its chunk (``spans``, a start and an end for each leaf), or if its rows do not ascend from 0 to below ``num_rows``.
 
     >>> lines = np.array([[4, 300, 0], [304, 80, 5]])
     >>> [(leaf, starts.tolist()) for leaf, (_, starts) in layouts({7: lines, 8: lines}, [(4, 384), (4, 383)], 9).items()]
@@ -75,7 +77,7 @@ def layouts(pages: Mapping[int, Int64s], spans: Sequence[tuple[int, int]], num_r
 
 
 def _split(data: UInt8s, first: Int64s, counts: Int64s, ends: Int64s) -> tuple[Int64s, Mask]:
-    """The pages of all indexes, and of which index they are proved to be right."""
+    """Decode the pages of all indexes, and mark valid indexes."""
     closing = np.flatnonzero(data < 0x80)
     tokens = _TOKENS * counts
     begins = np.searchsorted(closing, first)
@@ -100,7 +102,7 @@ def _split(data: UInt8s, first: Int64s, counts: Int64s, ends: Int64s) -> tuple[I
 
 
 def _numbers(data: UInt8s, start: Int64s, size: Int64s) -> Int64s:
-    """The numbers of ``size`` bytes, seven bits in each, at ``start``."""
+    """Decode varints of ``size`` bytes at ``start``."""
     value = (data[start] & 0x7F).astype(np.int64)
     for step in range(1, int(size.max(initial=0))):
         longer = np.flatnonzero(size > step)

@@ -1,4 +1,4 @@
-"""The header of a data page, as far as reading pages without a decoder needs it."""
+"""Headers of data pages, decoded without a Parquet decoder."""
 
 from __future__ import annotations
 
@@ -11,19 +11,24 @@ from lsm.parquet.fields import DataPageHeader, PageHeader, value, value_or
 from lsm.parquet.thrift import Struct, decode_struct, unzigzag
 
 LONGEST = 8 * 1024
-"""More bytes than a page header takes up, unless its statistics are very long texts."""
+"""Maximum bytes of a page header, unless its statistics are very long texts."""
 _NUMBER = rb"[\x80-\xff]{0,4}[\x00-\x7f]"
 _USUAL = re.compile(rb"\x15\x00\x15%b\x15(%b)(?:\x15(%b)\x1c|\x2c)\x15(%b)" % (_NUMBER, _NUMBER, _NUMBER, _NUMBER))
-"""Of a page of the first version: type, two sizes, perhaps a checksum, then its own header, which begins with the number of values."""
+"""Header of a version 1 data page: type, two sizes, optional checksum, then the data page header with the number of values."""
 _DIGITS, _I32 = 5, 0x15
 _USUAL_LENGTH = 3 + 4 * (_DIGITS + 1) + _DIGITS + 2
-"""More bytes than are looked at of one that is usual."""
+"""Maximum bytes read of a header that matches ``_USUAL``."""
 
 
 def data_page(header: bytes) -> tuple[int, int, int | None]:
-    """Of the data page that begins with ``header`` its values (nulls among them), compressed bytes, and checksum if it has one.
+    """Decode the header of a data page.
 
-    Raises ``ValueError`` or ``LookupError``.
+    Returns value count, compressed size and checksum.
+
+    ``header`` begins with the page header. Values include nulls. The checksum may be missing.
+
+    Raises:
+        ValueError, LookupError: The header is damaged.
 
     >>> from lsm.parquet.thrift import I32, STRUCT, encode_struct
     >>> page = {1: (I32, 0), 2: (I32, 300), 3: (I32, 200), 5: (STRUCT, {1: (I32, 100)})}
@@ -38,7 +43,9 @@ def data_page(header: bytes) -> tuple[int, int, int | None]:
 
 
 def data_pages(content: bytes, starts: Int64s, sizes: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """As ``data_page``, of many pages that begin at ``starts`` and have ``sizes`` with their headers; a checksum that is not there is -1.
+    """Decode the headers of many data pages, like ``data_page``.
+
+    ``starts`` and ``sizes`` include the page headers. A missing checksum is -1.
 
     >>> from lsm.parquet.thrift import I32, STRUCT, encode_struct
     >>> page = encode_struct({1: (I32, 0), 2: (I32, 300), 3: (I32, 200), 4: (I32, -5), 5: (STRUCT, {1: (I32, 100)})})
@@ -66,9 +73,12 @@ def data_pages(content: bytes, starts: Int64s, sizes: Int64s) -> tuple[Int64s, I
 
 
 def _numbers(heads: UInt8s, at: Int64s, usual: Mask) -> tuple[Int64s, Int64s]:
-    """As ``_number``, one of each row at its place, and what follows it; not ``usual`` are those that do not end."""
+    """Decode one number per row, and return the end positions.
+
+    Rows whose number has no end are removed from ``usual``.
+    """
     digits = heads[np.arange(len(heads))[:, None], at[:, None] + np.arange(_DIGITS)]
-    ends = digits < 0x80  # the others are followed by one more
+    ends = digits < 0x80  # other bytes continue the number
     last = ends.argmax(axis=1)
     usual &= ends.any(axis=1)
     parts = (digits & 0x7F).astype(np.int64) << 7 * np.arange(_DIGITS)
@@ -83,7 +93,11 @@ def _any_data_page(header: bytes) -> tuple[int, int, int | None]:
 
 
 def dictionary_page(header: bytes) -> tuple[int, int, int | None]:
-    """Of the dictionary page that begins with ``header`` the bytes of the header, compressed bytes, and checksum. Raises as ``data_page``.
+    """Decode the header of a dictionary page.
+
+    Returns header length, compressed size and checksum.
+
+    Raises the errors of ``data_page``.
 
     >>> from lsm.parquet.thrift import I32, STRUCT, encode_struct
     >>> dictionary_page(encode_struct({1: (I32, 2), 2: (I32, 300), 3: (I32, 200), 7: (STRUCT, {1: (I32, 9)})}))
@@ -91,7 +105,7 @@ def dictionary_page(header: bytes) -> tuple[int, int, int | None]:
     """
     fields, length = decode_struct(header)
     if PageHeader.DICTIONARY_PAGE_HEADER not in fields:
-        raise ValueError("is no dictionary page")
+        raise ValueError("the page is not a dictionary page")
     return length, value(fields, PageHeader.COMPRESSED_PAGE_SIZE), _checksum(fields)
 
 
@@ -101,7 +115,7 @@ def _checksum(header: Struct) -> int | None:
 
 
 def _number(encoded: bytes) -> int:
-    """A number of the compact protocol, seven bits in a byte, its sign in the last bit."""
+    """Decode a zigzag varint of the compact protocol."""
     raw = 0
     for byte in reversed(encoded):
         raw = raw << 7 | byte & 0x7F

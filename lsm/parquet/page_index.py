@@ -1,6 +1,7 @@
-"""What the page indexes of a Parquet file promise: where the pages of a column lie, which rows they hold, their minima and maxima.
+"""Page indexes of a Parquet file.
 
-Leaves of columns with an offset index can be read by pages; ``page_reader`` decodes them.
+They have the location, rows, minima and maxima of pages. Leaves of columns with an offset index can be read by
+pages; ``page_reader`` decodes them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from lsm.parquet.fields import (
     value,
     value_or,
 )
-from lsm.parquet.footer_seal import FooterSeal
+from lsm.parquet.footer_checksums import FooterChecksums
 from lsm.parquet.footer_structure import chunk_extent, raw_bounds
 from lsm.parquet.offset_index import layouts, page_locations
 from lsm.parquet.statistics import check_pages, column_bounds, decode_column_index
@@ -56,37 +57,42 @@ _OF_META = frozenset(
     }
 )
 LAST_OF_META_HEAD = ColumnMetaData.CODEC
-"""Number of the last field of ``ColumnMetaData`` that does not depend on where pages lie."""
+"""Last field of ``ColumnMetaData`` that is independent of page locations."""
 _IN_MEMORY, _INDEX_IN_MEMORY = 24, 16
 """Bytes in memory for a byte of a footer, and of page indexes."""
 
 
 @dataclass(frozen=True)
 class PageFooter:
-    """What a footer says about page indexes, and what has been read of these; holds nothing of an open file.
+    """Page index information of a footer, and decoded page indexes.
+
+    Holds no open file.
 
     Args:
-        version: of the format.
-        schema: the schema's elements, the root first.
-        groups: of every row group the chunks (only with what reading by pages needs) and the rows.
+        version: Format version.
+        schema: Schema elements, root first.
+        groups: Chunks of each row group, with the fields that page reads need, and the number of rows.
     """
 
     version: int
     schema: tuple[Struct, ...]
     groups: tuple[tuple[tuple[Struct, ...], int], ...]
     weight: int
-    """Bytes in memory, about, once all indexes have been read."""
-    seal: FooterSeal | None = None
+    """Approximate bytes in memory after all indexes have been read."""
+    checksums: FooterChecksums | None = None
     locations: dict[int, dict[int, Int64s | None]] = field(default_factory=dict, repr=False)
     layouts: dict[int, dict[int, tuple[Int64s, Int64s]]] = field(default_factory=dict, repr=False)
     bounds: dict[tuple[int, int, DataType], BoundsColumn | None] = field(default_factory=dict, repr=False)
     encoded: dict[int, tuple[Struct, tuple[bytes, ...], bytes]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, fields: Struct, length: int, seal: FooterSeal | None = None) -> PageFooter | None:
-        """Of a footer (Thrift's ``FileMetaData``) of ``length`` bytes, and the checksums of the indexes; None if it is too large, or has no page indexes.
+    def of(cls, fields: Struct, length: int, checksums: FooterChecksums | None = None) -> PageFooter | None:
+        """Return the page index information of a footer.
 
-        Raises ``ValueError``, or what else the decoding of broken bytes raises, if it cannot be looked through.
+        ``fields`` are Thrift's ``FileMetaData``, of ``length`` bytes. None: the footer is too large, or has no page indexes.
+
+        Raises:
+            ValueError: The footer is damaged. Other errors of damaged bytes are possible.
         """
         encoded = list_of(fields, FileMetaData.ROW_GROUPS)
         first = list_of(encoded[0], RowGroupMetaData.COLUMNS) if encoded else ()
@@ -99,11 +105,14 @@ class PageFooter:
             groups.append((tuple(map(_chunk, chunks)), value(group, RowGroupMetaData.NUM_ROWS)))
             indexes += sum([chunk[number][1] for chunk in chunks for number in _INDEX_LENGTHS if number in chunk])
         weight = _IN_MEMORY * length + _INDEX_IN_MEMORY * indexes
-        return cls(value(fields, FileMetaData.VERSION), tuple(list_of(fields, FileMetaData.SCHEMA)), tuple(groups), weight, seal)
+        return cls(value(fields, FileMetaData.VERSION), tuple(list_of(fields, FileMetaData.SCHEMA)), tuple(groups), weight, checksums)
 
     @cached_property
     def columns(self) -> dict[str, list[tuple[int, tuple[Struct, ...]]]]:
-        """The leaves of every top-level column that can be read by pages: the number of each, and the elements that lead to it."""
+        """Leaves of each top-level column that supports page reads.
+
+        A leaf is its number and the elements that lead to it.
+        """
         found: dict[str, list[tuple[int, tuple[Struct, ...]]]] = {}
         leaf, at = 0, 1
         while at < len(self.schema):
@@ -119,7 +128,10 @@ class PageFooter:
 
 @dataclass(frozen=True)
 class ColumnPages:
-    """The data pages of a leaf in one row group; ``elements`` lead from its top-level column to it, with nothing beside."""
+    """Data pages of a leaf in one row group.
+
+    ``elements`` lead from its top-level column to the leaf, without other members.
+    """
 
     indexes: PageIndexes
     group: int
@@ -128,7 +140,7 @@ class ColumnPages:
 
     @property
     def name(self) -> str:
-        """Of its top-level column in the file."""
+        """Name of the top-level column in the file."""
         name: bytes = value(self.elements[0], SchemaElement.NAME)
         return name.decode()
 
@@ -140,54 +152,64 @@ class ColumnPages:
 
     @property
     def holds_differences(self) -> bool:
-        """Whether pages are stored as DELTA_BINARY_PACKED."""
+        """Whether pages are encoded as DELTA_BINARY_PACKED."""
         return Encoding.DELTA_BINARY_PACKED in list_of(self.meta, ColumnMetaData.ENCODINGS)
 
     @cached_property
     def chunk(self) -> Struct:
-        """The column chunk (Thrift's ``ColumnChunk``)."""
+        """Column chunk (Thrift's ``ColumnChunk``)."""
         return self.indexes.footer.groups[self.group][0][self.leaf]
 
     @cached_property
     def meta(self) -> Struct:
-        """Its ``ColumnMetaData``."""
+        """``ColumnMetaData`` of the chunk."""
         meta: Struct = value(self.chunk, ColumnChunk.META_DATA)
         return meta
 
     @property
     def locations(self) -> Int64s:
-        """Offset, size and first row of every page. Raises ``ValueError`` if they do not fit the chunk."""
+        """Offset, size and first row of every page.
+
+        Raises:
+            ValueError: They do not fit the chunk.
+        """
         return self._layout[0]
 
     @property
     def starts(self) -> Int64s:
-        """First row of every page, and the number of rows at the end; one object for all leaves of a row group that break alike."""
+        """First row of every page, and the number of rows.
+
+        Leaves with equal page boundaries share one object.
+        """
         return self._layout[1]
 
     @cached_property
     def _layout(self) -> tuple[Int64s, Int64s]:
         found = self.indexes.layouts(self.group).get(self.leaf)
         if found is None:
-            raise ValueError("its offset index cannot be read, or does not fit its column chunk")
+            raise ValueError("an offset index cannot be read, or does not fit its column chunk")
         return found
 
     @property
     def encoded(self) -> tuple[tuple[bytes, ...], bytes]:
-        """As Thrift's bytes the elements, and what a ``ColumnMetaData`` says that does not depend on where pages lie."""
+        """Encoded elements and location-independent ``ColumnMetaData``."""
         meta = {number: field for number, field in self.meta.items() if number <= LAST_OF_META_HEAD}
         known = self.indexes.footer.encoded.get(self.leaf)
-        if known is None or known[0] != meta:  # the same in most row groups
+        if known is None or known[0] != meta:  # equal in most row groups
             known = meta, tuple(map(encode_struct, self.elements)), encode_struct(meta)
             self.indexes.footer.encoded[self.leaf] = known
         return known[1:]
 
     def size(self, pages: Int64s) -> int:
-        """Bytes of some pages."""
+        """Return the bytes of some pages."""
         sizes = self.locations[:, 1]
         return int(sizes[pages[0]]) if len(pages) == 1 else int(sizes[pages].sum())
 
     def places(self, pages: Int64s) -> list[tuple[int, int]]:
-        """(offset, length) of the dictionary, and of some pages, those that lie side by side as one."""
+        """Return (offset, length) of the dictionary and of some pages.
+
+        Adjacent pages are combined.
+        """
         first = int(self.locations[0, 0])
         start = value_or(self.meta, ColumnMetaData.DICTIONARY_PAGE_OFFSET, first)
         offsets, sizes = self.locations[pages, 0], self.locations[pages, 1]
@@ -197,7 +219,10 @@ class ColumnPages:
         return [(start, first - start), *found] if 0 < start < first else found
 
     def bounds(self, data_type: DataType) -> BoundsColumn | None:
-        """What the column index says of the pages, as values of ``data_type``; None if there is none."""
+        """Return the bounds of the pages as values of ``data_type``.
+
+        None: there is no column index.
+        """
         known, place = self.indexes.footer.bounds, (self.group, self.leaf, data_type)
         if place not in known:
             known[place] = self._bounds(data_type)
@@ -218,13 +243,19 @@ class ColumnPages:
 
 @dataclass(frozen=True, slots=True)
 class PageIndexes:
-    """The page indexes of one open file: its ``footer``, and ``(offset, length)`` to bytes of the file."""
+    """Page indexes of one open file.
+
+    ``read_range`` maps ``(offset, length)`` to bytes of the file.
+    """
 
     footer: PageFooter
     read_range: ReadRange
 
     def column(self, group: int, name: str) -> tuple[ColumnPages, ...] | None:
-        """The pages of a column's leaves in a row group; None if one has no offset index, or the column is laid out otherwise."""
+        """Return the leaf pages of a row group's column.
+
+        None: a leaf has no offset index, or the column's layout is not supported.
+        """
         chunks, _ = self.footer.groups[group]
         leaves = []
         for leaf, elements in self.footer.columns.get(name, ()):
@@ -234,9 +265,9 @@ class PageIndexes:
         return tuple(leaves) or None
 
     def layouts(self, group: int) -> dict[int, tuple[Int64s, Int64s]]:
-        """The pages of every leaf of a row group, and where they start; without leaves whose offset index is missing or makes no sense.
+        """Return pages and first rows of every leaf.
 
-        Offset indexes lie side by side, so one read gets them all.
+        Omits leaves with a missing or invalid offset index.
         """
         known = self.footer.layouts
         if group not in known:
@@ -246,7 +277,10 @@ class PageIndexes:
         return known[group]
 
     def _locations(self, group: int) -> dict[int, Int64s | None]:
-        """The pages of every leaf of a row group as its offset index has them; those of the next groups are decoded along, up to a size."""
+        """Return the page locations of every leaf.
+
+        Reads the offset indexes of the next row groups too, up to a size: they are adjacent in the file.
+        """
         known = self.footer.locations
         if group not in known:
             places: dict[tuple[int, int], tuple[int, int]] = {}
@@ -263,7 +297,7 @@ class PageIndexes:
             found = page_locations(self._together(list(places.values()))) if places else []
             for (number, leaf), lines in zip(places, found, strict=True):
                 decoded[number][leaf] = lines
-            known.update(decoded)  # complete, for other threads may look
+            known.update(decoded)  # update at once: other threads may read it
         return known[group]
 
     def _together(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
@@ -275,7 +309,10 @@ class PageIndexes:
 
 
 class TouchedPages:
-    """The pages that hold ``rows`` (ascending positions in a row group): asked for once of all columns that break alike."""
+    """Pages that hold ``rows``, cached for columns with equal boundaries.
+
+    ``rows`` are ascending positions in a row group.
+    """
 
     def __init__(self, rows: Int64s) -> None:
         self._rows = rows
@@ -283,14 +320,20 @@ class TouchedPages:
         self._breaks: dict[int, tuple[bytes, bytes]] = {}
 
     def of(self, starts: Int64s) -> Int64s:
-        """Numbers of the pages, of a column whose pages begin at ``starts``."""
+        """Return the page numbers of a column.
+
+        ``starts`` are the first rows of its pages.
+        """
         known = self._known.get(id(starts))
-        if known is None:  # with the array, which must live for as long as its id counts
+        if known is None:  # keep the array alive while its id is a key
             known = self._known[id(starts)] = starts, np.flatnonzero(np.diff(np.searchsorted(self._rows, starts)))
         return known[1]
 
     def breaks(self, starts: Int64s) -> object:
-        """The same for columns whose touched pages begin and end at the same rows."""
+        """Return a key of the boundaries of touched pages.
+
+        Columns with equal keys can be read together.
+        """
         known = self._breaks.get(id(starts))
         if known is None:
             pages = self.of(starts)
@@ -299,7 +342,7 @@ class TouchedPages:
 
 
 def _chunk(chunk: Struct) -> Struct:
-    """A column chunk without statistics and whatever else reading by pages does not ask for."""
+    """Copy a column chunk without fields unused by page reads."""
     kept = dict(chunk)
     for number in chunk.keys() - _OF_CHUNK:
         del kept[number]
@@ -313,14 +356,15 @@ def _chunk(chunk: Struct) -> Struct:
 
 
 def _offset_index(chunk: Struct) -> tuple[int, int]:
-    """Offset and length of a chunk's offset index."""
+    """Return offset and length of a chunk's offset index."""
     return value(chunk, ColumnChunk.OFFSET_INDEX_OFFSET), value(chunk, ColumnChunk.OFFSET_INDEX_LENGTH)
 
 
 def _chains(schema: Sequence[Struct], at: int) -> list[tuple[Struct, ...]] | None:
-    """The elements from the one at ``at`` to each of its leaves; a map is a list of its keys, and one of its values.
+    """Return the elements from ``at`` to each leaf.
 
-    None where that would change what a list is made of, or for INT96, whose unit the file does not tell.
+    A map becomes a list of its keys, and one of its values. None: this would change the meaning of a list, or the type is INT96,
+    whose unit is not in the file.
     """
     element = schema[at]
     if SchemaElement.NUM_CHILDREN not in element:
@@ -347,7 +391,7 @@ def _chains(schema: Sequence[Struct], at: int) -> list[tuple[Struct, ...]] | Non
 
 
 def _end_of(schema: Sequence[Struct], at: int) -> int:
-    """One past the last element of the subtree at ``at``."""
+    """Return one past the subtree at ``at``."""
     pending = 1
     while pending:
         pending += value_or(schema[at], SchemaElement.NUM_CHILDREN, 0) - 1

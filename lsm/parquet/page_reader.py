@@ -1,8 +1,8 @@
-"""A few rows of several columns without decoding the rest.
+"""Reads of a few rows without decoding whole column chunks.
 
-The decoder knows whole column chunks only. So the pages that hold the wanted rows are put, with the chunks' dictionaries, into a
-small Parquet file in memory, which the decoder reads as any other: one file for all columns that break their pages at the same rows,
-as writers that count rows make them.
+The decoder knows whole chunks only. So the pages with the wanted rows, and the dictionaries, are copied into a
+small in-memory Parquet file. One file serves all columns with equal page boundaries, which is usual for
+writers that count rows.
 """
 
 from __future__ import annotations
@@ -24,9 +24,12 @@ from lsm.parquet.thrift import I64, Struct, with_fields
 
 
 def take_leaves(leaves: Sequence[ColumnPages], rows: Int64s) -> list[Any]:
-    """The values of leaves of one row group at ``rows`` (ascending positions in it), an Array of the file's type for each.
+    """Return the values of leaves at ``rows``, as Arrays.
 
-    Raises as the decoder does; ``ValueError`` or ``LookupError`` if pages hold other rows than their index says.
+    ``rows`` are ascending positions in the row group. Arrays have the file's types.
+
+    Raises:
+        ValueError, LookupError: Pages hold other rows than their index says. The decoder's errors are possible too.
     """
     alike: dict[object, list[int]] = {}
     pages_of = TouchedPages(rows)
@@ -42,7 +45,10 @@ def take_leaves(leaves: Sequence[ColumnPages], rows: Int64s) -> list[Any]:
 
 
 class _Pages:
-    """Pages of leaves that break at the same rows: one nested leaf, or any number of flat ones. ``pages`` counts those of the first."""
+    """Pages of leaves with equal boundaries.
+
+    One nested leaf, or any number of flat ones. ``pages`` are page numbers of the first leaf.
+    """
 
     def __init__(self, leaves: Sequence[ColumnPages], pages: Int64s) -> None:
         self._leaves = leaves
@@ -62,22 +68,25 @@ class _Pages:
         return [_plain(column) for column in wanted.columns]
 
     def _decoded(self, count: int) -> Any:
-        """The first ``count`` rows of the pages at least; of flat columns no more, for their pages have told how many they hold."""
+        """Decode at least the first ``count`` rows of the pages.
+
+        For flat columns exactly ``count`` rows, because page headers have the number of rows.
+        """
         content = self._content()
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True, read_dictionary=self._dictionaries())
         threads = len(content) > thresholds().page_thread_bytes
         if self._is_nested or count == self._rows:
             decoded = file.read(use_threads=threads)
             if decoded.num_rows != self._rows:
-                raise ValueError(f"{decoded.num_rows} rows are in pages of {self._rows}")
+                raise ValueError(f"pages have {decoded.num_rows} rows, but their index says {self._rows}")
             return decoded
         decoded = next(file.iter_batches(batch_size=count, use_threads=threads))
         if decoded.num_rows != count:
-            raise ValueError(f"{decoded.num_rows} rows are in pages of {self._rows}")
+            raise ValueError(f"pages have {decoded.num_rows} rows, but {count} of {self._rows} were expected")
         return decoded
 
     def _dictionaries(self) -> list[str]:
-        """Texts that have a dictionary: only the rows that are taken are looked up in it."""
+        """Return text columns to read as dictionaries."""
         if self._is_nested:
             return []
         texts = [leaf for leaf in self._leaves if value(leaf.meta, ColumnMetaData.TYPE) == PhysicalType.BYTE_ARRAY]
@@ -91,7 +100,10 @@ class _Pages:
         return b"".join([*self._parts, file_end(self._leaves[0].indexes.footer, len(self._leaves), elements, [group], self._rows)])
 
     def _add(self, leaf: ColumnPages, head: bytes) -> bytes:
-        """Put the dictionary and the pages of a leaf into the file: the ``ColumnMetaData`` of its chunk, which begins with ``head``."""
+        """Copy the dictionary and pages of a leaf.
+
+        Returns the encoded ``ColumnMetaData``, which begins with ``head``.
+        """
         meta: Struct = {}
         start = self._size
         read, first = leaf.indexes.read_range, value(leaf.meta, ColumnMetaData.DATA_PAGE_OFFSET)
@@ -111,12 +123,15 @@ class _Pages:
         return with_fields(head, LAST_OF_META_HEAD, places | meta)
 
     def _values(self, data: bytes, sizes: Sequence[int], counts: Sequence[int]) -> int:
-        """Values in pages, by their headers: of a flat column one a row, of a nested one any number."""
+        """Return the number of values in pages, from their headers.
+
+        A flat column has one value per row, a nested one any number.
+        """
         total = at = 0
         for size, count in zip(sizes, counts, strict=True):
             values, _, _ = data_page(data[at : at + min(size, LONGEST)])
             if not self._is_nested and values != count:
-                raise ValueError(f"a page has {values} rows where its index says {count}")
+                raise ValueError(f"a page has {values} rows, but its index says {count}")
             total += values
             at += size
         return total
@@ -127,7 +142,10 @@ class _Pages:
 
 
 def _runs(leaf: ColumnPages, pages: Int64s) -> list[tuple[int, list[int], list[int]]]:
-    """Of pages that lie side by side the offset of the first, and the sizes and the rows of all."""
+    """Combine adjacent pages.
+
+    Each run has the offset of the first page, and the sizes and row counts of all.
+    """
     if len(pages) == 1:
         page = pages[0]
         offset, size, start = leaf.locations[page].tolist()
@@ -146,7 +164,7 @@ def _runs(leaf: ColumnPages, pages: Int64s) -> list[tuple[int, list[int], list[i
 
 
 def _plain(column: Any) -> Any:
-    """A column as one array of the file's type."""
+    """Return a column as one array of the file's type."""
     array = column if isinstance(column, pa.Array) else column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 

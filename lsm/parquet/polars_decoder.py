@@ -1,7 +1,7 @@
-"""The second Parquet decoder, polars: it filters while it decodes, which is most of the work where hits lie in almost every page.
+"""The second Parquet decoder, polars.
 
-It gets chunks whose checksums have been verified, and never decides alone: a type that it reads as another one is left to the first
-decoder, and so is a file that it cannot read.
+It filters while decoding, which is faster if hits are in almost every page. It receives chunks with verified checksums.
+The first decoder is used if polars reads a column as another type, or cannot read the file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ALIKE = (
 
 
 def can_decode(arrow: Any) -> bool:
-    """Whether values of a type of the file come out as they do of the first decoder.
+    """Return whether both decoders agree on a type.
 
     >>> can_decode(pa.string()), can_decode(pa.decimal128(38, 2)), can_decode(pa.list_(pa.int32())), can_decode(pa.timestamp("us"))
     (True, True, False, False)
@@ -41,9 +41,12 @@ def can_decode(arrow: Any) -> bool:
 
 
 def masked_rows(leaves: Sequence[ColumnPages], types: Sequence[Any], mask: Mask) -> list[Any] | None:
-    """The values of flat leaves of one row group where ``mask`` is true, an Array of the file's ``types`` for each.
+    """Return the values of flat leaves where ``mask`` is True.
 
-    None if this decoder cannot tell. Raises ``ValueError`` or ``LookupError`` if pages are not as the file promises.
+    Leaves are of one row group. One Array per leaf, with the file's ``types``. None: this decoder cannot read them.
+
+    Raises:
+        ValueError, LookupError: Pages do not match the file's metadata.
     """
     if not can_use_polars():
         return None
@@ -58,9 +61,9 @@ def masked_rows(leaves: Sequence[ColumnPages], types: Sequence[Any], mask: Mask)
 
 
 def rows_of_texts(leaves: Sequence[ColumnPages], texts: Sequence[str]) -> list[_Rows] | None:
-    """Where a text column is one of ``texts``: of each of its chunks (one for every row group) the positions in the group.
+    """Return the positions of ``texts`` in each chunk.
 
-    None and errors as for ``masked_rows``.
+    Positions are relative to the row group. None and errors are as for ``masked_rows``.
     """
     if not can_use_polars():
         return None
@@ -96,14 +99,15 @@ def _other_name(names: Sequence[str]) -> str:
 
 @cache
 def _polars() -> Any:
-    """Loaded when it is needed: that takes a fifth of a second, which only scattered hits are worth."""
+    """Import polars."""
+    # Loading takes 0.2 s, so it is delayed until scattered hits need it.
     import polars as pl  # noqa: PLC0415
 
     return pl
 
 
 def _as(column: Any, arrow: Any) -> Any | None:
-    """A column as one Array; None if it has another type than the file's."""
+    """Return a column as one Array. None: its type differs."""
     array = column.to_arrow(compat_level=_polars().CompatLevel.oldest())
     if pa.types.is_large_string(array.type):
         array = array.cast(pa.string())

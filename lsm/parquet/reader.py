@@ -1,7 +1,7 @@
-"""The seam to the Parquet decoder: columns and row groups in, Arrow batches out, statistics as plain bounds.
+"""Parquet decoder: Arrow batches and statistics of a data file.
 
-Only this module knows pyarrow's reader. Whatever is wrong with a file (missing, truncated, other columns or rows than the
-metadata promise, pages that do not decode) becomes a ``CorruptFile`` that names it.
+Only this module uses pyarrow's reader. A damaged file (missing, truncated, other columns or rows than the
+metadata says, pages that cannot be decoded) raises ``CorruptFile`` that names it.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class ParquetDataFile:
     """An open Parquet data file; a context manager.
 
     Args:
-        file_io: where the file lies.
-        path: the file.
-        promise: what the metadata say of it; None if they are not known.
-        files: keeps the footer for the next time; None: it is read from the file.
+        file_io: File system of the file.
+        path: Path of the file.
+        promise: Expected properties from the metadata. None: unknown.
+        files: Cache of footers. None: read the footer from the file.
 
     Raises:
-        CorruptFile: the file is missing, is no Parquet file, or not what its metadata promise.
+        CorruptFile: The file is missing, is not a Parquet file, or does not match its metadata.
     """
 
     def __init__(self, file_io: FileIO, path: str, promise: FooterPromise | None = None, files: FileCache | None = None) -> None:
@@ -80,24 +80,26 @@ class ParquetDataFile:
         return CachedFooter.read(self._read_range, int(self._source.size()), self._promise)
 
     def close(self) -> None:
-        """Close the file; batches handed out stay valid."""
+        """Close the file. Returned batches stay valid."""
         while self._files:
             self._files.pop().close()
         self._readers.clear()
 
     @property
     def num_rows(self) -> int:
-        """Rows of the file."""
+        """Number of rows of the file."""
         rows: int = self.metadata.num_rows
         return rows
 
     def bounds(self, group: RowGroup, column: str, data_type: DataType) -> ColumnBounds | None:
-        """What the footer says of a column in a row group, as plain values of ``data_type``; None if it says nothing.
+        """Return the bounds of a column in a row group.
+
+        None: the footer has no statistics.
 
         Args:
-            group: a row group of this file.
-            column: name of an atomic column in the file.
-            data_type: its type in the file's schema; bounds of a column stored as another type are not known.
+            group: Row group of this file.
+            column: Name of an atomic column in the file.
+            data_type: Type of the column in the file's schema. Bounds of a column stored with another type are unknown.
         """
         known, place = self._footer.bounds, (group.index, column, data_type)
         if place not in known:
@@ -115,7 +117,10 @@ class ParquetDataFile:
         return column_bounds(low, high, nulls, group.num_rows, data_type)
 
     def pages(self, group: RowGroup) -> GroupPages | None:
-        """The page indexes of a row group; None if it is small, or the file has none."""
+        """Return the page indexes of a row group.
+
+        None: the group is small, or the file has no page indexes.
+        """
         if group.num_rows < thresholds().paged_rows or self._page_indexes is None:
             return None
         return GroupPages(self._page_indexes, group.index, lambda column: self.compressed_size([column], [group]))
@@ -124,7 +129,9 @@ class ParquetDataFile:
     def _page_indexes(self) -> PageIndexes | None:
         pages = self._footer.pages
         return (
-            None if pages is None else PageIndexes(pages, self._read_range if pages.seal is None else pages.seal.reading(self._read_range))
+            None
+            if pages is None
+            else PageIndexes(pages, self._read_range if pages.checksums is None else pages.checksums.reading(self._read_range))
         )
 
     @cached_property
@@ -134,20 +141,29 @@ class ParquetDataFile:
         return source
 
     def _read_range(self, offset: int, length: int) -> bytes:
-        """Bytes of the open file. Raises ``ValueError`` if it does not have them."""
+        """Read bytes of the open file.
+
+        Raises:
+            ValueError: The file is too short.
+        """
         data: bytes = self._source.read_at(length, offset)
         if len(data) != length:
-            raise ValueError(f"it ends before {length} bytes at {offset}")
+            raise ValueError(f"the file ends before {length} bytes at {offset}")
         return data
 
-    def expect(self, columns: Sequence[str], group: RowGroup, pages: GroupPages | None = None, rows: Any = None) -> None:
-        """Tell storage that is far what is read next of a row group: the pages at ``rows``, or without ``pages`` whole chunks."""
+    def prefetch(self, columns: Sequence[str], group: RowGroup, pages: GroupPages | None = None, rows: Any = None) -> None:
+        """Prefetch the next read of a row group.
+
+        Only for remote storage.
+
+        The pages at ``rows``, or whole chunks without ``pages``.
+        """
         if is_told(self._source):
             chunks = [chunk for name in columns for chunk in self._chunks(name, group)]
             told(self._source, chunks if pages is None else [place for name in columns for place in pages.places(name, rows)])
 
     def _chunks(self, column: str, group: RowGroup) -> Iterator[tuple[int, int]]:
-        """Where the chunks of a column lie in a row group: (offset, length)."""
+        """Yield (offset, length) of a column's chunks."""
         chunks = self.metadata.row_group(group.index)
         for leaf in self._leaves[column]:
             chunk = chunks.column(leaf)
@@ -155,36 +171,38 @@ class ParquetDataFile:
             yield min(start or chunk.data_page_offset, chunk.data_page_offset), chunk.total_compressed_size
 
     def page_bounds(self, pages: GroupPages, column: str, data_type: DataType) -> tuple[BoundsColumn, Any] | None:
-        """As ``bounds``, of all pages of a column, and where the pages start."""
+        """Return the bounds of a column's pages, and their starts."""
         if column not in self._leaves or not has_bounds(self.schema.field(column).type, data_type):
             return None
         return pages.bounds(column, data_type)
 
     def take(self, pages: GroupPages, columns: Sequence[str], rows: Any) -> list[Any | None]:
-        """The values of columns at ``rows`` (ascending positions in the row group); None for one that can only be read whole.
+        """Return the values of columns at ``rows``.
+
+        ``rows`` are ascending positions in the row group. None for a column without page access.
 
         Raises:
-            CorruptFile: the pages do not decode.
+            CorruptFile: The pages cannot be decoded.
         """
         known = [pages.column(name) for name in columns]
         flat = [one for one in known if isinstance(one, ColumnPages)]
         with decoding(self.path, "Parquet"):
             taken = iter(take_leaves(flat, rows))
         return [
-            next(taken) if isinstance(one, ColumnPages) else None if one is None else self._taken_nested(one, name, rows)
+            next(taken) if isinstance(one, ColumnPages) else None if one is None else self._take_nested(one, name, rows)
             for one, name in zip(known, columns, strict=True)
         ]
 
     def masked(self, pages: GroupPages, columns: Sequence[str], mask: Any) -> list[Any | None] | None:
-        """The values of columns where ``mask`` is true; None for one that is read otherwise, or where that holds of most of their bytes.
+        """Return the values of columns where ``mask`` is True.
 
-        Differences are: the first decoder reads them in a third of the time.
+        None for a column that another method reads. None as result: this applies to most bytes of the columns.
         """
         known = [self._maskable(pages, name) for name in columns]
         flat = [(one, self.schema.field(name).type) for one, name in zip(known, columns, strict=True) if one is not None]
         if sum(one.compressed_size for one, _ in flat) < thresholds().masked_chunk_bytes:
             return None
-        with suppress(*DAMAGE, pa.ArrowException, OSError):  # decoding all of it tells whether the file is broken
+        with suppress(*DAMAGE, pa.ArrowException, OSError):  # if the file is damaged, the full decode reports it
             found = masked_rows([one for one, _ in flat], [arrow for _, arrow in flat], mask)
             if found is not None:
                 taken = iter(found)
@@ -192,35 +210,39 @@ class ParquetDataFile:
         return None
 
     def _maskable(self, pages: GroupPages, name: str) -> ColumnPages | None:
-        """The pages of a column that the second decoder reads sooner."""
+        """Return the pages if polars reads them faster."""
         known = pages.column(name) if can_decode(self.schema.field(name).type) else None
+        # The first decoder reads DELTA_BINARY_PACKED in a third of the time.
         return known if isinstance(known, ColumnPages) and not known.holds_differences else None
 
     def rows_of_texts(self, pages: Sequence[GroupPages], column: str, texts: Sequence[str]) -> list[Any] | None:
-        """Where a column is one of ``texts``: of each row group the positions in it; None if a mere decoder finds that as fast."""
+        """Return the positions of ``texts`` in each row group.
+
+        None: plain decoding is as fast.
+        """
         if not pa.types.is_string(self.schema.field(column).type) or self._has_small_dictionary(column):
             return None
         known = [group.column(column) for group in pages]
         flat = [one for one in known if isinstance(one, ColumnPages)]
         if len(flat) < len(known) or sum(one.compressed_size for one in flat) < thresholds().masked_chunk_bytes:
             return None
-        with suppress(*DAMAGE, OSError):  # as above
+        with suppress(*DAMAGE, OSError):  # if the file is damaged, the full decode reports it
             return rows_of_texts(flat, texts)
         return None
 
-    def _taken_nested(self, known: NestedPages, column: str, rows: Any) -> Any | None:
+    def _take_nested(self, known: NestedPages, column: str, rows: Any) -> Any | None:
         arrow = self.schema.field(column).type
-        with suppress(*DAMAGE, pa.ArrowException, OSError):  # decoding all of it tells whether the file is broken
+        with suppress(*DAMAGE, pa.ArrowException, OSError):  # if the file is damaged, the full decode reports it
             return known.take(rows, arrow) if can_weave(arrow) else None
         return None
 
     def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
-        """Bytes of the column chunks of ``columns`` in ``groups``."""
+        """Return the bytes of column chunks of ``columns`` in ``groups``."""
         sizes = self._footer.sizes
         return sum([sizes[group.index][leaf] for group in groups for name in columns for leaf in self._leaves[name]])
 
     def decoded_size(self, columns: Sequence[str], group: RowGroup) -> int:
-        """About as many bytes as columns of a row group have decoded, by the footer's sizes and their least widths."""
+        """Return the approximate decoded bytes of columns."""
         sizes = self._footer.decoded_sizes[group.index]
         return sum([sizes[leaf] for name in columns for leaf in self._leaves[name]])
 
@@ -235,20 +257,20 @@ class ParquetDataFile:
         batch_bytes: int | None = None,
         batch_rows: int | None = None,
     ) -> Iterator[Any]:
-        """Decode ``columns`` of ``groups`` into record batches, in order; their rows add up to those of the groups.
+        """Yield record batches of ``columns`` of ``groups``, in order.
 
         Args:
-            columns: names in the file, which must have them.
-            groups: row groups, ascending.
-            nanos: of INT96 columns those to decode as nanoseconds; the others come as microseconds, whose range is wider.
-            dictionaries: columns of which texts of few distinct values come as dictionary arrays, several times faster.
-            threads: decode columns in parallel.
-            batch_bytes: about as many bytes as a batch may have.
-            batch_rows: as many rows as a batch may have.
+            columns: Names in the file. They must exist.
+            groups: Row groups, ascending.
+            nanos: INT96 columns to decode as nanoseconds. Others are decoded as microseconds, which have a wider range.
+            dictionaries: Text columns to return as dictionary arrays if they have few distinct values. Several times faster.
+            threads: Decode columns in parallel.
+            batch_bytes: Approximate maximum bytes of a batch.
+            batch_rows: Maximum rows of a batch.
 
         Raises:
-            CorruptFile: pages do not decode.
-            UnsupportedTable: a timestamp of ``nanos`` lies beyond what nanoseconds can hold (the years 1677 to 2262).
+            CorruptFile: Pages cannot be decoded.
+            UnsupportedTable: A timestamp of ``nanos`` is outside of the range of nanoseconds (years 1677 to 2262).
         """
         if not columns:
             return iter([rows_only(group.num_rows) for group in groups])
@@ -277,32 +299,35 @@ class ParquetDataFile:
             told_in_turn(self._source, [[chunk for name in columns for chunk in self._chunks(name, group)] for group in groups])
         numbers, names = [group.index for group in groups], list(columns)
         many = threads and expected > thresholds().one_thread_rows
-        with decoding(self.path, "Parquet"):  # what its user raises does not come by here
+        with decoding(self.path, "Parquet"):  # errors of the consumer are not raised in this block
             for batch in reader.iter_batches(batch_size=batch_rows, row_groups=numbers, columns=names, use_threads=many):
                 found += batch.num_rows
                 yield batch.select(names)
         if found != expected:
-            raise CorruptFile(self.path, f"{found} rows were decoded where its footer says {expected}")
+            raise CorruptFile(self.path, f"{found} rows were decoded, but its footer says {expected}")
 
     def _with_nanos(self, batch: Any, digits: Any) -> Any:
-        """``batch`` with the columns of ``digits``, once it is sure that nanoseconds did not overflow."""
+        """Replace columns of ``batch`` by nanoseconds, after an overflow check."""
         for name in digits.schema.names:
             position = batch.schema.get_field_index(name)
             micros, nanos = batch.column(position), digits.column(name)
-            if pa.types.is_timestamp(nanos.type) and not _are_exact(nanos, micros, may_wrap=self._is_javas):
-                raise UnsupportedTable(f"{self.path}: column '{name}' has a timestamp that nanoseconds since 1970 cannot hold")
+            if pa.types.is_timestamp(nanos.type) and not _are_exact(nanos, micros, may_wrap=self._is_from_java):
+                raise UnsupportedTable(f"{self.path}: column '{name}' has a timestamp outside of the range of nanoseconds since 1970")
             batch = batch.set_column(position, name, nanos)
         return batch
 
     @property
-    def _is_javas(self) -> bool:
+    def _is_from_java(self) -> bool:
         return "parquet-mr" in (self.metadata.created_by or "")
 
     def _is_int96(self, column: str) -> bool:
         return any(self.metadata.schema.column(leaf).physical_type == "INT96" for leaf in self._leaves[column])
 
     def _open(self, dictionaries: frozenset[str] = frozenset(), unit: str = "us") -> Any:
-        """A reader that keeps some columns dictionary encoded and takes INT96 for a ``unit``; the footer is read once."""
+        """Return a reader with some columns dictionary encoded.
+
+        INT96 is read as ``unit``. The footer is not read again.
+        """
         reader = self._readers.get((dictionaries, unit))
         if reader is None:
             with decoding(self.path, "Parquet"):
@@ -312,18 +337,21 @@ class ParquetDataFile:
                     read_dictionary=sorted(dictionaries),
                     coerce_int96_timestamp_unit=unit,
                     page_checksum_verification=True,
-                    pre_buffer=False,  # it would hold all of the file that was read until the last batch is there
+                    pre_buffer=False,  # pre-buffering would keep all bytes read until the last batch
                 )
             self._readers[dictionaries, unit] = reader
         return reader
 
     def _batch_rows(self, columns: Sequence[str], batch_bytes: int, most: int) -> int:
-        """Rows of a batch of at most about ``batch_bytes``, and ``most`` rows, by the row group with the largest rows."""
+        """Return the maximum rows per batch.
+
+        Computed for the row group with the largest rows.
+        """
         rows = [batch_bytes * group.num_rows // max(1, self.decoded_size(columns, group)) for group in self.row_groups if group.num_rows]
         return max(1, min([most, *rows]))
 
     def _has_small_dictionary(self, column: str) -> bool:
-        """Whether a text column is dictionary encoded throughout, with few distinct values."""
+        """Return whether a text column always has a small dictionary."""
         field = self.schema.field(column)
         if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)) or not self.row_groups:
             return False
@@ -343,11 +371,12 @@ def _weight(footer: CachedFooter) -> int:
 
 
 def _are_exact(nanos: Any, micros: Any, *, may_wrap: bool) -> bool:
-    """Whether INT96 timestamps decoded as nanoseconds did not overflow, by the same ones decoded as microseconds.
+    """Return whether INT96 timestamps fit nanoseconds.
 
-    Java writes times before 1970 with a negative time of day (``may_wrap``); the decoder takes that for unsigned, which wraps
-    around to the right number of nanoseconds, but to 2^64 / 1000 too many microseconds.
+    Compares them with the same ones decoded as microseconds.
     """
+    # Java writes times before 1970 with a negative time of day (may_wrap). The decoder reads that as unsigned, which wraps
+    # around to the right number of nanoseconds, but to 2^64 / 1000 too many microseconds.
     fine, coarse = (array.view(pa.int64()).fill_null(0).to_numpy() for array in (nanos, micros))
     excess = coarse - fine // 1000
     before_1970 = may_wrap & (fine < 0) & ((excess == _WRAPPED_MICROS) | (excess == _WRAPPED_MICROS + 1))
@@ -355,7 +384,8 @@ def _are_exact(nanos: Any, micros: Any, *, may_wrap: bool) -> bool:
 
 
 def _in_step(batches: Iterator[Any], others: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
-    """Pair batches with the same rows of another stream: where a text column's dictionary ends, its batch ends, too."""
+    """Pair the batches of two streams with the same rows."""
+    # Batches also end where the dictionary of a text column ends, so the streams differ.
     rest: Any = None
     for batch in (batch for batch in batches if batch.num_rows):
         pieces: list[Any] = []
@@ -364,12 +394,12 @@ def _in_step(batches: Iterator[Any], others: Iterator[Any]) -> Iterator[tuple[An
             pieces.append(rest.slice(0, batch.num_rows - found))
             rest = rest.slice(len(pieces[-1]))
         yield batch, pieces[0] if len(pieces) == 1 else pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
-    for _ in others:  # its end says that all rows were there
+    for _ in others:  # reading to the end runs the row count check
         pass
 
 
 def rows_only(count: int) -> Any:
-    """A record batch of so many rows without columns."""
+    """Return a record batch of ``count`` rows without columns."""
     return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
 
 

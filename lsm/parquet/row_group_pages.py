@@ -1,6 +1,6 @@
-"""Page indexes of one row group: which rows a filter can match, and how to read only those.
+"""Page indexes of one row group.
 
-Page indexes are advice: one that is missing, or does not hold together, only means that whole column chunks are decoded.
+Page indexes are optional: if one is missing or damaged, whole column chunks are decoded.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from manifest.entry.bounds import BoundsColumn, combined, may_match_each
 from manifest.types.data_type import DataType
 
 DAMAGE = (ValueError, LookupError, TypeError, AttributeError, struct.error)
-"""What a page index that does not hold together raises when it is looked through."""
+"""Errors raised by decoding a damaged page index."""
 
 _Mask = Mask
 _Rows = Int64s
 PageLookup = Callable[[ColumnRef], tuple[BoundsColumn, _Rows] | None]
-"""Bounds of every page of a column, and the first row of each with the number of rows at the end; None if not known."""
+"""Returns the bounds of every page of a column, and the first rows followed by the row count. None: unknown."""
 
 
 @dataclass
 class GroupPages:
-    """The pages of one row group.
+    """Pages of one row group.
 
     Args:
-        indexes: the file's page indexes.
-        group: number of the row group.
-        chunk_size: compressed bytes of a column's chunk.
+        indexes: Page indexes of the file.
+        group: Number of the row group.
+        chunk_size: Returns the compressed bytes of a column's chunk.
     """
 
     indexes: PageIndexes
@@ -45,7 +45,10 @@ class GroupPages:
     _columns: dict[str, ColumnPages | NestedPages | None] = field(default_factory=dict)
 
     def column(self, name: str) -> ColumnPages | NestedPages | None:
-        """The pages of a column; None if only its whole chunk can be read."""
+        """Return the pages of a column.
+
+        None: only the whole chunk can be read.
+        """
         if name not in self._columns:
             self._columns[name] = None
             try:
@@ -57,7 +60,10 @@ class GroupPages:
         return self._columns[name]
 
     def bounds(self, name: str, data_type: DataType) -> tuple[BoundsColumn, _Rows] | None:
-        """Bounds of the pages of a column by its column index, as values of ``data_type``, and where the pages start."""
+        """Return the bounds of a column's pages, and their starts.
+
+        Bounds are values of ``data_type``, from the column index.
+        """
         pages = self.column(name)
         if pages is None:
             return None
@@ -68,27 +74,33 @@ class GroupPages:
         return None if known is None else (known, pages.starts)
 
     def places(self, name: str, rows: _Rows) -> list[tuple[int, int]]:
-        """Where the pages of a column that hold ``rows`` lie, and its dictionary: (offset, length), neighbours as one; [] if it has no pages."""
+        """Return (offset, length) of pages with ``rows``, and the dictionary.
+
+        Adjacent pages are combined. Empty if the column has no pages.
+        """
         pages = self.column(name)
         parts = () if pages is None else pages.leaves if isinstance(pages, NestedPages) else (pages,)
         pages_of = TouchedPages(rows)
         return [place for part in parts for place in part.places(pages_of.of(part.starts))]
 
     def cost(self, names: Sequence[str], rows: _Rows) -> tuple[int, bool]:
-        """Bytes to read for ``rows`` of the columns ``names``, and whether that is far less than their chunks; else only about as many."""
+        """Return the bytes of a page read, if worthwhile.
+
+        It pays if it reads far fewer bytes than the whole chunks. Otherwise the bytes are approximate.
+        """
         sizes = [self.chunk_size(name) for name in names]
         total, touched, pages_of = sum(sizes), 0, TouchedPages(rows)
         for name, size in zip(names, sizes, strict=True):
             pages = self.column(name)
             parts = () if pages is None else pages.leaves if isinstance(pages, NestedPages) else (pages,)
             touched += min(size, sum(part.size(pages_of.of(part.starts)) for part in parts)) if parts else size
-            if thresholds().pages_pay * touched > total:  # the page indexes of the other columns need not be read
+            if thresholds().pages_pay * touched > total:  # skip reading the page indexes of the other columns
                 return touched, False
         return touched, True
 
 
 def matching_rows(predicate: Predicate, num_rows: int, lookup: PageLookup, types: Mapping[str, ColumnType]) -> _Mask:
-    """Rows of a row group whose pages can satisfy ``predicate``.
+    """Return a mask of rows whose pages can match ``predicate``.
 
     >>> from fileindex.base.column_type import Kind
     >>> from fileindex.predicate.tree import Compare, Op
@@ -112,7 +124,7 @@ def matching_rows(predicate: Predicate, num_rows: int, lookup: PageLookup, types
 
 
 def _all_breaks(starts: Sequence[_Rows], num_rows: int) -> _Rows:
-    """The rows at which a page of any column begins, and the number of rows."""
+    """Return the first rows of all pages, then row count."""
     if not starts:
         return np.array([0, num_rows])
     alike = all(one is starts[0] for one in starts)

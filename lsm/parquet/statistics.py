@@ -1,7 +1,7 @@
-"""Raw minima and maxima of Parquet's footers and page indexes as bounds of plain values; those of the pages of a chunk as columns.
+"""Bounds of plain values from Parquet footers and page indexes.
 
-Numbers, which all take up the same bytes, are taken out of a column index at once; one with other values, or of which a page is all null,
-is left to the decoder of whole structures.
+Bounds of the pages of a chunk are columns. Numbers have a fixed width and are decoded together. A column index with other values, or with
+an all-null page, is decoded by the general Thrift decoder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _NUMBER, _LONGER, _END = 0x15, 0x80, 0x00
 
 
 def column_bounds(low: Any, high: Any, nulls: int | None, rows: int, data_type: DataType) -> ColumnBounds:
-    r"""Bounds of ``rows`` values of ``data_type``; a raw value that cannot be read as one (or None) makes them unknown.
+    r"""Return the bounds of ``rows`` values of ``data_type``.
+
+    A raw value that is missing or cannot be decoded makes them unknown.
 
     >>> column_bounds(b"a", b"\xff", 0, 5, DataType(Kind.VARCHAR, length=9)).min is None
     True
@@ -38,12 +40,15 @@ def column_bounds(low: Any, high: Any, nulls: int | None, rows: int, data_type: 
     except (ValueError, TypeError, OverflowError):
         return ColumnBounds(None, None, nulls, rows)
     if data_type.kind in FLOATS:
-        most = math.nan  # writers leave NaN, the greatest value, out of the maximum
+        most = math.nan  # NaN is the greatest value, but writers omit it from the maximum
     return ColumnBounds(least, most, nulls, rows)
 
 
 def has_bounds(arrow: Any, data_type: DataType) -> bool:
-    """Whether raw bounds of a column stored as ``arrow`` have the physical form of plain values of ``data_type``."""
+    """Return whether raw bounds can be decoded as ``data_type``.
+
+    ``arrow`` is the stored type of the column.
+    """
     if data_type.is_nested:
         return False
     if data_type.kind in STRINGS:
@@ -63,9 +68,12 @@ def _plain(raw: Any, data_type: DataType) -> Plain:
 
 
 def decode_column_index(index: bytes, physical_type: int, data_type: DataType, rows: Int64s) -> tuple[BoundsColumn, int]:
-    """Of pages of so many ``rows`` the bounds, and the order that the index says they have (1: they ascend, 2: they descend).
+    """Return the bounds of pages, and their declared order.
 
-    Raises ``ValueError``, or what else the decoding of broken bytes raises.
+    ``rows`` are the row counts of the pages. Order 1 is ascending, 2 descending.
+
+    Raises:
+        ValueError: The index is damaged. Other errors of damaged bytes are possible.
 
     >>> from fileindex.base.column_type import Kind
     >>> from lsm.parquet.thrift import I32, LIST, encode_struct
@@ -81,14 +89,19 @@ def decode_column_index(index: bytes, physical_type: int, data_type: DataType, r
         return _one_by_one(index, physical_type, data_type, rows)
     (low, high), nulls, order = alike
     if data_type.kind in FLOATS:
-        low, high = low.astype(np.float64), np.full(len(rows), np.nan)  # writers leave NaN, the greatest value, out of the maximum
+        low, high = low.astype(np.float64), np.full(len(rows), np.nan)  # NaN is the greatest value, but writers omit it from the maximum
     else:
         low, high = low.astype(np.int64), high.astype(np.int64)
     return BoundsColumn(low, high, np.ones(len(rows), np.bool_), nulls, rows), order
 
 
 def check_pages(pages: BoundsColumn, chunk: ColumnBounds, order: int, data_type: DataType) -> None:
-    """Raises ``ValueError`` if the bounds of pages leave out what those of their chunk know, or do not ascend (1) or descend (2) as they should.
+    """Check the bounds of pages against their chunk's bounds.
+
+    ``order`` is 1 for ascending bounds, 2 for descending ones.
+
+    Raises:
+        ValueError: They exclude values of the chunk, or have another order.
 
     >>> from fileindex.base.column_type import Kind
     >>> number = DataType(Kind.INT)
@@ -96,26 +109,29 @@ def check_pages(pages: BoundsColumn, chunk: ColumnBounds, order: int, data_type:
     >>> check_pages(pages, ColumnBounds(1, 8, 0, 18), 1, number)
     >>> check_pages(pages, ColumnBounds(0, 8, 0, 18), 1, number)
     Traceback (most recent call last):
-    ValueError: its pages have other bounds than their chunk
+    ValueError: the pages have other bounds than their chunk
     """
     counted = chunk.null_count is not None and (pages.nulls >= 0).all()
     if counted and pages.nulls.sum() != chunk.null_count:
-        raise ValueError("its pages have another number of nulls than their chunk")
+        raise ValueError("the pages have another number of nulls than their chunk")
     filled = (pages.nulls < 0) | (pages.nulls < pages.rows)
     if not filled.any() or not pages.known[filled].all():
         return
     low, high = pages.low[filled], pages.high[filled]
     whole = BoundsColumn.of([chunk], data_type)
     if whole.known[0] and (low.min() > whole.low[0] or high.max() < whole.high[0]):
-        raise ValueError("its pages have other bounds than their chunk")
+        raise ValueError("the pages have other bounds than their chunk")
     for side in (low, high) if order in {1, 2} else ():
         before, after = (side[:-1], side[1:]) if order == 1 else (side[1:], side[:-1])
         if (after < before).any():
-            raise ValueError("its pages are not in the order that their index says")
+            raise ValueError("the pages are not in the order that their index says")
 
 
 def _numbers(index: bytes, form: np.dtype[Any], count: int) -> tuple[list[AnyArray], Int64s, int] | None:
-    """Minima and maxima, null counts and order of ``count`` pages, if all values have the bytes of ``form`` and nothing is unusual."""
+    """Decode minima, maxima, null counts and order of ``count`` pages.
+
+    None: a value does not have the width of ``form``, or the index has another unusual part.
+    """
     flags = list_head(index, 0, TRUE_FIELD)
     if flags is None or flags[0] != count or index[flags[1] : flags[1] + count] != _NOT_ALL_NULL * count:
         return None

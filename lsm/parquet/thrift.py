@@ -1,6 +1,6 @@
-"""Thrift's compact protocol without generated code: structs as ``{field id: (type, value)}``, enough for Parquet's metadata.
+"""Thrift's compact protocol for Parquet's metadata.
 
-Every length is checked against the bytes that are left before anything is allocated.
+Structs are ``{field id: (type, value)}``. Every length is checked against the remaining bytes before allocation.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ _BYTES = frozenset({TRUE_FIELD, FALSE_FIELD, BYTE})
 
 
 def decode_struct(data: bytes, at: int = 0, known: Struct | None = None) -> tuple[Struct, int]:
-    """The struct at byte 0 and the number of its bytes. Lists are ``(element type, values)``. Raises ``ValueError``.
+    """Decode the struct at byte 0, and return its length.
 
-    With ``known``, the fields that end before byte ``at``, it goes on from there.
+    Lists are ``(element type, values)``. With ``known``, the fields that end before byte ``at``, decoding continues there.
+
+    Raises:
+        ValueError: The bytes are damaged.
 
     >>> decode_struct(bytes.fromhex("1506180361626300"))
     ({1: (5, 3), 2: (8, b'abc')}, 8)
@@ -33,7 +36,7 @@ def decode_struct(data: bytes, at: int = 0, known: Struct | None = None) -> tupl
 
 
 def encode_struct(fields: Struct) -> bytes:
-    """The bytes of a struct. Where a struct stands inside, its bytes may stand as well.
+    """Encode a struct. Nested structs may be encoded bytes.
 
     >>> encode_struct({1: (I32, 3), 2: (BINARY, b"abc")}).hex()
     '1506180361626300'
@@ -46,7 +49,9 @@ def encode_struct(fields: Struct) -> bytes:
 
 
 def with_fields(encoded: bytes, last: int, fields: Struct) -> bytes:
-    """The bytes of a struct and more fields, of higher numbers than its ``last`` one.
+    """Append fields to an encoded struct.
+
+    Their numbers must be greater than ``last``.
 
     >>> with_fields(encode_struct({1: (I32, 3)}), 1, {2: (BINARY, b"abc")}) == encode_struct({1: (I32, 3), 2: (BINARY, b"abc")})
     True
@@ -57,9 +62,9 @@ def with_fields(encoded: bytes, last: int, fields: Struct) -> bytes:
 
 
 def list_head(data: bytes, at: int, kind: int) -> tuple[int, int] | None:
-    """The length of the list of ``kind`` that is the next field at byte ``at``, and where its elements begin; None if something else is there.
+    """Return length and start of the list at byte ``at``.
 
-    The next field is the one whose number is one higher than that of the field before.
+    None: the next field is not a list of ``kind``. The next field has the number after that of the field before.
 
     >>> list_head(encode_struct({1: (LIST, (I64, [7, 8]))}), 0, I64), list_head(b"", 0, I64)
     ((2, 2), None)
@@ -76,14 +81,12 @@ def list_head(data: bytes, at: int, kind: int) -> tuple[int, int] | None:
 
 
 def _struct(data: bytes, at: int, known: Struct | None = None) -> tuple[Struct, int]:
-    """Return the struct at byte ``at`` and where it ends.
-
-    Structs inside it are read in the same loop: metadata is made of small ones.
-    """
+    """Return the struct at byte ``at`` and its end."""
+    # Nested structs are decoded in the same loop, for speed: metadata consists of small structs.
     fields: Struct = {} if known is None else dict(known)
     number = 0 if known is None else max(known)
     outer: list[tuple[Struct, int, list[Struct] | None, int]] = []
-    """Enclosing structs: fields, number of the one under way; of a list its elements so far, and how many are left."""
+    """Enclosing structs: fields, current field number, elements of the current list, number of elements left."""
     while True:
         header = data[at]
         at += 1
@@ -106,7 +109,7 @@ def _struct(data: bytes, at: int, known: Struct | None = None) -> tuple[Struct, 
             raw, at = _varint(data, at)
             number = unzigzag(raw)
         if number in fields:
-            raise ValueError(f"the field {number} is there twice")
+            raise ValueError(f"field {number} exists twice")
         if kind in _INTEGERS:
             raw = data[at]
             at += 1
@@ -157,18 +160,18 @@ def _struct(data: bytes, at: int, known: Struct | None = None) -> tuple[Struct, 
 
 
 def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
-    """A value, or an element of a list, of a type that is not read in place."""
+    """Decode a value or list element of a rare type."""
     if kind in _BYTES:
         return data[at], at + 1
     if kind == DOUBLE:
         if len(data) < at + 8:
             raise ValueError("a number exceeds the data")
         return data[at : at + 8], at + 8
-    raise ValueError(f"type {kind} is not expected")
+    raise ValueError(f"type {kind} was not expected")
 
 
 def _elements(data: bytes, at: int, kind: int, count: int) -> tuple[list[Any], int]:
-    """Return the elements of a list of other things than structs or lists."""
+    """Decode the elements of a list of scalars."""
     values: list[Any] = []
     if kind in _INTEGERS:
         for _ in range(count):
@@ -209,7 +212,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _write_struct(out: bytearray, fields: Struct, previous: int = 0) -> None:
-    """Append a struct, or the rest of one whose last field so far was ``previous``; integers in place, as ``_struct`` reads them."""
+    """Append a struct, or the fields after ``previous``."""
     for number, (kind, value) in sorted(fields.items()):
         code = (TRUE_FIELD if value else FALSE_FIELD) if kind in _BOOLEANS else kind
         if 0 < number - previous < 16:
@@ -267,7 +270,7 @@ def _zigzag(value: int) -> int:
 
 
 def unzigzag(value: Any) -> Any:
-    """A number, or an array of them, whose sign was its last bit.
+    """Decode zigzag numbers: the sign is the last bit.
 
     >>> [unzigzag(value) for value in range(4)]
     [0, -1, 1, -2]

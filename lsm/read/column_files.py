@@ -1,6 +1,7 @@
-"""Reading rows whose columns lie in several files: of each column the newest file that has it, all side by side, then filtered.
+"""Reads of rows whose columns are in several files.
 
-Files of one range of row ids have its rows in the same order; a column that none of them has is null.
+Each column is read from the newest file with this column. The columns are combined, then filtered.
+Files of one row id range have its rows in the same order. A column in none of them is null.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from manifest.io.errors import UnsupportedTable
 from manifest.store import FileStore
 
 ROW_ID = "_ROW_ID"
-"""The column of a row's id, which ``ColumnFilesRead`` makes; ``_SEQUENCE_NUMBER`` is that of the newest file that has columns of it."""
+"""Column of row ids, computed by ``ColumnFilesRead``. ``_SEQUENCE_NUMBER`` is that of the newest file with columns of the row."""
 ROW_NUMBERS = frozenset({ROW_ID, SEQUENCE_NUMBER})
 
 _ENDED: Any = None
-"""Stands for the batch after the last one."""
+"""Marks the end of a stream of batches."""
 
 ReadColumns = Callable[[DataFileMeta, Sequence[str]], Iterator[Any]]
 """Reads some columns of all rows of a file, batch by batch."""
@@ -39,17 +40,17 @@ ReadColumns = Callable[[DataFileMeta, Sequence[str]], Iterator[Any]]
 
 @dataclass(frozen=True)
 class ColumnFilesRead:
-    """The files of one range of rows to read.
+    """Read of the files of one range of rows.
 
     Args:
-        store: the table.
-        files: of the range, the newest first, those of BLOB columns last, by their first row.
-        path: where a file lies.
-        columns: names to return, in order; ``ROW_NUMBERS``, too.
-        predicate: rows to return, exactly.
-        read: reads a file that is not of a BLOB column.
-        report: counters to add to.
-        dead: positions of rows that are deleted.
+        store: Store of the table.
+        files: Files of the range, newest first, then files of BLOB columns by their first row.
+        path: Returns the path of a file.
+        columns: Names to return, in order. May include ``ROW_NUMBERS``.
+        predicate: Exact filter of rows.
+        read: Reads a file without BLOB columns.
+        report: Counters to add to.
+        dead: Positions of deleted rows.
     """
 
     store: FileStore
@@ -62,7 +63,11 @@ class ColumnFilesRead:
     dead: BitMap | None = None
 
     def batches(self) -> Iterator[Any]:
-        """Record batches, possibly empty ones, in the order of row ids. Raises ``CorruptFile`` where files do not fit together."""
+        """Yield record batches, possibly empty, in row id order.
+
+        Raises:
+            CorruptFile: The files do not fit together.
+        """
         rows, blobs = self._parts()
         needed = [name for name in dict.fromkeys([*self.columns, *columns_of(self.predicate)]) if name not in ROW_NUMBERS]
         if not needed and self.columns:
@@ -81,18 +86,18 @@ class ColumnFilesRead:
                 owner = next((file for file, columns in written if ids[name] in columns), rows[0])
                 chosen.setdefault(owner.file_name, []).append(name)
         streams += [self.read(file, chosen[file.file_name]) for file in rows if file.file_name in chosen]
-        for position, every in _side_by_side(streams, rows[0].row_count, self.path(rows[0])):
+        for position, every in _zip_columns(streams, rows[0].row_count, self.path(rows[0])):
             numbered = _numbered(every, rows[0], position) if ROW_NUMBERS.intersection(self.columns) else every
             batch = numbered if self.dead is None else _living(numbered, self.dead, position)
             kept = batch if self.predicate == TRUE else batch.filter(mask(self.predicate, batch, self.store.schema.column_types))
             yield kept.select(list(self.columns)) if self.columns else rows_only(kept.num_rows)
 
     def _parts(self) -> tuple[list[DataFileMeta], dict[str, list[DataFileMeta]]]:
-        """The files of whole rows and columns, and by BLOB column of the table its own."""
+        """Separate regular files, and files of each BLOB column."""
         rows = [file for file in self.files if not file.file_name.endswith(BLOB_FORMAT)]
         if len({(file.first_row_id, file.row_count) for file in rows}) != 1:
             some = (rows or self.files)[0]
-            raise CorruptFile(self.path(some), "does not have the row ids of the other files with columns of its rows")
+            raise CorruptFile(self.path(some), "has other row ids than the other files with columns of its rows")
         blobs: dict[str, list[DataFileMeta]] = {}
         by_id = {field.id: field.name for field in self.store.schema.fields}
         for file in self.files[len(rows) :]:
@@ -103,15 +108,18 @@ class ColumnFilesRead:
         return rows, blobs
 
     def _written(self, file: DataFileMeta) -> frozenset[int]:
-        """The ids of the columns that a file has."""
+        """Return the ids of the columns in a file."""
         fields = self.store.schemas.get(file.schema_id).fields
         return frozenset(field.id for field in fields if file.write_cols is None or field.name in file.write_cols)
 
     def _blobs(self, name: str, files: Sequence[DataFileMeta], rows: DataFileMeta) -> Iterator[Any]:
-        """The values of a BLOB column: of files that start at one row the newest, each where the one before ends."""
+        """Yield the values of a BLOB column from its files.
+
+        Of files with the same first row the newest is used. Each file continues where the previous one ends.
+        """
         if self.store.schema.field(name).type.kind is not Kind.BLOB:
             raise UnsupportedTable(
-                f"{self.store.root}: column '{name}' is {self.store.schema.field(name).type} in BLOB files, which is not built"
+                f"{self.store.root}: column '{name}' is {self.store.schema.field(name).type} in BLOB files, which is not supported"
             )
         following = rows.first_row_id or 0
         for file in files:
@@ -124,26 +132,36 @@ class ColumnFilesRead:
             for values in blob_batches(self.store.file_io, self.path(file), file):
                 yield pa.RecordBatch.from_arrays([values], schema=pa.schema([self.store.schema.arrow.field(name)]))
         if following != (rows.first_row_id or 0) + rows.row_count:
-            raise CorruptFile(self.path(rows), f"has rows of which no file has the column '{name}'")
+            raise CorruptFile(self.path(rows), f"has rows without a file for column '{name}'")
 
 
 def _numbered(batch: Any, newest: DataFileMeta, position: int) -> Any:
-    """A batch that begins at ``position`` of its range with the ids of its rows, and the number of what was newest of them."""
+    """Add row ids and sequence numbers to a batch.
+
+    The batch begins at ``position`` of its range.
+    """
     ids = np.arange(batch.num_rows, dtype=np.int64) + (newest.first_row_id or 0) + position
     numbers = pa.repeat(pa.scalar(newest.max_sequence_number, pa.int64()), batch.num_rows)
     return batch.append_column(ROW_ID, pa.array(ids)).append_column(SEQUENCE_NUMBER, numbers)
 
 
 def _living(batch: Any, dead: BitMap, position: int) -> Any:
-    """The rows of a batch that begins at ``position`` without those that are dead."""
+    """Return the batch without deleted rows.
+
+    The batch begins at ``position`` of its range.
+    """
     gone = np.array(dead[dead.rank(position - 1) if position else 0 : dead.rank(position + batch.num_rows - 1)], np.int64) - position
     alive = np.ones(batch.num_rows, np.bool_)
     alive[gone] = False
     return batch.filter(pa.array(alive))
 
 
-def _side_by_side(streams: Sequence[Iterator[Any]], count: int, path: str) -> Iterator[tuple[int, Any]]:
-    """Streams of the same rows, cut alike, with the position of the first. Raises ``CorruptFile`` unless each has ``count`` rows."""
+def _zip_columns(streams: Sequence[Iterator[Any]], count: int, path: str) -> Iterator[tuple[int, Any]]:
+    """Combine streams of the same rows, with first positions.
+
+    Raises:
+        CorruptFile: A stream does not have ``count`` rows.
+    """
     held = [next(stream, _ENDED) for stream in streams]
     done = 0
     while done < count:
@@ -151,7 +169,7 @@ def _side_by_side(streams: Sequence[Iterator[Any]], count: int, path: str) -> It
             while held[at] is not _ENDED and not held[at].num_rows:
                 held[at] = next(stream, _ENDED)
         if any(batch is _ENDED for batch in held):
-            raise CorruptFile(path, f"has {count} rows, and a file with columns of them has {done}")
+            raise CorruptFile(path, f"has {count} rows, but a file with other columns of them has {done}")
         length = min(batch.num_rows for batch in held)
         pieces = [batch.slice(0, length) for batch in held]
         held = [batch.slice(length) for batch in held]

@@ -1,6 +1,7 @@
-"""Reading one data file: selection by index and deletion vector, row groups by statistics, filter columns first.
+"""Read of one data file.
 
-What comes out are rows of the table's schema that satisfy the predicate exactly; what is not needed for that is not decoded.
+Steps: selection by index and deletion vector, row groups by statistics, then filter columns before other columns.
+Returns rows of the table's schema that match the predicate exactly. Columns and pages without use are not decoded.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ from manifest.store import FileStore
 
 @dataclass(frozen=True)
 class DataFileRead:
-    """One data file to read.
+    """Read of one data file.
 
     Args:
-        store: the table.
-        partition: the file's partition, serialised.
-        bucket: its bucket.
-        file: its metadata.
-        columns: names to return, in order; ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` too, of a primary-key table.
-        wanted: rows to return, shared by the files that are read together; None: all.
-        deletion_file: where its deletion vector lies, or the dead positions themselves.
-        drop_retracts: leave out ``-U`` and ``-D`` rows: no other file holds a version of their keys.
-        top: only the first rows in this order are wanted, so many of them; more may come.
-        use_index: let a file index select rows; only right where every version of a key is in this file.
-        report: counters to add to.
-        batch_bytes: about as many bytes as a batch may have; a merge of many runs holds a batch of each.
-        sequence: stands for the sequence numbers of all rows, which are not decoded then.
-        dictionaries: columns whose texts may come as dictionaries.
+        store: Store of the table.
+        partition: Serialised partition of the file.
+        bucket: Bucket of the file.
+        file: Metadata of the file.
+        columns: Names to return, in order. May include ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` for a primary-key table.
+        wanted: Filter, shared by files read together. None: all rows.
+        deletion_file: Location of the deletion vector, or the positions of deleted rows.
+        drop_retracts: Drop ``-U`` and ``-D`` rows. Requires that no other file has a version of their keys.
+        top: Order and number of the first rows needed. More rows may be returned.
+        use_index: Select rows by file index. Requires that all versions of each key are in this file.
+        report: Counters to add to.
+        batch_bytes: Approximate maximum size of a batch. A merge of many runs holds a batch of each.
+        sequence: Replaces the sequence number of all rows, which is then not decoded.
+        dictionaries: Columns whose texts may be dictionary arrays.
     """
 
     store: FileStore
@@ -72,11 +73,11 @@ class DataFileRead:
     dictionaries: Collection[str] = ()
 
     def batches(self) -> Iterator[Any]:
-        """Record batches, possibly empty ones, in file order.
+        """Yield record batches, possibly empty, in file order.
 
         Raises:
-            CorruptFile: the data file or its deletion vector is missing or not what the metadata promise.
-            UnsupportedTable: the file's format, or the change of a column's type since it was written.
+            CorruptFile: The data file or its deletion vector is missing, or does not match the metadata.
+            UnsupportedTable: The file format or a type change of a column is not supported.
         """
         progress = FileProgress(self.store.meter, self.file.file_size, self.file.row_count)
         check_format(self.path)
@@ -120,28 +121,31 @@ class DataFileRead:
 
     @cached_property
     def path(self) -> str:
-        """The data file."""
+        """Path of the data file."""
         values = self.store.partition.decode(self.partition)
         return self.store.paths.data_file(values, self.bucket, self.file.file_name, self.file.external_path)
 
     @cached_property
     def promise(self) -> FooterPromise:
-        """What the data file must be."""
+        """Expected properties of the data file."""
         return FooterPromise(self.file, self.store.schemas.get(self.file.schema_id), self.store.partition.names)
 
     @cached_property
     def filter(self) -> FileFilter:
-        """What rows are wanted."""
+        """Filter of rows."""
         return FileFilter(self.store) if self.wanted is None else self.wanted
 
     @cached_property
     def mapping(self) -> SchemaMapping:
-        """Where the table's columns lie in the file."""
+        """Mapping from table columns to file columns."""
         return self.filter.mapping(self.file.schema_id)
 
     @property
     def constants(self) -> Mapping[str, Plain]:
-        """Columns that have the same value in every row: those of the partition, and nulls of columns that came later."""
+        """Columns with one value in every row.
+
+        Partition columns, and nulls of columns added later.
+        """
         return self._inside.constants
 
     @cached_property
@@ -154,7 +158,10 @@ class DataFileRead:
 
     @cached_property
     def selection(self) -> Selection:
-        """The rows that statistics, index and deletion vector leave, found out without opening the data file."""
+        """Rows left by statistics, index and deletion vector.
+
+        Computed without opening the data file.
+        """
         found = Selection(None, self._inside.unproven(self.file))
         index = self._index() if found.residual != FALSE else None
         if index is not None and found.residual != TRUE:
@@ -167,15 +174,16 @@ class DataFileRead:
 
     @property
     def known_count(self) -> int | None:
-        """Rows that ``batches`` gives in all, where that is known without opening the data file."""
+        """Number of rows, if known without opening the data file."""
         chosen = self.certain()
         return None if chosen is None else chosen.count(self.file.row_count)
 
     def certain(self, *, footer: bool = False) -> Selection | None:
-        """The selection, where it is known to be exactly the rows that ``batches`` gives; ``footer``: the data file may be opened for that.
+        """Return the selection if it is exactly the result.
 
-        Metadata alone are taken at their word for compacted files only: else the footer shows whether rows are retracted.
+        None: rows must be read. With ``footer`` the data file may be opened to check for retracts.
         """
+        # Metadata alone prove the absence of retracts only for compacted files.
         chosen = self.selection
         if chosen.is_empty:
             return Selection(BitMap(), FALSE)
@@ -185,7 +193,7 @@ class DataFileRead:
 
     @property
     def _has_no_retracts(self) -> bool:
-        """Whether no row is to be dropped as a retraction, as far as metadata can be taken at their word."""
+        """Whether metadata prove that no retract must be dropped."""
         return not self.drop_retracts or (self.file.delete_row_count == 0 and is_counted(self.file))
 
     def _retracts_nothing(self) -> bool:
@@ -193,12 +201,15 @@ class DataFileRead:
             return not may_have_retracts(data, self.file.delete_row_count)
 
     def numbers(self, column: str, rows: BitMap | None) -> NumberSummary | None:
-        """What the numbers of a column of ``rows`` (None: all) come to, if an index tells it exactly."""
+        """Return the summary of a numeric column from an index.
+
+        ``rows`` None means all rows. None: no index has an exact summary.
+        """
         index = self._opened_index
         return None if index is None else index.numbers(column, rows)
 
     def _index(self) -> FileIndex | None:
-        """The file's index, if it may select rows and there is something to ask it."""
+        """Return the file index if it can select rows."""
         if not self.use_index or (self._inside.residual == TRUE and self.top is None):
             return None
         return self._opened_index

@@ -1,4 +1,7 @@
-"""Rows of data files as compaction needs them: all of them, in file order, as the current schema has them."""
+"""Full reads of data files, for compaction.
+
+Rows have file order and the current schema.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,12 @@ from manifest.store import FileStore
 if TYPE_CHECKING:
     from lsm.deletion_vectors.reader import DeletionFile
     from lsm.read import data_file, file_filter
-else:  # a write that compacts nothing reads nothing
+else:  # a write without compaction needs no reader
     data_file = LazyModule("lsm.read.data_file")
     file_filter = LazyModule("lsm.read.file_filter")
 
 _DECODED = 6
-"""Times the bytes of a file, about."""
+"""Approximate ratio of decoded size to file size."""
 
 
 def file_rows(
@@ -38,13 +41,14 @@ def file_rows(
     dictionaries: Collection[str] = (),
     shared: file_filter.FileFilter | None = None,
 ) -> Iterator[Any]:
-    """Tables of the file's rows but ``dead`` ones, each of about ``batch_bytes``; ``columns`` of them (None: ``row_columns``).
+    """Return the file's rows without ``dead`` ones, as tables.
 
-    Texts of the columns ``dictionaries`` may come as such. ``shared`` is what ``every_row`` gives for several files.
+    Each table has about ``batch_bytes``. ``columns`` None means ``row_columns``. Texts of the columns ``dictionaries`` may be
+    dictionary arrays. ``shared`` is the result of ``every_row`` for several files.
 
     Raises:
-        CorruptFile: the file is not what its metadata promise.
-        UnsupportedTable: the file is no Parquet file, or a column's old type cannot be read as its new one.
+        CorruptFile: The file does not match its metadata.
+        UnsupportedTable: The file format or a type change of a column is not supported.
     """
     names = row_columns(store) if columns is None else tuple(columns)
     read = data_file.DataFileRead(
@@ -63,24 +67,32 @@ def file_rows(
 
 
 def every_row(store: FileStore) -> file_filter.FileFilter:
-    """Return a filter for all rows, to be shared by several files."""
+    """Return a filter for all rows, shared by several files."""
     return file_filter.FileFilter(store)
 
 
 def row_columns(store: FileStore) -> tuple[str, ...]:
-    """What ``file_rows`` gives: the system columns of a primary-key table, then the table's."""
+    """Return the columns of ``file_rows``.
+
+    System columns of a primary-key table come first, then the table's columns.
+    """
     system = (SEQUENCE_NUMBER, VALUE_KIND) if store.schema.is_primary_key_table else ()
     return (*system, *store.schema.names)
 
 
 def batch_bytes_of(runs: int) -> int:
-    """How large batches may be if so many runs are merged: their sum stays bounded, up to a hundred runs."""
+    """Return the maximum batch size for a merge of ``runs``.
+
+    Keeps the sum of all batches bounded for up to 100 runs.
+    """
     limits = thresholds()
     return max(limits.merge_batch_bytes, min(limits.batch_bytes, limits.merge_bytes // max(1, runs)))
 
 
 def runs_that_count(sizes: Sequence[int]) -> int:
-    """For ``batch_bytes_of``: of runs whose files have so many bytes those that need a batch's room; the others fit whole into less.
+    """Return the number of runs to pass to ``batch_bytes_of``.
+
+    ``sizes`` are the bytes of the runs' files. Small runs fit completely into less than a batch.
 
     >>> runs_that_count([100 << 20, 1 << 20, 1 << 20]), runs_that_count([100 << 20, 90 << 20]), runs_that_count([1000] * 50)
     (2, 2, 1)

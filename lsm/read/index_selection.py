@@ -1,4 +1,7 @@
-"""Which rows of a data file are wanted, before it is opened: by its file index, and by what an index answers exactly."""
+"""Row selection by file index.
+
+No data file is opened.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +29,21 @@ from manifest.store import FileStore
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Rows of a file: at most those of ``rows`` (positions; None: all), and of them those for which ``residual`` is true."""
+    """Rows of a file that may match.
+
+    ``rows`` are positions, None for all. ``residual`` must still be checked on them.
+    """
 
     rows: BitMap | None
     residual: Predicate
 
     @property
     def is_empty(self) -> bool:
-        """Certainly no row."""
+        """Whether no row can match."""
         return self.residual == FALSE or (self.rows is not None and not self.rows)
 
     def count(self, row_count: int) -> int:
-        """How many rows there are of a file of ``row_count`` rows, where nothing is left to check.
+        """Return the number of rows, if no condition is left.
 
         >>> Selection(BitMap([1]), TRUE).count(3), Selection(None, TRUE).count(3), Selection(None, FALSE).count(3)
         (1, 3, 0)
@@ -45,7 +51,7 @@ class Selection:
         return 0 if self.is_empty else row_count if self.rows is None else len(self.rows)
 
     def without(self, dead: BitMap, row_count: int) -> Selection:
-        """Less the rows that a deletion vector marks, of a file of ``row_count`` rows.
+        """Remove the rows of a deletion vector.
 
         >>> Selection(None, TRUE).without(BitMap([1]), 3).rows
         BitMap([0, 2])
@@ -55,14 +61,16 @@ class Selection:
 
 @dataclass(frozen=True)
 class FileIndex:
-    """The file index of a data file: advice, so that whatever is wrong with it selects nothing and is counted.
+    """File index of a data file.
+
+    Optional: a damaged index selects no rows, and is counted as a warning.
 
     Args:
-        container: its bytes.
-        mapping: from the table's columns to the file's.
-        types: the file's columns.
-        row_count: the file's rows.
-        report: counters to add to.
+        container: Reader of the index bytes.
+        mapping: Mapping from table columns to file columns.
+        types: Types of the file's columns.
+        row_count: Number of rows of the file.
+        report: Counters to add to.
     """
 
     container: ContainerReader
@@ -72,7 +80,10 @@ class FileIndex:
     report: ReadReport
 
     def select(self, predicate: Predicate) -> Selection:
-        """The rows that can satisfy ``predicate``; where the index is exact, and told of all its columns, nothing is left to check."""
+        """Return the rows that may match ``predicate``.
+
+        The residual is TRUE if the index is exact and covers all columns of the filter.
+        """
         result = evaluate(self.mapping.to_file(predicate), self.container, self.types, self.row_count, self.report.index)
         if not result.remains:
             return Selection(BitMap(), FALSE)
@@ -84,7 +95,10 @@ class FileIndex:
         return Selection(None if len(rows) == self.row_count else rows, TRUE if answers_all else predicate)
 
     def first(self, order: RowOrder, limit: int, rows: BitMap | None) -> BitMap | None:
-        """Of ``rows`` (None: all) those that can be among the first ``limit``; None for all. They hold every row to be sorted, and no other."""
+        """Return the rows that may be among the first ``limit``.
+
+        They are a subset of ``rows``. None means all rows, in argument and result.
+        """
         column = order.columns[0]
         source = self.mapping.same(ColumnRef(column.name))
         if source is None or len(rows if rows is not None else range(self.row_count)) <= limit:
@@ -110,7 +124,10 @@ class FileIndex:
         return result.rows & all_rows(self.row_count)
 
     def numbers(self, column: str, rows: BitMap | None) -> NumberSummary | None:
-        """What the numbers of a column of ``rows`` (None: all) come to, if an index tells it exactly."""
+        """Return the summary of a numeric column from an index.
+
+        ``rows`` None means all rows. None: no index has an exact summary.
+        """
         source = self.mapping.same(ColumnRef(column))
         if source is None:
             return None
@@ -118,7 +135,10 @@ class FileIndex:
 
 
 def open_container(store: FileStore, path: str, file: DataFileMeta, report: ReadReport) -> ContainerReader | None:
-    """The indexes of the data file at ``path``: embedded, or beside it; None, and a warning, if they cannot be reached."""
+    """Return the indexes of the data file at ``path``.
+
+    They are embedded, or in a sidecar file. None: not available; a failure to open is counted as a warning.
+    """
     if not store.options.file_index_read_enabled:
         return None
     if file.embedded_index is not None:

@@ -9,25 +9,25 @@ from fileindex.query.metrics import IndexMetrics
 
 @dataclass(slots=True)
 class ReadReport:
-    """Counters of any number of reads; one per thread, merged afterwards.
+    """Counters of reads. Use one per thread and merge them.
 
     Attributes:
-        files: data files asked for rows.
-        files_skipped: of those, files that an index or a constant excluded before they were opened.
-        files_counted: of those, files whose rows were counted without opening them.
-        files_outranked: files (not among ``files``) that hold no row as good as the worst wanted one of a sorted read.
-        files_ranked: files of which an index told the first rows in order.
-        row_groups: row groups of the opened files.
-        row_groups_skipped: of those, row groups that statistics or a row selection excluded.
-        pages: pages of the filter's columns whose minima and maxima were looked at.
-        pages_skipped: of those, pages that cannot hold a wanted row.
-        bytes_read: compressed bytes of the column chunks that were decoded.
-        rows_indexed: rows that an index left over, of the files where it selected rows.
-        rows_ranked: rows that an index chose of the files that it ranked.
-        rows_decoded: rows of the row groups that were decoded.
-        rows_merged: rows that went into merges of several runs.
-        rows_returned: rows given to the caller.
-        index: what the file indexes said.
+        files: Data files read, including skipped and counted ones.
+        files_skipped: Files excluded by an index or a constant before they were opened.
+        files_counted: Files whose rows were counted without opening them.
+        files_outranked: Files of a sorted read without a row as good as the worst one found. Not included in ``files``.
+        files_ranked: Files whose first rows in order were found by an index.
+        row_groups: Row groups of the opened files.
+        row_groups_skipped: Row groups excluded by statistics or a row selection.
+        pages: Pages of filter columns whose minima and maxima were checked.
+        pages_skipped: Pages that cannot hold a matching row.
+        bytes_read: Compressed bytes of the decoded column chunks.
+        rows_indexed: Rows selected by an index.
+        rows_ranked: Rows selected by an index in ``files_ranked``.
+        rows_decoded: Rows of the decoded row groups.
+        rows_merged: Rows read for merges of several runs.
+        rows_returned: Rows returned to the caller.
+        index: Results of the file indexes.
     """
 
     files: int = 0
@@ -48,7 +48,7 @@ class ReadReport:
     index: IndexMetrics = field(default_factory=IndexMetrics)
 
     def merge(self, other: ReadReport) -> None:
-        """Add what another has counted.
+        """Add the counters of ``other``.
 
         >>> report = ReadReport(files=1)
         >>> report.merge(ReadReport(files=2, rows_returned=5))

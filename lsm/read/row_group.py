@@ -1,7 +1,7 @@
-"""Reading an open data file row group by row group: statistics skip, filter columns decide, the rest follows.
+"""Read of an open data file by row groups.
 
-Late materialisation: the columns of the filter are decoded first; the others only for row groups that still have rows,
-and only as far as the last of them. Every batch has the table's types, whatever the file's are.
+Late materialisation: filter columns are decoded first. Other columns are decoded only for row groups with remaining rows,
+up to the last such row. Every batch has the table's types, whatever the types of the file.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ _Mask = Mask
 _Rows = Int64s
 
 
-def _unwatched(row: int) -> None:
-    """Nobody is told."""
+def _ignore_progress(row: int) -> None:
+    """Accept a row position without use."""
 
 
 @dataclass(frozen=True)
 class RowGroupRead:
-    """What to read of an open file.
+    """Read of an open file.
 
     Args:
-        data: the file.
-        mapping: from the table's columns to the file's.
-        types: the table's columns, as predicates know them.
-        columns: the table's names to return, in order.
-        constants: columns with one value (None: null) in the whole file; they are not decoded.
-        residual: rows to return; mentions no column of ``constants``.
-        rows: positions of the rows to return at most; None for all.
-        drop_retracts: leave out ``-U`` and ``-D`` rows.
-        report: counters to add to.
-        batch_bytes: about as many bytes as a batch may have.
-        dictionaries: columns whose texts may come as dictionaries.
-        passed: told now and then of the position before which all rows are done with.
+        data: Open data file.
+        mapping: Mapping from table columns to file columns.
+        types: Types of the table's columns, for predicates.
+        columns: Table columns to return, in order.
+        constants: Columns with one value (None: null) in the whole file. They are not decoded.
+        residual: Filter of rows without columns of ``constants``.
+        rows: Positions of the rows to return. None: all.
+        drop_retracts: Drop ``-U`` and ``-D`` rows.
+        report: Counters to add to.
+        batch_bytes: Approximate maximum size of a batch.
+        dictionaries: Columns whose texts may be dictionary arrays.
+        passed: Progress callback, given the first row position not yet processed.
     """
 
     data: OpenDataFile
@@ -78,10 +78,14 @@ class RowGroupRead:
     report: ReadReport
     batch_bytes: int = field(default_factory=lambda: thresholds().batch_bytes)
     dictionaries: Collection[str] = ()
-    passed: Callable[[int], None] = _unwatched
+    passed: Callable[[int], None] = _ignore_progress
 
     def batches(self) -> Iterator[Any]:
-        """Record batches in file order; ``CorruptFile`` if pages do not decode."""
+        """Yield record batches in file order.
+
+        Raises:
+            CorruptFile: Pages cannot be decoded.
+        """
         everything, groups = self.data.row_groups, self._groups
         self.report.row_groups += len(everything)
         self.report.row_groups_skipped += len(everything) - len(groups)
@@ -103,7 +107,7 @@ class RowGroupRead:
 
     @cached_property
     def _rest(self) -> list[str]:
-        """Columns to decode after the filter has decided."""
+        """Columns to decode after filtering."""
         return [name for name in dict.fromkeys(self.columns) if name not in self.constants and name not in self._filter_columns]
 
     @cached_property
@@ -132,13 +136,16 @@ class RowGroupRead:
         return None if known is None else (self.mapping.bounds_of_each(column.name, known[0]), known[1])
 
     def _physical(self, names: Sequence[str]) -> list[str]:
-        """Names in the file of columns that it has."""
+        """Return the file names of columns that the file has."""
         return [source.name for name in names if (source := self.mapping.sources[name]) is not None]
 
     def _decode(
         self, names: Sequence[str], groups: Sequence[RowGroup], *, dictionaries: Sequence[str] = (), count: bool = True, few: bool = False
     ) -> Iterator[Any]:
-        """Batches of the table's columns ``names``, as the table's types or as dictionaries of them; longer ones if ``few`` rows are taken."""
+        """Yield batches of table columns ``names``.
+
+        Columns have the table's types, or are dictionary arrays. ``few`` allows longer batches, because few rows are used.
+        """
         sources = self._physical(names)
         nanos = self.mapping.int96.intersection(sources)
         self.report.bytes_read += self.data.compressed_size(sources, groups) if count else 0
@@ -150,11 +157,11 @@ class RowGroupRead:
     def _conform(self, name: str, array: Any) -> Any:
         source, wanted = self.mapping.sources[name], self.mapping.read[name].type
         assert source is not None
-        if array.type == wanted.arrow and source.type is wanted:  # as in most files: nobody changed the column
+        if array.type == wanted.arrow and source.type is wanted:  # the usual case: the type did not change
             return array
         if pa.types.is_dictionary(array.type) and wanted.arrow == array.type.value_type and is_same(source.type, wanted):
             if not _codes_fit(array):
-                raise CorruptFile(self.data.path, f"column '{source.name}' holds codes that its dictionary does not have")
+                raise CorruptFile(self.data.path, f"column '{source.name}' holds codes that are missing in its dictionary")
             return array
         try:
             return to_read_schema(array, source.type, wanted)
@@ -174,7 +181,7 @@ class RowGroupRead:
             self._count_pages(pages, chosen)
         if not chosen.any():
             return
-        self._expect(group, pages, chosen)
+        self._prefetch(group, pages, chosen)
         kept = self._by_pages(self._filter_columns, group, pages, chosen)
         if kept is None and self._texts is not None and self._texts.strike_others(group, chosen):
             if not chosen.any():
@@ -202,14 +209,17 @@ class RowGroupRead:
 
     @cached_property
     def _texts(self) -> TextRows | None:
-        """How to find the rows that have a text which the filter equates, if it does that and the file holds the column as it is."""
+        """Search for the texts that the filter requires.
+
+        None: the filter requires no text, or the file's column has another type.
+        """
         sources = {name: source for name in self._filter_columns if (source := self.mapping.sources[name]) is not None}
         alike = [name for name, source in sources.items() if is_same(source.type, self.mapping.read[name].type)]
         wanted = texts_wanted(self.residual, alike)
         return None if wanted is None else TextRows(self.data, sources[wanted[0]].name, wanted[1], self._groups, self.report)
 
     def _count_pages(self, pages: GroupPages, chosen: _Mask) -> None:
-        """Count the pages of the filter's columns, and those of them without a chosen row."""
+        """Count pages of filter columns, and pages without chosen rows."""
         for name in self._physical(self._filter_columns):
             column = pages.column(name)
             if column is None:
@@ -218,16 +228,22 @@ class RowGroupRead:
             self.report.pages += len(starts)
             self.report.pages_skipped += len(starts) - int(np.count_nonzero(np.logical_or.reduceat(chosen, starts)))
 
-    def _expect(self, group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> None:
-        """Have storage that is far bring at once what the filter looks at, and what is returned unless that is much."""
+    def _prefetch(self, group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> None:
+        """Prefetch the needed column chunks from remote storage.
+
+        Always the filter columns. The returned columns too, unless they are large.
+        """
         is_sparse = pages is not None and thresholds().sparse * np.count_nonzero(chosen) <= group.num_rows
         names = self._physical([*self._filter_columns, *self._rest])
         if not is_sparse and self.data.compressed_size(names, [group]) > thresholds().unasked_bytes:
             names = self._physical(self._filter_columns)
-        self.data.expect(names, group, pages if is_sparse else None, np.flatnonzero(chosen) if is_sparse else None)
+        self.data.prefetch(names, group, pages if is_sparse else None, np.flatnonzero(chosen) if is_sparse else None)
 
     def _by_pages(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> Any | None:
-        """The table's columns ``names`` of the chosen rows, from their pages alone; None if that does not pay."""
+        """Read columns of the chosen rows from single pages.
+
+        None: another method is faster.
+        """
         if pages is None or thresholds().sparse * np.count_nonzero(chosen) > group.num_rows:
             return None
         rows = np.flatnonzero(chosen)
@@ -238,12 +254,15 @@ class RowGroupRead:
         return self._at(names, group, pages, rows)
 
     def _by_mask(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> Any | None:
-        """The table's columns ``names`` of the chosen rows, by a decoder that leaves out the others; None if that does not pay."""
+        """Read columns of the chosen rows with a masking decoder.
+
+        None: another method is faster.
+        """
         count = np.count_nonzero(chosen)
         if pages is None or thresholds().dense * count > group.num_rows:
             return None
         if self.data.decoded_size(self._physical(names), group) * count > thresholds().masked_bytes * group.num_rows:
-            return None  # they would come all at once
+            return None  # too large to decode at once
         taken = self.data.masked(pages, self._physical(names), chosen)
         if taken is None:
             return None
@@ -251,17 +270,23 @@ class RowGroupRead:
         return self._conformed(names, taken, group, np.flatnonzero(chosen))
 
     def _at(self, names: Sequence[str], group: RowGroup, pages: GroupPages, rows: _Rows) -> Any:
-        """The table's columns ``names`` at positions of the group."""
+        """Read columns at positions of the group."""
         return self._conformed(names, self.data.take(pages, self._physical(names), rows), group, rows)
 
     def _conformed(self, names: Sequence[str], taken: Sequence[Any | None], group: RowGroup, rows: _Rows) -> Any:
-        """A batch of columns at positions of the group, decoding those whose values are not ``taken`` yet."""
+        """Build a batch of columns at positions of the group.
+
+        Columns without an array in ``taken`` are decoded.
+        """
         others = self._whole([name for name, array in zip(names, taken, strict=True) if array is None], group, rows)
         arrays = [next(others) if array is None else self._conform(name, array) for name, array in zip(names, taken, strict=True)]
         return _batch(arrays, names, len(rows))
 
     def _whole(self, names: Sequence[str], group: RowGroup, rows: _Rows) -> Iterator[Any]:
-        """As ``_at``, column by column, for those whose pages are not read by themselves: decoded up to the last row."""
+        """Decode columns up to the last of ``rows``.
+
+        For columns whose pages cannot be read separately.
+        """
         if not names:
             return
         pieces: list[Any] = []
@@ -275,7 +300,10 @@ class RowGroupRead:
         yield from _one_batch(pieces).columns
 
     def _streamed(self, group: RowGroup, chosen: _Mask, kept: Any) -> Iterator[Any]:
-        """The chosen rows batch by batch, decoding the columns outside the filter as far as rows are left."""
+        """Yield the chosen rows in batches.
+
+        Decodes the non-filter columns up to the last chosen row.
+        """
         if not self._rest:
             yield self._assemble(kept, kept.num_rows)
             return
@@ -299,7 +327,10 @@ class RowGroupRead:
                 break
 
     def _decide(self, group: RowGroup, chosen: _Mask) -> Any:
-        """Strike the rows that the filter does not want from ``chosen``; the returned filter columns of the others."""
+        """Remove rows that do not match from ``chosen``.
+
+        Returns the filter columns of the remaining rows, if they are in ``columns``.
+        """
         returned = [name for name in self._filter_columns if name in self.columns]
         pieces: list[Any] = []
         start = 0
@@ -313,7 +344,7 @@ class RowGroupRead:
         return _one_batch(pieces) if pieces else _batch([], (), int(np.count_nonzero(chosen)))
 
     def _matches(self, batch: Any) -> _Mask:
-        """Mask of the rows that the filter wants, by the decoded filter columns."""
+        """Return a mask of matching rows of a decoded batch."""
         if self.residual == TRUE:
             wanted = np.ones(batch.num_rows, np.bool_)
         else:
@@ -323,7 +354,7 @@ class RowGroupRead:
         return wanted
 
     def _selected(self, group: RowGroup) -> _Mask:
-        """Mask of the group's rows that ``rows`` leaves."""
+        """Return a mask of the group's rows in ``rows``."""
         if self.rows is None:
             return np.ones(group.num_rows, np.bool_)
         chosen = np.zeros(group.num_rows, np.bool_)
@@ -331,7 +362,7 @@ class RowGroupRead:
         return chosen
 
     def _assemble(self, batch: Any, count: int, kept: Any = None) -> Any:
-        """The columns to return, from decoded ones, those of the filter, and constants."""
+        """Build the returned batch from decoded columns and constants."""
         arrays = []
         for wanted in self._schema:
             if wanted.name in self.constants:
@@ -343,7 +374,7 @@ class RowGroupRead:
         return self._at_edge(arrays, count)
 
     def _at_edge(self, arrays: Sequence[Any], count: int) -> Any:
-        """A batch of the columns to return, with dictionaries only if they are wanted."""
+        """Build the returned batch, decoding unwanted dictionaries."""
         if not self.dictionaries:
             return _batch(list(map(plain_text, arrays)), self._schema, count)
         arrays = [array if name in self.dictionaries else plain_text(array) for name, array in zip(self.columns, arrays, strict=True)]
@@ -355,12 +386,13 @@ class RowGroupRead:
 
 
 def may_have_retracts(data: OpenDataFile, delete_row_count: int | None) -> bool:
-    """Whether a file may hold ``-U`` or ``-D`` rows, by its metadata and its footer.
+    """Return whether a file may hold ``-U`` or ``-D`` rows.
 
-    Some writers record no deletes although there are; the statistics of ``_VALUE_KIND`` tell.
+    Uses the metadata and the footer.
     """
     if delete_row_count != 0:
         return True
+    # Some writers do not record deletes in the metadata. The statistics of ``_VALUE_KIND`` show them.
     for group in data.row_groups:
         known = data.bounds(group, VALUE_KIND, KIND_FIELD.type)
         if known is None or known.max != 0:
@@ -369,14 +401,18 @@ def may_have_retracts(data: OpenDataFile, delete_row_count: int | None) -> bool:
 
 
 def _codes_fit(array: Any) -> bool:
-    """Whether the dictionary has what the codes stand for: a damaged page header can leave it empty, which no checksum tells."""
+    """Return whether all codes are in the dictionary."""
+    # A damaged page header can leave the dictionary empty. Checksums do not cover page headers.
     codes = pc.min_max(array.indices)
     low, high = codes["min"].as_py(), codes["max"].as_py()
     return bool(low is None or (low >= 0 and high < len(array.dictionary)))
 
 
 def _batch(arrays: Sequence[Any], columns: Any, count: int) -> Any:
-    """A record batch that keeps its number of rows even without columns, which are names or a schema."""
+    """Build a record batch with a row count without columns.
+
+    ``columns`` are names or a schema.
+    """
     if arrays:
         known = {"schema": columns} if isinstance(columns, pa.Schema) else {"names": list(columns)}
         return pa.RecordBatch.from_arrays(list(arrays), **known)

@@ -1,6 +1,7 @@
-"""Reading a split: files as they are where every key has one version, sorted runs merged where it may have several.
+"""Read of a split.
 
-Paimon's ``RawFileSplitRead`` and ``MergeFileSplitRead``. Memory is a batch per run, whatever the size of the split.
+Files are read separately if every key has one version, otherwise sorted runs are merged. Paimon's ``RawFileSplitRead`` and
+``MergeFileSplitRead``. Memory is one batch per run, whatever the size of the split.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from manifest.io.errors import UnsupportedTable
 from manifest.store import FileStore
 
 _COMPACTED = -1
-"""Stands for sequence numbers that are older than all others."""
+"""A sequence number older than all others."""
 
 
 def read_split(
@@ -58,31 +59,31 @@ def read_split(
     dictionaries: Collection[str] = (),
     kinds: bool = False,
 ) -> Iterator[Any]:
-    """The rows of a split, in any order unless it is asked for.
+    """Yield the rows of a split.
 
     Args:
-        store: the table; its schema decides what is read from files of any schema.
-        split: of a plan made with ``predicate``, or with none.
-        columns: names to return, in order; () for rows without columns, to count them.
-        predicate: rows to return, exactly.
-        limit: rows to return at most.
-        top: only the first rows in this order are wanted, so many of them; where an index tells them, others are left out.
-        report: counters to add to.
-        in_key_order: whether the rows of a table with primary keys must come in the order of their keys.
-        dictionaries: columns whose texts may come as dictionaries.
-        kinds: of a table with primary keys keep what is left of a key that was deleted, too, and give ``_VALUE_KIND`` as the last column.
+        store: Store of the table. Its schema defines the result, whatever the schemas of the files.
+        split: Split of a plan made with ``predicate``, or without a filter.
+        columns: Names to return, in order. (): rows without columns, to count them.
+        predicate: Exact filter of rows.
+        limit: Maximum number of rows.
+        top: Order and number of the first rows needed. Other rows are dropped if an index finds the first ones.
+        report: Counters to add to.
+        in_key_order: Return rows of a primary-key table in key order. False: any order.
+        dictionaries: Columns whose texts may be dictionary arrays.
+        kinds: For a primary-key table, keep delete rows too, and add ``_VALUE_KIND`` as the last column.
 
     Yields:
         Non-empty record batches of ``store.schema.arrow``'s types.
 
     Raises:
-        UnknownColumn: a column does not exist.
-        CorruptFile: a file is missing, or not what the metadata promise; it is named.
-        UnsupportedTable: a file's format, or a type change that cannot be read.
+        UnknownColumn: A column does not exist.
+        CorruptFile: A file is missing or does not match the metadata; the message names it.
+        UnsupportedTable: A file format or a type change is not supported.
     """
     if split.branch is not None:
-        asked = {"predicate": predicate, "limit": limit, "report": report, "in_key_order": in_key_order, "kinds": kinds}
-        yield from _of_branch(store, split, columns, **asked)
+        options = {"predicate": predicate, "limit": limit, "report": report, "in_key_order": in_key_order, "kinds": kinds}
+        yield from _of_branch(store, split, columns, **options)
         return
     for name in (*columns, *columns_of(predicate)):
         if name not in store.schema.column_types:
@@ -96,18 +97,21 @@ def read_split(
         yield rows
 
 
-def _of_branch(store: FileStore, split: DataSplit, columns: Sequence[str], **asked: Any) -> Iterator[Any]:
-    """The rows of a split of another branch, by that branch's schemas, as those of this table; ``asked`` as for ``read_split``."""
+def _of_branch(store: FileStore, split: DataSplit, columns: Sequence[str], **options: Any) -> Iterator[Any]:
+    """Read a split of another branch with that branch's schemas.
+
+    The result has this table's columns. ``options`` are arguments of ``read_split``.
+    """
     other = branch_of(store, split.branch or "")
     fields = {field.name: field for field in store.schema.arrow}
-    for batch in read_split(other, split.model_copy(update={"branch": None}), columns=columns, **asked):
+    for batch in read_split(other, split.model_copy(update={"branch": None}), columns=columns, **options):
         schema = pa.schema([fields.get(field.name, field) for field in batch.schema])
         yield pa.RecordBatch.from_arrays(batch.columns, schema=schema) if columns else batch
 
 
 @dataclass(frozen=True)
 class SplitRead:
-    """A split to read; members as the arguments of ``read_split``."""
+    """Read of a split. Fields are as for ``read_split``."""
 
     store: FileStore
     split: DataSplit
@@ -120,7 +124,7 @@ class SplitRead:
     kinds: bool = False
 
     def batches(self) -> Iterator[Any]:
-        """The rows, as ``read_split`` gives them without a limit."""
+        """Yield the rows of ``read_split`` without a limit."""
         if self.split.raw_convertible:
             for file in self.split.files:
                 yield from self.alone(file).batches()
@@ -142,7 +146,10 @@ class SplitRead:
         return FileFilter(self.store, self.predicate)
 
     def alone(self, file: DataFileMeta) -> DataFileRead:
-        """The read of a file that holds every version of its keys."""
+        """Return the read of a single file.
+
+        The file must have all versions of its keys.
+        """
         return DataFileRead(
             self.store,
             self.split.partition,
@@ -158,15 +165,24 @@ class SplitRead:
         )
 
     def with_row_numbers(self) -> Iterator[Any]:
-        """The rows of a table with row tracking; ``ROW_NUMBERS`` may be among the columns. Raises ``UnsupportedTable`` for files without."""
+        """Yield the rows of a table with row tracking.
+
+        The columns may include ``ROW_NUMBERS``.
+
+        Raises:
+            UnsupportedTable: A file has no row ids.
+        """
         for file in self.split.files:
             if file.first_row_id is None:
-                raise UnsupportedTable(f"{self.store.root}: data file {file.file_name} was written without the ids of its rows")
+                raise UnsupportedTable(f"{self.store.root}: data file {file.file_name} has no row ids; it was written without row tracking")
         for group in range_groups(self.split.files):
             yield from self._by_columns(group).batches()
 
     def _by_columns(self, files: Sequence[DataFileMeta]) -> ColumnFilesRead:
-        """The read of files that have columns of the same rows."""
+        """Return the read of files with different columns.
+
+        The files must have the same rows.
+        """
         every = FileFilter(self.store)
 
         def read(file: DataFileMeta, columns: Sequence[str]) -> Iterator[Any]:
@@ -185,7 +201,7 @@ class SplitRead:
         return {file.file_name: vector for file, vector in zip(self.split.files, vectors, strict=False) if vector is not None}
 
     def _merged(self, section: Section) -> Iterator[Any]:
-        """Rows of a section with several runs: merged, then filtered, for an older version may match where the newest does not."""
+        """Yield the merged and filtered rows of a section."""
         schema, options = self.store.schema, self.store.options
         key = SortKey(tuple(schema.trimmed_primary_keys), options.sequence_field, options.sequence_descending)
         fold = merge_function_for(schema)
@@ -202,20 +218,21 @@ class SplitRead:
         else:
             merged = merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=not self.kinds)
         for rows in merged:
+            # Filter after the merge: an older version may match although the newest does not.
             kept = rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, schema.column_types))
             yield from _in_batches(kept, self.columns, self.dictionaries)
 
     def _runs(
         self, section: Section, columns: tuple[str, ...], *, dictionaries: Collection[str], compacted_first: bool
     ) -> list[list[DataFileRead]]:
-        """How to read all versions that each run holds of the keys that may match, oldest run first.
+        """Return the reads of all possibly matching keys' versions.
 
-        Where the runs' sequence numbers do not overlap, the age of a run stands for them. ``compacted_first``: what compaction has
-        brought above level 0 is older than anything there, as the next compaction will have it.
+        Oldest run first. With ``compacted_first`` rows above level 0 get the oldest sequence number, like in the next compaction.
         """
         by_key = FileFilter(self.store, only_columns(self.predicate, set(self.store.schema.primary_keys)) or TRUE)
         oldest_first = sorted(section, key=_age)
         in_sequence = _in_sequence(oldest_first)
+        # If the sequence numbers of runs do not overlap, the age of a run replaces its rows' numbers.
         ages = [_age(run) if in_sequence else None for run in oldest_first]
         batch_bytes = batch_bytes_of(runs_that_count([run.size for run in section]))
 
@@ -235,7 +252,10 @@ class SplitRead:
         return [[read(file, age) for file in run.files] for run, age in zip(oldest_first, ages, strict=True)]
 
     def _rows(self, run: Sequence[DataFileRead], *, by_level: bool = False) -> Iterator[Any]:
-        """The rows of a run; ``by_level``: and the level of each."""
+        """Yield the rows of a run.
+
+        With ``by_level`` rows include their level.
+        """
         for read in run:
             for batch in read.batches():
                 self.report.rows_merged += batch.num_rows
@@ -247,7 +267,7 @@ def _age(run: SortedRun) -> int:
 
 
 def _in_sequence(oldest_first: Sequence[SortedRun]) -> bool:
-    """Whether all sequence numbers of a run are greater than those of the runs before it."""
+    """Return whether the sequence numbers of runs ascend."""
     least = [min([file.min_sequence_number for file in run.files]) for run in oldest_first[1:]]
     return all(_age(older) < start for older, start in zip(oldest_first, least, strict=False))
 

@@ -1,4 +1,7 @@
-"""Positions of the rows whose text equals one that a filter names, found by polars in several row groups at once."""
+"""Search for rows with given texts.
+
+Polars searches several row groups at once.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ _Rows = Int64s
 
 @dataclass(frozen=True)
 class TextRows:
-    """A column of an open file and the texts of which a row must have one.
+    """Search for rows of an open file by text.
 
     Args:
-        data: the file.
-        column: its name there.
-        texts: one of them at least.
-        groups: row groups that may hold such rows, ascending.
-        report: counters to add to.
+        data: Open data file.
+        column: Name of the text column in the file.
+        texts: Texts to find, at least one.
+        groups: Row groups that may hold such rows, ascending.
+        report: Counters to add to.
     """
 
     data: OpenDataFile
@@ -36,7 +39,10 @@ class TextRows:
     _found: dict[int, _Rows | None] = field(default_factory=dict, repr=False)
 
     def strike_others(self, group: RowGroup, chosen: Mask) -> bool:
-        """Strike the rows from ``chosen``, a mask of the group's, that have none of the texts; False if that cannot be told fast."""
+        """Remove rows without any of the texts from ``chosen``.
+
+        ``chosen`` is a mask of the group's rows. False: a search is not possible here.
+        """
         if group.index not in self._found:
             self._search([each for each in self.groups if each.index >= group.index])
         rows = self._found[group.index]

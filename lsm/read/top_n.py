@@ -1,8 +1,8 @@
-"""Reading the first rows of an order (``ORDER BY ... LIMIT n``) without reading what cannot be among them.
+"""Reads of the first rows (``ORDER BY ... LIMIT n``).
 
-What bounds the work: a range-bitmap index names a file's candidates; and once enough rows are found, the worst of them is a
-filter on everything that is read afterwards, so that files, row groups and pages drop out by minima and maxima, and the
-columns outside the order are decoded for the few rows that pass. The most promising files are read first.
+A range-bitmap index returns a file's candidates. Once enough rows are found, the worst of them becomes a
+filter for all further reads. So files, row groups and pages are skipped by minima and maxima, and the
+columns outside of the order are decoded for few rows only. The most promising files are read first.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ from manifest.store import FileStore
 
 @dataclass(frozen=True)
 class TopRead:
-    """A sorted and limited read of a table's splits; its units may be read by several threads at once.
+    """Sorted and limited read of a table's splits.
+
+    Several threads may read its units at once.
 
     Args:
-        store: the table.
-        columns: names to return; those of the order are among them.
-        predicate: rows to return, exactly.
-        order: how they are sorted.
-        limit: how many of them.
+        store: Store of the table.
+        columns: Names to return, including the sort columns.
+        predicate: Exact filter of rows.
+        order: Sort order.
+        limit: Number of rows.
     """
 
     store: FileStore
@@ -48,16 +50,22 @@ class TopRead:
         object.__setattr__(self, "_seeds", TopRows(self.order, self.limit))
 
     def units(self, splits: Sequence[DataSplit]) -> list[DataSplit]:
-        """The splits cut into single files where nothing is merged, those first whose statistics promise the best values."""
-        found = [unit for split in splits for unit in (_files(split) if self._stand_alone(split) else [split])]
+        """Cut splits into units, the most promising first.
+
+        Splits without a merge are cut into single files. Statistics of the first sort column define the order.
+        """
+        found = [unit for split in splits for unit in (_files(split) if self._has_independent_files(split) else [split])]
         best = [self._best(unit) for unit in found]
         rated = [number for number, value in enumerate(best) if value is not None]
         rated.sort(key=lambda number: spark_order_key(best[number]), reverse=not self.order.columns[0].ascending)
         return [found[number] for number in (*rated, *(number for number, value in enumerate(best) if value is None))]
 
     def read(self, unit: DataSplit, report: ReadReport) -> None:
-        """Add the rows of a unit that may be among the first. Raises as ``read_split``."""
-        alone = self._stand_alone(unit) and len(unit.files) == 1
+        """Add a unit's rows that may be among the first.
+
+        Raises the errors of ``read_split``.
+        """
+        alone = self._has_independent_files(unit) and len(unit.files) == 1
         if alone and self._needs_seed(unit):
             seen = ReadReport()
             for batch in read_split(self.store, unit, columns=self.order.names, predicate=self.predicate, report=seen):
@@ -71,17 +79,20 @@ class TopRead:
         for batch in read_split(self.store, unit, columns=self.columns, predicate=wanted, top=hint, report=report):
             self.top.add(batch)
 
-    def _stand_alone(self, split: DataSplit) -> bool:
+    def _has_independent_files(self, split: DataSplit) -> bool:
         return split.stands_alone
 
     def _needs_seed(self, unit: DataSplit) -> bool:
-        """Whether reading the sort columns first pays: nothing bounds the rows yet, and no index will name the candidates."""
+        """Return whether to read the sort columns first.
+
+        That is faster if no bound is known yet and no index returns the candidates.
+        """
         file = unit.files[0]
         indexed = self.store.options.file_index_read_enabled and (file.embedded_index is not None or file.index_file is not None)
         return not indexed and file.row_count > self.limit and set(self.columns) > set(self.order.names) and self._bound() == TRUE
 
     def _bound(self) -> Predicate:
-        """What a row must satisfy to be among the first, by the rows found and those seen."""
+        """Return the filter that rows among the first match."""
         column_type = self.store.schema.column_types[self.order.columns[0].name]
         found = self.top.bound(column_type)
         return found if found != TRUE else self._seeds.bound(column_type, ties=True)
@@ -96,9 +107,12 @@ class TopRead:
         return FilePruner(self.store, IsNull(ColumnRef(self.order.columns[0].name)))
 
     def _best(self, unit: DataSplit) -> Plain:
-        """The best value of the first sort column that a unit can have; None if that is not known."""
+        """Return the best possible value of the first sort column.
+
+        None: unknown.
+        """
         column = self.order.columns[0]
-        if not self._stand_alone(unit) or len(unit.files) != 1:
+        if not self._has_independent_files(unit) or len(unit.files) != 1:
             return None
         known = self._first_column.bounds(unit.files[0])(ColumnRef(column.name))
         return None if known is None else known.min if column.ascending else known.max

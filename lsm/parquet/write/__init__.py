@@ -1,5 +1,5 @@
-"""The Parquet encoder: Arrow tables in, a data file out; how each column is encoded and compressed.
+"""Parquet encoder: Arrow tables to a data file.
 
-Knows Arrow schemas and Parquet's settings; not tables, not levels. Public: ``ParquetFileWriter`` (writer), ``ColumnLayout``
-(column_layout).
+Chooses encoding and compression of each column. Knows Arrow schemas and Parquet settings, not tables or levels.
+Public: ``ParquetFileWriter`` (writer), ``ColumnLayout`` (column_layout).
 """

@@ -1,11 +1,12 @@
-"""How each column of a file is stored: by a dictionary, as differences, or plain; with the codec, or without where it saves little.
+"""Encoding and compression of each column of a file.
 
-Chosen by a sample of the file's first rows. Whole numbers of most distributions are smaller as differences packed into bits
-(DELTA_BINARY_PACKED) than compressed, and are decoded several times faster; numbers with rare outliers are not.
+A column is stored with a dictionary, as differences, or plain; compression is omitted where it saves little. The choice uses a sample of the
+file's first rows. Whole numbers of most distributions are smaller as bit-packed differences (DELTA_BINARY_PACKED) than compressed,
+and are decoded several times faster. Numbers with rare outliers are not.
 
-A sample is encoded three times, which for a small file is more work than the file; even to count its values is a quarter of the work of a
-tiny one. So what it says holds for the next files of the table that have about as many rows, in columns about as wide, until these have
-``kept_rows`` rows: any layout is valid for any rows, a worse one only larger.
+A sample is encoded three times, which for a small file takes longer than the file itself. Even counting its values takes a quarter of the time of
+a tiny file. So a layout is reused for files of the table with a similar row count and similar column widths, for up to ``kept_rows`` rows.
+Any layout is valid for any rows; a worse one is only larger.
 """
 
 from __future__ import annotations
@@ -26,15 +27,18 @@ from manifest.io.file_cache import SHARED
 _MAX_INT64_DIGITS = 18
 _BYTES_A_NAME = 200
 _SAVING = 0.1
-"""What a codec, or differences, must save of a column."""
+"""Minimum saving of a codec or of differences, as a fraction of the column."""
 _AS_SMALL = 1.05
-"""Differences may be so much larger than what the codec makes: they are decoded several times faster."""
+"""Maximum size of differences relative to compressed values. They are decoded several times faster."""
 _DIFFERENCES = "DELTA_BINARY_PACKED"
 
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """Leaf columns by their paths: those with a dictionary, stored as differences, compressed and with statistics (None: all)."""
+    """Layout of leaf columns, by path.
+
+    Lists columns with a dictionary, stored as differences, compressed, and with statistics (None: all columns).
+    """
 
     dictionary: Sequence[str]
     differences: Collection[str] = ()
@@ -42,7 +46,7 @@ class ColumnLayout:
     bounded: Sequence[str] | None = None
 
     def settings(self, codec: str, level: int | None) -> dict[str, Any]:
-        """What ``pq.ParquetWriter`` is told."""
+        """Return the arguments of ``pq.ParquetWriter``."""
         found: dict[str, Any] = {"use_dictionary": list(self.dictionary)}
         found["write_statistics"] = True if self.bounded is None else list(self.bounded)
         if self.differences:
@@ -58,15 +62,17 @@ class ColumnLayout:
 def column_layout(
     rows: Any, plain: frozenset[str], codec: str, level: int | None, *, by_sample: bool, table: str | None = None
 ) -> ColumnLayout:
-    """The layout of a file that begins with ``rows``, in the types that are encoded.
+    """Choose the layout of a file that begins with ``rows``.
+
+    ``rows`` have the encoded types.
 
     Args:
-        rows: of the first row group.
-        plain: columns for which no dictionary is tried.
-        codec: the file's codec, as Arrow calls it, and its level.
-        level: None: the codec has none.
-        by_sample: False: every column has the codec, and none is stored as differences.
-        table: whose files share what samples say; None: these rows are asked.
+        rows: Rows of the first row group.
+        plain: Columns without a dictionary.
+        codec: Arrow name of the file's codec.
+        level: Compression level. None: the codec has none.
+        by_sample: False: compress every column, and store none as differences.
+        table: Cache key for sampled column layouts (the table path). None: sample these rows.
     """
     bulky = [name for name in rows.schema.names if _is_bulky(rows.column(name))] if rows.nbytes > thresholds().bulky else []
     if not bulky:
@@ -79,7 +85,10 @@ def column_layout(
 
 
 def _is_bulky(column: Any) -> bool:
-    """Whether a text or binary value, or the mean of nested ones, has more than ``bulky`` bytes."""
+    """Return whether values of a column exceed ``bulky`` bytes.
+
+    For texts and binaries any value, for nested columns the mean.
+    """
     kind = column.type
     if pa.types.is_nested(kind):
         return bool(column.nbytes > thresholds().bulky * max(1, len(column)))
@@ -90,19 +99,20 @@ def _is_bulky(column: Any) -> bool:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A layout, the widths of the columns that it was chosen for, and how many more rows it holds for."""
+    """A cached layout, its column widths, and the remaining rows."""
 
     layout: ColumnLayout
     widths: Any
     rows: int
 
     def holds(self, widths: Any) -> bool:
-        """Whether columns are about as wide: an empty column says nothing of one that is filled."""
+        """Return whether the columns have similar widths."""
+        # An empty column is not similar to a filled one.
         return bool(np.all(np.abs(widths - self.widths) <= 1 + np.maximum(widths, self.widths) / 2))
 
 
 def _widths(rows: Any) -> Any:
-    """Bytes that each column has a row, those of nulls not counted."""
+    """Return the bytes per row of each column, without nulls."""
     return np.array([column.nbytes * (len(column) - column.null_count) / len(column) ** 2 for column in rows.columns])
 
 
@@ -140,14 +150,17 @@ def _sampled(rows: Any, plain: frozenset[str], codec: str, level: int | None) ->
 
 
 def _slices(rows: Any) -> Any:
-    """Neighbouring rows, as differences want them, from two places."""
+    """Return sample rows from two places, each with adjacent rows."""
     if rows.num_rows <= 2 * thresholds().trial_rows:
         return rows
     return pa.concat_tables([rows.slice(0, thresholds().trial_rows), rows.slice(rows.num_rows // 2, thresholds().trial_rows)])
 
 
 def _trial(sample: Any, settings: dict[str, Any], shares: float) -> dict[str, float]:
-    """The size that every leaf column would have, by path, in a row group of so many samples; its dictionary is there once."""
+    """Return the estimated size of every leaf column.
+
+    ``shares`` is the number of samples in the row group. The dictionary is counted once.
+    """
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink, sample.schema, store_decimal_as_integer=True, store_schema=False, **{**settings, "write_statistics": False}
@@ -162,7 +175,7 @@ def _trial(sample: Any, settings: dict[str, Any], shares: float) -> dict[str, fl
 
 
 def _is_whole_number(kind: Any) -> bool:
-    """Whether values are stored as whole numbers of 32 or 64 bits."""
+    """Return whether values are stored as INT32 or INT64."""
     if pa.types.is_decimal(kind):
         return not _is_wide_decimal(kind)
     if pa.types.is_timestamp(kind):
@@ -171,10 +184,9 @@ def _is_whole_number(kind: Any) -> bool:
 
 
 def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
-    """Leaf columns whose values repeat enough for a dictionary, judged by a sample; those inside nested ones always.
+    """Return the leaf columns to store with a dictionary.
 
-    Decimals of more than 18 digits never: Paimon's reader looks for their values in dictionaries without the leading bytes that
-    fixed-length values have there, finds none, and drops rows that match.
+    Their values repeat often in a sample. Leaves of nested columns are always included. Decimals of more than 18 digits never are.
 
     >>> dictionary_columns(pa.table({"id": [1, 2, 3, 4], "city": ["Oslo"] * 4}), frozenset())
     ['city']
@@ -187,6 +199,8 @@ def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
             found.append(field.name)
         elif pa.types.is_nested(field.type):
             found += _leaves(field.name, field.type)
+        # Paimon's reader looks up decimals of more than 18 digits without the leading bytes that fixed-length values have,
+        # misses them in the dictionary, and drops matching rows.
         elif field.name not in plain and not pa.types.is_boolean(field.type) and not _is_wide_decimal(field.type):
             distinct = _distinct(sample.column(field.name), whole=sample is rows)
             if thresholds().repeats * distinct <= rows.num_rows and distinct <= thresholds().most_distinct:
@@ -195,11 +209,12 @@ def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
 
 
 def _distinct(sample: Any, *, whole: bool) -> float:
-    """The number of distinct values, by those that a sample has once and twice (Chao's estimate)."""
+    """Estimate the number of distinct values (Chao's estimate)."""
     if pa.types.is_integer(sample.type) and not sample.null_count:
         counts = np.unique(sample.to_numpy(), return_counts=True)[1]
     else:
         counts = sample.value_counts().field("counts").to_numpy()
+    # The estimate uses the values that occur once and twice in the sample.
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())
     if whole or not once:
         return len(counts)

@@ -1,7 +1,7 @@
-"""The seam to the Parquet encoder: Arrow tables in, one data file out, durable and with a name of its own.
+"""Parquet encoder: Arrow tables to one durable data file.
 
-Call order: ``write`` any number of times, then ``close`` or ``abort``. Rows gather into row groups; the file appears on
-storage with the first of them.
+Call ``write`` any number of times, then ``close`` or ``abort``. Rows are collected into row groups; the first one creates
+the file on storage.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from manifest.options.parquet_options import ParquetOptions
 
 _FIRST_GUESS = 0.5
 _SETTINGS = frozenset(signature(pq.ParquetWriter.__init__).parameters)
-"""What this Arrow's encoder can be told by its signature."""
+"""Arguments of the installed Arrow's encoder."""
 
 
 @cache
 def _takes_blooms() -> bool:
-    """Whether this Arrow's encoder writes Bloom filters, which before 26 its signature does not say."""
+    """Return whether the installed Arrow can write Bloom filters."""
+    # Before Arrow 26 the signature does not show it.
     try:
         pq.ParquetWriter(
             pa.BufferOutputStream(), pa.schema([("a", pa.int64())]), bloom_filter_options={"a": {"ndv": 1, "fpp": 0.1}}
@@ -43,19 +44,21 @@ def _takes_blooms() -> bool:
 
 
 class ParquetFileWriter:
-    """Encodes one Parquet file as Paimon's writer would: format version 1 pages, page index, no Arrow schema inside.
+    """Writer of one Parquet file, compatible with Paimon's writer.
+
+    Version 1 pages, page index, no Arrow schema inside.
 
     Args:
         path: Created exclusively (``FileExistsError``).
-        schema: The file's Arrow schema, with field ids (``lsm.schema.parquet_schema``).
+        schema: Arrow schema of the file, with field ids (``lsm.schema.parquet_schema``).
         compression: Paimon's name of the codec (``file.compression``).
-        by_sample: Whether columns may do without the codec, and numbers be stored as differences, where a sample says that it pays.
+        by_sample: Omit the codec, or store numbers as differences, where a sample shows a saving.
         level: Compression level, used for zstd.
         int96: Store timestamps finer than microseconds as INT96.
         row_group_bytes: In-memory size at which a row group is closed. None: ``Thresholds.group_bytes``.
-        plain: Columns known to hold mostly distinct values, for which no dictionary is tried.
-        options: What the table says of pages, dictionaries and Bloom filters.
-        table: Whose files share what samples say of columns; None: this file asks its own rows.
+        plain: Columns with mostly distinct values, for which no dictionary is tried.
+        options: Table options of pages, dictionaries and Bloom filters.
+        table: Cache key for sampled column layouts (the table path). None: sample this file.
     """
 
     def __init__(
@@ -96,9 +99,10 @@ class ParquetFileWriter:
         self._writer: Any = None
 
     def write(self, rows: Any) -> None:
-        """Append a table or batch that has the schema's columns, by name; nested types may differ in their inner names.
+        """Append a table or batch, with columns by name.
 
-        Texts may be dictionaries with 32-bit codes, which are encoded as they are; bounds of those that have nulls may be too wide.
+        Nested types may have other inner names. Texts may be dictionary arrays with 32-bit codes, which are encoded directly; with nulls their
+        bounds may be too wide.
         """
         if not rows.num_rows:
             return
@@ -112,13 +116,19 @@ class ParquetFileWriter:
 
     @property
     def bytes_written(self) -> int:
-        """Estimate of the file's size if it were closed now: bytes on storage, and pending rows at the ratio seen so far."""
+        """Estimated size of the file if it were closed now.
+
+        Bytes on storage, plus pending rows at the current compression ratio.
+        """
         written = self._output.size
         ratio = written / self._encoded_from if self._encoded_from else _FIRST_GUESS
         return written + int(self._pending_bytes * ratio)
 
     def close(self) -> tuple[Any, int]:
-        """Finish the file and make it durable: its footer as the encoder made it (``pq.FileMetaData``), and its exact size in bytes."""
+        """Finish the file and make it durable.
+
+        Returns the encoder's footer (``pq.FileMetaData``), and the file size in bytes.
+        """
         self.end_row_group()
         with storage_errors(self.path), encode_errors(self.path):
             self._footer.hold()
@@ -128,16 +138,16 @@ class ParquetFileWriter:
         return self._writer.writer.metadata, size
 
     def abort(self) -> None:
-        """Delete what was written; never raises, for the cause of the abort is the error to report."""
+        """Delete the file. Never raises."""
         self._pending = []
         if self._writer is not None:
-            self._footer.hold()  # the encoder's end goes nowhere; left open it would write that when it is collected
+            self._footer.hold()  # discard the footer: an open encoder would write it when garbage collected
             with suppress(Exception):
                 self._writer.close()
         self._output.abort()
 
     def end_row_group(self) -> None:
-        """Encode the rows that wait in memory as a row group of their own."""
+        """Encode the pending rows as a row group."""
         if self._writer is not None and not self._pending_rows:
             return
         group = joined(self._pending) if self._pending else self._schema.empty_table()
@@ -155,7 +165,10 @@ class ParquetFileWriter:
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
 
     def _open(self, first: Any) -> None:
-        """Begin the file. The Arrow types of the first row group hold for all others."""
+        """Open the file.
+
+        The first row group defines the Arrow types.
+        """
         self._encoded = _coded(self._encoded, first.schema)
         self._footer = FooterSink(self._output.open(), self._schema, int96=self._int96)
         rows = fitted(first, self._encoded, self.path)
@@ -171,7 +184,7 @@ class ParquetFileWriter:
             **({"bloom_filter_options": blooms} if blooms and _takes_blooms() else {}),
             **layout.settings(self._codec, self._level),
             write_page_index=True,
-            write_page_checksum=True,  # readers verify it: a flipped bit is an error, not another value
+            write_page_checksum=True,  # readers verify checksums: a flipped bit is an error
             store_schema=False,
             store_decimal_as_integer=True,
             use_deprecated_int96_timestamps=self._int96,
@@ -183,7 +196,8 @@ class ParquetFileWriter:
         pq.write_table(fitted(rows, schema, self.path), pa.BufferOutputStream(), store_decimal_as_integer=True)
 
     def _blooms(self, first: Any) -> dict[str, Any] | None:
-        """Of plain columns only: parquet-mr names the parts of nested ones otherwise."""
+        """Return Bloom filter settings of flat columns."""
+        # parquet-mr uses other names for the parts of nested columns.
         flat = [field.name for field in self._schema if not pa.types.is_nested(field.type) and not pa.types.is_boolean(field.type)]
         return self._options.bloom_filters(flat, first.num_rows) or None
 
@@ -192,9 +206,12 @@ class ParquetFileWriter:
 
 
 def fitted(rows: Any, schema: Any, path: str) -> Any:
-    """Return ``rows`` with exactly the columns and types of ``schema``, copying only what differs.
+    """Return ``rows`` with the columns and types of ``schema``.
 
-    Texts become dictionaries where the schema has them, and dictionaries texts. Raises ``EncodeFailed`` for other types.
+    Copies only columns that differ. Converts between texts and dictionary arrays.
+
+    Raises:
+        EncodeFailed: Another type differs.
     """
     if isinstance(rows, pa.Table) and rows.schema.equals(schema, check_metadata=True):
         return rows
@@ -211,11 +228,11 @@ def _fitted(column: Any, kind: Any) -> Any:
     if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(column.type):
         column = column.cast(kind.value_type).dictionary_encode()
         return column if column.type.equals(kind) else column.cast(kind)
-    return cast_nested(column, kind)  # nested columns are relabelled
+    return cast_nested(column, kind)  # nested columns get the inner names
 
 
 def _coded(schema: Any, given: Any) -> Any:
-    """Return ``schema`` with dictionaries for the texts that ``given`` has as such."""
+    """Return ``schema`` with dictionary types where ``given`` has them."""
     coded = [pa.types.is_string(field.type) and given.field(field.name).type.equals(DICTIONARY) for field in schema]
     if not any(coded):
         return schema

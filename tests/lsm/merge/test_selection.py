@@ -167,7 +167,7 @@ def test_codes_beyond_their_dictionary_are_a_corrupt_file(tmp_path, monkeypatch)
     (file,) = tmp_path.rglob("data-*.parquet")
     damaged = pa.DictionaryArray.from_arrays(pa.array([0, 2] * 50, pa.int32()), pa.array(["x", "y"]), safe=False)
     monkeypatch.setattr(ParquetDataFile, "batches", lambda *_, **__: iter([pa.record_batch([damaged], names=["a"])]))
-    with pytest.raises(CorruptFile, match=f"{file.name}: column 'a' holds codes that its dictionary does not have"):
+    with pytest.raises(CorruptFile, match=f"{file.name}: column 'a' holds codes that are missing in its dictionary"):
         scan(path)
 
 

@@ -22,8 +22,8 @@ from manifest.io.file_io import LocalFileIO
         (UnsupportedTable("data-1: it is encrypted"), UnsupportedTable, "data-1: it is encrypted"),
         (UnsupportedTable("it is encrypted"), UnsupportedTable, "data-1: it is encrypted"),
         (FileNotFoundError(2, "no such file"), CorruptFile, "data-1: the data file is missing"),
-        (pa.ArrowInvalid("bad page"), CorruptFile, "data-1: is no readable Parquet file (bad page)"),
-        (ValueError("bad length"), CorruptFile, "data-1: is no readable Parquet file (bad length)"),
+        (pa.ArrowInvalid("bad page"), CorruptFile, "data-1: is not a readable Parquet file (bad page)"),
+        (ValueError("bad length"), CorruptFile, "data-1: is not a readable Parquet file (bad length)"),
     ],
     ids=repr,
 )

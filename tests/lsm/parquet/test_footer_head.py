@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsm.parquet.footer import CachedFooter
-from lsm.parquet.footer_promise import BrokenPromise, FooterPromise
+from lsm.parquet.footer_promise import FooterMismatch, FooterPromise
 from lsm.parquet.footer_structure import decode_footer
 from lsm.parquet.thrift import I32, decode_struct
 from lsm.parquet.write.writer import ParquetFileWriter
@@ -77,7 +77,7 @@ def test_columns_that_fit_one_schema_are_not_taken_for_those_of_another(tmp_path
     for _ in range(2):
         promise.check(footer, head, file.file_size)
     for columns, told in (("k BIGINT, v STRING", "'v' is stored as another type"), ("k BIGINT, v BIGINT, w INT", "no column 'w'")):
-        with pytest.raises(BrokenPromise, match=told):
+        with pytest.raises(FooterMismatch, match=told):
             replace(promise, schema=build_schema(columns)).check(footer, head, file.file_size)
     promise.check(footer, head, file.file_size)
 
@@ -101,5 +101,5 @@ def test_a_footer_is_read_only_if_it_is_what_the_metadata_says(tmp_path: Path) -
         replace(promise, file=file.model_copy(update={"row_count": 3})),
         replace(promise, schema=build_schema("k BIGINT, w INT")),
     ):
-        with pytest.raises(BrokenPromise):
+        with pytest.raises(FooterMismatch):
             read(other)

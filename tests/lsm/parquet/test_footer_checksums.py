@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import lsm.parquet.footer_seal
+import lsm.parquet.footer_checksums
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import CorruptFile
 from fileindex.base.thresholds import Thresholds
-from lsm.parquet.footer_seal import check_footer_seal
+from lsm.parquet.footer_checksums import verify_footer_checksums
 from lsm.parquet.reader import ParquetDataFile
 from lsm.parquet.write.writer import ParquetFileWriter
 from manifest.io.file_io import LocalFileIO
@@ -75,16 +75,16 @@ def test_no_bit_of_a_footer_is_flipped_unseen(tmp_path: Path) -> None:
             unseen.append(at)
         except CorruptFile:
             continue
-    assert unseen == list(range(first - SEAL, first - SEAL + 4))  # the mark itself: then there is no seal, and nothing else is wrong
+    assert unseen == list(range(first - SEAL, first - SEAL + 4))  # the mark itself: then there is no checksums, and nothing else is wrong
 
 
 def test_a_seal_that_was_written_before_is_known() -> None:
-    indexes, seal = bytes(range(256)) * 20, bytes.fromhex("822091a2264c0bb75050533100140000114fec8e")
-    found = check_footer_seal(seal, b"footer", 100 + len(indexes) + len(seal))
+    indexes, checksums = bytes(range(256)) * 20, bytes.fromhex("822091a2264c0bb75050533100140000114fec8e")
+    found = verify_footer_checksums(checksums, b"footer", 100 + len(indexes) + len(checksums))
     read = found.reading(lambda offset, length: indexes[offset - 100 : offset - 100 + length])
     assert (found.start, read(100, len(indexes)), read(4200, 9)) == (100, indexes, indexes[4100:4109])
     spoiled = found.reading(lambda offset, length: bytes(length))
-    with pytest.raises(ValueError, match="not what was written"):
+    with pytest.raises(ValueError, match="does not match"):
         spoiled(4200, 9)
 
 
@@ -103,19 +103,19 @@ def test_what_page_indexes_say_is_what_was_written_or_nothing(whole: bytes, tmp_
 
 
 def test_blocks_are_checked_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lsm.parquet.footer_seal, "_BLOCK", 10)
+    monkeypatch.setattr(lsm.parquet.footer_checksums, "_BLOCK", 10)
     content = bytes(range(95))
-    seal = lsm.parquet.footer_seal.footer_seal(content, b"footer")
-    assert lsm.parquet.footer_seal.footer_seal_length(b"before" + seal) == len(seal)
-    known = lsm.parquet.footer_seal.check_footer_seal(seal, b"footer", 1000 + 95 + len(seal))
+    checksums = lsm.parquet.footer_checksums.footer_checksums(content, b"footer")
+    assert lsm.parquet.footer_checksums.footer_checksums_length(b"before" + checksums) == len(checksums)
+    known = lsm.parquet.footer_checksums.verify_footer_checksums(checksums, b"footer", 1000 + 95 + len(checksums))
     assert (known.start, known.end, len(known.checksums)) == (1000, 1095, 10)
-    stored = bytearray(bytes(1000) + content + seal)
+    stored = bytearray(bytes(1000) + content + checksums)
     read = known.reading(lambda offset, length: bytes(stored[offset : offset + length]))
     assert all(read(1000 + at, length) == content[at : at + length] for at, length in ((0, 95), (9, 2), (10, 10), (94, 1), (30, 0)))
     stored[1042] ^= 1
     assert read(1000, 40) == content[:40]
     assert read(1050, 45) == content[50:]
-    with pytest.raises(ValueError, match="their checksum is another"):
+    with pytest.raises(ValueError, match="does not match"):
         read(1039, 2)
     assert read(0, 100) == bytes(100)  # outside: pages have checksums of their own
 
