@@ -45,7 +45,7 @@ class OpenDataFile(Protocol):
         """
 
     def pages(self, group: RowGroup) -> GroupPages | None:
-        """Return the page indexes of a group, if any exist."""
+        """Return the page indexes of a group, or None."""
 
     def prefetch(self, columns: Sequence[str], group: RowGroup, pages: GroupPages | None = None, rows: Any = None) -> None:
         """Prefetch the next read of a group.

@@ -53,7 +53,9 @@ def _extent(found: OrcMessage, stored: OrcType, data_type: DataType) -> tuple[Pl
             return _each(found, _TEXTS, lambda values, side: text(values, side).decode())
         case (Kind.DECIMAL, OrcKind.DECIMAL) if data_type.scale == stored.scale:
             return _each(
-                found, _DECIMALS, lambda values, side: int(_EXACT.create_decimal(text(values, side).decode()).scaleb(data_type.scale, _EXACT))
+                found,
+                _DECIMALS,
+                lambda values, side: int(_EXACT.create_decimal(text(values, side).decode()).scaleb(data_type.scale, _EXACT)),
             )
     return None, None
 

@@ -130,7 +130,7 @@ def test_columns_are_found_by_name_and_put_in_the_tables_order() -> None:
     [
         (["b"], "'a' is missing, and is BIGINT NOT NULL"),
         (["a", "b", "c"], "'c' is unknown"),
-        (["a", "a", "b"], "'a' is there 2 times"),
+        (["a", "a", "b"], "'a' is given 2 times"),
         (["A", "b"], "'A' is unknown"),
     ],
 )
