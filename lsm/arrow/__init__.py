@@ -1,4 +1,5 @@
-"""Forms of Arrow columns that travel: texts as dictionaries or views, row kinds, wide integers, equality of rows.
+"""Forms of Arrow columns.
 
-Knows no files. Public: ``TextForm`` (text_form), ``row_kind``, ``equality``.
+Texts as dictionaries or views, row kinds, wide integers, equality of rows. This package does not know files.
+Public: ``TextForm`` (text_form), ``row_kind``, ``equality``.
 """

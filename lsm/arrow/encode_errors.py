@@ -1,4 +1,4 @@
-"""Errors of file encoders as typed errors that name the file and the column."""
+"""Typed errors of file encoders, with file and column."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from manifest.io.errors import EncodeFailed, OutOfMemory
 from manifest.io.storage_errors import is_out_of_memory
 
 
-class encode_errors(AbstractContextManager[None]):  # noqa: N801  # used as a function is
-    """Turn any error of an encoder that leaves the block into ``EncodeFailed`` or ``OutOfMemory``.
+class encode_errors(AbstractContextManager[None]):  # noqa: N801  # used like a function
+    """Convert encoder errors to ``EncodeFailed`` or ``OutOfMemory``.
 
     Args:
-        path: File that is written.
-        column: Column that is converted. None: ask ``culprit``.
+        path: Written file.
+        column: Converted column. None: call ``culprit``.
         culprit: Returns the column that cannot be encoded, or None. Called after a failure only.
 
     >>> with encode_errors("/warehouse/t/bucket-0/data-1.orc", "price"):
@@ -31,7 +31,10 @@ class encode_errors(AbstractContextManager[None]):  # noqa: N801  # used as a fu
         self._path, self._column, self._culprit = path, column, culprit
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Raise the typed error. Typed errors, errors of storage and interrupts pass."""
+        """Raise the typed error.
+
+        Typed errors, storage errors and interrupts are not converted.
+        """
         if not isinstance(error, Exception) or isinstance(error, PaimonError | OSError):
             return
         if is_out_of_memory(error):
@@ -44,11 +47,14 @@ class encode_errors(AbstractContextManager[None]):  # noqa: N801  # used as a fu
 
 
 def failing_column(rows: Any, encode: Callable[[Any], object]) -> str | None:
-    """Return the first column that ``encode`` refuses by itself, None if it takes each."""
+    """Return the first column that ``encode`` cannot encode alone.
+
+    None: every column can be encoded.
+    """
     for name in rows.schema.names:
         try:
             encode(rows.select([name]))
-        except Exception:  # noqa: BLE001 -- whatever it is, this is the column
+        except Exception:  # noqa: BLE001 -- any error identifies the column
             return str(name)
     return None
 

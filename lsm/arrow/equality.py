@@ -1,6 +1,6 @@
-"""Which rows of two tables hold equal values, column by column and without a step per row.
+"""Vectorised equality of table rows.
 
-Null equals null, NaN equals NaN, 0.0 equals -0.0; the entries of a map may come in any order.
+Null equals null, NaN equals NaN, 0.0 equals -0.0. The entries of a map may have any order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from lsm.keys.sort import sort_rows
 
 
 def equal_rows(left: Any, right: Any, names: Sequence[str]) -> Mask:
-    """Whether row ``i`` of ``left`` equals row ``i`` of ``right`` in the columns ``names``; both have the same types and length.
+    """Return which rows are equal in the columns ``names``.
+
+    Both tables must have the same types and length.
 
     >>> one = pa.table({"a": [1, None, 3], "b": [[1, 2], [], None]})
     >>> other = pa.table({"a": [1, None, 4], "b": [[1, 2], [0], None]})
@@ -34,7 +36,7 @@ def equal_rows(left: Any, right: Any, names: Sequence[str]) -> Mask:
 
 
 def equal_values(left: Any, right: Any) -> Mask:
-    """The same of two arrays."""
+    """Return which values of two arrays are equal."""
     known_left, known_right = (array.is_valid().to_numpy(zero_copy_only=False) for array in (left, right))
     both = known_left & known_right
     same: Mask = known_left == known_right
@@ -48,7 +50,7 @@ def equal_values(left: Any, right: Any) -> Mask:
 
 
 def _equal_known(left: Any, right: Any) -> Mask:
-    """Equality where neither side has a null on the outermost level."""
+    """Compare arrays without nulls on the outermost level."""
     kind = left.type
     if pa.types.is_struct(kind):
         same = np.ones(len(left), np.bool_)
@@ -64,7 +66,10 @@ def _equal_known(left: Any, right: Any) -> Mask:
 
 
 def _equal_lists(left: Any, right: Any) -> Mask:
-    """Lists of equal length are compared element by element, maps after their entries are put in order of the key."""
+    """Compare lists of equal length by element.
+
+    The entries of maps are sorted by key first.
+    """
     lengths = _lengths(left)
     same: Mask = lengths == _lengths(right)
     if not same.all():
@@ -92,7 +97,10 @@ def _lengths(lists: Any) -> Int64s:
 
 
 def _map_parts(maps: Any, lengths: Int64s) -> tuple[Any, Any]:
-    """Keys and values of all maps one after the other, each map's in order of the key."""
+    """Return the keys and values of maps, sorted by key.
+
+    Maps keep their order.
+    """
     first = int(maps.offsets[0].as_py()) if len(maps) else 0
     keys, items = (child.slice(first, int(lengths.sum())) for child in (maps.keys, maps.items))
     owner = np.repeat(np.arange(len(maps)), lengths)

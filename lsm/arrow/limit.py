@@ -1,4 +1,4 @@
-"""The first so many rows of a stream of batches."""
+"""Row limit of a stream of batches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 
 def limit_rows(batches: Iterable[Any], limit: int | None) -> Iterator[Any]:
-    """The batches that have rows, the last one cut; nothing is asked for beyond ``limit`` rows (None: all of them).
+    """Yield non-empty batches with at most ``limit`` rows.
+
+    The last batch is cut. No batch is read beyond the limit. None: all rows.
 
     >>> import pyarrow as pa
     >>> batches = [pa.record_batch({"a": values}) for values in ([1, 2], [3, 4], [5])]

@@ -1,4 +1,4 @@
-"""Row kinds: numbers in files, text in a column beside the table's own where people see them."""
+"""Row kinds: integers in files, text in the ``_row_kind`` column."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lsm.keys.encoding import one_array
 from lsm.keys.sort import UPDATE_BEFORE, VALUE_KIND
 
 ROW_KIND = "_row_kind"
-"""The column of a row's kind: in rows to write into a primary-key table, and in changes that are read."""
+"""Column of row kinds, in rows written to a primary-key table and in changes read."""
 
 ROW_KINDS = ("+I", "-U", "+U", "-D")
-"""Insert, the old and the new row of an update, delete; numbered 0 to 3 in files."""
+"""Insert, old and new row of an update, delete. Their numbers in files are 0 to 3."""
 
 
 def kind_texts(kinds: Int8s) -> Any:
-    """Kinds as a string array.
+    """Return kinds as a string array.
 
     >>> kind_texts(np.array([0, 3], np.int8)).to_pylist()
     ['+I', '-D']
@@ -29,14 +29,20 @@ def kind_texts(kinds: Int8s) -> Any:
 
 
 def retracts(kinds: Any) -> Mask:
-    """Mask of the ``-U`` and ``-D`` rows of a ``_VALUE_KIND`` column (Arrow or numpy)."""
+    """Return a mask of the ``-U`` and ``-D`` rows.
+
+    ``kinds`` is a ``_VALUE_KIND`` column, Arrow or numpy.
+    """
     values: Int8s = kinds if isinstance(kinds, np.ndarray) else one_array(kinds).to_numpy(zero_copy_only=False)
     found: Mask = (values & 1) == UPDATE_BEFORE
     return found
 
 
 def drop_retracts(rows: Any) -> Any:
-    """``rows`` without its ``-U`` and ``-D`` rows; the same object if it has none."""
+    """Return ``rows`` without ``-U`` and ``-D`` rows.
+
+    Returns the same table if there are no such rows.
+    """
     mask = retracts(rows.column(VALUE_KIND))
     return rows.filter(pc.invert(pa.array(mask))) if mask.any() else rows
 

@@ -1,11 +1,11 @@
-"""How a column of texts travels through a write, a compaction or a read: in one of three forms, which are told and changed here alone.
+"""Forms of text columns in writes, compactions and reads.
 
-Rows in key order lie all over a large input, and every value costs a miss of the processor's cache, a text two. Texts of few distinct
-values become dictionaries, whose codes fit the cache and which the Parquet encoder takes as they are; other texts become views, of which
-a copy needs one look at the text. Decoding, filtering and merging codes is several times faster, too, and expanding what is left of them
+Rows in key order are scattered over a large input, so each value costs a cache miss, and each text two. Texts with few distinct
+values become dictionary arrays: the codes fit the cache, and the Parquet encoder accepts them. Other texts become views, which are copied
+with one access to the text. Decoding, filtering and merging codes is several times faster too. Expanding the remaining codes
 costs less than decoding all of them as plain texts.
 
-Who reads or drains rows is told in ``dictionaries`` the columns whose texts it may hand on as dictionaries; all others leave it plain.
+Readers have an argument ``dictionaries``: the columns whose texts may be returned as dictionary arrays. Others are always plain.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ import pyarrow.compute as pc
 from fileindex.base.thresholds import thresholds
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
-"""The form of texts of few distinct values on their way to the encoder. It bounds dictionaries with nulls too widely: they have none."""
+"""Type of texts with few distinct values, for the encoder. Without nulls, because the encoder's bounds of dictionaries with nulls are too wide."""
 _SIXTEEN_BYTES = pa.decimal128(38)
 
 
 class TextForm(Enum):
-    """Of an Arrow array.
+    """Form of an Arrow array.
 
-    ``DICTIONARY``: codes of few distinct texts, from a decoder to an encoder. An encoder bounds dictionaries with nulls too widely, so
-    that only columns without nulls reach it so. ``VIEW``: for the input of ``gather`` alone. ``PLAIN``: all else, texts or not.
+    ``DICTIONARY``: codes of few distinct texts, from a decoder to an encoder. Only columns without nulls may reach an encoder in this form,
+    because its bounds of dictionaries with nulls are too wide. ``VIEW``: only for the input of ``gather``. ``PLAIN``: all other arrays.
     """
 
     PLAIN = "plain"
@@ -38,7 +38,7 @@ class TextForm(Enum):
 
     @classmethod
     def of(cls, array: Any) -> TextForm:
-        """The form of an array.
+        """Return the form of an array.
 
         >>> TextForm.of(pa.array(["a"]).dictionary_encode()), TextForm.of(pa.array([1]))
         (<TextForm.DICTIONARY: 'dictionary'>, <TextForm.PLAIN: 'plain'>)
@@ -49,7 +49,7 @@ class TextForm(Enum):
 
 
 def plain_text(array: Any) -> Any:
-    """An array, expanded if it is a dictionary array.
+    """Expand a dictionary array. Return other arrays unchanged.
 
     >>> plain_text(pa.array(["a", "b", "a"]).dictionary_encode()).type
     DataType(string)
@@ -58,19 +58,24 @@ def plain_text(array: Any) -> Any:
 
 
 def plain_texts(rows: Any, dictionaries: Collection[str] = ()) -> Any:
-    """A table or batch with its dictionaries expanded, but those of ``dictionaries``; the same object if there are none to expand."""
+    """Expand the dictionaries of a table or batch.
+
+    Columns in ``dictionaries`` are not expanded. Returns the same object if no column is expanded.
+    """
     if not any(map(pa.types.is_dictionary, rows.schema.types)):
         return rows
     names = rows.schema.names
     arrays = [column if name in dictionaries else plain_text(column) for name, column in zip(names, rows.columns, strict=True)]
     if all(array is column for array, column in zip(arrays, rows.columns, strict=True)):
         return rows
-    fields = [field.with_type(array.type) for field, array in zip(rows.schema, arrays, strict=True)]  # what is never null stays so
+    fields = [field.with_type(array.type) for field, array in zip(rows.schema, arrays, strict=True)]  # keep NOT NULL fields
     return type(rows).from_arrays(arrays, schema=pa.schema(fields))
 
 
 def coded_texts(batches: Iterable[pa.RecordBatch], schema: pa.Schema, dictionaries: Collection[str]) -> pa.Table:
-    """Batches of ``schema`` as a table whose columns ``dictionaries`` have one dictionary each, however their texts come.
+    """Build a table with one dictionary per column in ``dictionaries``.
+
+    The batches have ``schema``; their texts may have any form.
 
     >>> batches = [pa.record_batch({"a": pa.array(["x", "y"])}), pa.record_batch({"a": pa.array(["y", None]).dictionary_encode()})]
     >>> coded = coded_texts(batches, batches[0].schema, {"a"})
@@ -90,7 +95,9 @@ def coded_texts(batches: Iterable[pa.RecordBatch], schema: pa.Schema, dictionari
 
 
 def encode_for_gather(column: Any) -> Any:
-    """A text array as a dictionary array if a sample shows few distinct texts and there is no null, else as a view array; others as they are.
+    """Encode a text array for ``gather``.
+
+    Few distinct texts in a sample and no nulls: a dictionary array. Other texts: a view array. Other types are returned unchanged.
 
     >>> encode_for_gather(pa.array(["a", "b", "a", "a", "b", "a"])).type, encode_for_gather(pa.array(["a", "b"])).type, encode_for_gather(pa.array([1])).type
     (DictionaryType(dictionary<values=string, indices=int8, ordered=0>), DataType(string_view), DataType(int64))
@@ -109,7 +116,9 @@ def encode_for_gather(column: Any) -> Any:
 
 
 def gather(column: Any, rows: Any) -> Any:
-    """The values of a ``encode_for_gather`` array at ``rows`` (an Arrow array of positions): plain texts, or dictionary arrays with 32-bit codes.
+    """Return the values of an encoded array at ``rows``.
+
+    ``column`` is a result of ``encode_for_gather``, ``rows`` an Arrow array of positions. Texts are plain, or dictionary arrays with 32-bit codes.
 
     >>> gather(encode_for_gather(pa.array(["c", "a"])), pa.array([1, 0])).to_pylist()
     ['a', 'c']
@@ -123,13 +132,17 @@ def gather(column: Any, rows: Any) -> Any:
 
 
 def joined(pieces: Sequence[Any]) -> Any:
-    """Tables of the same columns as one; texts that are dictionaries in all of them have one dictionary."""
+    """Concatenate tables with the same columns.
+
+    A text column with dictionaries in all tables gets one dictionary.
+    """
     alike = all(piece.schema.types == pieces[0].schema.types for piece in pieces)
     return pa.concat_tables(pieces if alike else [plain_texts(piece) for piece in pieces]).unify_dictionaries()
 
 
 def _texts(views: Any, rows: Any) -> Any:
-    """Plain texts of a view array: its fixed-width views are gathered, then all texts copied in one go."""
+    """Copy texts of a view array."""
+    # Gather the fixed-width views first, then copy all texts at once.
     validity, wide, *data = views.buffers()
     wide = pa.Array.from_buffers(_SIXTEEN_BYTES, len(views), [None, wide], offset=views.offset).take(rows).buffers()[1]
     known = pc.is_valid(views).take(rows).buffers()[1] if validity is not None and views.null_count else None

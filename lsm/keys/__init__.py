@@ -1,5 +1,5 @@
-"""Order-preserving keys: columns as 64-bit words, packed and sorted; ORDER BY.
+"""Order-preserving keys: columns as 64-bit words, packed and sorted.
 
-Knows Arrow columns and sort order; not files, not merge engines. Public: ``encoding``, ``SortKey`` (sort), ``packed``,
+Also ORDER BY. This package knows Arrow columns and sort orders, not files or merge engines. Public: ``encoding``, ``SortKey`` (sort), ``packed``,
 ``KeySet`` (key_set), ``order_by``.
 """

@@ -1,8 +1,8 @@
-"""Arrow columns as uint64 *words* whose unsigned order is the order of Paimon's keys.
+"""Arrow columns as uint64 *words* in Paimon's key order.
 
-Nulls first; numbers, dates and times by value; BOOLEAN false first; strings and binaries by unsigned bytes, a prefix before
-what it starts; floats in Java's total order, -0.0 before 0.0 and every NaN equal and last. A descending column flips
-only the comparison of two values: its nulls stay first.
+The unsigned order of words is the order of keys. Nulls come first. Numbers, dates and times are ordered by value, BOOLEAN false first, strings and
+binaries by unsigned bytes, a prefix before longer values. Floats have Java's total order: -0.0 before 0.0, every NaN equal and last.
+A descending column only reverses the comparison of values: its nulls stay first.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _MAX_OFFSET = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class WordColumn:
-    """A column's words, the most significant first; each is made only for the rows that need it.
+    """Words of a column, the most significant first.
 
-    ``words[k](rows)`` gives word ``k`` of ``rows`` (positions; None: all of them).
+    ``words[k](rows)`` computes word ``k`` of ``rows`` (positions; None: all rows), so words are computed only for rows that need them.
 
     >>> column = WordColumn.of(pa.array([2, None, -1], pa.int32()))
     >>> [word(None).tolist() for word in column.words]
@@ -41,10 +41,10 @@ class WordColumn:
 
     @classmethod
     def of(cls, column: Any, *, descending: bool = False) -> WordColumn:
-        """Words of an Array or ChunkedArray.
+        """Return the words of an Array or ChunkedArray.
 
         Raises:
-            UnsupportedType: values of the column's type have no order.
+            UnsupportedType: Values of the column's type have no order.
         """
         array = one_array(column)
         valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
@@ -57,9 +57,9 @@ class WordColumn:
 
 
 def one_array(column: Any) -> Any:
-    """``column`` (Array or ChunkedArray) as one Array, dictionaries and views expanded; no copy if it is one already.
+    """Return ``column`` as one Array, dictionaries and views expanded.
 
-    Strings and binaries whose bytes exceed what 32-bit offsets count come back with 64-bit ones.
+    Does not copy an Array. Strings and binaries too large for 32-bit offsets get 64-bit ones.
     """
     if isinstance(column, pa.ChunkedArray):
         if column.num_chunks > 1 and column.nbytes > _MAX_OFFSET and (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
@@ -75,10 +75,12 @@ def one_array(column: Any) -> Any:
 
 
 def fixed_words(array: Any) -> list[UInt64s]:
-    """The words of a column of fixed width (one; two for DECIMAL); those of nulls are arbitrary.
+    """Return the words of a fixed-width column.
+
+    One word, or two for DECIMAL. Words of nulls are arbitrary.
 
     Raises:
-        UnsupportedType: the type is nested, or has no order.
+        UnsupportedType: The type is nested, or has no order.
     """
     kind = array.type
     if pa.types.is_boolean(kind):
@@ -96,7 +98,10 @@ def fixed_words(array: Any) -> list[UInt64s]:
 
 
 def _values(array: Any, dtype: np.dtype[Any], *, per_row: int = 1, extra: int = 0) -> AnyArray:
-    """The ``per_row`` values a row, and ``extra`` at the end, of the buffer behind ``array``, its offset respected, uncopied."""
+    """Return the values buffer of ``array`` without a copy.
+
+    Applies the offset of the array. Has ``per_row`` values per row, and ``extra`` at the end.
+    """
     buffer = array.buffers()[1]
     count = len(array) * per_row + extra
     if buffer is None:
@@ -105,18 +110,21 @@ def _values(array: Any, dtype: np.dtype[Any], *, per_row: int = 1, extra: int = 
 
 
 def _float_words(array: Any) -> UInt64s:
-    """Words in Java's total order."""
-    wide = _values(array, np.dtype(f"<f{array.type.bit_width // 8}")).astype(np.float64)  # keeps the order and the sign of zero
+    """Return words in Java's total order."""
+    wide = _values(array, np.dtype(f"<f{array.type.bit_width // 8}")).astype(np.float64)  # preserves the order and the sign of zero
     return total_order(wide).view(np.uint64) ^ _SIGN
 
 
 def is_variable(kind: Any) -> bool:
-    """Whether values of the Arrow type differ in length: strings and binaries."""
+    """Return whether an Arrow type is a string or binary."""
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))
 
 
 def _variable_words(array: Any) -> list[WordOf]:
-    """Eight bytes a word, big-endian and padded with zeros, then the length: it tells a string from one with a NUL more."""
+    """Return words of strings or binaries.
+
+    Eight big-endian bytes per word, padded with zeros, then the length. The length distinguishes values with trailing NUL bytes.
+    """
     wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     offsets = _values(array, np.dtype("<i8" if wide else "<i4"), extra=1).astype(np.int64)
     starts, lengths = offsets[:-1], np.diff(offsets)

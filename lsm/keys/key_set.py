@@ -1,4 +1,4 @@
-"""A set of wanted keys, in which rows of any table are looked up all at once."""
+"""A set of keys with vectorised lookup."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from lsm.keys.encoding import WordColumn, WordOf, is_variable, one_array
 
 @dataclass(frozen=True, eq=False)
 class KeySet:
-    """Keys, given as a table of the key columns without nulls, in the types that the rows to look up have.
+    """Set of keys, from a table of key columns.
 
-    Equal are the keys that Paimon holds equal: every NaN is one key, -0.0 and 0.0 are two, a text is not one with a NUL more.
+    The columns have no nulls, and the types of the looked-up rows. Keys are equal as in Paimon: every NaN is one key, -0.0 and 0.0 are two, and
+    trailing NUL bytes distinguish texts.
 
     >>> keys = KeySet(pa.table({"a": ["x", "y", "x"], "b": [1, 2, 1]}))
     >>> len(keys), keys.numbers.tolist(), keys.find(pa.table({"b": [2, 2, 1], "a": ["y", "x", "x"]})).tolist()
@@ -32,17 +33,20 @@ class KeySet:
 
     @property
     def names(self) -> list[str]:
-        """The key columns."""
+        """Key columns."""
         found: list[str] = self.rows.column_names
         return found
 
     @property
     def numbers(self) -> Int64s:
-        """Of each of ``rows`` the number of its key: equal keys have one, the numbers go from 0 up without a gap."""
+        """Key number of each of ``rows``, from 0 without gaps.
+
+        Equal keys have equal numbers.
+        """
         return self._coded[1]
 
     def find(self, rows: Any) -> Int64s:
-        """Of each row of a Table or RecordBatch the number of its key, -1 where it is none of the set."""
+        """Return the key number of each row, otherwise -1."""
         found = np.full(rows.num_rows, -1, np.int64)
         alive, codes = np.arange(rows.num_rows), np.zeros(rows.num_rows, np.int64)
         for word, (values, pairs) in zip(self._words(rows), self._coded[0], strict=True):
@@ -58,13 +62,16 @@ class KeySet:
         return found
 
     def holds(self, rows: Any) -> Mask:
-        """Which rows have one of the keys."""
+        """Return which rows have one of the keys."""
         found: Mask = self.find(rows) >= 0
         return found
 
     @cached_property
     def _coded(self) -> tuple[list[tuple[UInt64s, Int64s]], Int64s]:
-        """For every word of the keys its values, and the pairs of what came before and of such a value; and the number of each row's key."""
+        """Lookup steps of each word, and the rows' key numbers.
+
+        A step has the distinct values of the word, and the pairs of the previous code and the value's index.
+        """
         steps, codes = [], np.zeros(self.rows.num_rows, np.int64)
         for word in self._words(self.rows):
             values, at = np.unique(word(None), return_inverse=True)
@@ -73,7 +80,10 @@ class KeySet:
         return steps, codes
 
     def _words(self, rows: Any) -> Iterator[WordOf]:
-        """As many words of the key columns as tell the wanted keys apart: of texts the length, then the bytes of the longest key."""
+        """Yield the words needed to distinguish the wanted keys.
+
+        For texts the length, then the bytes of the longest wanted key.
+        """
         for name, most in zip(self.names, self._most_words, strict=True):
             words = WordColumn.of(one_array(rows.column(name))).words
             if most is None:
@@ -84,7 +94,10 @@ class KeySet:
 
     @cached_property
     def _most_words(self) -> Sequence[int | None]:
-        """Of columns of texts and binaries so many words of eight bytes; None for others."""
+        """Number of eight-byte words of each text or binary column.
+
+        None for other columns.
+        """
         columns = (one_array(column) for column in self.rows.columns)
         return [len(WordColumn.of(column).words) - 1 if is_variable(column.type) else None for column in columns]
 

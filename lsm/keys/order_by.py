@@ -1,4 +1,4 @@
-"""The order of ``ORDER BY``: rows sorted as Spark SQL sorts them, and the first few of a stream in bounded memory.
+"""``ORDER BY`` in Spark SQL's order, and bounded top-N.
 
 NaN is the greatest number and equal to itself, -0.0 equals 0.0, strings and binaries compare by unsigned bytes.
 """
@@ -23,12 +23,12 @@ from lsm.keys.sort import sort_rows
 from lsm.keys.sort_column import SortColumn
 
 _BOUNDED = frozenset(INTEGERS | FLOATS | STRINGS | TIMESTAMPS | {Kind.DATE, Kind.TIME, Kind.DECIMAL})
-"""Kinds whose order is that of their literals, so that the last row wanted can be told in a filter."""
+"""Kinds ordered like their literals, so that the last row can become a filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """An order of rows by one or several columns.
+    """Order of rows by one or several columns.
 
     >>> order = RowOrder((SortColumn("a", ascending=False),))
     >>> order.first(pa.table({"a": [1.5, None, float("nan"), -0.0]}), 3)["a"].to_pylist()
@@ -43,11 +43,17 @@ class RowOrder:
         return tuple(column.name for column in self.columns)
 
     def sorted(self, rows: Any) -> Any:
-        """A table's rows in this order; rows that tie keep theirs. Raises ``UnsupportedType`` for a column without order."""
+        """Return a table's rows in this order.
+
+        The sort is stable.
+
+        Raises:
+            UnsupportedType: A column has no order.
+        """
         return self.first(rows, rows.num_rows)
 
     def first(self, rows: Any, count: int) -> Any:
-        """The first ``count`` rows of a table, in this order."""
+        """Return the first ``count`` rows in this order."""
         keys = [_words(rows.column(column.name), column) for column in self.columns]
         return rows.take(pa.array(sort_rows(keys, length=rows.num_rows).order[:count]))
 
@@ -69,7 +75,10 @@ def _words(values: Any, column: SortColumn) -> WordColumn:
 
 
 class TopRows:
-    """The first ``limit`` rows of all that are added, by any threads; memory is that of a few times as many rows."""
+    """Collector of the first ``limit`` rows.
+
+    Thread-safe. Memory is bounded by a few times ``limit`` rows.
+    """
 
     def __init__(self, order: RowOrder, limit: int) -> None:
         self.order = order
@@ -80,7 +89,7 @@ class TopRows:
         self._lock = threading.Lock()
 
     def add(self, rows: Any) -> None:
-        """Take a record batch."""
+        """Add a record batch."""
         if not rows.num_rows or not self.limit:
             return
         with self._lock:
@@ -91,17 +100,19 @@ class TopRows:
                 self._cut()
 
     def rows(self, schema: Any) -> Any:
-        """The rows found so far as a table of ``schema``, in order."""
+        """Return the rows found so far, in order."""
         with self._lock:
             self._cut()
             return pa.Table.from_batches(self._pending, schema)
 
     def bound(self, column_type: ColumnType, *, ties: bool = False) -> Predicate:
-        """What a row must satisfy to get among the first ``limit``, as a filter on the first column; TRUE while any row may.
+        """Return the filter that rows among the first match.
+
+        It uses the first column. TRUE while every row may match.
 
         Args:
-            column_type: the type of the first column.
-            ties: rows equal to the last one in the first column are wanted too.
+            column_type: Type of the first column.
+            ties: Include rows equal to the last one in the first column.
         """
         with self._lock:
             self._cut()
@@ -122,7 +133,10 @@ class TopRows:
 
 
 def _at_least(column: SortColumn, last: Any, column_type: ColumnType, *, ties: bool) -> Predicate:
-    """Rows that come before ``last`` (an Arrow scalar), or with it if ``ties``, by this column."""
+    """Return the filter of rows before ``last`` by this column.
+
+    ``last`` is an Arrow scalar. With ``ties`` equal rows are included.
+    """
     reference = ColumnRef(column.name)
     if not last.is_valid:
         if column.nulls_first:

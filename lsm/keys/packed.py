@@ -1,4 +1,4 @@
-"""Keys of several tables as one number each, so that a key of one table can be looked up in another."""
+"""Keys of several tables packed to one number each."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _BITS = 64
 
 
 def packed_keys(tables: Sequence[Sequence[Any]]) -> list[UInt64s] | None:
-    """Of every table, given as the arrays of its key columns, a number for each row: of all tables' keys equal or less just as the keys.
+    """Pack the keys of several tables to comparable numbers.
 
-    None if the columns are not all of fixed width and without nulls, or their values range too widely for 64 bits.
+    Each table is given by the arrays of its key columns. Numbers of all tables compare like the keys. None: a column has nulls or
+    variable width, or the values do not fit 64 bits.
 
     >>> import pyarrow as pa
     >>> [codes.tolist() for codes in packed_keys([[pa.array([7, 9]), pa.array([2, 1])], [pa.array([8]), pa.array([1])]])]
@@ -39,7 +40,7 @@ def packed_keys(tables: Sequence[Sequence[Any]]) -> list[UInt64s] | None:
 
 
 def _append(code: UInt64s, word: UInt64s, low: int, width: int) -> None:
-    """Shift the codes, in place, and put what a word exceeds ``low`` by behind them."""
+    """Shift the codes in place, and append ``word - low``."""
     if not width:
         return
     if width < _BITS:

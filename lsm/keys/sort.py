@@ -1,7 +1,7 @@
-"""Stable sorts of rows by key, by user sequence, then by arrival: packed uint64 words instead of comparisons.
+"""Stable sorts of rows by key, user sequence and arrival.
 
-Leading words are packed, by the range of their values, into one uint64 together with the row's position, so that a plain
-sort is stable and needs no index array. What 64 bits cannot tell apart is refined word by word, on the tied rows only.
+Sorts packed uint64 words instead of comparing values. Leading words are packed, by the range of their values, into one uint64 together with the
+row's position, so a plain sort is stable and needs no index array. Rows tied in 64 bits are refined word by word.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = 0, 1, 2, 3
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """What orders the rows of a bucket: columns of the key, then the user's ``sequence.field`` columns.
+    """Order of rows in a bucket: key columns, then ``sequence.field``.
 
-    Tables that are sorted or merged by it have these columns by name.
+    Sorted or merged tables must have these columns.
     """
 
     columns: tuple[str, ...]
@@ -32,24 +32,30 @@ class SortKey:
     descending: bool = False
 
     def key_words(self, table: Any) -> list[WordColumn]:
-        """Words of the key columns of ``table``."""
+        """Return the words of the key columns."""
         return [WordColumn.of(table.column(name)) for name in self.columns]
 
     def sequence_words(self, table: Any) -> list[WordColumn]:
-        """Words of the user sequence columns of ``table``; nulls lose in either direction."""
+        """Return the words of the user sequence columns.
+
+        Nulls are oldest in either direction.
+        """
         return [WordColumn.of(table.column(name), descending=self.descending) for name in self.sequence_fields]
 
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """A permutation: ``order[i]`` is the row at place ``i``; ``starts`` are the places where a new key begins, ascending."""
+    """A permutation of rows, grouped by key.
+
+    ``order[i]`` is the row at place ``i``. ``starts`` are the places where a new key begins, ascending.
+    """
 
     order: Int64s
     starts: Int64s
 
     @property
     def last(self) -> Int64s:
-        """The row that ends each key's group: the newest version."""
+        """Last row of each key: the newest version."""
         ends = np.empty(len(self.starts), np.int64)
         ends[:-1] = self.starts[1:] - 1
         ends[-1:] = len(self.order) - 1
@@ -58,10 +64,10 @@ class Sorted:
 
 
 def sort_rows(keys: Sequence[WordColumn], ties: Sequence[WordColumn] = (), *, length: int | None = None, runs: bool = False) -> Sorted:
-    """Sort rows by ``keys``; within equal keys by ``ties``, then by position. ``runs``: the input is a few sorted runs.
+    """Sort rows by ``keys``, then ``ties``, then position.
 
-    Cost: one sort of a uint64 per row where the keys' value ranges and the position fit into 64 bits, else also a
-    refinement of the rows whose leading bits are equal.
+    ``runs`` means that the input is a few sorted runs. Costs one uint64 sort if the keys' value ranges and the position fit into 64 bits.
+    Otherwise rows with equal leading bits are refined.
 
     >>> import pyarrow as pa
     >>> done = sort_rows([WordColumn.of(pa.array(["b", "a", "b"]))])
@@ -94,20 +100,24 @@ def _chained(first: list[WordOf], then: Iterator[WordOf]) -> Iterator[WordOf]:
 
 
 def rough_order(keys: Sequence[WordColumn]) -> Int64s:
-    """A stable order by as many leading bits of the keys as sort at once: rows near each other in key order come together.
+    """Return an approximate, stable key order.
 
-    It exists for the processor's caches: rows that will be gathered in exact order later are laid out close to it.
+    Uses the leading bits of the keys that sort at once.
 
     >>> import pyarrow as pa
     >>> rough_order([WordColumn.of(pa.array([3, 1, 2]))]).tolist()
     [1, 2, 0]
     """
+    # Rows that are gathered later in exact order get close together, for the processor's caches.
     code, bits, _ = _packed((word for column in keys for word in column.words), keys[0].length)
     return _argsort(code, bits, runs=False)[0]
 
 
 def _packed(pending: Iterator[WordOf], rows: int) -> tuple[UInt64s, int, WordOf | None]:
-    """As many leading words, and then bits, as fit into 64 by their ranges; the bits used; the word that did not fit whole."""
+    """Pack leading words, the last one partly, into 64 bits.
+
+    Returns the codes, the number of bits used, and the word that was packed in part.
+    """
     code, bits = np.zeros(rows, np.uint64), 0
     for word in pending:
         values = word(None)
@@ -128,7 +138,10 @@ def _packed(pending: Iterator[WordOf], rows: int) -> tuple[UInt64s, int, WordOf 
 
 
 def _argsort(code: UInt64s, bits: int, *, runs: bool) -> tuple[Int64s, Mask, bool]:
-    """Stable order of ``code``, where it changes, and whether all its bits took part."""
+    """Return the stable order of ``code``, its changes, and exactness.
+
+    Exact means that all bits were compared.
+    """
     rows = len(code)
     if runs:
         order = np.argsort(code, kind="stable")
@@ -148,7 +161,10 @@ def _changes(values: UInt64s) -> Mask:
 
 
 def _refine(order: Int64s, is_start: Mask, word: WordOf) -> bool:
-    """Sort every group of several rows by one more word, in place, and split it where that differs; False: no such group."""
+    """Sort and split tied rows by one more word.
+
+    Works in place. False: no rows are tied.
+    """
     next_starts = np.ones(len(is_start), np.bool_)
     next_starts[:-1] = is_start[1:]
     tied = np.flatnonzero(~(is_start & next_starts))

@@ -1,4 +1,7 @@
-"""A column to sort by, apart because every request may have some and few do."""
+"""A sort column.
+
+It is a separate module, because every request may name one and few do.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SortColumn:
-    """One column of an ``ORDER BY``; without ``nulls_first`` Spark's default: first if ascending, last if descending.
+    """One column of an ``ORDER BY``.
+
+    ``nulls_first`` None is Spark's default: nulls first if ascending, last if descending.
 
     >>> SortColumn("price", ascending=False)
     SortColumn(name='price', ascending=False, nulls_first=False)

@@ -1,8 +1,8 @@
-"""Arrays of a column's old type as its new one, value for value what Paimon's ``CastExecutors`` make of them.
+"""Casts of arrays after a type change (Paimon's ``CastExecutors``).
 
 Integers wrap around, floats saturate, numbers with too many digits for a DECIMAL become null, decimals round half up, text is
-cut or padded to its length; text that is no value of the new type is an error of the read. Two deviations: moments before 1970
-have the date and time that they have in a calendar, and dates and times are read from text in their ISO form only.
+cut or padded to its length. Text that cannot be parsed raises an error. There are two deviations from Paimon: instants before 1970
+have their calendar date and time, and dates and times are parsed from text in ISO form only.
 """
 
 from __future__ import annotations
@@ -27,15 +27,18 @@ _WIDE_SCALE = 38
 _WIDE = pa.decimal256(76, _WIDE_SCALE)
 _MAX_DIGITS = 38
 _EXACT_DIGITS, _SHORTEST = 15, 17
-"""Decimal digits that a double holds surely; that tell any two doubles apart."""
+"""Decimal digits that every double represents; digits that distinguish any two doubles."""
 _DAY_MS = 86_400_000
 _NUMPY = {Kind.TINYINT: np.int8, Kind.SMALLINT: np.int16, Kind.INT: np.int32, Kind.BIGINT: np.int64}
 
 
 def cast_values(array: Any, old: DataType, new: DataType) -> Any:
-    """``array`` of type ``old.arrow`` as ``new.arrow``; both types are atomic and ``manifest.types.cast_rules`` allows the change.
+    """Cast ``array`` from ``old.arrow`` to ``new.arrow``.
 
-    Raises ``CastFailed`` for a value that is none of the new type.
+    Both types are atomic, and ``manifest.types.cast_rules`` allows the change.
+
+    Raises:
+        CastFailed: A value has no counterpart in the new type.
 
     >>> cast_values(pa.array([70000, None], pa.int32()), DataType(Kind.INT), DataType(Kind.TINYINT)).to_pylist()
     [112, None]
@@ -47,11 +50,14 @@ def cast_values(array: Any, old: DataType, new: DataType) -> Any:
 
 
 def _zoned(array: Any, old: DataType, new: DataType) -> Any:
-    """The cast, by way of the reader's wall clock where one side is a moment and the other none. Numbers are seconds since the epoch."""
+    """Cast between instants and local times in the process zone.
+
+    Casts from and to numbers ignore the zone: they are seconds since the epoch.
+    """
     if (old.kind is Kind.TIMESTAMP_LTZ) is (new.kind is Kind.TIMESTAMP_LTZ) or {old.kind, new.kind} & NUMBERS:
         return _cast(array, old, new)
     try:
-        zone = process_zone()  # files are read in threads, which no block of the caller's reaches
+        zone = process_zone()  # reads run in threads, where a zone set by the caller's context does not apply
     except InvalidArgument as error:
         raise CastFailed(str(error)) from error
     if old.kind is Kind.TIMESTAMP_LTZ:
@@ -77,7 +83,7 @@ def _cast(array: Any, old: DataType, new: DataType) -> Any:
         case (_, Kind.DECIMAL):
             return _to_decimal(array, new)
         case (Kind.DECIMAL, b) if b is Kind.FLOAT or (b is Kind.DOUBLE and old.precision > _EXACT_DIGITS):
-            return plain_decimal(array).cast(new.arrow)  # the nearest float of all digits
+            return plain_decimal(array).cast(new.arrow)  # nearest float of the exact decimal
         case (Kind.DECIMAL, b) if b in INTEGERS:
             return _narrowed(_low_words(pc.trunc(array).cast(pa.decimal256(76, 0)).cast(pa.decimal128(_MAX_DIGITS, 0))), array, new)
         case (a, b) if a in FLOATS and b in INTEGERS:
@@ -94,7 +100,10 @@ def _cast(array: Any, old: DataType, new: DataType) -> Any:
 
 
 def _to_decimal(array: Any, new: DataType) -> Any:
-    """Rounded half up; null where the digits before the point are too many."""
+    """Round half up.
+
+    Null if there are too many integer digits.
+    """
     room = new.precision - new.scale
     if pa.types.is_floating(array.type):
         wide = _shortest_digits(array.cast(pa.float64()), room, new)
@@ -108,7 +117,10 @@ def _to_decimal(array: Any, new: DataType) -> Any:
 
 
 def _shortest_digits(values: Any, room: int, new: DataType) -> Any:
-    """Doubles as wide decimals by their shortest text, as Java takes them: 1.005 is 1.005. Null if there is no room."""
+    """Convert doubles to wide decimals by their shortest text.
+
+    Like Java: 1.005 is 1.005. Null if the integer digits do not fit.
+    """
     if pc.any(pc.invert(pc.is_finite(values))).as_py():
         raise CastFailed(f"NaN or an infinity is no {new}")
     size = pc.abs(values)
@@ -119,8 +131,8 @@ def _shortest_digits(values: Any, room: int, new: DataType) -> Any:
 
 
 def _digit_by_digit(values: Any, new: DataType) -> Any:
-    """Round doubles by their shortest text, one distinct value at a time."""
-    # Arrow casts no text to a decimal that has fewer digits behind the point.
+    """Round doubles by their shortest text, per distinct value."""
+    # Arrow cannot cast text to a decimal with fewer digits after the point.
     encoded = values.dictionary_encode()
     step, context = Decimal(1).scaleb(-new.scale), Context(prec=_WIDE.precision, rounding=ROUND_HALF_UP)
     rounded = [Decimal(repr(value)).quantize(step, context=context) for value in encoded.dictionary.to_pylist()]
@@ -128,7 +140,12 @@ def _digit_by_digit(values: Any, new: DataType) -> Any:
 
 
 def _float_to_integer(array: Any, new: DataType) -> Any:
-    """Toward zero, saturated to 32 or 64 bits, NaN as 0; narrower types then wrap around."""
+    """Truncate and saturate to 32 or 64 bits.
+
+    NaN becomes 0.
+
+    Narrower types then wrap around.
+    """
     values = np.nan_to_num(
         np.trunc(array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)), nan=0.0, posinf=np.inf, neginf=-np.inf
     )
@@ -140,25 +157,25 @@ def _float_to_integer(array: Any, new: DataType) -> Any:
 
 
 def _low_words(array: Any) -> Any:
-    """The low 64 bits of 128-bit whole numbers, which is what is left of them in an integer."""
+    """Return the low 64 bits of 128-bit integers."""
     return np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array)) : 2]
 
 
 def _narrowed(whole: Any, like: Any, new: DataType) -> Any:
-    """64-bit integers as those of ``new``, bits cut off; null where ``like`` is."""
+    """Truncate 64-bit integers to ``new``; null where ``like`` is."""
     nulls = like.is_null().to_numpy(zero_copy_only=False) if like.null_count else None
     return pa.array(whole.astype(_NUMPY[new.kind]), new.arrow, mask=nulls)
 
 
 def _millis(array: Any) -> Any:
-    """Milliseconds as 64-bit integers, rounded down."""
+    """Return milliseconds as 64-bit integers, rounded down."""
     if pa.types.is_time(array.type):
         return array.cast(pa.int32()).cast(pa.int64())
     return pc.floor_temporal(array, unit="millisecond").cast(pa.timestamp("ms", array.type.tz)).cast(pa.int64())
 
 
 def _from_millis(millis: Any, new: DataType) -> Any:
-    """Milliseconds since the epoch as a number of seconds, a date, or a time of the day."""
+    """Convert epoch milliseconds to seconds, a date or a time."""
     values = millis.fill_null(0).to_numpy(zero_copy_only=False)
     match new.kind:
         case Kind.DATE:
@@ -170,7 +187,10 @@ def _from_millis(millis: Any, new: DataType) -> Any:
 
 
 def _retimed(array: Any, new: DataType) -> Any:
-    """Timestamps of another precision; fractions of a second below 3 digits are cut toward 1970, finer ones rounded down."""
+    """Change the precision of timestamps.
+
+    Fractions of fewer than 3 digits are cut toward 1970, finer ones are rounded down.
+    """
     if new.precision > 6:
         return array.cast(new.arrow)
     if new.precision > 3:

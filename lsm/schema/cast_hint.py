@@ -1,4 +1,4 @@
-"""How rows that do not fit a column are made to fit it, as a line of code that a person can copy."""
+"""Hints in error messages to make rows fit a column."""
 
 from __future__ import annotations
 
@@ -50,11 +50,13 @@ _VALUES = {
     Kind.ROW: "; give dicts",
     Kind.BOOLEAN: "; compare it with something that is true",
 }
-"""What is wanted where no cast makes it."""
+"""Hints for types without a cast."""
 
 
 def cast_hint(field: DataField, source: Any) -> str:
-    """``"; cast like this: pc.cast(rows['d'], pa.date32())"``, or nothing where no cast of Arrow's does it.
+    """Return a hint with the cast that fits a column.
+
+    Example: ``"; cast like this: pc.cast(rows['d'], pa.date32())"``. Empty if Arrow has no such cast.
 
     >>> from manifest.types.data_type import DataType
     >>> cast_hint(DataField(0, "d", DataType(Kind.DATE)), pa.string())
@@ -65,7 +67,7 @@ def cast_hint(field: DataField, source: Any) -> str:
 
 
 def wider_hint(field: DataField) -> str:
-    """What to do where a value is beyond the column's range.
+    """Return the hint for values outside of the column's range.
 
     >>> from manifest.types.data_type import DataType
     >>> wider_hint(DataField(0, "n", DataType(Kind.INT)))
@@ -75,7 +77,7 @@ def wider_hint(field: DataField) -> str:
 
 
 def shorter_hint(field: DataField) -> str:
-    """What to do where a text or binary value is longer than its column takes.
+    """Return the hint for too long text or binary values.
 
     >>> from manifest.types.data_type import DataType
     >>> shorter_hint(DataField(0, "c", DataType(Kind.CHAR, length=3)))
@@ -87,7 +89,7 @@ def shorter_hint(field: DataField) -> str:
 
 
 def missing_hint(field: DataField) -> str:
-    """How rows get a column that they do not have.
+    """Return the hint for a missing column.
 
     >>> from manifest.types.data_type import DataType
     >>> missing_hint(DataField(0, "n", DataType(Kind.INT)))
@@ -98,7 +100,7 @@ def missing_hint(field: DataField) -> str:
 
 
 def values_hint(wanted: pa.DataType | None) -> str:
-    """What to give for a column of that type, where Arrow did not take a value.
+    """Return the hint for Python values refused by Arrow.
 
     >>> values_hint(pa.date32()), values_hint(None)
     ('; give datetime.date', '')

@@ -1,4 +1,7 @@
-"""Values as Paimon's text and text as values (``BinaryStringUtils``, ``DateTimeUtils``), whole arrays at a time."""
+"""Conversions between values and Paimon's text.
+
+Paimon's ``BinaryStringUtils`` and ``DateTimeUtils``, vectorised.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ _FLOAT_PARTS = r"^(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<fraction>\d+))?(?:e(?P<expo
 
 
 def to_text(array: Any, old: DataType) -> Any:
-    """Values of type ``old`` as text.
+    """Convert values of type ``old`` to text.
 
     >>> to_text(pa.array([1.5, 1e10, None]), DataType(Kind.DOUBLE)).to_pylist()
     ['1.5', '1.0E10', None]
@@ -47,7 +50,7 @@ def to_text(array: Any, old: DataType) -> Any:
 
 
 def plain_decimal(array: Any) -> Any:
-    """Decimals with all digits of their scale and no exponent."""
+    """Format decimals with all digits of their scale, without exponent."""
     scale = array.type.scale
     if scale == 0:
         return array.cast(pa.string())
@@ -59,7 +62,10 @@ def plain_decimal(array: Any) -> Any:
 
 
 def _java_floats(array: Any) -> Any:
-    """Shortest digits in Java's notation: plain from a thousandth up to ten million, else ``d.dE<n>``."""
+    """Format floats with the shortest digits in Java's notation.
+
+    Plain from 0.001 up to 10 million, otherwise ``d.dE<n>``.
+    """
     text = array.cast(pa.string())
     parts = pc.extract_regex(text, _FLOAT_PARTS)
     sign, whole, fraction, exponent = (pc.struct_field(parts, name) for name in ("sign", "whole", "fraction", "exponent"))
@@ -86,9 +92,13 @@ def _scientific(sign: Any, whole: Any, fraction: Any, exponent: Any) -> Any:
 
 
 def from_text(array: Any, new: DataType) -> Any:
-    """Text as values of type ``new``; a DECIMAL's as decimals with more digits than it has.
+    """Parse text as values of type ``new``.
 
-    Raises ``CastFailed`` that shows the first text of another form, ``pyarrow.ArrowInvalid`` for one that does not fit.
+    A DECIMAL result has more digits than the type.
+
+    Raises:
+        CastFailed: A text cannot be parsed; the message shows it.
+        pyarrow.ArrowInvalid: A value does not fit.
 
     >>> from_text(pa.array(["1.9", "-07"]), DataType(Kind.INT)).to_pylist()
     [1, -7]
@@ -134,7 +144,9 @@ def _refuse(array: Any, fits: Any, new: DataType) -> None:
 
 
 def fit_text(array: Any, new: DataType) -> Any:
-    """Text cut to the length of ``new`` and, for CHAR, padded with spaces.
+    """Cut text to the length of ``new``.
+
+    CHAR is padded with spaces.
 
     >>> fit_text(pa.array(["abcd", "x"]), DataType(Kind.CHAR, length=3)).to_pylist()
     ['abc', 'x  ']
@@ -146,7 +158,9 @@ def fit_text(array: Any, new: DataType) -> Any:
 
 
 def fit_binary(array: Any, new: DataType) -> Any:
-    r"""Bytes cut to the length of ``new`` and, for BINARY, padded with zeros.
+    r"""Cut bytes to the length of ``new``.
+
+    BINARY is padded with zeros.
 
     >>> fit_binary(pa.array([b"abcd", b"x"]), DataType(Kind.BINARY, length=3)).to_pylist()
     [b'abc', b'x\x00\x00']

@@ -1,4 +1,7 @@
-"""Users' Arrow rows as rows of the table: every value arrives unchanged, or nothing is written."""
+"""Conversion of input rows to rows of the table.
+
+Every value stays unchanged, or an error is raised.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +24,18 @@ from manifest.types.default_value import default_scalar
 
 
 def conform(rows: Any, schema: TableSchema, kinds: Any = None) -> Any:
-    """A Table or RecordBatch with exactly the columns of ``schema``, in its order, as a Table of ``schema.arrow``.
+    """Return a Table with exactly the columns of ``schema``.
 
-    Types may differ where no value changes: narrower or wider numbers that hold the same number, timestamps of another unit,
-    large, dictionary-encoded or view strings. A column that fits already is not copied. A null becomes the column's default
-    value where the schema has one. A column may be missing if it has a default or is nullable, as INSERT takes it: it gets that value
-    or null, which says nothing to merge engines that keep what is known. Columns that place a row (keys, partition, bucket) may not.
-    Rows that are deletes, by ``kinds`` (0 to 3, one a row), need no others (``deletes_by_key``).
+    Columns have the schema's order and ``schema.arrow`` types. Types may differ if no value changes: narrower or wider numbers,
+    timestamps of another unit, large, dictionary-encoded or view strings. A column with the right type is not copied. Null becomes
+    the column's default value, if one exists. A missing column is filled with its default value or null, like in INSERT. Merge
+    engines that keep known values ignore that null. Columns that place a row (keys, partition, bucket) must be present. Delete rows,
+    by ``kinds`` (0 to 3, one per row), need no others (``deletes_by_key``).
 
     Raises:
-        UnsupportedTable: a null stands for a default value that cannot be made here.
-        SchemaMismatch: a column that must be there is missing, one is unknown, there twice, of an incompatible type, or has a value that does not fit.
-        NullInKey: a NOT NULL column, or a NOT NULL part of a nested one, has a null.
+        UnsupportedTable: A default value cannot be computed here.
+        SchemaMismatch: A column is missing, unknown, duplicate or of an incompatible type, or has a value that does not fit.
+        NullInKey: A NOT NULL column, or a NOT NULL part of a nested one, has a null.
 
     >>> from manifest.types.data_type import DataField, DataType
     >>> schema = TableSchema(id=0, fields=(DataField(0, "a", DataType(Kind.INT)),))
@@ -45,13 +48,13 @@ def conform(rows: Any, schema: TableSchema, kinds: Any = None) -> Any:
     known_names = frozenset(schema.names)
     for name, times in Counter(rows.schema.names).items():
         if times > 1:
-            raise SchemaMismatch(f"column '{name}' is there {times} times")
+            raise SchemaMismatch(f"column '{name}' is given {times} times")
         if name not in known_names:
             alike = [known for known in schema.names if known.lower() == name.lower()]
             hint = f" (rows keep the case of names: write it '{alike[0]}')" if alike else did_you_mean(name, schema.names)
             raise SchemaMismatch(f"column '{name}' is unknown{hint}; the table has: {', '.join(schema.names)}")
     table = deletes_completed(rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]), schema, kinds)
-    given = dict(zip(table.schema.names, table.columns, strict=True))  # asking the table for each is slow where it has a thousand
+    given = dict(zip(table.schema.names, table.columns, strict=True))  # looking up each column in the table is slow with 1,000 columns
     columns = [
         _column(given[field.name] if field.name in given else _left_out(field, schema, table.num_rows), field) for field in schema.fields
     ]
@@ -59,15 +62,19 @@ def conform(rows: Any, schema: TableSchema, kinds: Any = None) -> Any:
 
 
 def _left_out(field: DataField, schema: TableSchema, rows: int) -> Any:
-    """The values of a column that the rows do not have. Raises ``SchemaMismatch`` where they must."""
+    """Return the values of a missing column.
+
+    Raises:
+        SchemaMismatch: The column must be present.
+    """
     if field.name in {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}:
-        told = f"column '{field.name}' is missing, and it places rows; the table has: {', '.join(schema.names)}"
-        raise SchemaMismatch(told + missing_hint(field))
+        problem = f"column '{field.name}' is missing, and it places rows; the table has: {', '.join(schema.names)}"
+        raise SchemaMismatch(problem + missing_hint(field))
     if (default := default_scalar(field)) is not None:
         return pa.repeat(default, rows)
     if not field.type.nullable:
-        told = f"column '{field.name}' is missing, and is {field.type}; the table has: {', '.join(schema.names)}"
-        raise SchemaMismatch(told + missing_hint(field))
+        problem = f"column '{field.name}' is missing, and is {field.type}; the table has: {', '.join(schema.names)}"
+        raise SchemaMismatch(problem + missing_hint(field))
     return cast_nested(pa.nulls(rows, field.type.arrow), field.type.arrow)
 
 
@@ -111,7 +118,10 @@ def _is_finer_time(source: Any, target: Any) -> bool:
 
 
 def has_null(column: Any, data_type: DataType) -> bool:
-    """Whether a null stands where ``data_type``, or a type inside it, is NOT NULL."""
+    """Return whether a NOT NULL type has a null.
+
+    Parts of nested types are checked too.
+    """
     if not data_type.nullable and column.null_count:
         return True
     if (

@@ -1,4 +1,7 @@
-"""Deletes that name a key and nothing else: what stands in columns that may hold no null, where nobody will read it."""
+"""Deletes by key: values for other NOT NULL columns.
+
+These values are never read.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +22,18 @@ from manifest.schema.table_schema import TableSchema
 from manifest.types.default_value import default_scalar
 
 _DELETE_TEXT = "-D"
-"""``DELETE`` as a column of kinds has it."""
+"""``DELETE`` in a column of kinds."""
 
 
 def deletes_completed(rows: pa.Table, schema: TableSchema, kinds: Any = None) -> pa.Table:
-    """``rows`` with a value in every column of their deletes (kind ``-D``) that is NOT NULL and places no row: its default, or zero.
+    """Fill NOT NULL columns of delete rows.
 
-    A delete by key alone is one where the merge engine removes the row whatever the delete holds, and no changelog tells what it
-    holds; other tables' rows are as they were. A column that is missing stays so where some rows are no deletes.
+    The value is the column's default, or zero. Columns that place rows are not filled. Applies only if the merge engine removes the row
+    whatever other values the delete has, and no changelog contains them. Otherwise ``rows`` are returned unchanged. A missing column is
+    added only if all rows are deletes. ``kinds`` are 0 to 3, one per row. None: use the table's ``rowkind.field``, if set.
 
-    ``kinds`` are from 0 to 3, one a row; without them those of ``rowkind.field`` count, if the table has it.
-
-    Raises ``SchemaMismatch`` where a delete has no column that says whether it is newer (``sequence.field``).
+    Raises:
+        SchemaMismatch: A delete has no ``sequence.field`` column.
 
     >>> from manifest.schema.validation import build_schema
     >>> schema = build_schema("id INT, n INT NOT NULL", primary_keys=["id"], options={"bucket": "1"})
@@ -44,8 +47,9 @@ def deletes_completed(rows: pa.Table, schema: TableSchema, kinds: Any = None) ->
         return rows
     for name in schema.core.sequence_field:
         if name not in rows.schema.names:
-            told = f"column '{name}' is missing: by option 'sequence.field' it says whether a row of kind '-D' is newer than what is there"
-            raise SchemaMismatch(told)
+            raise SchemaMismatch(
+                f"column '{name}' is missing: by option 'sequence.field' it decides whether a row of kind '-D' is newer than the existing row"
+            )
     given = frozenset(rows.schema.names)
     for field in schema.fields:
         if field.type.nullable or field.name in {*schema.primary_keys, *schema.partition_keys, *schema.core.sequence_field}:
@@ -78,7 +82,10 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _takeable(leaf: pa.DataType) -> pa.DataType:
-    """Return a type of the same values that Arrow can ``take``: it cannot take texts in views."""
+    """Return an equivalent type that Arrow can ``take``.
+
+    Arrow cannot take texts in views.
+    """
     return with_leaves(leaf.value_type, _takeable) if pa.types.is_dictionary(leaf) else without_views(leaf)
 
 
@@ -89,7 +96,7 @@ def _names_suffice(schema: TableSchema) -> bool:
 
 
 def _replaced(column: Any, gone: Mask, zero: pa.Scalar) -> Any:
-    """``column`` with ``zero`` where rows are ``gone``, in its own type."""
+    """Return ``column`` with ``zero`` where rows are ``gone``."""
     pieces, start = [], 0
     for chunk in column.chunks:
         here = np.flatnonzero(gone[start : start + len(chunk)])
@@ -105,7 +112,7 @@ def _with(chunk: pa.Array, here: Any, zero: pa.Scalar) -> pa.Array:
 
 
 def _zero(kind: pa.DataType) -> Any:
-    """A value of the type, as Python gives it to Arrow."""
+    """Return a zero of the type as a Python object."""
     types = pa.types
     if types.is_struct(kind):
         return {kind.field(at).name: _zero(kind.field(at).type) for at in range(kind.num_fields)}

@@ -1,7 +1,7 @@
-"""Reading files of older schemas: columns are matched by field id, missing ones are null, changed types are cast.
+"""Reads of files with older schemas (Paimon's ``SchemaEvolutionUtil``).
 
-Follows Paimon's ``SchemaEvolutionUtil``. Where a cast does not keep the order of values, minima, maxima and indexes of the old
-file say nothing; a cast that is not built is refused by name.
+Columns are matched by field id, missing ones are null, changed types are cast. If a cast does not keep the order of values, minima, maxima
+and indexes of the old file are not used. A cast that is not implemented raises an error with its name.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from manifest.types.cast_rules import Cast, cast_of, keeps_order, may_null
 from manifest.types.data_type import NESTED, DataField, DataType
 
 _UNLIKE_THEMSELVES = NESTED | {Kind.VARIANT, Kind.GEOMETRY, Kind.GEOGRAPHY}
-"""Types whose plain values cannot be compared, or that cannot be read at all."""
+"""Types whose values cannot be compared, or cannot be read."""
 
 
 @dataclass(frozen=True)
 class SchemaMapping:
-    """Where the columns that readers ask for lie in the files of one schema.
+    """Mapping from read columns to a schema's file columns.
 
     >>> from manifest.types.data_type import DataField, DataType
     >>> old, new = DataField(4, "a", DataType(Kind.INT)), DataField(4, "b", DataType(Kind.BIGINT))
@@ -49,12 +49,18 @@ class SchemaMapping:
 
     @classmethod
     def of(cls, read: Sequence[DataField], file: Sequence[DataField], schema_id: int) -> SchemaMapping:
-        """Map the columns ``read`` to those of schema ``schema_id`` by id; None where the file has no such column."""
+        """Map the columns ``read`` to the file's columns by id.
+
+        None: the file does not have the column.
+        """
         by_id = {column.id: column for column in file}
         return cls({column.name: column for column in read}, {column.name: by_id.get(column.id) for column in read}, schema_id)
 
     def check(self, columns: Sequence[str]) -> None:
-        """Raise ``UnsupportedTable`` naming the first of ``columns`` whose old type cannot be read as its new one."""
+        """Raise ``UnsupportedTable`` for an unsupported type change.
+
+        The message names the first such column of ``columns``.
+        """
         for name in columns:
             source = self.sources[name]
             read = self.read[name]
@@ -66,11 +72,14 @@ class SchemaMapping:
 
     @cached_property
     def int96(self) -> frozenset[str]:
-        """The file's columns with timestamps finer than microseconds."""
+        """File columns with timestamps finer than microseconds."""
         return frozenset([source.name for source in self.sources.values() if source is not None and is_int96(source.type)])
 
     def same(self, column: ColumnRef) -> DataField | None:
-        """The file's column if its plain values are those of the read column, so that literals need no change."""
+        """Return the file's column if its plain values are equal.
+
+        Then literals need no change.
+        """
         source = self.sources.get(column.name)
         return source if source is not None and self._is_unchanged(column.name, source) else None
 
@@ -81,7 +90,10 @@ class SchemaMapping:
         return known
 
     def to_file(self, predicate: Predicate) -> Predicate:
-        """``predicate`` on the file's own column names; what cannot be said of the file becomes true, never false."""
+        """Convert ``predicate`` to the file's column names.
+
+        Terms that cannot be converted become TRUE, never FALSE.
+        """
 
         def rename(leaf: Leaf) -> Predicate:
             source, column = self.sources.get(leaf.column.name), leaf.column
@@ -90,13 +102,16 @@ class SchemaMapping:
             renamed = replace(leaf, column=ColumnRef(source.name, column.key))
             if self._is_unchanged(column.name, source):
                 return renamed
-            said = unwiden(renamed, self.read[column.name].type.column_type, source.type.column_type) if column.key is None else None
-            return TRUE if said is None else said
+            converted = unwiden(renamed, self.read[column.name].type.column_type, source.type.column_type) if column.key is None else None
+            return TRUE if converted is None else converted
 
         return map_leaves(predicate, rename)
 
     def bound(self, column: str, value: Plain) -> tuple[Plain, bool]:
-        """A minimum or maximum of the file's column as a plain value of the read column; False if that is not known."""
+        """Convert a minimum or maximum to the read column.
+
+        False: the bound is not known.
+        """
         source, read = self.sources[column], self.read[column]
         if source is None or value is None:
             return None, True
@@ -111,7 +126,7 @@ class SchemaMapping:
             return None, False
 
     def bounds(self, column: str, known: ColumnBounds) -> ColumnBounds:
-        """Bounds of the file's column as those of the read column."""
+        """Convert bounds of the file's column to the read column."""
         source = self.sources[column]
         if source is not None and self._is_unchanged(column, source):
             return known
@@ -122,7 +137,7 @@ class SchemaMapping:
         return ColumnBounds(None, None, known.null_count if nulls_known else None, known.row_count)
 
     def bounds_of_each(self, column: str, known: BoundsColumn) -> BoundsColumn:
-        """Bounds of the file's column, in each of several files or pages, as those of the read column."""
+        """Convert bounds of several files or pages."""
         source, read = self.sources[column], self.read[column].type
         if source is None or self._is_unchanged(column, source) or same_values(source.type, read):
             return known
@@ -130,8 +145,11 @@ class SchemaMapping:
 
 
 def is_same(file: DataType, read: DataType) -> bool:
-    """Whether a column of the two types holds the same plain values: equal up to nullability, or the new one has more room."""
-    if file is read and file.kind not in _UNLIKE_THEMSELVES:  # of most columns, which nobody ever changed
+    """Return whether two types hold the same plain values.
+
+    They are equal up to nullability, or the new one is longer.
+    """
+    if file is read and file.kind not in _UNLIKE_THEMSELVES:  # fast path: most columns never changed
         return True
     if file.kind in STRINGS | BINARIES and read.kind in STRINGS | BINARIES:
         if file.kind is read.kind and file.length == read.length:
@@ -146,7 +164,7 @@ def is_same(file: DataType, read: DataType) -> bool:
 
 
 def can_cast(file: DataType, read: DataType) -> bool:
-    """Whether values of the old type can be read as the new one."""
+    """Return whether the old type converts to the new one."""
     if is_same(file, read):
         return True
     match file.kind, read.kind:
@@ -158,23 +176,23 @@ def can_cast(file: DataType, read: DataType) -> bool:
         case (Kind.ARRAY, Kind.ARRAY) | (Kind.MULTISET, Kind.MULTISET) | (Kind.VECTOR, Kind.VECTOR):
             return file.length == read.length and can_cast(file.part("element"), read.part("element"))
         case (Kind.MAP, Kind.MAP):
-            keys = file.part("key"), read.part("key")  # no change reaches the inside of a key
+            keys = file.part("key"), read.part("key")  # changes inside of keys are not supported
             return (is_same(*keys) or _is_equal(*keys)) and can_cast(file.part("value"), read.part("value"))
         case _:
             return not read.is_nested and cast_of(file, read) is not Cast.NONE
 
 
 def to_read_schema(array: Any, file: DataType, read: DataType) -> Any:
-    """``array``, decoded from a file with a column of type ``file``, as ``read.arrow``.
+    """Convert a decoded array of type ``file`` to ``read.arrow``.
 
     Args:
-        array: an Array as the Parquet decoder made it; names inside it are those of ``file``.
-        file: the type in the file's schema.
-        read: the type readers want; ``can_cast(file, read)``.
+        array: Array from the decoder. Inner names are those in ``file``.
+        file: Type in the file's schema.
+        read: Type to read. ``can_cast(file, read)`` must be True.
 
     Raises:
-        CastFailed: a value is none of the type that readers want.
-        pyarrow.ArrowException: the array does not hold values of the type that the file's schema promises.
+        CastFailed: A value has no counterpart in the read type.
+        pyarrow.ArrowException: The array does not have the type of the file's schema.
 
     >>> to_read_schema(pa.array([1, None], pa.int32()), DataType(Kind.INT), DataType(Kind.BIGINT)).type
     DataType(int64)
@@ -183,7 +201,7 @@ def to_read_schema(array: Any, file: DataType, read: DataType) -> Any:
         array = array.dictionary_decode()
     if not read.is_nested:
         plain = array if array.type == file.arrow else array.cast(file.arrow)
-        if file.kind is Kind.TIME and plain is not array:  # ORC keeps plain numbers, which may be no time of a day
+        if file.kind is Kind.TIME and plain is not array:  # ORC stores plain integers, which may be outside of a day
             plain.validate(full=True)
         if plain.type == read.arrow and is_same(file, read):
             return plain
@@ -213,7 +231,10 @@ def to_read_schema(array: Any, file: DataType, read: DataType) -> Any:
 
 
 def _shares_nothing(file: DataType, read: DataType) -> bool:
-    """Whether every field of the file's rows was dropped since: Paimon reads such a value as null, whatever it was."""
+    """Return whether all fields of the file's rows were dropped.
+
+    Paimon reads such a value as null.
+    """
     match read.kind:
         case Kind.ROW:
             old = {inner.id: inner.type for inner in file.fields}
@@ -246,14 +267,17 @@ def _is_equal(file: DataType, read: DataType) -> bool:
 
 
 def _entries(array: Any) -> tuple[Any, Any]:
-    """Return all keys and values of a map, or of a list of (key, value)."""
+    """Return all keys and values of maps.
+
+    A map may be a list of (key, value).
+    """
     if pa.types.is_map(array.type):
         return array.keys, array.items
     return array.values.field(0), array.values.field(1)
 
 
 def _offsets(array: Any) -> Any:
-    return pa.array(array.offsets.to_numpy())  # a copy: Arrow takes no null mask together with sliced offsets
+    return pa.array(array.offsets.to_numpy())  # a copy: Arrow accepts no null mask together with sliced offsets
 
 
 def _nulls(array: Any) -> Any:
@@ -261,7 +285,7 @@ def _nulls(array: Any) -> Any:
 
 
 def column_types(fields: Sequence[DataField]) -> dict[str, ColumnType]:
-    """Types by name, as predicates and indexes know them."""
+    """Return types by name, for predicates and indexes."""
     return {column.name: column.type.column_type for column in fields}
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 def with_leaves(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Return ``kind`` with ``change`` made to every type that is not nested.
+    """Apply ``change`` to every type that is not nested.
 
     List views count as leaves: Arrow casts some of them to lists of other values.
 
@@ -34,7 +34,10 @@ def with_leaves(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType])
 
 
 def without_views(kind: pa.DataType) -> pa.DataType:
-    """Return the large type of a text or binary view, any other as it is."""
+    """Return the large type of a text or binary view.
+
+    Other types are returned unchanged.
+    """
     if pa.types.is_string_view(kind):
         return pa.large_string()
     return pa.large_binary() if pa.types.is_binary_view(kind) else kind

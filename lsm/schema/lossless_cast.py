@@ -1,4 +1,4 @@
-"""Casts of Arrow columns that keep every value, nested ones too."""
+"""Lossless casts of Arrow columns, including nested ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDEST_DECIMAL = pa.decimal128(38, 0)
 
 
 class LossyCast(ValueError):
-    """A value of a column that the target type cannot hold."""
+    """A value does not fit the target type."""
 
     def __init__(self, reason: str, *, rounded: bool) -> None:
         super().__init__(reason)
@@ -23,7 +23,12 @@ class LossyCast(ValueError):
 
 
 def lossless_cast(column: Any, target: Any) -> Any:
-    """Cast an Array or ChunkedArray; ``may_cast`` holds of its type. Raise ``LossyCast`` for a value that would change.
+    """Cast an Array or ChunkedArray without changing a value.
+
+    ``may_cast`` must be True for its type.
+
+    Raises:
+        LossyCast: A value would change.
 
     >>> lossless_cast(pa.array([1.0, None]), pa.int32()).to_pylist()
     [1, None]
@@ -42,7 +47,9 @@ def lossless_cast(column: Any, target: Any) -> Any:
 
 
 def first_row(length: int, is_unfit: Callable[[int, int], bool]) -> int:
-    """The first row that does not fit. ``is_unfit(start, stop)`` is true of the range of all rows.
+    """Return the first row that does not fit, by bisection.
+
+    ``is_unfit(start, stop)`` must be True for the range of all rows.
 
     >>> first_row(5, lambda start, stop: start <= 3 < stop)
     3
@@ -55,7 +62,7 @@ def first_row(length: int, is_unfit: Callable[[int, int], bool]) -> int:
 
 
 def first_lossy_row(column: Any, target: Any) -> int:
-    """The first row of a column for which ``lossless_cast`` fails."""
+    """Return the first row for which ``lossless_cast`` fails."""
 
     def is_lossy(start: int, stop: int) -> bool:
         try:
@@ -70,8 +77,8 @@ def first_lossy_row(column: Any, target: Any) -> int:
 def _widened(column: Any, target: Any) -> Any:
     source = column.type
     if pa.types.is_integer(source) and pa.types.is_decimal(target):
-        return column.cast(_WIDEST_DECIMAL)  # Arrow judges integers by their type, decimals by their values
-    if pa.types.is_dictionary(source) and str(source.value_type).endswith("_view"):  # polars' categories: Arrow gathers no views
+        return column.cast(_WIDEST_DECIMAL)  # Arrow checks integers by type, decimals by value
+    if pa.types.is_dictionary(source) and str(source.value_type).endswith("_view"):  # categories of polars: Arrow cannot gather views
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         pieces = [pa.DictionaryArray.from_arrays(one.indices, one.dictionary.cast(target)) for one in chunks]
         return pa.chunked_array(pieces, pa.dictionary(source.index_type, target))
@@ -79,7 +86,7 @@ def _widened(column: Any, target: Any) -> Any:
 
 
 def _leaves(before: Any, after: Any) -> Iterator[tuple[Any, Any]]:
-    """The parts of a column before and after a cast that may have rounded them."""
+    """Yield parts before and after a cast that may round."""
     source, target = before.type, after.type
     if source.equals(target) or pa.types.is_null(source) or not (pa.types.is_nested(target) or _may_round(source, target)):
         return
@@ -92,7 +99,7 @@ def _leaves(before: Any, after: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _filled_chunks(column: Any) -> list[Any]:
-    """Chunks with rows: Arrow's cast drops the others."""
+    """Return the non-empty chunks: Arrow's cast drops empty ones."""
     return [one for one in column.chunks if len(one)] if isinstance(column, pa.ChunkedArray) else [column]
 
 
@@ -113,7 +120,10 @@ def _is_rounded(before: Any, after: Any) -> bool:
 
 
 def may_cast(source: Any, target: Any) -> bool:
-    """Whether some values of an Arrow type can become another without changing their meaning."""
+    """Return whether an Arrow type can be cast losslessly.
+
+    Whether a cast is lossless also depends on the values.
+    """
     types = pa.types
     if types.is_dictionary(source):
         return may_cast(source.value_type, target)
@@ -163,7 +173,7 @@ def _is_bytes(kind: Any) -> bool:
 
 
 def _may_round(source: Any, target: Any) -> bool:
-    """Casts between which Arrow rounds silently."""
+    """Return whether Arrow's cast rounds silently."""
     types = pa.types
     return bool(
         (types.is_floating(source) and types.is_floating(target) and target.bit_width < source.bit_width)

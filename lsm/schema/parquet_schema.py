@@ -1,4 +1,7 @@
-"""The Arrow schema of a Parquet data file: system columns, Paimon's field ids and names, and timestamps that Parquet can hold."""
+"""Arrow schema of a Parquet data file.
+
+Covers system columns, Paimon's field ids and names, and timestamps that Parquet supports.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +29,26 @@ KIND_FIELD = DataField(VALUE_KIND_ID, VALUE_KIND, DataType(Kind.TINYINT, nullabl
 
 
 def key_fields(fields: Iterable[DataField], keys: Sequence[str]) -> tuple[DataField, ...]:
-    """The ``_KEY_`` columns of the trimmed primary key, in the order of ``keys``."""
+    """Return the ``_KEY_`` columns of the trimmed primary key.
+
+    In the order of ``keys``.
+    """
     by_name = {field.name: field for field in fields}
     return tuple(replace(by_name[key], id=by_name[key].id + KEY_ID_OFFSET, name=KEY_PREFIX + key) for key in keys)
 
 
 def key_value_fields(fields: Sequence[DataField], keys: Sequence[str], *, thin: bool = False) -> tuple[DataField, ...]:
-    """Columns of a primary-key table's data file: keys (unless ``thin``), sequence number, kind, then every table column."""
+    """Return the columns of a primary-key table's data file.
+
+    Keys (unless ``thin``), sequence number, kind, then every table column.
+    """
     return (*(() if thin else key_fields(fields, keys)), SEQUENCE_FIELD, KIND_FIELD, *fields)
 
 
 def file_schema(fields: Iterable[DataField]) -> pa.Schema:
-    """Arrow schema with the field ids that Paimon gives to columns, elements, map keys and map values.
+    """Return the Arrow schema with Paimon's field ids.
+
+    Columns, elements, map keys and map values have ids.
 
     >>> schema = file_schema([DataField(14, "m", DataType(Kind.MAP, key=DataType(Kind.INT, nullable=False), value=DataType(Kind.INT)))])
     >>> [field.metadata for field in (schema.field(0), schema.field(0).type.key_field, schema.field(0).type.item_field)]
@@ -80,12 +91,15 @@ def _arrow(data_type: DataType, field_id: int, depth: int) -> Any:
 
 
 def needs_int96(fields: Iterable[DataField]) -> bool:
-    """Whether some timestamp is finer than microseconds: Paimon stores those as INT96 (``lsm.parquet.footer_fixup``)."""
+    """Return whether any timestamp is finer than microseconds.
+
+    Paimon stores those as INT96 (``lsm.parquet.footer_fixup``).
+    """
     return any(map(is_int96, [field.type for field in fields]))
 
 
 def is_int96(data_type: DataType) -> bool:
-    """Return whether a timestamp in the type is finer than microseconds."""
+    """Return whether the type contains timestamps finer than microseconds."""
     if data_type.kind in TIMESTAMPS:
         return data_type.precision > _MAX_INT64_PRECISION
     return data_type.is_nested and any(map(is_int96, data_type.children))

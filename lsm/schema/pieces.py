@@ -1,4 +1,7 @@
-"""Rows in pieces that Arrow can hold: the texts of one array have less than 2 GiB, whatever form they come in, and wherever they lie."""
+"""Tables cut into pieces that fit Arrow's 32-bit offsets.
+
+The texts of one array must have less than 2 GiB once expanded.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,11 @@ _FARTHEST = (1 << 31) - 1
 
 
 def in_pieces(rows: Any, kinds: Any = None, most: int | None = None) -> Iterator[tuple[Any, Any]]:
-    """A Table or RecordBatch and what belongs to its rows, cut where it takes more than ``most`` bytes once dictionaries are expanded.
+    """Cut rows into pieces of at most ``most`` bytes.
 
-    None: ``Thresholds.piece_bytes``. A single row is never cut.
+    ``kinds`` are cut alike.
+
+    Bytes are counted with dictionaries expanded. None: ``Thresholds.piece_bytes``. A single row is never cut.
 
     >>> repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 8), pa.array(["x" * 100]))
     >>> [piece.num_rows for piece, _ in in_pieces(pa.table({"text": repeated}), most=450)]
@@ -31,7 +36,7 @@ def in_pieces(rows: Any, kinds: Any = None, most: int | None = None) -> Iterator
             yield table, kinds
             return
     else:
-        # A slice of views counts the bytes of all of them, and Arrow takes no rows of views.
+        # A slice of views counts the bytes of all views, and Arrow cannot take rows of views.
         table = table.cast(pa.schema([field.with_type(with_leaves(field.type, without_views)) for field in table.schema]))
     pieces = list(_cut(table, 0, most))
     if len(pieces) == 1 and not any(map(_lies_far, table.columns)):
@@ -39,11 +44,14 @@ def in_pieces(rows: Any, kinds: Any = None, most: int | None = None) -> Iterator
         return
     for first, last in pieces:
         piece = table.slice(first, last - first)
-        yield piece.take(pa.array(np.arange(last - first))), None if kinds is None else kinds[first:last]  # offsets begin at 0 again
+        yield piece.take(pa.array(np.arange(last - first))), None if kinds is None else kinds[first:last]  # a copy whose offsets begin at 0
 
 
 def _cut(table: Any, first: int, most: int) -> Iterator[tuple[int, int]]:
-    """The first row and one past the last of each piece of rows that come after ``first`` others."""
+    """Yield start and end of each piece.
+
+    ``first`` is the number of rows before ``table``.
+    """
     rows = table.num_rows
     if rows < 2 or sum(map(_expanded, table.columns)) <= most:
         yield first, first + rows
@@ -54,14 +62,17 @@ def _cut(table: Any, first: int, most: int) -> Iterator[tuple[int, int]]:
 
 
 def _lies_far(column: Any) -> bool:
-    """Whether rows are part of something so long that their offsets, were they no wider than the table's, could not tell where they are."""
+    """Return whether offsets of rows may exceed 32 bits.
+
+    Rows may be a slice of a much longer column.
+    """
     types = pa.types
     wide = types.is_large_string(column.type) or types.is_large_binary(column.type) or types.is_nested(column.type)
     return bool(wide and column.get_total_buffer_size() > _FARTHEST)
 
 
 def _expanded(column: Any) -> int:
-    """Bytes of a column's values, each written out."""
+    """Return the bytes of a column with dictionaries expanded."""
     if not pa.types.is_dictionary(column.type):
         return int(column.nbytes)
     return sum(_written_out(chunk) for chunk in column.chunks)
@@ -74,7 +85,7 @@ def _written_out(chunk: Any) -> int:
     mean = values.nbytes / len(values)
     if _is_sized(values.type):
         lengths = pc.binary_length(values).fill_null(0).to_numpy(zero_copy_only=False)
-        if int(lengths.max()) * len(chunk) > thresholds().piece_bytes:  # else it is no matter how often the longest is there
+        if int(lengths.max()) * len(chunk) > thresholds().piece_bytes:  # otherwise the estimate by the mean is small enough
             codes = chunk.indices.drop_null().to_numpy(zero_copy_only=False)
             return int(lengths[codes].sum(dtype=np.int64))
     return int(mean * len(chunk))

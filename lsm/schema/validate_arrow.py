@@ -1,4 +1,7 @@
-"""Checks of Arrow arrays from outside: UTF-8, decimal and time ranges, dictionary indices, offsets."""
+"""Checks of Arrow arrays from outside.
+
+UTF-8, decimal and time ranges, dictionary indices, offsets.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from manifest.io.errors import SchemaMismatch
 
 
 def validated(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """The batches of ``reader``, each checked before it is used. Reading raises ``SchemaMismatch`` as ``validate_rows``."""
+    """Return a reader that checks each batch before use.
+
+    Reading raises the errors of ``validate_rows``.
+    """
 
     def batches() -> Iterator[pa.RecordBatch]:
         start = 0
@@ -27,7 +33,9 @@ def validated(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
 
 
 def validate_rows(rows: Any, start: int = 0) -> None:
-    r"""Raise ``SchemaMismatch`` that names row and column of a damaged value. start: Number of the first row in the message.
+    r"""Raise ``SchemaMismatch`` for a damaged value.
+
+    The message names row and column. ``start`` is the number of the first row in the message.
 
     >>> damaged = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
     >>> validate_rows(pa.table({"s": damaged}))
@@ -47,9 +55,10 @@ def validate_rows(rows: Any, start: int = 0) -> None:
 
 
 def _is_ascii(array: Any) -> bool:
-    """Whether an array is text of nothing but ASCII, which is found several times faster than UTF-8."""
+    """Return whether an array is ASCII text."""
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)) or not len(array):
         return False
+    # Checking for ASCII is several times faster than for UTF-8.
     array.validate()
     _, offsets, data = array.buffers()
     width: Any = np.int32 if pa.types.is_string(array.type) else np.int64
@@ -68,14 +77,17 @@ def _is_damaged(array: Any) -> bool:
 
 
 def _first_fault(array: Any) -> tuple[int | None, str]:
-    """Row and path of the first damaged value; None where no row is to blame."""
+    """Return row and path of the first damaged value.
+
+    None: the damage has no row.
+    """
     types, kind = pa.types, array.type
     if types.is_struct(kind):
         for at, field in enumerate(kind):
             if _is_damaged(part := array.field(at)):
                 row, path = _first_fault(part)
                 return row, f".{field.name}{path}"
-        return None, ""  # outside of a slice
+        return None, ""  # the damage is outside of the slice
     if types.is_map(kind):
         for part, step in ((array.keys, "[key]"), (array.items, "[value]")):
             if _is_damaged(part):
@@ -97,7 +109,7 @@ def _first_fault(array: Any) -> tuple[int | None, str]:
 
 
 def _row_of(array: Any, position: int | None) -> int | None:
-    """The row of a list whose values include a position."""
+    """Return the row of a list that contains ``position``."""
     if position is None:
         return None
     offsets = array.offsets.to_numpy(zero_copy_only=False)

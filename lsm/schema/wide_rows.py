@@ -1,4 +1,7 @@
-"""Rounds of a merge that one Arrow array cannot hold: texts of 2 GiB and more have offsets of 64 bits while they are folded."""
+"""Merge rounds with texts of 2 GiB and more.
+
+They have 64-bit offsets during the merge.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ _LONGEST = 2**31 - 1
 
 
 def widened(rows: Any) -> Any:
-    """``rows``, a table; with columns of wide types where one has more bytes than offsets of 32 bits can count.
+    """Return ``rows`` with wide types if a column needs them.
+
+    A column with more bytes than 32-bit offsets can count needs them.
 
     >>> widened(pa.table({"text": ["a"]})).schema.types
     [DataType(string)]
@@ -24,7 +29,10 @@ def widened(rows: Any) -> Any:
 
 
 def narrowed(rows: Any, schema: Any) -> Any:
-    """``rows`` that were ``widened`` with the types of ``schema`` again, in chunks that can hold them."""
+    """Return ``widened`` rows with the types of ``schema``.
+
+    Rows are cut into chunks that fit.
+    """
     return pa.concat_tables([piece.cast(schema) for piece, _ in in_pieces(rows)])
 
 
