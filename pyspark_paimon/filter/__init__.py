@@ -1,4 +1,5 @@
-"""Filter languages: SQL text, Spark columns and pyarrow expressions become one tree, then a bound predicate.
+"""Translation of filter languages to bound predicates.
 
-Knows schemas; not files. Public: ``parse``, ``bind``.
+SQL text, Spark columns and pyarrow expressions become one tree (``ast``), which ``bind`` resolves against a schema.
+This package knows schemas, not files. Public modules: ``parse``, ``bind``.
 """

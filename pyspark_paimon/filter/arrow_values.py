@@ -1,4 +1,4 @@
-"""Arrow values as literals: one, or at once all those of a long list that suit a column as they are."""
+"""Conversion of Arrow scalars and arrays to filter literals."""
 
 from __future__ import annotations
 
@@ -10,37 +10,42 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import INTEGERS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.errors import InvalidFilter
 from fileindex.predicate.value_set import ValueSet
-from pyspark_paimon.filter.ast import Clock, Day, Literal, Moment, literal_from_python
+from pyspark_paimon.filter.ast import DateLiteral, Literal, TimeLiteral, TimestampLiteral, literal_from_python
 
 NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _LONG = 64
 
 
 def literal_of_scalar(scalar: Any) -> Literal:
-    """An Arrow scalar as a literal. Raises ``InvalidFilter`` for a type that no column is compared with."""
+    """Convert an Arrow scalar to a literal.
+
+    Raises ``InvalidFilter`` for durations and nested types, which no column can be compared with.
+    """
     kind = scalar.type
     if not scalar.is_valid:
         return None
     if pa.types.is_timestamp(kind):
-        return Moment(scalar.value * NANOS[kind.unit], wall=kind.tz is None)
+        return TimestampLiteral(scalar.value * NANOS[kind.unit], wall=kind.tz is None)
     if pa.types.is_time(kind):
-        return Clock(scalar.value * NANOS[kind.unit])
+        return TimeLiteral(scalar.value * NANOS[kind.unit])
     if pa.types.is_date32(kind):
-        return Day(scalar.value)
+        return DateLiteral(scalar.value)
     if pa.types.is_duration(kind) or pa.types.is_nested(kind):
         raise InvalidFilter(f"a literal of type {kind} cannot be compared with a column")
     return literal_from_python(scalar.as_py())
 
 
 def literals_of(values: Any) -> tuple[Literal, ...]:
-    """A tuple of literals as it is, an Arrow array one by one."""
+    """Return the literals of a tuple or an Arrow array."""
     return values if isinstance(values, tuple) else tuple(map(literal_of_scalar, values))
 
 
 def members(values: Any, column_type: ColumnType) -> ValueSet | None:
-    """The distinct values of a long list that a column can have, nulls left out; None if they must be bound one by one.
+    """Return the distinct values of a long list.
 
-    Whole numbers for a column of integers, texts for one of texts, days for a DATE: nothing about them has to be rounded.
+    Values outside the range of the column and nulls are left out. The types must match without rounding: whole numbers
+    for an integer column, texts for a text column, days for a DATE.
+    None: the list is short or of another type, and the caller binds its values one by one.
 
     >>> members(pa.array([3, 300, 3]), ColumnType(Kind.TINYINT))
     (3,)
@@ -69,7 +74,7 @@ def _distinct(array: Any) -> ValueSet:
 
 
 def _long(values: tuple[Literal, ...]) -> Any:
-    """A long tuple of nothing but whole numbers, or texts, and nulls, as an array."""
+    """Convert a long tuple of whole numbers or of texts."""
     if len(values) < _LONG:
         return None
     kinds = {type(value) for value in values} - {type(None)}

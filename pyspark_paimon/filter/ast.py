@@ -1,9 +1,10 @@
-"""Filters before they know a table: what SQL text, a Spark Column and an Arrow expression have in common.
+"""Nodes of unbound filters, common to all filter languages.
 
-A filter language is translated to these nodes; ``bind.bind`` then resolves names, converts literals to the columns'
-types and pushes NOT to the leaves. Literals are Python values, except dates and times: Python's end in the year 9999 and
-at microseconds, Paimon's do not.
+Each filter language is translated to these nodes. ``bind.bind`` then resolves column names, converts literals to the
+columns' types and pushes NOT to the leaves.
 """
+
+# Dates and times have literal classes of their own: Python's types end in the year 9999 and at microseconds, Paimon's do not.
 
 from __future__ import annotations
 
@@ -23,88 +24,94 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # naive on purpose: a TIMESTAMP w
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Moment:
-    """Nanoseconds since 1970-01-01 00:00: of UTC, or with ``wall`` of a clock whose zone is not yet known."""
+class TimestampLiteral:
+    """Timestamp in nanoseconds since 1970-01-01 00:00.
+
+    wall: Whether the nanoseconds count local time, whose zone is not known yet. False: they count UTC.
+    """
 
     nanos: int
     wall: bool = False
 
     def instant(self, zone: str) -> int:
-        """Nanoseconds since the epoch; a wall clock is read in ``zone``."""
+        """Return nanoseconds since the epoch, reading local time in ``zone``."""
         return instant_of(self.nanos, zone) if self.wall else self.nanos
 
     def reading(self, zone: str) -> int:
-        """Nanoseconds that a clock in ``zone`` shows."""
+        """Return the nanoseconds of local time in ``zone``."""
         return self.nanos if self.wall else wall_of(self.nanos, zone)
 
     @classmethod
-    def of(cls, value: datetime) -> Moment:
-        """The moment of a datetime, aware or naive.
+    def of(cls, value: datetime) -> TimestampLiteral:
+        """Return the literal of an aware or naive datetime.
 
-        >>> Moment.of(datetime(1970, 1, 1, 0, 0, 1))
-        Moment(nanos=1000000000, wall=True)
+        >>> TimestampLiteral.of(datetime(1970, 1, 1, 0, 0, 1))
+        TimestampLiteral(nanos=1000000000, wall=True)
         """
-        since = value.replace(tzinfo=None) - _EPOCH - (value.utcoffset() or timedelta(0))  # an instant may lie beyond Python's years
+        # Subtract without astimezone(): the instant in UTC may lie outside Python's range of years.
+        since = value.replace(tzinfo=None) - _EPOCH - (value.utcoffset() or timedelta(0))
         return cls(since // timedelta(microseconds=1) * 1000 + int(getattr(value, "nanosecond", 0)), value.tzinfo is None)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Day:
+class DateLiteral:
     """Days since 1970-01-01."""
 
     days: int
 
     @classmethod
-    def of(cls, value: date) -> Day:
-        """The day of a date."""
+    def of(cls, value: date) -> DateLiteral:
+        """Return the literal of a date."""
         return cls(value.toordinal() - 719_163)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Clock:
+class TimeLiteral:
     """Nanoseconds since midnight."""
 
     nanos: int
 
     @classmethod
-    def of(cls, value: time) -> Clock:
-        """The reading of a time of day."""
+    def of(cls, value: time) -> TimeLiteral:
+        """Return the literal of a time of day."""
         return cls(((value.hour * 60 + value.minute) * 60 + value.second) * 10**9 + value.microsecond * 1000)
 
 
-Literal: TypeAlias = bool | int | float | Decimal | str | bytes | Day | Clock | Moment | None
+Literal: TypeAlias = bool | int | float | Decimal | str | bytes | DateLiteral | TimeLiteral | TimestampLiteral | None
 
 
 def literal_from_python(value: object) -> Literal:
-    """A Python value as a literal. Raises ``InvalidFilter`` for a type that no column has.
+    """Convert a Python value to a literal.
+
+    Raises ``InvalidFilter`` for a type that no column has.
 
     >>> literal_from_python(date(1970, 1, 2)), literal_from_python(2.5)
-    (Day(days=1), 2.5)
+    (DateLiteral(days=1), 2.5)
     """
     match value:
         case datetime():
-            return Moment.of(value)
+            return TimestampLiteral.of(value)
         case date():
-            return Day.of(value)
+            return DateLiteral.of(value)
         case time():
-            return Clock.of(value)
+            return TimeLiteral.of(value)
         case bytearray() | memoryview():
             return bytes(value)
-        case bool() | int() | float() | Decimal() | str() | bytes() | Day() | Clock() | Moment() | None:
+        case bool() | int() | float() | Decimal() | str() | bytes() | DateLiteral() | TimeLiteral() | TimestampLiteral() | None:
             return value
-    raise InvalidFilter(f"{value!r} of type {type(value).__name__} is no literal of a filter")
+    raise InvalidFilter(f"{value!r} of type {type(value).__name__} cannot be used as a literal in a filter")
 
 
 @dataclass(frozen=True, slots=True)
 class GivenValue:
-    """A literal inside something that is computed."""
+    """A literal inside a computed term."""
 
     value: Literal
 
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """A function, by the name that ``fileindex.expression.functions`` has for it, of what may be computed, too."""
+    """A function call, named as in ``fileindex.expression.functions``."""
 
     function: str
     arguments: tuple[Term, ...]
@@ -122,8 +129,8 @@ Term: TypeAlias = ColumnRef | GivenValue | Computation | Casting
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
-    """A condition that is computed for each row: true where ``term``, a BOOLEAN, is."""
+class ComputedCondition:
+    """A condition computed for each row from a BOOLEAN term."""
 
     term: Term
 
@@ -147,7 +154,10 @@ class NullSafeEqual:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """``column IN (values)``, literals or an Arrow array; a null among them makes what is not found unknown."""
+    """``column IN (values)``.
+
+    If ``values`` has a null, the result for values that are not in the list is unknown.
+    """
 
     column: ColumnRef
     values: tuple[Literal, ...] | pa.Array | pa.ChunkedArray
@@ -177,7 +187,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """A BOOLEAN column that stands for itself."""
+    """A BOOLEAN column used as a condition."""
 
     column: ColumnRef
 
@@ -197,47 +207,49 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class And:
     """AND of ``children``."""
 
     children: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Any:
+class Or:
     """OR of ``children``."""
 
     children: tuple[Condition, ...]
 
 
-Condition: TypeAlias = Comparison | NullSafeEqual | Membership | NullTest | NanTest | Prefix | Truth | Holds | Constant | Not | All | Any
+Condition: TypeAlias = (
+    Comparison | NullSafeEqual | Membership | NullTest | NanTest | Prefix | Truth | ComputedCondition | Constant | Not | And | Or
+)
 
 MIRRORED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
-"""The operator that says the same with its sides swapped."""
+"""Equivalent operator after swapping the two sides."""
 
 
 __all__ = [
     "MIRRORED",
-    "All",
-    "Any",
+    "And",
     "Casting",
-    "Clock",
     "Comparison",
     "Computation",
+    "ComputedCondition",
     "Condition",
     "Constant",
-    "Day",
+    "DateLiteral",
     "GivenValue",
-    "Holds",
     "Literal",
     "Membership",
-    "Moment",
     "NanTest",
     "Not",
     "NullSafeEqual",
     "NullTest",
+    "Or",
     "Prefix",
     "Term",
+    "TimeLiteral",
+    "TimestampLiteral",
     "Truth",
     "literal_from_python",
 ]

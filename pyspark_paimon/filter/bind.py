@@ -1,7 +1,8 @@
-"""Binding: a filter meets a table. Names are resolved, literals become plain values of their column, NOT reaches the leaves.
+"""Binding of filters to the columns of a table.
 
-A comparison that the column's type decides is folded: ``k > 2.5`` on an INT is ``k >= 3``, ``tiny < 1000`` is true for all
-that is not null. Semantics are Spark SQL's, three-valued: under NOT a folded leaf stays unknown for null.
+Binding resolves column names, converts literals to the columns' types and pushes NOT to the leaves.
+A comparison that the column's type decides is folded: ``k > 2.5`` on an INT becomes ``k >= 3``, and ``tiny < 1000`` on
+a TINYINT becomes ``tiny IS NOT NULL``. The logic is three-valued as in Spark SQL: under NOT a folded leaf stays unknown for null.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Compare, Formula, I
 from fileindex.predicate.value_set import ValueSet
 from pyspark_paimon.filter.arrow_values import literals_of, members
 from pyspark_paimon.filter.ast import (
-    All,
-    Any,
+    And,
     Comparison,
     Computation,
+    ComputedCondition,
     Condition,
     Constant,
     GivenValue,
-    Holds,
     Literal,
     Membership,
     NanTest,
     Not,
     NullSafeEqual,
     NullTest,
+    Or,
     Prefix,
     Term,
     Truth,
 )
-from pyspark_paimon.filter.bind_terms import bind_term, hull, simplified
+from pyspark_paimon.filter.bind_terms import bind_term, enclosing_range, simplify
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.literals import BOUNDS, bounds, cuts, number_of
 
@@ -59,11 +60,11 @@ _OPERATORS: dict[Op, Callable[[bool, bool], bool]] = {
 
 
 def bind(condition: Condition, types: Types) -> Predicate:
-    """The predicate that is true where ``condition`` is.
+    """Bind ``condition`` to columns of the given types.
 
     Raises:
-        UnknownColumn: the table has no such column (case is ignored where that leaves one).
-        InvalidFilter: a literal does not suit its column.
+        UnknownColumn: the table has no such column. Names match regardless of case if that is unambiguous.
+        InvalidFilter: a literal cannot be compared with its column.
 
     >>> from decimal import Decimal
     >>> types = {"k": ColumnType(Kind.INT)}
@@ -75,23 +76,23 @@ def bind(condition: Condition, types: Types) -> Predicate:
 
 def _bind(condition: Condition, types: Types, *, negated: bool, depth: int = 0) -> Predicate:
     if depth > MAX_DEPTH:
-        raise InvalidFilter(f"the filter nests too deeply: more than {MAX_DEPTH} ANDs and ORs in each other")
+        raise InvalidFilter(f"the filter nests too deeply: more than {MAX_DEPTH} levels of AND and OR; split it")
     match condition:
         case Not(child):
             return _bind(child, types, negated=not negated, depth=depth)
-        case All(children) | Any(children):
+        case And(children) | Or(children):
             bound = [_bind(child, types, negated=negated, depth=depth + 1) for child in children]
-            every = isinstance(condition, All) is not negated
-            return (all_of if every else any_of)(*_of_one_column(bound, negated=every))
+            every = isinstance(condition, And) is not negated
+            return (all_of if every else any_of)(*_merge_equalities(bound, negated=every))
         case Constant(constant):
             return TRUE if constant is not None and constant is not negated else FALSE
-        case Holds(term):
+        case ComputedCondition(term):
             _refuse_compared_texts(term)
             test = bind_term(term, types)
-            simpler = simplified(test)
+            simpler = simplify(test)
             if simpler is not None:
                 return _bind(simpler, types, negated=negated)
-            near = None if negated else hull(test)
+            near = None if negated else enclosing_range(test)
             return Formula(test, negated) if near is None else all_of(_bind(near, types, negated=False), Formula(test))
     column = ColumnRef(resolve(condition.column.name, types), condition.column.key)
     column_type = type_of(column, types)
@@ -100,7 +101,7 @@ def _bind(condition: Condition, types: Types, *, negated: bool, depth: int = 0) 
             return IsNull(column, negated)
         case Truth():
             if column_type.kind is not Kind.BOOLEAN:
-                raise InvalidFilter(f"'{column}' of type {column_type.kind} is no BOOLEAN: compare it with something")
+                raise InvalidFilter(f"'{column}' of type {column_type.kind} is not a BOOLEAN: compare it with a value")
             return _compare(column, column_type, Op.EQ, not negated)
         case Comparison(_, op, value):
             return FALSE if value is None else _compare(column, column_type, op.negated if negated else op, value)
@@ -115,13 +116,14 @@ def _bind(condition: Condition, types: Types, *, negated: bool, depth: int = 0) 
 
 
 def _refuse_compared_texts(term: Term) -> None:
-    """Raise ``InvalidFilter`` for a comparison of two literals of which one is a text: one was meant as a column."""
+    """Raise ``InvalidFilter`` if a text is compared with a literal."""
+    # The user most likely meant the text as a column name.
     match term:
         case Computation(function, (GivenValue(left), GivenValue(right))) if function in _COMPARED:
             text = next((value for value in (left, right) if isinstance(value, str)), None)
             if text is not None:
                 raise InvalidFilter(
-                    f"{left!r} {function} {right!r} compares a text and names no column; where '{text}' is one, name it as a column"
+                    f"{left!r} {function} {right!r} compares a text with a literal and has no column; if '{text}' is a column, write it as one"
                 )
         case Computation(_, arguments):
             for argument in arguments:
@@ -144,7 +146,7 @@ def _nan(column: ColumnRef, column_type: ColumnType, *, negated: bool) -> Predic
 
 def _prefix(column: ColumnRef, column_type: ColumnType, prefix: str, *, negated: bool) -> Predicate:
     if column_type.kind not in STRINGS:
-        raise InvalidFilter(f"'{column}' of type {column_type.kind} is no text: it has no prefix")
+        raise InvalidFilter(f"'{column}' of type {column_type.kind} has no prefix: only text columns can be tested for one")
     if prefix:
         return StartsWith(column, prefix, negated)
     return FALSE if negated else IsNull(column, negated=True)
@@ -179,8 +181,11 @@ def _among(column: ColumnRef, values: ValueSet, *, has_null: bool, negated: bool
     return In(column, values, negated)
 
 
-def _of_one_column(children: list[Predicate], *, negated: bool) -> list[Predicate]:
-    """Equalities of one column in an OR become one IN; with ``negated`` inequalities in an AND one NOT IN."""
+def _merge_equalities(children: list[Predicate], *, negated: bool) -> list[Predicate]:
+    """Merge many equalities of one column into one IN.
+
+    negated: Merge inequalities of an AND into NOT IN instead.
+    """
     op = Op.NE if negated else Op.EQ
     values: dict[ColumnRef, list[Plain]] = {}
     for child in children:
@@ -281,10 +286,11 @@ def _nearest(number: object) -> float:
 
 
 def _compare_float(column: ColumnRef, kind: Kind, op: Op, value: float) -> Predicate:
-    """A FLOAT is compared as the DOUBLE it equals, so that a literal between two floats equals neither."""
+    """Compare a FLOAT or DOUBLE column with a literal."""
+    # A FLOAT is compared as the DOUBLE it equals: a literal between two floats equals neither.
     if kind is Kind.DOUBLE or value != value:  # noqa: PLR0124  # NaN
         return Compare(column, op, value)
-    with np.errstate(all="ignore"):  # beyond the greatest float is infinity, below the smallest zero: both are right here
+    with np.errstate(all="ignore"):  # overflow to infinity and underflow to zero are correct here
         found = np.float32(value)
         less, greater = (float(np.nextafter(found, np.float32(way))) for way in (-np.inf, np.inf))
     nearest = float(found)

@@ -1,4 +1,7 @@
-"""Binding what is computed: columns get their types, literals Spark's, and conditions that are ranges of a column become ranges."""
+"""Binding of computed terms to typed expressions.
+
+Columns get the types of the table, literals get Spark's types. Conditions that are ranges of a column become ranges.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,19 @@ from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef, Op
 from pyspark_paimon.filter.ast import (
     MIRRORED,
-    All,
+    And,
     Casting,
-    Clock,
     Comparison,
     Computation,
     Condition,
     Constant,
-    Day,
+    DateLiteral,
     GivenValue,
     Literal,
-    Moment,
     Not,
     Term,
+    TimeLiteral,
+    TimestampLiteral,
 )
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.literals import nanos_of, parse_date, parse_time, parse_timestamp
@@ -41,18 +44,18 @@ _OPS = {op.value: op for op in Op}
 _MOST_YEARS = 30_000
 _DAY_NANOS = 86_400 * 10**9
 _MEETING = frozenset({*_OPS, "<=>", "coalesce", "case"})
-"""Calls whose arguments meet in one type."""
+"""Calls whose arguments are converted to one common type."""
 
 
 def bind_term(term: Term, types: Mapping[str, ColumnType], depth: int = 0) -> Expression:
-    """The typed expression of a term.
+    """Return the typed expression of a term.
 
     Raises:
         UnknownColumn: the table has no such column.
-        InvalidFilter: a function is not computed here, or does not take such arguments.
+        InvalidFilter: a function is unknown, or does not accept these arguments.
     """
     if depth > MOST_NESTED:
-        raise InvalidFilter(f"an expression nests deeper than {MOST_NESTED} calls")
+        raise InvalidFilter(f"an expression nests deeper than {MOST_NESTED} calls; simplify it")
     match term:
         case ColumnRef():
             column = ColumnRef(resolve(term.name, types), term.key)
@@ -63,28 +66,32 @@ def bind_term(term: Term, types: Mapping[str, ColumnType], depth: int = 0) -> Ex
             return _cast(bind_term(argument, types, depth + 1), wanted)
         case Computation(name, arguments):
             bound = [bind_term(argument, types, depth + 1) for argument in arguments]
-            return _call(name, _dated(bound) if name in _MEETING else bound)
+            return _call(name, _parse_time_literals(bound) if name in _MEETING else bound)
 
 
 def _cast(argument: Expression, wanted: ColumnType) -> Expression:
-    """CAST, by the session's zone between instants and what clocks show."""
+    """Return a CAST, converting TIMESTAMP_LTZ in the session's time zone."""
     given = argument.type.kind
     if given is Kind.TIMESTAMP_LTZ and wanted.kind in {Kind.TIMESTAMP, Kind.DATE}:
-        return cast_to(_turned(zones.LOCAL, argument), wanted)
+        return cast_to(_convert_timestamp(zones.LOCAL, argument), wanted)
     if given in {Kind.TIMESTAMP, Kind.DATE} and wanted.kind is Kind.TIMESTAMP_LTZ:
-        return _turned(zones.INSTANT, cast_to(argument, zones.wall_type(wanted)))
+        return _convert_timestamp(zones.INSTANT, cast_to(argument, zones.wall_type(wanted)))
     return cast_to(argument, wanted)
 
 
 def _call(name: str, arguments: list[Expression]) -> Expression:
-    """A call whose arguments are read in the session's zone where it asks for a calendar, or puts both kinds of timestamps together."""
+    """Return a function call, converting TIMESTAMP_LTZ arguments where needed.
+
+    Calendar functions read instants in the session's zone. Calls that need one common type convert DATE and TIMESTAMP
+    arguments to TIMESTAMP_LTZ if one argument is of that type.
+    """
     if not any(argument.type.kind is Kind.TIMESTAMP_LTZ for argument in arguments):
         return call(name, arguments)
     if name == "date_trunc" and (zone := session_zone()) != UTC:
         made = call(name, arguments)
         return call(zones.TRUNCATED, [*made.arguments, LiteralValue(zone, TEXT_TYPE)])
     if name in PARTS or name in {"date_add", "datediff"}:
-        arguments = [_turned(zones.LOCAL, one) if one.type.kind is Kind.TIMESTAMP_LTZ else one for one in arguments]
+        arguments = [_convert_timestamp(zones.LOCAL, one) if one.type.kind is Kind.TIMESTAMP_LTZ else one for one in arguments]
     elif name in _MEETING:
         places = range(1, len(arguments), 2) if name == "case" else range(len(arguments))
         chosen = {*places, len(arguments) - 1}
@@ -98,8 +105,8 @@ def _call(name: str, arguments: list[Expression]) -> Expression:
     return call(name, arguments)
 
 
-def _turned(function: str, argument: Expression) -> Expression:
-    """``argument`` as a timestamp of the other kind; a literal at once."""
+def _convert_timestamp(function: str, argument: Expression) -> Expression:
+    """Convert between local and instant timestamps; fold literals."""
     zone = session_zone()
     wanted = (zones.wall_type if function == zones.LOCAL else zones.instant_type)(argument.type)
     if zone == UTC:
@@ -112,22 +119,22 @@ def _turned(function: str, argument: Expression) -> Expression:
 
 def _literal(value: Literal) -> LiteralValue:
     match value:
-        case Day(days):
+        case DateLiteral(days):
             return LiteralValue(days, DATE_TYPE)
-        case Moment():
+        case TimestampLiteral():
             nanos = nanos_of(value, Kind.TIMESTAMP_LTZ)
             fine = nanos % 1000 != 0
             return LiteralValue(nanos if fine else nanos // 1000, ColumnType(Kind.TIMESTAMP_LTZ, precision=9 if fine else 6))
-        case Clock(nanos):
+        case TimeLiteral(nanos):
             if nanos % 10**6:
-                raise InvalidFilter("a TIME that is computed with has milliseconds at most")
+                raise InvalidFilter("a TIME inside a computed expression has millisecond precision at most; round the literal")
             return LiteralValue(nanos // 10**6, ColumnType(Kind.TIME, precision=3))
         case _:
             return literal_value(value)
 
 
-def _dated(arguments: list[Expression]) -> list[Expression]:
-    """Texts beside dates and times, read as these."""
+def _parse_time_literals(arguments: list[Expression]) -> list[Expression]:
+    """Parse text literals that meet dates or times."""
     kinds = {argument.type.kind for argument in arguments} - STRINGS
     wanted = next((kind for kind in (Kind.TIMESTAMP_LTZ, Kind.TIMESTAMP, Kind.DATE, Kind.TIME) if kind in kinds), None)
     return arguments if wanted is None else [_read_as(argument, wanted) for argument in arguments]
@@ -142,7 +149,10 @@ def _read_as(argument: Expression, wanted: Kind) -> Expression:
 
 
 def constant_of(term: Term) -> Literal:
-    """The value of a term without columns, as a literal; raises as ``bind_term``, and ``InvalidFilter`` where it has none."""
+    """Evaluate a term without columns to a literal.
+
+    Raises the errors of ``bind_term``, and ``InvalidFilter`` if the evaluation fails.
+    """
     expression = bind_term(term, {})
     try:
         found = computed(expression, _no_column, 1)[0]
@@ -154,27 +164,27 @@ def constant_of(term: Term) -> Literal:
         return literal
     match expression.type.kind:
         case Kind.DATE:
-            return Day(int(value))
+            return DateLiteral(int(value))
         case Kind.TIME:
-            return Clock(int(value) * 10**6)
+            return TimeLiteral(int(value) * 10**6)
         case kind if kind in TIMESTAMPS:
             nanos = int(value) * {"ms": 10**6, "us": 10**3, "ns": 1}[expression.type.unit]
-            return Moment(nanos, wall=kind is Kind.TIMESTAMP)
+            return TimestampLiteral(nanos, wall=kind is Kind.TIMESTAMP)
         case _:
             return int(value)
 
 
 def _no_column(column: ColumnValue) -> object:
-    raise InvalidFilter(f"'{column}' is no literal")
+    raise InvalidFilter(f"'{column}' is a column; a literal is expected here")
 
 
-def simplified(test: Expression) -> Condition | None:
-    """A condition on a column alone that says what ``test`` says; None if ``test`` has to be computed.
+def simplify(test: Expression) -> Condition | None:
+    """Return an equivalent condition that needs no computation, or None.
 
-    ``year(d) = 2024`` and ``CAST(ts AS DATE_TYPE) = DATE_TYPE '2024-01-31'`` are ranges, which statistics and indexes can answer.
+    ``year(d) = 2024`` and ``CAST(ts AS DATE) = DATE '2024-01-31'`` become ranges, which statistics and indexes can answer.
     """
     if test.type != BOOLEAN_TYPE:
-        raise InvalidFilter(f"'{test}' of type {test.type.kind} is no condition: compare it with something")
+        raise InvalidFilter(f"'{test}' of type {test.type.kind} is not a condition: compare it with a value")
     if not any(True for _ in column_values(test)):
         try:
             return Constant(computed(test, _no_column, 1)[0].as_py())
@@ -189,8 +199,12 @@ def simplified(test: Expression) -> Condition | None:
     return None
 
 
-def hull(test: Expression) -> Condition | None:
-    """A condition on a column that is true wherever ``test`` is, if ``test`` compares days of a zone; statistics can answer it."""
+def enclosing_range(test: Expression) -> Condition | None:
+    """Return a range that contains all rows of ``test``.
+
+    Only for a comparison of the year or day of an instant in a time zone; None for any other. Statistics can answer the
+    range; the caller still computes ``test``.
+    """
     match test:
         case FunctionCall(op, (side, LiteralValue() as literal), _) if op in _OPS:
             pass
@@ -203,38 +217,39 @@ def hull(test: Expression) -> Condition | None:
             found = _range(FunctionCall(name, (column,), result), _OPS[op], literal)
         case _:
             return None
-    return None if found is None else _widened(found)
+    return None if found is None else _widen(found)
 
 
-def _widened(condition: Condition) -> Condition | None:
-    """Bounds two days apart from those given, in UTC: farther than any zone is."""
+def _widen(condition: Condition) -> Condition | None:
+    """Widen day bounds so that they hold in every zone."""
+    # No zone is as much as two days from UTC.
     match condition:
-        case All(children):
-            found = [_widened(child) for child in children]
-            return All(tuple(child for child in found if child is not None))
-        case Comparison(column, op, Day(days)):
+        case And(children):
+            found = [_widen(child) for child in children]
+            return And(tuple(child for child in found if child is not None))
+        case Comparison(column, op, DateLiteral(days)):
             moved = days - 2 if op in {Op.GE, Op.GT} else days + 2
-            return Comparison(column, op, Moment(moved * _DAY_NANOS))
+            return Comparison(column, op, TimestampLiteral(moved * _DAY_NANOS))
     return None
 
 
 def _range(side: Expression, op: Op, literal: LiteralValue) -> Condition | None:
-    """The days of a DATE or TIMESTAMP column between which the comparison holds."""
+    """Return the days in which a comparison is true."""
     match side, literal.value:
         case FunctionCall("year", (ColumnValue(name, key, _),), _), int(year) if -_MOST_YEARS < year < _MOST_YEARS:
             start, end = _new_year(year), _new_year(year + 1)
         case FunctionCall("cast", (ColumnValue(name, key, column_type),), _), int(day) if (
             column_type.kind in TIMESTAMPS and side.type == DATE_TYPE
         ):
-            start, end = Day(day), Day(day + 1)
+            start, end = DateLiteral(day), DateLiteral(day + 1)
         case _:
             return None
     column = ColumnRef(name, key)
     match op:
         case Op.EQ:
-            return All((Comparison(column, Op.GE, start), Comparison(column, Op.LT, end)))
+            return And((Comparison(column, Op.GE, start), Comparison(column, Op.LT, end)))
         case Op.NE:
-            return Not(All((Comparison(column, Op.GE, start), Comparison(column, Op.LT, end))))
+            return Not(And((Comparison(column, Op.GE, start), Comparison(column, Op.LT, end))))
         case Op.LT | Op.GE:
             return Comparison(column, op, start)
         case Op.LE:
@@ -243,9 +258,9 @@ def _range(side: Expression, op: Op, literal: LiteralValue) -> Condition | None:
             return Comparison(column, Op.GE, end)
 
 
-def _new_year(year: int) -> Day:
+def _new_year(year: int) -> DateLiteral:
     cycles, small = divmod(year - 2000, 400)
-    return Day(parse_date(f"{2000 + small}").days + cycles * 146_097)
+    return DateLiteral(parse_date(f"{2000 + small}").days + cycles * 146_097)
 
 
-__all__ = ["bind_term", "constant_of", "hull", "simplified"]
+__all__ = ["bind_term", "constant_of", "enclosing_range", "simplify"]

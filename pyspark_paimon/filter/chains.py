@@ -1,4 +1,7 @@
-"""Long chains of comparisons, ``a > 1 AND b <> 'x' AND ...``, which are read as they stand: no tree is made of them."""
+"""Fast parser of long chains of comparisons.
+
+Example: ``a > 1 AND b <> 'x' AND ...``
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from decimal import Decimal
 
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import Op
-from pyspark_paimon.filter.ast import All, Any, Comparison, Condition, Literal
+from pyspark_paimon.filter.ast import And, Comparison, Condition, Literal, Or
 
 _OPS = {"=": Op.EQ, "==": Op.EQ, "<>": Op.NE, "!=": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
 _LINK = re.compile(
@@ -17,16 +20,17 @@ _LINK = re.compile(
 )
 
 
-def chain_of(text: str, condition: Callable[[str], Condition]) -> Condition | None:
-    """The condition of a text that is a long chain of comparisons with plain literals, all joined by AND or all by OR; None for another.
+def parse_chain(text: str, condition: Callable[[str], Condition]) -> Condition | None:
+    """Parse a long chain of comparisons, or return None.
 
-    ``condition`` reads a text that compares a single column; it is asked once for each name, so that names mean what they mean elsewhere.
+    The comparisons have plain literals and are joined all by AND or all by OR.
+    condition: Parser of one comparison. It is called once for each column name, so that names resolve as in other filters.
 
     >>> read = lambda text: Comparison(text.split()[0], Op.EQ, 0)
-    >>> found = chain_of(" AND ".join(f"k <> {at}" for at in range(100)), read)
+    >>> found = parse_chain(" AND ".join(f"k <> {at}" for at in range(100)), read)
     >>> len(found.children), found.children[7]
     (100, Comparison(column='k', op=<Op.NE: '<>'>, value=7))
-    >>> chain_of("k = 1 OR k = 2", read) is None
+    >>> parse_chain("k = 1 OR k = 2", read) is None
     True
     """
     if len(text) < 4 * thresholds().parsed_chain:
@@ -49,16 +53,16 @@ def chain_of(text: str, condition: Callable[[str], Condition]) -> Condition | No
             links.append((name, op, Decimal(exact).copy_negate() if minus else Decimal(exact)))
         words.add(joined and joined.upper())
         at = found.end()
-    if len(words) != 2 or None not in words or len(links) < thresholds().parsed_chain:  # joined by one word, and the last by none
+    if len(words) != 2 or None not in words or len(links) < thresholds().parsed_chain:  # one joining word, and None after the last link
         return None
     columns = {}
     for name in {name for name, _, _ in links}:
         read = condition(f"{name} = 0")
-        if not isinstance(read, Comparison):  # a literal or a function that is written without parentheses
+        if not isinstance(read, Comparison):  # a literal, or a function without parentheses such as CURRENT_DATE
             return None
         columns[name] = read.column
     conditions = tuple(Comparison(columns[name], _OPS[op], value) for name, op, value in links)
-    return All(conditions) if "AND" in words else Any(conditions)
+    return And(conditions) if "AND" in words else Or(conditions)
 
 
-__all__ = ["chain_of"]
+__all__ = ["parse_chain"]

@@ -1,4 +1,4 @@
-"""Names of columns as people write them."""
+"""Resolution of column names as users write them."""
 
 from __future__ import annotations
 
@@ -9,28 +9,31 @@ from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
 
 
 def resolve(name: str, types: Mapping[str, ColumnType]) -> str:
-    """The table's spelling of a column name. Raises ``UnknownColumn``, ``InvalidFilter`` if only case tells two apart.
+    """Return the table's spelling of a column name.
+
+    Raises ``UnknownColumn``, and ``InvalidFilter`` if several columns match that differ only in case.
 
     >>> from fileindex.base.column_type import Kind
     >>> resolve("CITY", {"city": ColumnType(Kind.VARCHAR)})
     'city'
     """
     if not isinstance(name, str):
-        raise InvalidArgument(f"a column is named by its text, not {name!r}")
+        raise InvalidArgument(f"a column name is a str, not {name!r}")
     if name in types:
         return name
     alike = [known for known in types if known.lower() == name.lower()]
     if not alike:
         raise UnknownColumn(name, tuple(types))
     if len(alike) > 1:
-        raise InvalidFilter(f"column '{name}' may be {' or '.join(alike)}; write it in its own case")
+        raise InvalidFilter(f"column '{name}' is ambiguous: it may be {' or '.join(alike)}; write the exact case")
     return alike[0]
 
 
 def matched(names: Iterable[str], source: Collection[str]) -> dict[str, str]:
-    """The column of ``source`` for each of ``names`` that has one: of the same name, else of one that differs in case only.
+    """Map names to columns of ``source``, ignoring case if needed.
 
-    Raises ``InvalidFilter`` where several columns of one side differ from one of the other in case only.
+    An exact match wins. Names without a match are left out.
+    Raises ``InvalidFilter`` if several columns of one side match one of the other in all but case.
 
     >>> matched(["x", "X", "city", "id"], ["x", "CITY", "id"])
     {'x': 'x', 'city': 'CITY', 'id': 'id'}
@@ -54,7 +57,7 @@ def matched(names: Iterable[str], source: Collection[str]) -> dict[str, str]:
 
 
 def case_twins(names: Iterable[str]) -> tuple[str, ...]:
-    """Names of which two differ only in case; empty if there are none.
+    """Return the first names that differ only in case.
 
     >>> case_twins(["a", "x", "X"])
     ('x', 'X')

@@ -1,9 +1,11 @@
-"""A ``pyarrow.compute.Expression`` as a condition.
+"""Translation of ``pyarrow.compute.Expression`` to conditions.
 
-An expression cannot be taken apart in Python, but it can be pickled: Arrow writes it as an IPC file whose schema metadata
-is the tree in prefix order (``call``, ``field_ref``, ``literal``, ``options``, ``end``) and whose columns are the literals
-and options, each with its exact type. The metadata repeats its keys, so it is read through the Arrow C data interface.
+Python has no access to the tree of an expression, so this module pickles it. Arrow writes the expression as an IPC file.
+Its schema metadata is the tree in prefix order (``call``, ``field_ref``, ``literal``, ``options``, ``end``); its columns are
+the literals and options with their exact types.
 """
+
+# The metadata repeats its keys, which pyarrow's dict of metadata would drop: read it through the Arrow C data interface.
 
 from __future__ import annotations
 
@@ -11,8 +13,7 @@ import ctypes
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any as Dynamic
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,19 +24,19 @@ from fileindex.predicate.tree import ColumnRef, Op
 from pyspark_paimon.filter.arrow_values import literal_of_scalar
 from pyspark_paimon.filter.ast import (
     MIRRORED,
-    All,
-    Any,
+    And,
     Casting,
     Comparison,
     Computation,
+    ComputedCondition,
     Condition,
     Constant,
     GivenValue,
-    Holds,
     Membership,
     NanTest,
     Not,
     NullTest,
+    Or,
     Prefix,
     Term,
     Truth,
@@ -91,12 +92,12 @@ _NULL_MATCHES, _NULL_IS_SKIPPED = 0, 1
 class _Call:
     name: str
     arguments: tuple[_Node, ...]
-    options: dict[str, Dynamic]
+    options: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class _Value:
-    scalar: Dynamic
+    scalar: Any
 
 
 _Node = _Call | _Value | ColumnRef
@@ -104,23 +105,27 @@ T = TypeVar("T")
 
 
 def arrow_condition(expression: pc.Expression) -> Condition:
-    """The unbound condition of an Arrow expression.
+    """Return the unbound condition of an Arrow expression.
 
-    A comparison with null is unknown, as in Arrow; ``isin`` with a null among its values finds nulls, as Arrow's does.
+    Nulls behave as in Arrow: a comparison with null is unknown, and ``isin`` with a null among its values matches nulls.
 
     Raises:
-        InvalidFilter: the expression calls a function that files cannot answer.
+        InvalidFilter: the expression calls a function that filters do not support.
 
     >>> arrow_condition((pc.field("k") > 3) & ~pc.field("city").is_null())
-    All(children=(Comparison(column=ColumnRef(name='k', key=None), op=<Op.GT: '>'>, value=3),
+    And(children=(Comparison(column=ColumnRef(name='k', key=None), op=<Op.GT: '>'>, value=3),
                   Not(child=NullTest(column=ColumnRef(name='city', key=None)))))
     """
-    return _taken_apart(expression, _condition)
+    return _translate(expression, _condition)
 
 
 def arrow_term(expression: pc.Expression, reference: Callable[[str], ColumnRef]) -> Term:
-    """What an Arrow expression computes; ``reference`` reads the names in it. Raises as ``arrow_condition``."""
-    return _taken_apart(expression, lambda tree: _term(_read(tree, reference)))
+    """Return the unbound term of an Arrow expression.
+
+    reference: Resolver of the column names in the expression.
+    Raises ``InvalidFilter`` as ``arrow_condition`` does.
+    """
+    return _translate(expression, lambda tree: _term(_read(tree, reference)))
 
 
 def _read(node: _Node, reference: Callable[[str], ColumnRef]) -> _Node:
@@ -132,14 +137,14 @@ def _read(node: _Node, reference: Callable[[str], ColumnRef]) -> _Node:
     return node
 
 
-def _taken_apart(expression: pc.Expression, use: Callable[[_Node], T]) -> T:
-    """What ``use`` makes of the expression's tree."""
+def _translate(expression: pc.Expression, use: Callable[[_Node], T]) -> T:
+    """Parse the pickled expression and return ``use(tree)``."""
     try:
         _, (buffer,) = expression.__reduce__()
         with pa.ipc.open_file(buffer) as reader:
             batch = reader.get_batch(0)
     except (pa.ArrowException, OSError, TypeError, ValueError) as error:
-        raise InvalidFilter(f"the expression {_shown(expression)} cannot be taken apart: {error}") from error
+        raise InvalidFilter(f"the expression {_shown(expression)} cannot be read: {error}") from error
     tokens = _metadata(batch.schema)
     try:
         tree = _node(tokens, *next(tokens), batch)
@@ -147,7 +152,7 @@ def _taken_apart(expression: pc.Expression, use: Callable[[_Node], T]) -> T:
     except InvalidFilter as error:
         raise InvalidFilter(f"the expression {_shown(expression)}: {error}") from error
     except (StopIteration, RecursionError, LookupError) as error:
-        raise InvalidFilter(f"the expression {_shown(expression)} cannot be taken apart") from error
+        raise InvalidFilter(f"the expression {_shown(expression)} cannot be read; write the filter as SQL text") from error
 
 
 def _shown(expression: pc.Expression) -> str:
@@ -160,7 +165,8 @@ class _ArrowSchema(ctypes.Structure):
 
 
 def _metadata(schema: pa.Schema) -> Iterator[tuple[str, str]]:
-    """Key-value pairs in order, repeated keys too: int32 count, then length-prefixed keys and values (Arrow's C data interface)."""
+    """Yield the schema's metadata pairs in order, with repeated keys."""
+    # Layout of the C data interface: int32 count, then keys and values, each with an int32 length before it.
     capsule = schema.__arrow_c_schema__()
     address_of = ctypes.pythonapi.PyCapsule_GetPointer
     address_of.restype, address_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -177,15 +183,15 @@ def _metadata(schema: pa.Schema) -> Iterator[tuple[str, str]]:
     yield from zip(words[::2], words[1::2], strict=True)
 
 
-def _node(tokens: Iterator[tuple[str, str]], kind: str, value: str, batch: Dynamic) -> _Node:
+def _node(tokens: Iterator[tuple[str, str]], kind: str, value: str, batch: Any) -> _Node:
     if kind == "literal":
         return _Value(batch.column(int(value))[0])
     if kind == "field_ref":
         return ColumnRef(value)
     if kind != "call":
-        raise InvalidFilter(f"a reference of kind '{kind}' names no column; write the column's name")
+        raise InvalidFilter(f"a reference of kind '{kind}' is not a column name; write the column's name")
     arguments: list[_Node] = []
-    options: dict[str, Dynamic] = {}
+    options: dict[str, Any] = {}
     for following, text in tokens:
         if following == "end":
             return _Call(value, tuple(arguments), options)
@@ -194,7 +200,7 @@ def _node(tokens: Iterator[tuple[str, str]], kind: str, value: str, batch: Dynam
             options = {name: scalar[name] for name in scalar.type.names}
         else:
             arguments.append(_node(tokens, following, text, batch))
-    raise InvalidFilter(f"the call of '{value}' has no end")
+    raise InvalidFilter(f"the serialized call of '{value}' is incomplete")
 
 
 def _condition(node: _Node) -> Condition:
@@ -206,14 +212,14 @@ def _condition(node: _Node) -> Condition:
         case _Call(name, (left, right), _) if name in _OPS:
             return _comparison(_OPS[name], left, right)
         case _Call("and_kleene" | "and", arguments, _):
-            return All(tuple(_condition(argument) for argument in arguments))
+            return And(tuple(_condition(argument) for argument in arguments))
         case _Call("or_kleene" | "or", arguments, _):
-            return Any(tuple(_condition(argument) for argument in arguments))
+            return Or(tuple(_condition(argument) for argument in arguments))
         case _Call("invert", (child,), _):
             return Not(_condition(child))
         case _Call(name, (ColumnRef() | _Call("map_lookup", _, _) as argument,), options) if name in _TESTS:
             return _test(name, _column(argument), options)
-    return Holds(_term(node))
+    return ComputedCondition(_term(node))
 
 
 def _comparison(op: Op, left: _Node, right: _Node) -> Condition:
@@ -221,7 +227,7 @@ def _comparison(op: Op, left: _Node, right: _Node) -> Condition:
         return Comparison(_column(left), op, literal_of_scalar(right.scalar))
     if isinstance(left, _Value) and _is_column(right):
         return Comparison(_column(right), MIRRORED[op], literal_of_scalar(left.scalar))
-    return Holds(Computation(op.value, (_term(left), _term(right))))
+    return ComputedCondition(Computation(op.value, (_term(left), _term(right))))
 
 
 def _is_column(node: _Node) -> bool:
@@ -229,7 +235,10 @@ def _is_column(node: _Node) -> bool:
 
 
 def _term(node: _Node) -> Term:
-    """What is computed, by the rules of Spark's ANSI mode: whole numbers overflow with an error, and are divided towards zero."""
+    """Translate a node to a term.
+
+    The rules are the same as for SQL text (Spark's ANSI mode): integer overflow is an error, and integer division truncates towards zero.
+    """
     if _is_column(node):
         return _column(node)
     if isinstance(node, _Value):
@@ -261,7 +270,7 @@ def _term(node: _Node) -> Term:
             return Computation("=", (*arguments, GivenValue(math.nan)))
         case name if name in _FUNCTIONS:
             return Computation(_FUNCTIONS[name], arguments)
-    raise InvalidFilter(f"'{node.name}' is not computed in filters")
+    raise InvalidFilter(f"'{node.name}' is not supported in filters")
 
 
 def _column_type(kind: pa.DataType) -> ColumnType:
@@ -269,15 +278,15 @@ def _column_type(kind: pa.DataType) -> ColumnType:
     if found is None and pa.types.is_decimal128(kind):
         found = ColumnType(Kind.DECIMAL, precision=kind.precision, scale=kind.scale)
     if found is None:
-        raise InvalidFilter(f"a cast to {kind} is not computed in filters")
+        raise InvalidFilter(f"a cast to {kind} is not supported in filters")
     return found
 
 
-def _test(name: str, column: ColumnRef, options: dict[str, Dynamic]) -> Condition:
+def _test(name: str, column: ColumnRef, options: dict[str, Any]) -> Condition:
     match name:
         case "is_null":
             null = NullTest(column)
-            return Any((null, NanTest(column))) if options and options["nan_is_null"].as_py() else null
+            return Or((null, NanTest(column))) if options and options["nan_is_null"].as_py() else null
         case "is_valid":
             return Not(NullTest(column))
         case "is_nan":
@@ -288,15 +297,16 @@ def _test(name: str, column: ColumnRef, options: dict[str, Dynamic]) -> Conditio
             return Prefix(column, options["pattern"].as_py())
         case "match_like" if not options["ignore_case"].as_py():
             return like(column, options["pattern"].as_py())
-    raise InvalidFilter(f"'{name}' is no condition that files can answer")
+    raise InvalidFilter(f"'{name}' with these options is not supported in filters")
 
 
-def _membership(column: ColumnRef, values: Dynamic, null_matching: int) -> Condition:
+def _membership(column: ColumnRef, values: Any, null_matching: int) -> Condition:
     listed = values.values
     if null_matching not in {_NULL_MATCHES, _NULL_IS_SKIPPED}:
         return Membership(column, listed)
-    found = All((Not(NullTest(column)), Membership(column, listed.drop_null())))  # in Arrow the answer for null is false, not unknown
-    return Any((NullTest(column), found)) if listed.null_count and null_matching == _NULL_MATCHES else found
+    # Arrow's is_in returns false for null, not unknown.
+    found = And((Not(NullTest(column)), Membership(column, listed.drop_null())))
+    return Or((NullTest(column), found)) if listed.null_count and null_matching == _NULL_MATCHES else found
 
 
 def _column(node: _Node) -> ColumnRef:
@@ -304,19 +314,19 @@ def _column(node: _Node) -> ColumnRef:
         case ColumnRef():
             return node
         case _Call("map_lookup", (ColumnRef(name, None),), options) if isinstance(key := options["query_key"].as_py(), str):
-            if options["occurrence"].as_py() in {0, 1}:  # the first or the last; a Paimon map holds a key once
+            if options["occurrence"].as_py() in {0, 1}:  # first or last: a Paimon map has each key once
                 return ColumnRef(name, key)
-            raise InvalidFilter("map_lookup must ask for the first occurrence of a key")
+            raise InvalidFilter("map_lookup must have occurrence 'first' or 'last'")
         case _Call(name, _, _):
-            raise InvalidFilter(f"'{name}' stands where a column must")
-    raise InvalidFilter("a literal stands where a column must")
+            raise InvalidFilter(f"'{name}' is used where a column is expected")
+    raise InvalidFilter("a literal is used where a column is expected")
 
 
-def _boolean(scalar: Dynamic) -> bool | None:
+def _boolean(scalar: Any) -> bool | None:
     value = scalar.as_py()
     if value is None or isinstance(value, bool):
         return value
-    raise InvalidFilter(f"the literal {value!r} is no condition")
+    raise InvalidFilter(f"the literal {value!r} is not a condition")
 
 
 __all__ = ["arrow_condition", "arrow_term"]

@@ -1,24 +1,24 @@
-"""A polars expression as a condition, as far as both answer every row alike, nulls too.
+"""Translation of polars expressions to conditions.
 
-polars' own translation for Arrow takes ``is_in`` of null for false, so that its NOT is true. Here a part that is not known to be
-exact is left out: the caller filters what is read with the whole expression.
+Only the parts that give the same result for every row, nulls included, are translated. The caller applies the whole
+expression to the rows that were read.
 """
+
+# polars' own translation to Arrow is not used: its is_in is false for null, so that NOT is_in is true for null.
 
 from __future__ import annotations
 
 import io
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
-from typing import Any as Dynamic
+from typing import TYPE_CHECKING, Any
 
 from fileindex.base.column_type import BINARIES, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.predicate.tree import ColumnRef, Op
 from pyspark_paimon.filter.arrow_values import literal_of_scalar
 from pyspark_paimon.filter.ast import (
     MIRRORED,
-    All,
-    Any,
+    And,
     Comparison,
     Condition,
     Constant,
@@ -27,6 +27,7 @@ from pyspark_paimon.filter.ast import (
     Not,
     NullSafeEqual,
     NullTest,
+    Or,
     Prefix,
     Truth,
 )
@@ -39,12 +40,14 @@ _BETWEEN = {"Both": (Op.GE, Op.LE), "Left": (Op.GE, Op.LT), "Right": (Op.GT, Op.
 _EXACT_FLOAT = 2**53
 
 
-class _Inexact(Exception):  # no error: a part that stays with polars
+class _Inexact(Exception):  # control flow, not an error: polars evaluates this part
     """A part of an expression that is not translated."""
 
 
 def polars_condition(expression: pl.Expr, types: Mapping[str, ColumnType]) -> Condition | None:
-    """A condition that holds of every row that ``expression`` keeps; None if no part of it is translated.
+    """Return a condition that keeps all rows of ``expression``.
+
+    None: no part of the expression could be translated.
 
     >>> import polars as pl
     >>> polars_condition(~pl.col("n").is_in([1]) & (pl.col("n").sin() > 0), {"n": ColumnType(Kind.INT)})
@@ -52,7 +55,7 @@ def polars_condition(expression: pl.Expr, types: Mapping[str, ColumnType]) -> Co
     """
     try:
         tree = json.loads(expression.meta.serialize(format="json"))
-    except Exception:  # noqa: BLE001  # expressions with Python functions have no text
+    except Exception:  # noqa: BLE001  # expressions with Python functions cannot be serialized
         return None
     found = []
     for part in _conjuncts(tree):
@@ -60,12 +63,12 @@ def polars_condition(expression: pl.Expr, types: Mapping[str, ColumnType]) -> Co
             found.append(_Translation(types).condition(part))
         except (_Inexact, RecursionError):
             continue
-        except (LookupError, TypeError, ValueError, AttributeError):  # another version of polars writes another tree
+        except (LookupError, TypeError, ValueError, AttributeError):  # the tree differs between versions of polars
             continue
-    return None if not found else found[0] if len(found) == 1 else All(tuple(found))
+    return None if not found else found[0] if len(found) == 1 else And(tuple(found))
 
 
-def _conjuncts(node: Dynamic) -> list[Dynamic]:
+def _conjuncts(node: Any) -> list[Any]:
     parts, waiting = [], [node]
     while waiting:
         part = waiting.pop()
@@ -81,8 +84,8 @@ class _Translation:
     def __init__(self, types: Mapping[str, ColumnType]) -> None:
         self.types = types
 
-    def condition(self, node: Dynamic) -> Condition:
-        """The same condition. Raise ``_Inexact`` where there is none."""
+    def condition(self, node: Any) -> Condition:
+        """Return the equivalent condition, or raise ``_Inexact``."""
         match node:
             case {"Column": str()}:
                 column, column_type = self._column(node)
@@ -93,9 +96,9 @@ class _Translation:
                 if value is None or isinstance(value, bool):
                     return Constant(value)
             case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
-                return All((self.condition(left), self.condition(right)))
+                return And((self.condition(left), self.condition(right)))
             case {"BinaryExpr": {"left": left, "op": "Or" | "LogicalOr", "right": right}}:
-                return Any((self.condition(left), self.condition(right)))
+                return Or((self.condition(left), self.condition(right)))
             case {"BinaryExpr": {"left": left, "op": op, "right": right}}:
                 return self._comparison(left, op, right)
             case {"Function": {"input": inputs, "function": {"Boolean": function}}}:
@@ -107,7 +110,7 @@ class _Translation:
                     return Prefix(column, value)
         raise _Inexact
 
-    def _boolean(self, function: Dynamic, inputs: list[Dynamic]) -> Condition:
+    def _boolean(self, function: Any, inputs: list[Any]) -> Condition:
         match function, inputs:
             case "Not", [child]:
                 return Not(self.condition(child))
@@ -118,15 +121,15 @@ class _Translation:
             case {"IsIn": {"nulls_equal": False}}, [child, values]:
                 column, column_type = self._column(child)
                 listed = _series(values)[0]
-                found = tuple(_exact(listed.slice(at, 1), column_type) for at in range(len(listed)))
+                found = tuple(_exact_literal(listed.slice(at, 1), column_type) for at in range(len(listed)))
                 return Membership(column, tuple(value for value in found if value is not None))
             case {"IsBetween": {"closed": closed}}, [child, low, high]:
                 column, column_type = self._column(child)
                 ends = zip(_BETWEEN[closed], (low, high), strict=True)
-                return All(tuple(Comparison(column, op, self._literal(end, column_type)) for op, end in ends))
+                return And(tuple(Comparison(column, op, self._literal(end, column_type)) for op, end in ends))
         raise _Inexact
 
-    def _comparison(self, left: Dynamic, op: str, right: Dynamic) -> Condition:
+    def _comparison(self, left: Any, op: str, right: Any) -> Condition:
         swapped = "Column" not in left
         column, column_type = self._column(right if swapped else left)
         value = self._literal(left if swapped else right, column_type)
@@ -136,21 +139,21 @@ class _Translation:
         known = _OPS[op]
         return Comparison(column, MIRRORED[known] if swapped else known, value)
 
-    def _column(self, node: Dynamic) -> tuple[ColumnRef, ColumnType]:
+    def _column(self, node: Any) -> tuple[ColumnRef, ColumnType]:
         match node:
             case {"Column": str() as name} if name in self.types:
                 return ColumnRef(name), self.types[name]
         raise _Inexact
 
-    def _literal(self, node: Dynamic, column_type: ColumnType) -> Literal:
+    def _literal(self, node: Any, column_type: ColumnType) -> Literal:
         if "Literal" not in node:
             raise _Inexact
-        return _exact(_series(node), column_type)
+        return _exact_literal(_series(node), column_type)
 
 
-def _series(node: Dynamic) -> pl.Series:
-    """The value of a literal, as polars reads it."""
-    import polars as pl  # noqa: PLC0415  # an expression of its is at hand
+def _series(node: Any) -> pl.Series:
+    """Return a literal as a series of one value."""
+    import polars as pl  # noqa: PLC0415  # the caller has a polars expression: polars is loaded
 
     if "Literal" not in node:
         raise _Inexact
@@ -163,8 +166,11 @@ def _series(node: Dynamic) -> pl.Series:
     return found
 
 
-def _exact(series: pl.Series, column_type: ColumnType) -> Literal:
-    """A literal that polars compares with the column as we do. Raise ``_Inexact`` for any other."""
+def _exact_literal(series: pl.Series, column_type: ColumnType) -> Literal:
+    """Return a literal that polars compares exactly as ``bind`` does.
+
+    Raises ``_Inexact`` for any other literal.
+    """
     value, dtype, kind = series[0], series.dtype, column_type.kind
     if value is None:
         return None

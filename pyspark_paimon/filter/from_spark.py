@@ -1,7 +1,7 @@
-"""A Spark ``Column``, of a Connect or a classic session, as a condition.
+"""Translation of Spark ``Column`` objects to conditions.
 
-Both kinds of column are trees of calls, attributes and literals: a Connect column answers with its protobuf plan, which
-needs no server; a classic one is read from the JVM's ``ColumnNode``. pyspark is not imported: the column brings it along.
+Both kinds of column are trees of calls, attributes and literals. A Connect column gives its protobuf plan, without a
+server; a classic column is read from the JVM's ``ColumnNode``. This module does not import pyspark.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any as Dynamic
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -19,25 +19,25 @@ from fileindex.base.errors import InvalidFilter
 from fileindex.predicate.tree import ColumnRef, Op
 from pyspark_paimon.filter.ast import (
     MIRRORED,
-    All,
-    Any,
+    And,
     Casting,
-    Clock,
     Comparison,
+    ComputedCondition,
     Condition,
     Constant,
-    Day,
+    DateLiteral,
     GivenValue,
-    Holds,
     Literal,
     Membership,
-    Moment,
     NanTest,
     Not,
     NullSafeEqual,
     NullTest,
+    Or,
     Prefix,
     Term,
+    TimeLiteral,
+    TimestampLiteral,
     Truth,
     literal_from_python,
 )
@@ -78,22 +78,22 @@ class _Cast:
 
 @dataclass(frozen=True)
 class _Dotted:
-    """A name with dots, which means a column only where there are several sides."""
+    """A dotted name, valid only in expressions on several sides."""
 
     text: str
 
 
 _Node = _Call | _Value | _Sql | _Cast | _Dotted | ColumnRef
 Reference = Callable[[Sequence[str]], ColumnRef]
-"""The column that a name's parts mean."""
+"""Resolver from the parts of a name to a column."""
 
 
-def column_condition(column: Dynamic, names: Iterable[str] = ()) -> Condition:
-    """The unbound condition of a Spark ``Column``, which need not belong to a DataFrame.
+def column_condition(column: Any, names: Iterable[str] = ()) -> Condition:
+    """Return the unbound condition of a Spark ``Column``.
 
-    names: The table's columns, which SQL text inside ``expr`` may not write in double quotes.
-
-    Raises ``InvalidFilter`` for a function that files cannot answer.
+    The column need not belong to a DataFrame.
+    names: The table's columns. SQL text inside ``expr`` may not write them in double quotes.
+    Raises ``InvalidFilter`` for a function that filters do not support.
 
     >>> from pyspark.sql.connect.functions import col  # doctest: +SKIP
     >>> column_condition(col("k") > 3)  # doctest: +SKIP
@@ -105,8 +105,12 @@ def column_condition(column: Dynamic, names: Iterable[str] = ()) -> Condition:
     return _condition(tree)
 
 
-def column_term(column: Dynamic, reference: Reference) -> Term:
-    """What a Spark ``Column`` computes; ``reference`` reads the names in it. Raises as ``column_condition``."""
+def column_term(column: Any, reference: Reference) -> Term:
+    """Return the unbound term of a Spark ``Column``.
+
+    reference: Resolver of the column names in it.
+    Raises ``InvalidFilter`` as ``column_condition`` does.
+    """
     return _term(_read(_tree(column), reference))
 
 
@@ -121,17 +125,17 @@ def _sql_texts(node: _Node) -> Iterator[str]:
             yield from _sql_texts(argument)
 
 
-def _tree(column: Dynamic) -> _Node:
+def _tree(column: Any) -> _Node:
     if hasattr(column, "_jc"):
-        return _classic_node(column._jc.node())  # noqa: SLF001  # a classic Column has no public way into its tree
+        return _classic_node(column._jc.node())  # noqa: SLF001  # a classic Column has no public accessor of its tree
     expression = getattr(column, "_expr", None)
     if expression is None:
-        raise InvalidFilter(f"{column!r} is no Spark Column")
+        raise InvalidFilter(f"{column!r} is not a Spark Column")
     return _connect_node(expression.to_plan(None))
 
 
 def _read(node: _Node, reference: Reference) -> _Node:
-    """The tree with every name read by ``reference``."""
+    """Return the tree with every name resolved by ``reference``."""
     match node:
         case ColumnRef(name, None):
             return reference([name])
@@ -143,7 +147,7 @@ def _read(node: _Node, reference: Reference) -> _Node:
         case _Cast(argument, wanted):
             return _Cast(_read(argument, reference), wanted)
         case _Sql(text):
-            raise InvalidFilter(f"expr('{text}') stands inside a Column; write the whole as SQL text")
+            raise InvalidFilter(f"expr('{text}') is used inside a Column; write the whole expression as SQL text")
     return node
 
 
@@ -154,13 +158,13 @@ def _condition(node: _Node) -> Condition:
         case _Value(value):
             if value is None or isinstance(value, bool):
                 return Constant(value)
-            raise InvalidFilter(f"the literal {value!r} is no condition")
+            raise InvalidFilter(f"the literal {value!r} is not a condition")
         case _Sql(text):
             return sql_condition(text)
         case _Call("and", arguments):
-            return All(tuple(_condition(argument) for argument in arguments))
+            return And(tuple(_condition(argument) for argument in arguments))
         case _Call("or", arguments):
-            return Any(tuple(_condition(argument) for argument in arguments))
+            return Or(tuple(_condition(argument) for argument in arguments))
         case _Call("not" | "!", (child,)):
             return Not(_condition(child))
         case _Call(name, (left, right)) if name in _OPS:
@@ -179,7 +183,7 @@ def _condition(node: _Node) -> Condition:
             return Prefix(_column(column), _text(pattern))
         case _Call("like", (column, pattern, *escape)) if _is_column(column):
             return like(_column(column), _text(pattern), _text(escape[0]) if escape else "\\")
-    return Holds(_term(node))
+    return ComputedCondition(_term(node))
 
 
 def _comparison(node: _Node, op: Op, left: _Node, right: _Node) -> Condition:
@@ -187,7 +191,7 @@ def _comparison(node: _Node, op: Op, left: _Node, right: _Node) -> Condition:
         return Comparison(_column(right), MIRRORED[op], left.value)
     if isinstance(right, _Value) and _is_column(left):
         return Comparison(_column(left), op, right.value)
-    return Holds(_term(node))
+    return ComputedCondition(_term(node))
 
 
 def _is_column(node: _Node) -> bool:
@@ -208,7 +212,7 @@ def _term(node: _Node) -> Term:
             return computation("or", tuple(computation("=", (_term(value), _term(item))) for item in items))
         case _Call(name, arguments):
             return _column(node) if _is_column(node) else computation(name, tuple(map(_term, arguments)))
-    raise InvalidFilter(f"{node!r} cannot stand inside something that is computed; write the whole filter as SQL text")
+    raise InvalidFilter(f"{node!r} cannot be used inside a computed expression; write the whole filter as SQL text")
 
 
 def _column(node: _Node) -> ColumnRef:
@@ -220,28 +224,28 @@ def _column(node: _Node) -> ColumnRef:
         case _Dotted(text) | _Call("element_at" | "extract", (_Dotted(text), _)):
             raise _no_column(text)
         case _Call(name, _):
-            raise InvalidFilter(f"'{name}' stands where a column or an entry of a map column must")
-    raise InvalidFilter(f"{node!r} stands where a column must")
+            raise InvalidFilter(f"'{name}' is used where a column or an entry of a map column is expected")
+    raise InvalidFilter(f"{node!r} is used where a column is expected")
 
 
 def _literal(node: _Node) -> Literal:
     if isinstance(node, _Value):
         return node.value
-    raise InvalidFilter("a column is compared with what is no literal")
+    raise InvalidFilter(f"a literal is expected here, not {node!r}")
 
 
 def _text(node: _Node) -> str:
     value = _literal(node)
     if not isinstance(value, str):
-        raise InvalidFilter(f"a pattern is a text, not {value!r}")
+        raise InvalidFilter(f"a pattern must be a text, not {value!r}")
     return value
 
 
 def _call(name: str, arguments: tuple[_Node, ...]) -> _Node:
-    """A call, negative numbers folded; names of functions ignore case."""
+    """Return a call, or a number with its minus."""
     match name.lower(), arguments:
         case (("negative" | "-"), (_Value(int() | float() | Decimal() as number),)):
-            return _Value(number.copy_negate() if isinstance(number, Decimal) else -number)  # a minus would round to 28 digits
+            return _Value(number.copy_negate() if isinstance(number, Decimal) else -number)  # minus rounds a Decimal to 28 digits
         case folded, _:
             return _Call(folded, arguments)
 
@@ -257,8 +261,10 @@ def _no_column(text: str) -> InvalidFilter:
 
 
 def _cast_node(node: _Node, type_text: str) -> _Node:
-    """A literal in another type, or a cast that is computed."""
-    if isinstance(node, _Value) and (node.value is None or not isinstance(node.value, bytes | Day | Clock | Moment | bool)):
+    """Return the cast of a literal, or a computed cast."""
+    if isinstance(node, _Value) and (
+        node.value is None or not isinstance(node.value, bytes | DateLiteral | TimeLiteral | TimestampLiteral | bool)
+    ):
         return _cast_literal(node, type_text)
     try:
         return _Cast(node, cast_type(exp.DataType.build(type_text, dialect="spark")))
@@ -277,9 +283,9 @@ def _cast_literal(node: _Value, type_text: str) -> _Node:
         raise InvalidFilter(f"a cast of a literal to '{type_text}': {error}") from error
 
 
-def _connect_node(plan: Dynamic) -> _Node:
+def _connect_node(plan: Any) -> _Node:
     kind = str(plan.WhichOneof("expr_type"))
-    body: Dynamic = getattr(plan, kind, None)
+    body: Any = getattr(plan, kind, None)
     match kind:
         case "literal":
             return _Value(_connect_literal(body))
@@ -296,21 +302,21 @@ def _connect_node(plan: Dynamic) -> _Node:
         case "cast":
             type_text = body.type_str or body.type.WhichOneof("kind")
             return _cast_node(_connect_node(body.expr), _TYPE_NAMES.get(type_text, type_text))
-    raise InvalidFilter(f"a Column of kind '{kind}' is no condition that files can answer")
+    raise InvalidFilter(f"a Column of kind '{kind}' is not supported in filters")
 
 
-def _connect_literal(literal: Dynamic) -> Literal:
+def _connect_literal(literal: Any) -> Literal:
     kind = literal.WhichOneof("literal_type")
     body = getattr(literal, kind)
     match kind:
         case "null":
             return None
         case "date":
-            return Day(body)
+            return DateLiteral(body)
         case "timestamp" | "timestamp_ntz":
-            return Moment(body * 1000, wall=kind == "timestamp_ntz")
+            return TimestampLiteral(body * 1000, wall=kind == "timestamp_ntz")
         case "time":
-            return Clock(body.nano)
+            return TimeLiteral(body.nano)
         case "decimal":
             return Decimal(body.value)
         case _ if kind in _NUMBERS:
@@ -318,7 +324,7 @@ def _connect_literal(literal: Dynamic) -> Literal:
     raise InvalidFilter(f"a literal of kind '{kind}' cannot be compared with a column")
 
 
-def _classic_node(node: Dynamic) -> _Node:
+def _classic_node(node: Any) -> _Node:
     kind = node.getClass().getSimpleName()
     match kind:
         case "Literal":
@@ -340,15 +346,16 @@ def _classic_node(node: Dynamic) -> _Node:
             parts = [part for branch in _sequence(node.branches()) for part in map(branch.productElement, (0, 1))]
             last = node.otherwise()
             return _call("when", tuple(map(_classic_node, [*parts, last.get()] if last.isDefined() else parts)))
-    raise InvalidFilter(f"a Column of kind '{kind}' is no condition that files can answer")
+    raise InvalidFilter(f"a Column of kind '{kind}' is not supported in filters")
 
 
-def _sequence(values: Dynamic) -> Iterator[Dynamic]:
+def _sequence(values: Any) -> Iterator[Any]:
     return (values.apply(at) for at in range(values.size()))
 
 
-def _classic_literal(value: Dynamic) -> Literal:
-    """py4j has turned simple values into Python's; dates and times stay objects of the JVM."""
+def _classic_literal(value: Any) -> Literal:
+    """Convert the value of a classic literal."""
+    # py4j converts simple values to Python; dates and times stay JVM objects.
     if not hasattr(value, "getClass"):
         return literal_from_python(value)
     match value.getClass().getName():
@@ -356,14 +363,14 @@ def _classic_literal(value: Dynamic) -> Literal:
             return parse_date(value.toString())
         case "java.sql.Timestamp":
             instant = value.toInstant()
-            return Moment(instant.getEpochSecond() * 10**9 + instant.getNano())
+            return TimestampLiteral(instant.getEpochSecond() * 10**9 + instant.getNano())
         case "java.time.Instant":
-            return Moment(value.getEpochSecond() * 10**9 + value.getNano())
+            return TimestampLiteral(value.getEpochSecond() * 10**9 + value.getNano())
         case "java.time.LocalDateTime":
             return parse_timestamp(value.toString(), zoned=False)
         case "java.time.LocalTime":
-            return Clock(value.toNanoOfDay())
-    raise InvalidFilter(f"a literal of the JVM's class {value.getClass().getName()} cannot be compared with a column")
+            return TimeLiteral(value.toNanoOfDay())
+    raise InvalidFilter(f"a literal of the Java class {value.getClass().getName()} cannot be compared with a column")
 
 
 __all__ = ["Reference", "column_condition", "column_term"]

@@ -1,12 +1,11 @@
-"""SQL text to conditions: the WHERE clause of Spark's dialect, as far as sorted and indexed files can answer it."""
+"""Translation of WHERE clauses in Spark's SQL to conditions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any as Any_
-from typing import cast
+from typing import Any, cast
 
 import sqlglot
 from sqlglot import exp
@@ -18,29 +17,29 @@ from fileindex.base.errors import InvalidFilter
 from fileindex.predicate.tree import ColumnRef, Op
 from pyspark_paimon.filter.ast import (
     MIRRORED,
-    All,
-    Any,
+    And,
     Comparison,
+    ComputedCondition,
     Condition,
     Constant,
     GivenValue,
-    Holds,
     Literal,
     Membership,
-    Moment,
     NanTest,
     Not,
     NullSafeEqual,
     NullTest,
+    Or,
     Prefix,
+    TimestampLiteral,
     Truth,
 )
 from pyspark_paimon.filter.bind_terms import constant_of
-from pyspark_paimon.filter.chains import chain_of
+from pyspark_paimon.filter.chains import parse_chain
 from pyspark_paimon.filter.like import like
 from pyspark_paimon.filter.literals import nanos_of
-from pyspark_paimon.filter.nesting import by_groups
-from pyspark_paimon.filter.parameters import given, listed, put_in, without_long_lists
+from pyspark_paimon.filter.nesting import parse_by_groups
+from pyspark_paimon.filter.parameters import extract_long_lists, list_values, parameter_values, set_placeholders
 from pyspark_paimon.filter.quoted_names import refuse_compared_texts
 from pyspark_paimon.filter.sql_literals import is_literal, literal_of
 from pyspark_paimon.filter.sql_terms import term_of
@@ -53,50 +52,54 @@ _HELP = (
 
 
 class SparkFilter(Spark):
-    """Spark 4's dialect: a doubled quote inside a text stands for one (``'it''s'``)."""
+    """Spark 4's SQL dialect.
+
+    A doubled quote inside a text is one quote character (``'it''s'``).
+    """
 
     class Tokenizer(Spark.Tokenizer):
-        """Spark's tokens, with that escape."""
+        """Spark's tokenizer with doubled quotes as an escape."""
 
-        STRING_ESCAPES = ["'", '"', "\\"]  # noqa: RUF012  # sqlglot reads it as a list of the class
+        STRING_ESCAPES = ["'", '"', "\\"]  # noqa: RUF012  # sqlglot requires a list as class attribute
 
 
 def sql_condition(text: str, params: Mapping[str, object] | None = None) -> Condition:
-    """The unbound condition of SQL text; ``params`` has the values of what it names as ``:name``.
+    """Parse SQL text to an unbound condition.
 
-    Raises ``InvalidFilter`` with the position of what it cannot read.
+    params: Values of the parameters that the text names as ``:name``.
+    Raises ``InvalidFilter`` with the position of a syntax error.
     """
     if not text.strip():
         raise InvalidFilter(f"the filter is empty; {_HELP}")
-    short, lists = without_long_lists(text)
-    values = {**given(params or {}), **lists}
+    short, lists = extract_long_lists(text)
+    values = {**parameter_values(params or {}), **lists}
     try:
-        chain = None if values else chain_of(text, _link)
+        chain = None if values else parse_chain(text, _parse_link)
         if chain is not None:
             return chain
-        tree = by_groups(short, sql_tokens, _parsed)
+        tree = parse_by_groups(short, sql_tokens, _parsed)
         refuse_compared_texts(tree)
         if values or ":" in short or "?" in short:
-            put_in(tree, values)
+            set_placeholders(tree, values)
         return _condition(tree)
     except ParseError as error:
-        raise InvalidFilter(unreadable("the filter", text, error)) from error
+        raise InvalidFilter(syntax_error_text("the filter", text, error)) from error
     except SqlglotError as error:
         raise InvalidFilter(f"the filter cannot be read: {error}\n  {text}") from error
     except RecursionError:
         raise InvalidFilter("the filter nests too deeply") from None
 
 
-def _link(text: str) -> Condition:
-    """A comparison by itself; what cannot be read is none, and is told of where the whole text is."""
+def _parse_link(text: str) -> Condition:
+    """Parse one comparison of a chain."""
     try:
         return _condition(_parsed(text))
     except (SqlglotError, InvalidFilter):
-        return Constant(None)
+        return Constant(None)  # not a comparison: the full parser reads the whole text and reports the error
 
 
-def sql_tokens(text: str) -> list[Any_]:
-    """The tokens of SQL text."""
+def sql_tokens(text: str) -> list[Any]:
+    """Tokenize SQL text in Spark's dialect."""
     return list(sqlglot.tokenize(text, dialect=SparkFilter))
 
 
@@ -104,26 +107,30 @@ def _parsed(text: str) -> exp.Expression:
     return cast("exp.Expression", sqlglot.parse_one(text, dialect=SparkFilter, into=exp.Condition))
 
 
-_ELSEWHERE = (
-    (r"^\s*SELECT\b", "a filter is what stands after WHERE"),
-    (r"^\s*WHERE\b", "a filter begins behind the word WHERE"),
+_HINTS = (
+    (r"^\s*SELECT\b", "give only the condition after WHERE"),
+    (r"^\s*WHERE\b", "leave out the word WHERE"),
     (r"&&|\|\|", "write AND and OR"),
-    (r"\bORDER\s+BY\b", "order by scan(order_by=...)"),
-    (r"\bLIMIT\s+\d", "limit by scan(limit=...)"),
+    (r"\bORDER\s+BY\b", "use scan(order_by=...)"),
+    (r"\bLIMIT\s+\d", "use scan(limit=...)"),
     (r";", "a filter is one condition"),
 )
-"""What people write that other arguments say, or other languages."""
+"""Hints for common mistakes: a pattern of the text, and what to write instead."""
 
 
-def unreadable(what: str, text: str, error: ParseError) -> str:
-    """What is said of text that is no expression: where it breaks off, with the line and a mark below it; ``what`` names it."""
+def syntax_error_text(what: str, text: str, error: ParseError) -> str:
+    """Return the error text of a syntax error.
+
+    It has line, column, the line itself and a mark below the error.
+    what: Name of the text in the message, such as "the filter".
+    """
     found = error.errors[0] if error.errors else {}
     line, end, mark = int(found.get("line") or 1), int(found.get("col") or 1), str(found.get("highlight") or "")
     start = max(end - max(len(mark), 1), 0)
     lines = text.splitlines() or [text]
     shown = lines[min(line, len(lines)) - 1]
-    problem = str(found.get("description") or "it is no expression").split(" for <class")[0]
-    hint = next((f"; {told}" for pattern, told in _ELSEWHERE if re.search(pattern, text, re.IGNORECASE)), "")
+    problem = str(found.get("description") or "it is not an expression").split(" for <class")[0]
+    hint = next((f"; {advice}" for pattern, advice in _HINTS if re.search(pattern, text, re.IGNORECASE)), "")
     return f"{what} cannot be read at line {line}, column {start + 1}: {problem}{hint}\n  {shown}\n  {' ' * start}{'^' * max(len(mark), 1)}"
 
 
@@ -139,9 +146,9 @@ def _condition(node: exp.Expression) -> Condition:
 def _one_condition(node: exp.Expression) -> Condition:
     match node:
         case exp.And():
-            return All(tuple(_condition(cast("exp.Expression", child)) for child in node.flatten()))
+            return And(tuple(_condition(cast("exp.Expression", child)) for child in node.flatten()))
         case exp.Or():
-            return Any(tuple(_condition(cast("exp.Expression", child)) for child in node.flatten()))
+            return Or(tuple(_condition(cast("exp.Expression", child)) for child in node.flatten()))
         case exp.Boolean():
             return Constant(bool(node.this))
         case exp.Null():
@@ -153,7 +160,7 @@ def _one_condition(node: exp.Expression) -> Condition:
         case exp.Between():
             _only(node, "this", "low", "high")
             low, high = node.args["low"], node.args["high"]
-            return All((_compare(node, node.this, Op.GE, low), _compare(node, node.this, Op.LE, high)))
+            return And((_compare(node, node.this, Op.GE, low), _compare(node, node.this, Op.LE, high)))
         case exp.Is():
             return _is(node)
         case exp.NullSafeEQ() | exp.NullSafeNEQ():
@@ -173,20 +180,20 @@ def _one_condition(node: exp.Expression) -> Condition:
 
 
 def _computed(node: exp.Expression) -> Condition:
-    return Holds(term_of(node, column_of))
+    return ComputedCondition(term_of(node, column_of))
 
 
 def _in(node: exp.In) -> Condition:
     _only(node, "this", "expressions", "field")
     if node.args.get("field") is not None:
-        return Membership(column_of(node.this), listed(node.args["field"]))
+        return Membership(column_of(node.this), list_values(node.args["field"]))
     if _is_column(node.this) and all(map(_is_constant, node.expressions)):
         return Membership(column_of(node.this), tuple(map(_constant_of, node.expressions)))
     return _computed(node)
 
 
 def _null_test(node: exp.Expression) -> Condition:
-    return NullTest(column_of(node)) if _is_column(node) else Holds(computation("isnull", (term_of(node, column_of),)))
+    return NullTest(column_of(node)) if _is_column(node) else ComputedCondition(computation("isnull", (term_of(node, column_of),)))
 
 
 def _compare(node: exp.Expression, left: exp.Expression, op: Op, right: exp.Expression) -> Condition:
@@ -196,7 +203,7 @@ def _compare(node: exp.Expression, left: exp.Expression, op: Op, right: exp.Expr
         return Comparison(column_of(right), MIRRORED[op], _constant_of(left))
     if is_literal(left) and is_literal(right):
         return _constant(node, op, literal_of(left), literal_of(right))
-    return Holds(computation(op.value, (term_of(left, column_of), term_of(right, column_of))))
+    return ComputedCondition(computation(op.value, (term_of(left, column_of), term_of(right, column_of))))
 
 
 def _is_column(node: exp.Expression) -> bool:
@@ -208,15 +215,15 @@ def _is_constant(node: exp.Expression) -> bool:
 
 
 def _constant_of(node: exp.Expression) -> Literal:
-    """The value of what names no column: a literal, or what is computed from literals."""
+    """Return the value of a node without columns."""
     return literal_of(node) if is_literal(node) else constant_of(term_of(node, column_of))
 
 
 def _constant(node: exp.Expression, op: Op, left: Literal, right: Literal) -> Condition:
-    """``1 = 1`` and its like, which programs put in front of a list of conditions."""
+    """Evaluate a comparison of two literals (``1 = 1``)."""
     if left is None or right is None:
         return Constant(None)
-    if isinstance(left, Moment) and isinstance(right, Moment):
+    if isinstance(left, TimestampLiteral) and isinstance(right, TimestampLiteral):
         left, right = (nanos_of(one, Kind.TIMESTAMP_LTZ) for one in (left, right))
     numbers = isinstance(left, int | Decimal) and isinstance(right, int | Decimal)
     if not numbers and type(left) is not type(right):
@@ -232,7 +239,7 @@ def _is(node: exp.Is) -> Condition:
         case exp.Boolean() as word if _is_column(node.this):
             return NullSafeEqual(column_of(node.this), bool(word.this))
         case exp.Boolean() as word:
-            return Holds(computation("<=>", (term_of(node.this, column_of), GivenValue(bool(word.this)))))
+            return ComputedCondition(computation("<=>", (term_of(node.this, column_of), GivenValue(bool(word.this)))))
     raise InvalidFilter(f"'{_sql(node)}': IS takes NULL, NOT NULL, TRUE or FALSE")
 
 
@@ -242,7 +249,7 @@ def _null_safe(node: exp.Expression) -> Condition:
     if _is_column(column) and _is_constant(literal):
         same: Condition = NullSafeEqual(column_of(column), _constant_of(literal))
     else:
-        same = Holds(computation("<=>", (term_of(left, column_of), term_of(right, column_of))))
+        same = ComputedCondition(computation("<=>", (term_of(left, column_of), term_of(right, column_of))))
     return same if isinstance(node, exp.NullSafeEQ) else Not(same)
 
 
@@ -252,7 +259,7 @@ def _like(node: exp.Expression) -> Condition:
         escape = _text(node.expression)
         node = node.this
     if not isinstance(node, exp.Like) or len(escape) != 1:
-        raise InvalidFilter(f"'{_sql(node)}' is no LIKE with an escape of one character")
+        raise InvalidFilter(f"'{_sql(node)}': ESCAPE must follow a LIKE and have one character")
     _only(node, "this", "expression", "negate")
     if not _is_column(node.this) or not is_literal(cast("exp.Expression", node.expression)):
         return _computed(whole)
@@ -261,7 +268,10 @@ def _like(node: exp.Expression) -> Condition:
 
 
 def column_of(node: exp.Expression) -> ColumnRef:
-    """A column, or the entry of a map column. Raises ``InvalidFilter`` for anything else."""
+    """Return the column or map entry of a node.
+
+    Raises ``InvalidFilter`` for any other node.
+    """
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Column):
@@ -271,21 +281,22 @@ def column_of(node: exp.Expression) -> ColumnRef:
         raise InvalidFilter(f"'{dotted}': write `{dotted}` for a column with a dot in its name, and m['key'] for the entry of a map")
     if isinstance(node, exp.Bracket) and len(node.expressions) == 1 and isinstance(node.this, exp.Column):
         return ColumnRef(column_of(node.this).name, _text(node.expressions[0], "the key of a map entry"))
-    raise InvalidFilter(f"'{_sql(node)}' is no column; {_HELP}")
+    raise InvalidFilter(f"'{_sql(node)}' is not a column; {_HELP}")
 
 
 def _text(node: exp.Expression, what: str = "a pattern") -> str:
     value = literal_of(node)
     if not isinstance(value, str):
-        raise InvalidFilter(f"'{_sql(node)}': {what} is a text in quotes")
+        raise InvalidFilter(f"'{_sql(node)}': {what} must be a text in quotes")
     return value
 
 
 def _only(node: exp.Expression, *allowed: str) -> None:
-    """Refuse what a later parser, or SQL, may attach to a node and this module would silently drop."""
+    """Raise ``InvalidFilter`` for other arguments than ``allowed``."""
+    # Newer versions of sqlglot may attach arguments that this module would silently ignore.
     for name, value in node.args.items():
         if value and name not in allowed:
-            raise InvalidFilter(f"'{_sql(node)}' is no condition that files can answer; {_HELP}")
+            raise InvalidFilter(f"'{_sql(node)}' is not supported in filters; {_HELP}")
 
 
 def _sql(node: exp.Expression) -> str:
@@ -293,4 +304,4 @@ def _sql(node: exp.Expression) -> str:
     return text if len(text) <= 120 else text[:117] + "..."
 
 
-__all__ = ["SparkFilter", "column_of", "sql_condition", "sql_tokens", "unreadable"]
+__all__ = ["SparkFilter", "column_of", "sql_condition", "sql_tokens", "syntax_error_text"]

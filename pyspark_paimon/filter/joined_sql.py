@@ -1,4 +1,7 @@
-"""Expressions about two sides, a table ``t`` and a source ``s``: values and conditions of a merge as expressions on columns ``t.name``, ``s.name``."""
+"""Expressions of a merge on the columns of two sides.
+
+The sides are the table ``t`` and the source ``s``. Bound columns are named ``t.name`` and ``s.name``.
+"""
 
 from __future__ import annotations
 
@@ -20,26 +23,26 @@ from fileindex.predicate.tree import ColumnRef
 from pyspark_paimon.filter.ast import Computation, Term
 from pyspark_paimon.filter.bind_terms import bind_term
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.filter.from_sql import SparkFilter, sql_tokens, unreadable
+from pyspark_paimon.filter.from_sql import SparkFilter, sql_tokens, syntax_error_text
 from pyspark_paimon.filter.quoted_names import refuse_compared_texts, refuse_quoted_names
 from pyspark_paimon.filter.sql_terms import term_of
 
 Sides = Mapping[str, Mapping[str, ColumnType]]
-"""Columns by side, ``t`` or ``s`` or both."""
+"""Column types by side (``t``, ``s``)."""
 
 TARGET, SOURCE = "t", "s"
 _ALIASES = {"t": TARGET, "target": TARGET, "s": SOURCE, "source": SOURCE}
 
 
 def is_column_expression(given: object) -> bool:
-    """Whether a value is an expression of Spark or of Arrow."""
+    """Return whether a value is a Spark or Arrow expression."""
     return hasattr(given, "_jc") or hasattr(given, "_expr") or type(given).__module__ == "pyarrow._compute"
 
 
 def joined_value(given: Any, sides: Sides) -> Expression:
-    """What SQL text, a Spark ``Column`` or an Arrow expression computes of the columns of the sides.
+    """Bind SQL text, a Spark ``Column`` or an Arrow expression.
 
-    Raises ``InvalidFilter`` for what is not computed here, ``UnknownColumn``.
+    Raises ``UnknownColumn``, and ``InvalidFilter`` for an expression that is not supported.
 
     >>> from fileindex.base.column_type import Kind
     >>> sides = {"t": {"n": ColumnType(Kind.INT)}, "s": {"n": ColumnType(Kind.INT), "m": ColumnType(Kind.INT)}}
@@ -51,12 +54,14 @@ def joined_value(given: Any, sides: Sides) -> Expression:
 
 
 def joined_condition(given: Any, sides: Sides) -> Expression:
-    """As ``joined_value``, of a condition."""
+    """Bind a condition as ``joined_value`` binds a value."""
     return _as_condition(joined_value(given, sides))
 
 
 def join_terms(on: Any, sides: Sides) -> tuple[list[tuple[str, str]], list[Expression]]:
-    """A condition of a join, as ``joined_value`` takes it: pairs of columns of table and source that are equal, and the other conditions.
+    """Split a join condition into equal columns and other conditions.
+
+    Each pair is a column of the table and the equal column of the source.
 
     >>> from fileindex.base.column_type import Kind
     >>> column = {"id": ColumnType(Kind.INT), "n": ColumnType(Kind.INT)}
@@ -92,18 +97,18 @@ def _parsed(text: str) -> exp.Expression:
     try:
         tree = cast("exp.Expression", sqlglot.parse_one(text, dialect=SparkFilter, into=exp.Condition))
     except ParseError as error:
-        raise InvalidFilter(unreadable("the expression", text, error)) from error
+        raise InvalidFilter(syntax_error_text("the expression", text, error)) from error
     except SqlglotError as error:
         raise InvalidFilter(f"'{text}' cannot be read: {error}") from error
     except RecursionError:
-        raise InvalidFilter("an expression nests too deeply") from None
+        raise InvalidFilter("the expression nests too deeply; simplify it") from None
     refuse_compared_texts(tree)
     return tree
 
 
 def _as_condition(bound: Expression) -> Expression:
     if bound.type != BOOLEAN_TYPE:
-        raise InvalidFilter(f"'{bound}' of type {bound.type.kind} is no condition: compare it with something")
+        raise InvalidFilter(f"'{bound}' of type {bound.type.kind} is not a condition: compare it with a value")
     return bound
 
 
@@ -112,15 +117,15 @@ def _bound_term(term: Term, sides: Sides) -> Expression:
 
 
 def _term(given: Any, sides: Sides) -> Term:
-    """``given`` as it was said: SQL text, a Column of Spark, or an expression of Arrow."""
+    """Translate SQL text, a Spark Column or an Arrow expression."""
     if isinstance(given, str):
         refuse_quoted_names(given, (name for columns in sides.values() for name in columns), sql_tokens)
         return term_of(_parsed(given), partial(_reference, sides=sides))
     if type(given).__module__ == "pyarrow._compute":
-        from pyspark_paimon.filter.from_arrow import arrow_term  # noqa: PLC0415  # few are Arrow's
+        from pyspark_paimon.filter.from_arrow import arrow_term  # noqa: PLC0415  # rarely needed
 
         return arrow_term(given, lambda name: ColumnRef(_located(name.split(".", 1), name, sides)))
-    from pyspark_paimon.filter.from_spark import column_term  # noqa: PLC0415  # few are Spark's
+    from pyspark_paimon.filter.from_spark import column_term  # noqa: PLC0415  # rarely needed
 
     return column_term(given, lambda parts: ColumnRef(_located(parts, ".".join(parts), sides)))
 
@@ -134,7 +139,7 @@ def _reference(node: exp.Expression, sides: Sides) -> ColumnRef:
 
 
 def _column(node: exp.Expression, sides: Sides) -> str:
-    """The name of a column with its side."""
+    """Return the name of a column with its side."""
     parts = [part.name for part in node.parts] if isinstance(node, exp.Column) else []
     return _located(parts, node.sql(dialect="spark")[:120], sides)
 
@@ -143,12 +148,12 @@ def _located(parts: Sequence[str], shown: str, sides: Sides) -> str:
     if len(parts) == 1:
         having = [side for side, columns in sides.items() if any(name.lower() == parts[0].lower() for name in columns)]
         if len(having) > 1:
-            raise InvalidFilter(f"'{parts[0]}' may be t.{parts[0]} or s.{parts[0]}: say which, t is the table and s the source")
+            raise InvalidFilter(f"'{parts[0]}' is ambiguous: write t.{parts[0]} for the table or s.{parts[0]} for the source")
         if not having:
             raise UnknownColumn(parts[0], tuple(f"{side}.{name}" for side, columns in sides.items() for name in columns))
         return f"{having[0]}.{resolve(parts[0], sides[having[0]])}"
     if len(parts) != 2:  # a side and a name
-        raise InvalidFilter(f"'{shown}' is no column of the table (t.name) or of the source (s.name)")
+        raise InvalidFilter(f"'{shown}' is not a column of the table (t.name) or of the source (s.name)")
     side = _ALIASES.get(parts[0].lower())
     if side is None:
         raise InvalidFilter(f"'{'.'.join(parts)}': the table is called t or target, the source s or source")

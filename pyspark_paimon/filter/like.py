@@ -1,16 +1,20 @@
-"""LIKE patterns: a prefix or a whole text is what a sorted or indexed column answers; the rest is computed, after its prefix."""
+"""Translation of LIKE patterns to conditions.
+
+A pattern without wildcards becomes an equality and ``text%`` a prefix test, which sorted or indexed columns can answer.
+Other patterns are computed for each row, after a test of their prefix.
+"""
 
 from __future__ import annotations
 
 from fileindex.expression.text import like_parts
 from fileindex.predicate.tree import ColumnRef, Op
-from pyspark_paimon.filter.ast import All, Comparison, Computation, Condition, GivenValue, Holds, Prefix
+from pyspark_paimon.filter.ast import And, Comparison, Computation, ComputedCondition, Condition, GivenValue, Prefix
 
 
 def like(column: ColumnRef, pattern: str, escape: str = "\\") -> Condition:
-    r"""``column LIKE pattern``.
+    r"""Return the condition ``column LIKE pattern``.
 
-    Raises ``InvalidFilter`` where the escape character stands before an ordinary one.
+    Raises ``InvalidFilter`` if the escape character precedes an ordinary character.
 
     >>> like(ColumnRef("city"), r"100\%%")
     Prefix(column=ColumnRef(name='city', key=None), prefix='100%')
@@ -25,8 +29,8 @@ def like(column: ColumnRef, pattern: str, escape: str = "\\") -> Condition:
             return Prefix(column, "")
         case [str(text), None]:
             return Prefix(column, text)
-    found = Holds(Computation("like", (column, GivenValue(pattern), GivenValue(escape))))
-    return All((Prefix(column, parts[0]), found)) if isinstance(parts[0], str) else found
+    found = ComputedCondition(Computation("like", (column, GivenValue(pattern), GivenValue(escape))))
+    return And((Prefix(column, parts[0]), found)) if isinstance(parts[0], str) else found
 
 
 __all__ = ["like"]

@@ -1,8 +1,8 @@
-"""Literals of filters to points on a column's number line, and text to dates and times by Spark's rules of casting.
+"""Conversion of filter literals to stored values.
 
-Integers, decimals, dates and timestamps are stored as integers. A literal ``v`` cuts such a line in two places: the least
-stored integer that is ``>= v`` and the least that is ``> v``; every comparison follows from these two, whatever the
-literal's type, without rounding it to the column's.
+Integers, decimals, dates and timestamps are stored as integers. For a literal ``v`` two cuts matter: the least stored
+integer that is ``>= v`` and the least that is ``> v``. Every comparison follows from these two, so a literal of any type is
+compared without rounding. Text is parsed to dates and times with Spark's rules of casting.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 from fileindex.base.column_type import INTEGERS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.errors import InvalidFilter
 from fileindex.base.time_zone import session_zone
-from pyspark_paimon.filter.ast import Clock, Day, Literal, Moment
+from pyspark_paimon.filter.ast import DateLiteral, Literal, TimeLiteral, TimestampLiteral
 
 _NANOS_PER_DAY = 86_400 * 10**9
 _UNIT_NANOS = {"ms": 10**6, "us": 10**3, "ns": 1}
@@ -26,7 +26,7 @@ _DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
 _TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?")
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 _DAY_END = re.compile(r"[ T]")
-_SPAN_LIMIT = 10_000  # digits: an exponent beyond it is no number that a person wrote
+_SPAN_LIMIT = 10_000  # largest accepted exponent: Fraction would allocate as many digits
 
 BOUNDS: dict[Kind, tuple[int, int]] = {
     Kind.TINYINT: (-(2**7), 2**7 - 1),
@@ -41,7 +41,7 @@ BOUNDS: dict[Kind, tuple[int, int]] = {
 
 
 def bounds(column_type: ColumnType) -> tuple[int, int]:
-    """Least and greatest stored integer of an integer-like column."""
+    """Return the least and the greatest stored integer."""
     if column_type.kind is Kind.DECIMAL:
         greatest: int = 10**column_type.precision - 1
         return -greatest, greatest
@@ -49,9 +49,9 @@ def bounds(column_type: ColumnType) -> tuple[int, int]:
 
 
 def cuts(value: Literal, column_type: ColumnType) -> tuple[int, int]:
-    """Where ``value`` cuts the column's integers: the least that is ``>= value`` and the least that is ``> value``.
+    """Return the least stored integers ``>= value`` and ``> value``.
 
-    Raises ``InvalidFilter`` if such a column cannot be compared with such a literal.
+    Raises ``InvalidFilter`` if the column cannot be compared with the literal.
 
     >>> cuts(Decimal("2.5"), ColumnType(Kind.INT)), cuts("1970-01-02", ColumnType(Kind.DATE))
     ((3, 3), (1, 2))
@@ -67,7 +67,10 @@ def cuts(value: Literal, column_type: ColumnType) -> tuple[int, int]:
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The least integer in [low, high] for which the monotone ``holds`` is true, ``high + 1`` if it never is."""
+    """Return the first integer for which ``holds`` is true.
+
+    The search covers [low, high]. ``holds`` must be monotone. The result is ``high + 1`` if it is never true.
+    """
     end = high + 1
     while low < end:
         middle = (low + end) // 2
@@ -93,7 +96,9 @@ def _on_line(value: Literal, column_type: ColumnType) -> Fraction | float:
 
 
 def number_of(value: Literal, kind: Kind) -> Fraction | float:
-    """A numeric literal, or the text of one: exact, or a float if it was written as one. Raises ``InvalidFilter``.
+    """Return the number of a numeric literal or its text.
+
+    The result is exact, or a float if the literal is one. Raises ``InvalidFilter`` for any other literal.
 
     >>> number_of("12.50", Kind.DECIMAL), number_of(1e3, Kind.INT)
     (Fraction(25, 2), 1000.0)
@@ -126,13 +131,13 @@ def _parsed_number(text: str, kind: Kind) -> Fraction | float:
 def _fraction(number: Decimal) -> Fraction:
     exponent = number.as_tuple().exponent
     if isinstance(exponent, int) and abs(exponent) > _SPAN_LIMIT:
-        raise InvalidFilter(f"the number {number} is beyond any column's range")
+        raise InvalidFilter(f"the number {number} is outside the range of every column type")
     return Fraction(number)
 
 
 def _nanos(value: Literal, kind: Kind) -> int:
     match value:
-        case Moment() | Day():
+        case TimestampLiteral() | DateLiteral():
             return nanos_of(value, kind)
         case str() if kind is Kind.DATE:
             return parse_date(value).days * _NANOS_PER_DAY
@@ -141,77 +146,83 @@ def _nanos(value: Literal, kind: Kind) -> int:
     raise InvalidFilter(f"a column of type {kind} cannot be compared with {value!r}; write {kind.split('_')[0]} '2024-01-31...'")
 
 
-def nanos_of(value: Moment | Day, kind: Kind) -> int:
-    """A day or timestamp in the session's zone: the instant for TIMESTAMP_LTZ, else what a clock shows."""
-    found = value if isinstance(value, Moment) else Moment(value.days * _NANOS_PER_DAY, wall=True)
+def nanos_of(value: TimestampLiteral | DateLiteral, kind: Kind) -> int:
+    """Convert a date or timestamp to nanoseconds.
+
+    The result is the instant for TIMESTAMP_LTZ, else the local time in the session's time zone.
+    """
+    found = value if isinstance(value, TimestampLiteral) else TimestampLiteral(value.days * _NANOS_PER_DAY, wall=True)
     if found.wall is not (kind is Kind.TIMESTAMP_LTZ):
         return found.nanos
     return found.instant(session_zone()) if found.wall else found.reading(session_zone())
 
 
 def _nanos_of_day(value: Literal) -> int:
-    if isinstance(value, Clock):
+    if isinstance(value, TimeLiteral):
         return value.nanos
     if isinstance(value, str):
         return parse_time(value).nanos
     raise InvalidFilter(f"a column of type TIME cannot be compared with {value!r}; write TIME '10:30:00'")
 
 
-def parse_date(text: str) -> Day:
-    """The day of ``yyyy[-m[-d]]``; what follows a space or a T is dropped, as Spark's cast does.
+def parse_date(text: str) -> DateLiteral:
+    """Parse a date of the form ``yyyy[-m[-d]]``.
+
+    Text after a space or a T is ignored, as in Spark's cast.
 
     >>> parse_date("1970-1-2T10:00"), parse_date("1971")
-    (Day(days=1), Day(days=365))
+    (DateLiteral(days=1), DateLiteral(days=365))
     """
     word = re.split(r"[ T]", text.strip(), maxsplit=1)[0]
     found = _DATE.fullmatch(word)
     if found is None:
-        raise InvalidFilter(f"'{text}' is no date; write it as 2024-01-31")
-    return Day(_days(found, text))
+        raise InvalidFilter(f"'{text}' is not a date; write it as 2024-01-31")
+    return DateLiteral(_days(found, text))
 
 
 def _days(found: re.Match[str], text: str) -> int:
     year, month, day = (int(part) if part else 1 for part in found.groups())
-    cycles, small = divmod(year - 2000, 400)  # the calendar repeats every 400 years, Python's ends at 9999
+    cycles, small = divmod(year - 2000, 400)  # Python's dates end in 9999; the calendar repeats every 400 years
     try:
-        return Day.of(date(2000 + small, month, day)).days + cycles * 146_097
+        return DateLiteral.of(date(2000 + small, month, day)).days + cycles * 146_097
     except ValueError as error:
-        raise InvalidFilter(f"'{text}' is no date: {error}") from error
+        raise InvalidFilter(f"'{text}' is not a date: {error}") from error
 
 
-def parse_time(text: str) -> Clock:
-    """The time of day of ``h:m[:s[.fraction]]``."""
+def parse_time(text: str) -> TimeLiteral:
+    """Parse a time of the form ``h:m[:s[.fraction]]``."""
     found = _TIME.fullmatch(text.strip())
     if found is None:
-        raise InvalidFilter(f"'{text}' is no time; write it as 10:30:00.123")
-    return Clock(_clock(found, text))
+        raise InvalidFilter(f"'{text}' is not a time; write it as 10:30:00.123")
+    return TimeLiteral(_clock(found, text))
 
 
 def _clock(found: re.Match[str], text: str) -> int:
     hour, minute, second = (int(part or 0) for part in found.groups()[:3])
     if hour > 23 or minute > 59 or second > 59:
-        raise InvalidFilter(f"'{text}' has no time of a day")
+        raise InvalidFilter(f"'{text}' is not a time of day: hours end at 23, minutes and seconds at 59")
     return ((hour * 60 + minute) * 60 + second) * 10**9 + int((found.group(4) or "").ljust(9, "0") or 0)
 
 
-def parse_timestamp(text: str, *, zoned: bool) -> Moment:
-    """The moment of ``yyyy[-m[-d]][( |T)h:m[:s[.fraction]]][zone]``.
+def parse_timestamp(text: str, *, zoned: bool) -> TimestampLiteral:
+    """Parse ``yyyy[-m[-d]][( |T)h:m[:s[.fraction]]][zone]``.
 
-    A column without zone ignores the text's zone, as Spark's cast to TIMESTAMP_NTZ does; text without one is a wall clock.
+    zoned: Whether the column is a TIMESTAMP_LTZ. If not, a zone in the text is ignored, as in Spark's cast to TIMESTAMP_NTZ.
+    Text without a zone is local time.
 
     >>> parse_timestamp("1970-01-01 01:00:00+01:00", zoned=True), parse_timestamp("1970-01-01T00:00:01", zoned=False)
-    (Moment(nanos=0, wall=False), Moment(nanos=1000000000, wall=True))
+    (TimestampLiteral(nanos=0, wall=False), TimestampLiteral(nanos=1000000000, wall=True))
     """
     day, *rests = _DAY_END.split(text.strip(), maxsplit=1)
     rest = "".join(rests)
     found = _DATE.fullmatch(day)
     clock = _TIME.match(rest.strip()) if rest.strip() else None
     if found is None or (rest.strip() and clock is None):
-        raise InvalidFilter(f"'{text}' is no timestamp; write it as 2024-01-31 10:30:00.123456")
+        raise InvalidFilter(f"'{text}' is not a timestamp; write it as 2024-01-31 10:30:00.123456")
     local = _days(found, text) * _NANOS_PER_DAY + (0 if clock is None else _clock(clock, text))
     zone = "" if clock is None else rest.strip()[clock.end() :].strip()
     offset = _offset_nanos(zone, local, text) if zone else 0
-    return Moment(local - offset) if zoned and zone else Moment(local, wall=True)
+    return TimestampLiteral(local - offset) if zoned and zone else TimestampLiteral(local, wall=True)
 
 
 def _offset_nanos(zone: str, local: int, text: str) -> int:
@@ -226,7 +237,7 @@ def _offset_nanos(zone: str, local: int, text: str) -> int:
         wall = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=info) + timedelta(microseconds=local // 1000)
         offset = wall.utcoffset() or timedelta(0)
     except (KeyError, ValueError, OSError, OverflowError) as error:
-        raise InvalidFilter(f"'{text}' names no time zone that is known here: '{zone}'") from error
+        raise InvalidFilter(f"'{text}' has an unknown time zone '{zone}'; write an offset such as +01:00") from error
     return offset // timedelta(microseconds=1) * 1000
 
 

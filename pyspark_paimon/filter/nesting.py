@@ -1,4 +1,6 @@
-"""Deep parentheses: the parser goes down a score of Python calls for each, so inner groups are parsed before what is around them."""
+"""Parsing of filters with deeply nested parentheses."""
+
+# sqlglot makes about twenty Python calls for each level of parentheses: inner groups are parsed first to stay below the recursion limit.
 
 from __future__ import annotations
 
@@ -21,20 +23,27 @@ _GROUP = "_grouped_"
 
 @dataclass
 class _Open:
-    """A parenthesis that has not been closed: where its text begins, and whether it groups a condition."""
+    """Text pieces of a parenthesis that is still open.
+
+    groups: Whether it groups a condition, and is not a list or a call.
+    depth: Levels of unparsed parentheses inside it.
+    """
 
     groups: bool
     pieces: list[str] = field(default_factory=list)
     depth: int = 0
 
 
-def by_groups(text: str, tokenize: Callable[[str], list[Any]], parse: Callable[[str], exp.Expression]) -> exp.Expression:
-    """The tree of ``text``, parsed group by group if parentheses are deep. Raises ``InvalidFilter`` beyond MOST_PARENTHESES."""
+def parse_by_groups(text: str, tokenize: Callable[[str], list[Any]], parse: Callable[[str], exp.Expression]) -> exp.Expression:
+    """Parse ``text``, group by group if its parentheses are deep.
+
+    Raises ``InvalidFilter`` beyond MOST_PARENTHESES levels.
+    """
     deepest = max(accumulate(1 if letter == "(" else -1 for letter in re.findall(r"[()]", text))) if "(" in text else 0
     if deepest <= thresholds().nested_groups:
         return parse(text)
     if deepest > MOST_PARENTHESES:
-        raise InvalidFilter(f"the filter nests too deeply: it has more than {MOST_PARENTHESES} parentheses in each other")
+        raise InvalidFilter(f"the filter nests too deeply: it has more than {MOST_PARENTHESES} levels of parentheses")
     return _in_groups(text, tokenize(text), parse)
 
 
@@ -53,8 +62,8 @@ def _in_groups(text: str, tokens: list[Any], parse: Callable[[str], exp.Expressi
             stack[-1].pieces.append(text[token.start : end])
         before = token.token_type
     if len(stack) > 1:
-        return parse(text[:end])  # which says where the parenthesis is missing
-    return _put_together("".join(stack[0].pieces) + text[end:], known, parse)
+        return parse(text[:end])  # raises with the position of the missing parenthesis
+    return _insert_groups("".join(stack[0].pieces) + text[end:], known, parse)
 
 
 def _close(stack: list[_Open], known: dict[str, exp.Expression], parse: Callable[[str], exp.Expression]) -> None:
@@ -62,14 +71,14 @@ def _close(stack: list[_Open], known: dict[str, exp.Expression], parse: Callable
     inside = "".join(group.pieces)
     if group.groups and group.depth >= thresholds().nested_groups:
         name = f"{_GROUP}{len(known)}"
-        known[name] = _put_together(inside, known, parse)
+        known[name] = _insert_groups(inside, known, parse)
         around.pieces.append(f" :{name} ")
     else:
         around.pieces.append(f"({inside})")
         around.depth = max(around.depth, group.depth + 1)
 
 
-def _put_together(text: str, known: dict[str, exp.Expression], parse: Callable[[str], exp.Expression]) -> exp.Expression:
+def _insert_groups(text: str, known: dict[str, exp.Expression], parse: Callable[[str], exp.Expression]) -> exp.Expression:
     tree = parse(text)
     for node in list(tree.find_all(exp.Placeholder)):
         if node.name in known:
@@ -81,4 +90,4 @@ def _put_together(text: str, known: dict[str, exp.Expression], parse: Callable[[
     return tree
 
 
-__all__ = ["MOST_PARENTHESES", "by_groups"]
+__all__ = ["MOST_PARENTHESES", "parse_by_groups"]

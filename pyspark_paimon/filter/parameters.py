@@ -1,4 +1,7 @@
-"""Values that stand beside a filter's text: those of ``params``, and long IN lists, which no parser need take apart literal by literal."""
+"""Parameters of filters.
+
+Parameters have the values of ``params``, or of long IN lists. Long IN lists are cut out of the text before it is parsed, so that the parser does not build a node for each literal.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,15 @@ _NUMBERS = r"-?\d+(?:\s*,\s*-?\d+){%d,}"
 _TEXTS = r"'[^'\\]*'(?:\s*,\s*'[^'\\]*'){%d,}"
 _OWN = "_listed_"
 GIVEN = "given"
-"""Where a placeholder's value is kept in its node's ``meta``."""
+"""Key of a placeholder's value in the ``meta`` of its node."""
 
 
-def without_long_lists(text: str) -> tuple[str, dict[str, Any]]:
-    """``text`` with its long IN lists of whole numbers or plain texts replaced by names, and their values.
+def extract_long_lists(text: str) -> tuple[str, dict[str, Any]]:
+    """Replace long IN lists in ``text`` by parameters.
 
-    >>> text, lists = without_long_lists(f"k IN ({', '.join(map(str, range(100)))}) AND b")
+    Returns the new text, and the values of each parameter. Only lists of whole numbers or of plain texts are replaced.
+
+    >>> text, lists = extract_long_lists(f"k IN ({', '.join(map(str, range(100)))}) AND b")
     >>> text, len(lists["_listed_0"])
     ('k IN :_listed_0 AND b', 100)
     """
@@ -50,7 +55,8 @@ def without_long_lists(text: str) -> tuple[str, dict[str, Any]]:
 
 @cache
 def _lists(least: int) -> re.Pattern[str]:
-    """Return a pattern of IN lists of at least so many literals, and of what may look like one inside."""
+    """Return a pattern that finds long IN lists."""
+    # Texts, quoted names and comments match first: they may contain something that looks like an IN list.
     return re.compile(
         r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/"
         rf"|\bIN\s*\(\s*(?P<numbers>{_NUMBERS % (least - 1)})\s*\)|\bIN\s*\(\s*(?P<texts>{_TEXTS % (least - 1)})\s*\)",
@@ -58,19 +64,19 @@ def _lists(least: int) -> re.Pattern[str]:
     )
 
 
-def given(params: Mapping[str, object]) -> dict[str, Any]:
-    """Parameters by name: literals, or the values of a list as a tuple of literals or an Arrow array.
+def parameter_values(params: Mapping[str, object]) -> dict[str, Any]:
+    """Convert parameters to literals, tuples of literals or Arrow arrays.
 
-    Raises ``InvalidFilter`` for a value that no column is compared with.
+    Raises ``InvalidFilter`` for a value that no column can be compared with.
     """
     return {name: _value(name, value) for name, value in params.items()}
 
 
 def _value(name: Any, value: Any) -> Any:
     if not isinstance(name, str):
-        raise InvalidFilter(f"params names its values by text, not by {name!r}")
+        raise InvalidFilter(f"the keys of params must be str, not {name!r}")
     if name.startswith(_OWN):
-        raise InvalidFilter(f"a parameter cannot be named '{name}'")
+        raise InvalidFilter(f"a parameter cannot be named '{name}': names that begin with '{_OWN}' are reserved")
     if isinstance(value, pa.Array | pa.ChunkedArray):
         return value
     if hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__"):
@@ -84,7 +90,7 @@ def _value(name: Any, value: Any) -> Any:
 
 
 def _literal(value: Any) -> Literal:
-    """A Python, NumPy or pandas scalar as a literal. Raises ``InvalidFilter``."""
+    """Convert a Python, NumPy or pandas scalar to a literal."""
     if isinstance(value, pa.Scalar):
         return literal_of_scalar(value)
     if family_of(type(value)) is Family.NULL:
@@ -101,11 +107,14 @@ def _array(name: str, value: Any) -> Any:
     try:
         return pa.array(value, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InvalidFilter(f"parameter ':{name}' is no list of values of one type: {error}") from error
+        raise InvalidFilter(f"the values of parameter ':{name}' are not of one type: {error}") from error
 
 
-def put_in(tree: exp.Expression, values: Mapping[str, Any]) -> None:
-    """Give every placeholder of ``tree`` its value. Raises ``InvalidFilter`` for one without, and for values that no text names."""
+def set_placeholders(tree: exp.Expression, values: Mapping[str, Any]) -> None:
+    """Set the value of every placeholder in ``tree``.
+
+    Raises ``InvalidFilter`` for a placeholder without a value, and for a value without a placeholder.
+    """
     missing, used = [], set()
     for node in tree.find_all(exp.Placeholder):
         name = node.name
@@ -119,17 +128,20 @@ def put_in(tree: exp.Expression, values: Mapping[str, Any]) -> None:
         raise InvalidFilter(f"the filter's parameter ':{missing[0]}' has no value: write :name, and give params={{'name': ...}}{known}")
     unused = [name for name in values if name not in used]
     if unused:
-        raise InvalidFilter(f"params has '{unused[0]}', which the filter does not name as :{unused[0]}")
+        raise InvalidFilter(f"params has '{unused[0]}', but the filter does not use :{unused[0]}; remove it from params")
 
 
-def listed(node: object) -> Any:
-    """The values of ``IN :name``; raises ``InvalidFilter`` if they are no list."""
+def list_values(node: object) -> Any:
+    """Return the values of ``IN :name``.
+
+    Raises ``InvalidFilter`` if the parameter is not a list.
+    """
     if not isinstance(node, exp.Placeholder) or GIVEN not in node.meta:
-        raise InvalidFilter("IN takes a list in parentheses, or a parameter, IN :name")
+        raise InvalidFilter("IN takes a list in parentheses or a parameter: IN :name")
     value = node.meta[GIVEN]
     if not isinstance(value, tuple | pa.Array | pa.ChunkedArray):
-        raise InvalidFilter(f"parameter ':{node.name}' after IN is a list, a tuple, a set or an Arrow array, not {value!r}")
+        raise InvalidFilter(f"parameter ':{node.name}' after IN must be a list, a tuple, a set or an Arrow array, not {value!r}")
     return value
 
 
-__all__ = ["GIVEN", "given", "listed", "put_in", "without_long_lists"]
+__all__ = ["GIVEN", "extract_long_lists", "list_values", "parameter_values", "set_placeholders"]

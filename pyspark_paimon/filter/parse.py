@@ -1,4 +1,4 @@
-"""The filter languages: SQL text in Spark's dialect, a Spark ``Column``, a pyarrow expression, or a ready predicate tree."""
+"""Entry points that turn any supported filter into a predicate."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ if TYPE_CHECKING:
     from pyspark_paimon.filter.bind import Types
 
 _HAS_TIMES = re.compile("date|time|cast|year|::", re.IGNORECASE)
-_KEPT_TEXT = 1024
-"""Characters of a filter that is held parsed; longer ones are rarely asked again."""
+_MAX_CACHED_TEXT = 1024
+"""Longest filter text whose parsed condition is cached. Longer ones rarely repeat."""
 
 
 def bind_filter(filter_: Filter, types: Types, params: Mapping[str, object] | None = None) -> Predicate | None:
-    """Any filter as a predicate on the columns in ``types``; None for none. ``params``: the values of SQL text's ``:name``s.
+    """Bind any supported filter to the columns in ``types``.
+
+    A filter is SQL text in Spark's dialect, a Spark ``Column``, a pyarrow expression, a predicate tree, or None.
+    params: Values of the parameters that SQL text names as ``:name``.
 
     Raises:
-        InvalidFilter: the text cannot be parsed, or says what files cannot answer.
-        UnknownColumn: a name is none of the columns.
+        InvalidFilter: the text cannot be parsed, or the filter uses something that is not supported.
+        UnknownColumn: a name is not a column of the table.
 
     >>> from fileindex.base.column_type import ColumnType, Kind
     >>> bind_filter("k BETWEEN 1 AND 3.5", {"k": ColumnType(Kind.INT)})
@@ -38,7 +41,7 @@ def bind_filter(filter_: Filter, types: Types, params: Mapping[str, object] | No
     if isinstance(filter_, str):
         return parse_filter(filter_, types, params)
     if params:
-        raise InvalidFilter("params go with a filter of SQL text, which names them as :name")
+        raise InvalidFilter("params can only be used with a filter of SQL text, which names them as :name")
     if filter_ is None:
         return None
     if isinstance(filter_, Compare | In | IsNull | StartsWith | Formula | And | Or):
@@ -48,17 +51,19 @@ def bind_filter(filter_: Filter, types: Types, params: Mapping[str, object] | No
     if isinstance(filter_, pc.Expression):
         from pyspark_paimon.filter.from_arrow import arrow_condition  # noqa: PLC0415  # as above
 
-        with time_zone(UTC):  # Arrow's own reading
+        with time_zone(UTC):  # Arrow reads local timestamps in UTC
             return bind(arrow_condition(filter_), types)
     if type(filter_).__module__.startswith("pyspark."):
-        from pyspark_paimon.filter.from_spark import column_condition  # noqa: PLC0415  # a Column is at hand, so pyspark is
+        from pyspark_paimon.filter.from_spark import column_condition  # noqa: PLC0415  # needed for a Column only
 
         return bind(column_condition(filter_, types), types)
-    raise InvalidFilter(f"a filter is SQL text, a Spark Column or a pyarrow expression, not {type(filter_).__name__}")
+    raise InvalidFilter(f"a filter must be SQL text, a Spark Column or a pyarrow expression, not {type(filter_).__name__}")
 
 
 def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = None) -> Predicate:
-    """The predicate of a WHERE clause in Spark's SQL. Raises as ``bind_filter``.
+    """Parse and bind a WHERE clause in Spark's SQL.
+
+    Raises the errors of ``bind_filter``.
 
     >>> from fileindex.base.column_type import ColumnType, Kind
     >>> parse_filter("City LIKE 'Os%'", {"city": ColumnType(Kind.VARCHAR)})
@@ -71,25 +76,25 @@ def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = 
         from pyspark_paimon.filter.quoted_names import refuse_quoted_names  # noqa: PLC0415  # as below
 
         refuse_quoted_names(text, types, sql_tokens)
-    if params or len(text) > _KEPT_TEXT:
+    if params or len(text) > _MAX_CACHED_TEXT:
         return bind(_condition(text, params), types)
     zone = UTC
-    if _HAS_TIMES.search(text):  # constants that are computed while the text is read may depend on the zone
+    if _HAS_TIMES.search(text):  # constants computed during parsing may depend on the zone: it is part of the cache key
         try:
             zone = session_zone()
-        except InvalidArgument:  # a zone without a name matters only where it is needed
+        except InvalidArgument:  # the zone has no name: do not cache; the error is raised only if the zone is needed
             return bind(_condition(text, params), types)
-    return bind(_kept_condition(text, zone), types)
+    return bind(_cached_condition(text, zone), types)
 
 
 def _condition(text: str, params: Mapping[str, object] | None = None) -> Condition:
-    from pyspark_paimon.filter.from_sql import sql_condition  # noqa: PLC0415  # sqlglot takes a third of a second
+    from pyspark_paimon.filter.from_sql import sql_condition  # noqa: PLC0415  # importing sqlglot takes 0.3 s
 
     return sql_condition(text, params)
 
 
 @lru_cache(maxsize=256)
-def _kept_condition(text: str, zone: str) -> Condition:  # noqa: ARG001  # a part of the key
+def _cached_condition(text: str, zone: str) -> Condition:  # noqa: ARG001  # part of the cache key
     return _condition(text)
 
 

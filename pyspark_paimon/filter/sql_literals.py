@@ -1,4 +1,7 @@
-"""Literals of Spark's SQL: numbers with their suffixes, texts, DATE, TIME and TIMESTAMP, casts of literals, X'1A'."""
+"""Literals of Spark's SQL.
+
+Numbers with suffixes, texts, DATE, TIME, TIMESTAMP, binary (``X'1A'``) and casts of literals.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from sqlglot import exp
 
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import InvalidFilter
-from pyspark_paimon.filter.ast import Day, Literal, Moment
+from pyspark_paimon.filter.ast import DateLiteral, Literal, TimestampLiteral
 from pyspark_paimon.filter.literals import number_of, parse_date, parse_time, parse_timestamp
 from pyspark_paimon.filter.parameters import GIVEN
 
@@ -23,7 +26,9 @@ _ZONED = {_Type.TIMESTAMP, _Type.TIMESTAMPTZ, _Type.TIMESTAMPLTZ}
 
 
 def literal_of(node: exp.Expression) -> Literal:
-    """The value of a literal. Raises ``InvalidFilter`` for anything that is none.
+    """Return the value of a literal.
+
+    Raises ``InvalidFilter`` for any other node.
 
     >>> import sqlglot
     >>> [literal_of(sqlglot.parse_one(text, dialect="spark")) for text in ("-1.50", "1e3", "'Oslo'", "X'41'", "7L")]
@@ -50,11 +55,13 @@ def literal_of(node: exp.Expression) -> Literal:
             return _cast(node)
         case exp.Placeholder() if GIVEN in node.meta:
             return _parameter(node)
-    raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}' is no literal; compare a column with a number, a text, a DATE or a TIMESTAMP")
+    raise InvalidFilter(
+        f"'{node.sql(dialect='spark')[:120]}' is not a literal; compare a column with a number, a text, a DATE or a TIMESTAMP"
+    )
 
 
 def is_literal(node: exp.Expression) -> bool:
-    """Whether ``node`` has the form that ``literal_of`` reads, whatever its value."""
+    """Return whether ``node`` has the form of a literal."""
     while isinstance(node, exp.Paren | exp.Neg):
         node = node.this
     match node:
@@ -68,33 +75,34 @@ def is_literal(node: exp.Expression) -> bool:
 def _parameter(node: exp.Placeholder) -> Literal:
     value = node.meta[GIVEN]
     if isinstance(value, tuple | pa.Array | pa.ChunkedArray):
-        raise InvalidFilter(f"parameter ':{node.name}' is a list, which only IN takes: IN :{node.name}")
+        raise InvalidFilter(f"parameter ':{node.name}' is a list, which can only be used as IN :{node.name}")
     literal: Literal = value
     return literal
 
 
 def _number(text: str) -> Literal:
-    """As Spark reads it: digits are exact, an exponent makes a DOUBLE."""
+    """Parse a number as Spark does."""
+    # Numbers are exact unless they have an exponent, which makes a DOUBLE.
     if "e" in text.lower():
         return float(text)
     try:
         return int(text) if text.isdigit() else Decimal(text)
     except (ValueError, InvalidOperation):
-        raise InvalidFilter(f"'{text[:120]}' is no number") from None
+        raise InvalidFilter(f"'{text[:120]}' is not a number") from None
 
 
 def _negative(node: exp.Neg) -> Literal:
     value = literal_of(node.this)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}' puts a minus before what is no number")
-    return value.copy_negate() if isinstance(value, Decimal) else -value  # a minus would round to 28 digits
+        raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}': a minus must precede a number")
+    return value.copy_negate() if isinstance(value, Decimal) else -value  # minus rounds a Decimal to 28 digits
 
 
 def _binary(digits: str) -> bytes:
     try:
         return bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits)
     except ValueError:
-        raise InvalidFilter(f"X'{digits[:120]}' is no sequence of hexadecimal digits") from None
+        raise InvalidFilter(f"X'{digits[:120]}' must have hexadecimal digits only") from None
 
 
 def _cast(node: exp.Cast) -> Literal:
@@ -112,7 +120,7 @@ def _cast(node: exp.Cast) -> Literal:
             return parse_timestamp(value, zoned=target in _ZONED)
         case str() if target is _Type.BOOLEAN and value.strip().lower() in {"true", "false"}:
             return value.strip().lower() == "true"
-        case Moment() | Day() if target in _ZONED or target is _Type.TIMESTAMPNTZ:
+        case TimestampLiteral() | DateLiteral() if target in _ZONED or target is _Type.TIMESTAMPNTZ:
             return value
     raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}': this cast of a literal is not supported; write the literal in its type")
 
@@ -130,7 +138,7 @@ def _cast_number(node: exp.Cast, value: Literal) -> Literal:
         scale = int(node.to.expressions[1].name) if len(node.to.expressions) == 2 else 0
         if isinstance(number, Fraction) and (number * 10**scale).denominator == 1:
             return Decimal(value)
-    raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}' is no exact value of type {node.to.sql(dialect='spark')}")
+    raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}' is not an exact value of type {node.to.sql(dialect='spark')}")
 
 
 __all__ = ["is_literal", "literal_of"]

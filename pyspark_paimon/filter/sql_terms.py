@@ -1,4 +1,7 @@
-"""What SQL text computes: sqlglot's nodes of Spark's dialect as terms. A node that is not here is refused by its own words."""
+"""Translation of sqlglot nodes to computed terms.
+
+A node without a translation raises ``InvalidFilter`` with its SQL text.
+"""
 
 from __future__ import annotations
 
@@ -81,13 +84,17 @@ _TYPES: dict[object, ColumnType] = {
 
 
 def term_of(node: exp.Expression, column: Callable[[exp.Expression], ColumnRef]) -> Term:
-    """The term of a node; ``column`` reads one that is a column. Raises ``InvalidFilter`` for what is not computed in filters."""
+    """Return the term of a node.
+
+    column: Resolver of nodes that are columns.
+    Raises ``InvalidFilter`` for a node that filters do not support.
+    """
     while isinstance(node, exp.Paren):
         node = node.this
     made = _term(node, lambda child: term_of(child, column), column)
     if made is None:
         name = str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name().lower() if isinstance(node, exp.Func) else node.key
-        raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}': {name} is not computed in filters; filter the result for it")
+        raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}': {name} is not supported in filters; apply it to the result")
     return made
 
 
@@ -121,7 +128,8 @@ def _term(node: exp.Expression, of: Callable[[exp.Expression], Term], column: Ca
 
 
 def _is_typed_number(node: exp.Expression) -> bool:
-    """``CAST(1 AS BIGINT)``: the type of a number says in which type a sum is reckoned."""
+    """Return whether a node casts a number (``CAST(1 AS BIGINT)``)."""
+    # The cast must stay: the type of a number determines the type of a sum.
     return isinstance(node, exp.Cast) and not (isinstance(node.this, exp.Literal) and node.this.is_string) and node.to.this in _TYPES
 
 
@@ -156,18 +164,21 @@ def _function(node: exp.Expression, of: Callable[[exp.Expression], Term]) -> Ter
 
 
 def _bare(node: exp.Expression) -> exp.Expression:
-    """``year(d)`` is parsed as ``year(to_date(d))``: the part of a moment is that of its day."""
+    # sqlglot parses year(d) as year(to_date(d)).
     return node.this if isinstance(node, exp.TsOrDsToDate) else node
 
 
 def cast_type(named: exp.DataType) -> ColumnType:
-    """The type that a CAST names. Raises ``InvalidFilter`` for one that nothing is cast to here."""
+    """Return the column type of a CAST.
+
+    Raises ``InvalidFilter`` for a type that filters cannot cast to.
+    """
     wanted = _TYPES.get(named.this)
     if named.this is _Type.DECIMAL:
         digits = [int(parameter.name) for parameter in named.expressions] or [10, 0]
         wanted = ColumnType(Kind.DECIMAL, precision=digits[0], scale=digits[1] if len(digits) > 1 else 0)
     if wanted is None or (named.expressions and wanted.kind is not Kind.DECIMAL):
-        raise InvalidFilter(f"a CAST to {named.sql(dialect='spark')} is not computed in filters")
+        raise InvalidFilter(f"a CAST to {named.sql(dialect='spark')} is not supported in filters")
     return wanted
 
 
@@ -176,13 +187,13 @@ def _like(node: exp.Expression, of: Callable[[exp.Expression], Term]) -> Term:
     if isinstance(node, exp.Escape):
         escape, node = of(cast("exp.Expression", node.expression)), node.this
     if not isinstance(node, exp.Like):
-        raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}' is no LIKE")
+        raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}': ESCAPE must follow a LIKE")
     found = computation("like", (of(node.this), of(cast("exp.Expression", node.expression)), escape))
     return computation("not", (found,)) if node.args.get("negate") else found
 
 
 def _case(node: exp.Case, of: Callable[[exp.Expression], Term]) -> Term:
-    """``CASE WHEN c THEN v``, and ``CASE x WHEN y THEN v``, which compares."""
+    """Translate both forms of CASE, with and without a value."""
     arguments: list[Term] = []
     for branch in node.args["ifs"]:
         condition = of(branch.this)

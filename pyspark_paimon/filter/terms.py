@@ -1,4 +1,4 @@
-"""Spark's names of functions, in all filter languages, as the computations that they stand for."""
+"""Names of Spark's functions, common to all filter languages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ _CASTS = {
 
 
 def computation(name: str, arguments: tuple[Term, ...]) -> Term:
-    """A function of Spark's on terms; what it cannot be is found out when it is bound.
+    """Return the term of a Spark function call.
+
+    Aliases and derived functions are rewritten. Unknown functions are reported when the term is bound.
 
     >>> computation("NVL2", (ColumnRef("a"), GivenValue(1), GivenValue(2))).function
     'case'
@@ -77,7 +79,7 @@ def _is_known(value: Term) -> Term:
 
 def _right(value: Term, number: Term) -> Term:
     if not isinstance(number, GivenValue) or type(number.value) is not int:
-        raise InvalidFilter("'right' takes a whole number of letters")
+        raise InvalidFilter("'right' takes a whole number as its length")
     if number.value <= 0:
         return Computation("substring", (value, GivenValue(1), GivenValue(0)))
     return Computation("substring", (value, GivenValue(-number.value)))
@@ -86,13 +88,13 @@ def _right(value: Term, number: Term) -> Term:
 def _part(unit: Term, value: Term) -> Term:
     name = str(unit.value).lower() if isinstance(unit, GivenValue) else ""
     if name not in {"year", "quarter", "month", "day", "hour", "minute", "week", "doy", "dayofweek"}:
-        raise InvalidFilter(f"EXTRACT of '{name}' is not computed in filters; take year, quarter, month, week, day, doy, hour or minute")
+        raise InvalidFilter(f"EXTRACT of '{name}' is not supported in filters; use year, quarter, month, week, day, doy, hour or minute")
     return Computation({"week": "weekofyear", "doy": "dayofyear"}.get(name, name), (value,))
 
 
 def _ilike(value: Term, pattern: Term) -> Term:
     if not isinstance(pattern, GivenValue) or not isinstance(pattern.value, str):
-        raise InvalidFilter("'ilike' takes a text in quotes as its pattern")
+        raise InvalidFilter("the pattern of 'ilike' must be a text in quotes")
     return Computation("like", (Computation("lower", (value,)), GivenValue(pattern.value.lower()), GivenValue("\\")))
 
 
@@ -113,7 +115,7 @@ _FORMS: dict[str, Callable[..., Term]] = {
 
 
 def is_computed(term: Term) -> bool:
-    """Whether a term is more than a column or a literal."""
+    """Return whether a term is neither column nor literal."""
     return not isinstance(term, ColumnRef | GivenValue)
 
 

@@ -43,7 +43,7 @@ def test_a_chain_is_what_the_parser_makes_of_it(plain: list, odd: list, word: st
     text = f" {word} ".join(links) + (" OR a = 2" if mixed else "")
     found = _said(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(from_sql, "chain_of", lambda *_: None)
+        patch.setattr(from_sql, "parse_chain", lambda *_: None)
         assert found == _said(text)
 
 
@@ -52,7 +52,7 @@ def test_of_two_mistakes_in_a_chain_the_one_is_told_that_the_parser_meets_first(
         text = " AND ".join(["a = 1"] * 70) + f" AND {odd}"
         said = _said(text)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(from_sql, "chain_of", lambda *_: None)
+            patch.setattr(from_sql, "parse_chain", lambda *_: None)
             assert said == _said(text)
         assert "CURRENT_DATE" not in str(said)
 
@@ -60,7 +60,7 @@ def test_of_two_mistakes_in_a_chain_the_one_is_told_that_the_parser_meets_first(
 def test_only_what_is_a_chain_as_a_whole_is_taken_for_one() -> None:
     long = [f"a <> {at}" for at in range(100)]
     taken = [
-        chains.chain_of(text, from_sql.sql_condition) is not None
+        chains.parse_chain(text, from_sql.sql_condition) is not None
         for text in (
             " AND ".join(long),
             " or ".join(long),

@@ -168,11 +168,11 @@ def test_parameters_are_values_and_never_text():
     )
     for text, params, said in (
         ("k = :k", {}, "':k' has no value"),
-        ("k = :k", {"k": 1, "more": 2}, "'more', which the filter does not name"),
-        ("k = :k", {"k": [1]}, "only IN takes"),
-        ("k IN :k", {"k": 1}, "is a list"),
-        ("k = :k", {"k": object()}, "no literal"),
-        ("k = :k", {1: 2}, "by text"),
+        ("k = :k", {"k": 1, "more": 2}, "'more', but the filter does not use :more"),
+        ("k = :k", {"k": [1]}, "can only be used as IN :k"),
+        ("k IN :k", {"k": 1}, "must be a list"),
+        ("k = :k", {"k": object()}, "cannot be used as a literal"),
+        ("k = :k", {1: 2}, "keys of params must be str"),
         (pc.field("k") > 1, {"k": 1}, "SQL text"),
     ):
         with pytest.raises(InvalidFilter, match=said):

@@ -18,7 +18,7 @@ import pytest
 from fileindex.base.thresholds import Thresholds, use_thresholds
 from manifest.io.file_cache import SHARED
 from pyspark_paimon import Table
-from pyspark_paimon.filter.parse import _kept_condition, bind_filter
+from pyspark_paimon.filter.parse import _cached_condition, bind_filter
 from pyspark_paimon.request.backend import ScanRequest
 from tests.tiny import tiny_options
 
@@ -288,7 +288,7 @@ def test_a_tiny_table_has_the_rows_of_a_list(home: str, kind: str) -> None:
 
 def test_tiny_tables_cross_all_thresholds(tmp_path: Path) -> None:
     notes = Notes()
-    _kept_condition.cache_clear()  # a filter that is held is not read again
+    _cached_condition.cache_clear()  # a filter that is held is not read again
     with use_thresholds(recording(notes)):
         notes.read.clear()
         lived(f"memory://{uuid4().hex}", "keyed")
