@@ -1,4 +1,6 @@
-"""SQL statements about tables that Spark hands to no Python source: read word by word, and done by ``Table`` and ``Catalog``.
+"""Execution of SQL statements that Spark leaves to us.
 
-It knows Spark's session, its SQL's words, and the methods of tables; of files and jobs it knows nothing. Public: ``run``.
+Spark does not pass these statements to Python data sources.
+This package parses them and calls the methods of ``Table`` and ``Catalog``. It knows Spark's session and SQL, not files or jobs.
+Public module: ``run``.
 """

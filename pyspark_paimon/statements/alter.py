@@ -1,4 +1,4 @@
-"""ALTER TABLE: columns, options, the name, and partitions to drop."""
+"""Statement ALTER TABLE."""
 
 from __future__ import annotations
 
@@ -10,49 +10,52 @@ from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.new_table import spark_type_text
-from pyspark_paimon.statements.words import Words, partition_spec
+from pyspark_paimon.statements.words import TokenCursor, partition_spec
 from pyspark_paimon.table.table import Table
 
 AlterCall: TypeAlias = Callable[[Any], object]
-"""A call of one of the methods that change a table's schema."""
+"""One schema change, passed to ``Table.alter``."""
 
 _ENDS = (",", "NOT", "NULL", "DEFAULT", "COMMENT", "AFTER", "FIRST")
 
 
-def alter_table(names: KnownTables, words: Words) -> Any:
-    """``ALTER TABLE t ...``, one of ``ACTIONS``; None for a table of Spark's own."""
+def alter_table(names: KnownTables, words: TokenCursor) -> Any:
+    """Run ``ALTER TABLE``.
+
+    None: the table is not a Paimon table.
+    """
     name = words.name()
     table = names.find(name)
     if table is None:
         return None
     if words.take("RENAME", "TO"):
-        catalog, known = names.needed_name(name, "ALTER TABLE")
-        new = names.needed_name(words.name(), "ALTER TABLE")[1]
+        catalog, known = names.require_catalog_name(name, "ALTER TABLE")
+        new = names.require_catalog_name(words.name(), "ALTER TABLE")[1]
         words.end()
         catalog.rename_table(known, new)
         return frame_of_result(names.spark, None)
-    for said, act in ACTIONS.items():
-        if words.take(*said.split()):
-            changes = list(act(words, table))
-            words.end()  # before anything is changed
+    for action, parse in ACTIONS.items():
+        if words.take(*action.split()):
+            changes = list(parse(words, table))
+            words.end()  # the whole statement must parse before the table changes
             if changes:
                 table.alter(*changes)
                 names.renew(name)
             return frame_of_result(names.spark, None)
     if words.take("DROP", "IF", "EXISTS", "PARTITION") or words.take("DROP", "PARTITION"):
         return _drop_partitions(names, table, words)
-    raise words.wrong(f"one of {', '.join(ACTIONS)}, DROP PARTITION, RENAME TO")
+    raise words.error(f"one of {', '.join(ACTIONS)}, DROP PARTITION, RENAME TO")
 
 
-def _add(words: Words, _: Table) -> Iterator[AlterCall]:
+def _add(words: TokenCursor, _: Table) -> Iterator[AlterCall]:
     bracketed = words.take("(")
     while True:
         column = words.name()
         kind = _type(words)
         options: dict[str, Any] = {}
         if words.take("NOT", "NULL"):
-            raise InvalidArgument(f"column '{'.'.join(column)}' cannot be NOT NULL: rows that are there have no value in it")
-        while not words.done and words.word() not in {",", ")"}:
+            raise InvalidArgument(f"column '{'.'.join(column)}' cannot be NOT NULL: existing rows have no value in it")
+        while not words.done and words.peek() not in {",", ")"}:
             if words.take("FIRST"):
                 options["first"] = True
             elif words.take("AFTER"):
@@ -60,25 +63,25 @@ def _add(words: Words, _: Table) -> Iterator[AlterCall]:
             elif words.take("DEFAULT"):
                 options["default"] = words.literal()
             else:
-                words.need("COMMENT")
+                words.expect("COMMENT")
                 options["comment"] = words.literal()
         yield methodcaller("add_column", column, kind, **options)
         if not words.take(","):
             break
     if bracketed:
-        words.need(")")
+        words.expect(")")
 
 
-def _type(words: Words) -> str:
+def _type(words: TokenCursor) -> str:
     text = words.type(_ENDS)
     if not text.strip():
-        raise words.wrong("a type")
+        raise words.error("a type")
     return spark_type_text(text)
 
 
-def _drop(words: Words, table: Table) -> Iterator[AlterCall]:
+def _drop(words: TokenCursor, table: Table) -> Iterator[AlterCall]:
     quiet = words.take("IF", "EXISTS")
-    columns = [words.name() for _ in words.listed()] if words.word() == "(" else [words.name()]
+    columns = [words.name() for _ in words.items()] if words.peek() == "(" else [words.name()]
     while words.take(","):
         columns.append(words.name())
     known = {name.lower() for name in table.table_schema.names}
@@ -88,13 +91,13 @@ def _drop(words: Words, table: Table) -> Iterator[AlterCall]:
         yield methodcaller("drop_column", column)
 
 
-def _rename(words: Words, _: Table) -> Iterator[AlterCall]:
+def _rename(words: TokenCursor, _: Table) -> Iterator[AlterCall]:
     column = words.name()
-    words.need("TO")
+    words.expect("TO")
     yield methodcaller("rename_column", column, words.part())
 
 
-def _change(words: Words, _: Table) -> Iterator[AlterCall]:
+def _change(words: TokenCursor, _: Table) -> Iterator[AlterCall]:
     column = words.name()
     name = ".".join(column)
     if words.take("TYPE") or words.take("SET", "DATA", "TYPE"):
@@ -114,10 +117,10 @@ def _change(words: Words, _: Table) -> Iterator[AlterCall]:
     elif words.take("DROP", "DEFAULT"):
         yield methodcaller("set_default", name, None)
     else:
-        raise words.wrong("TYPE, COMMENT, FIRST, AFTER, SET | DROP NOT NULL, or SET | DROP DEFAULT")
+        raise words.error("TYPE, COMMENT, FIRST, AFTER, SET | DROP NOT NULL, or SET | DROP DEFAULT")
 
 
-def _set(words: Words, _: Table) -> Iterator[AlterCall]:
+def _set(words: TokenCursor, _: Table) -> Iterator[AlterCall]:
     options: dict[str, object] = {**words.properties()}
     if "comment" in options:
         yield methodcaller("set_comment", str(options.pop("comment")))
@@ -125,13 +128,13 @@ def _set(words: Words, _: Table) -> Iterator[AlterCall]:
         yield methodcaller("alter_options", options)
 
 
-def _unset(words: Words, _: Table) -> Iterator[AlterCall]:
+def _unset(words: TokenCursor, _: Table) -> Iterator[AlterCall]:
     words.take("IF", "EXISTS")
-    yield methodcaller("alter_options", {".".join(words.name()): None for _ in words.listed()})
+    yield methodcaller("alter_options", {".".join(words.name()): None for _ in words.items()})
 
 
-def _drop_partitions(names: KnownTables, table: Table, words: Words) -> Any:
-    """``(day = '2026-01-31', ...), PARTITION (...)``."""
+def _drop_partitions(names: KnownTables, table: Table, words: TokenCursor) -> Any:
+    """Drop the partitions in ``(day = '2026-01-31', ...), PARTITION (...)``."""
     partitions: list[dict[str, object]] = []
     while not partitions or words.take("PARTITION") or words.take(",", "PARTITION"):
         partitions.append(partition_spec(words))
@@ -141,7 +144,7 @@ def _drop_partitions(names: KnownTables, table: Table, words: Words) -> Any:
     return frame_of_result(names.spark, None)
 
 
-ACTIONS: dict[str, Callable[[Words, Table], Iterator[AlterCall]]] = {
+ACTIONS: dict[str, Callable[[TokenCursor, Table], Iterator[AlterCall]]] = {
     "ADD COLUMNS": _add,
     "ADD COLUMN": _add,
     "DROP COLUMNS": _drop,

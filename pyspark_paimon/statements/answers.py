@@ -1,4 +1,4 @@
-"""What a statement answers, as a small DataFrame."""
+"""Results of statements as small DataFrames."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pydantic import BaseModel
 
 
 def frame_of_rows(spark: Any, rows: pa.Table) -> Any:
-    """Rows as a DataFrame."""
-    if not rows.num_rows:  # Spark makes none of them from Arrow
+    """Convert rows to a DataFrame."""
+    if not rows.num_rows:  # Spark cannot create an empty DataFrame from Arrow: create one row and limit it to none
         nulls = pa.table({field.name: pa.nulls(1, _plain(field.type)) for field in rows.schema})
         return spark.createDataFrame(nulls).limit(0)
     typed = pa.schema([field.with_type(_plain(field.type)) for field in rows.schema])
@@ -18,7 +18,7 @@ def frame_of_rows(spark: Any, rows: pa.Table) -> Any:
 
 
 def _plain(column: pa.DataType) -> pa.DataType:
-    """A type that Spark has, too."""
+    """Return the nearest type that Spark supports."""
     if pa.types.is_unsigned_integer(column):
         return pa.int64()
     if pa.types.is_dictionary(column):
@@ -27,7 +27,10 @@ def _plain(column: pa.DataType) -> pa.DataType:
 
 
 def frame_of_result(spark: Any, result: BaseModel | None) -> Any:
-    """The counts, names and ids of a result, as one row; of nothing, that it is done."""
+    """Return the fields of a result as one row.
+
+    result: None gives the row ``result = true``.
+    """
     plain = {} if result is None else {k: v for k, v in result.model_dump().items() if isinstance(v, bool | int | float | str)}
     listed = (
         {} if result is None else {k: ", ".join(map(str, v)) for k, v in result.model_dump().items() if isinstance(v, tuple | list) and v}

@@ -1,4 +1,7 @@
-"""UPDATE, DELETE and TRUNCATE; each answers None for a table of Spark's own."""
+"""Statements UPDATE, DELETE and TRUNCATE.
+
+Each function returns None for a table that is not Paimon's.
+"""
 
 from __future__ import annotations
 
@@ -14,28 +17,31 @@ from pyspark_paimon.filter.joined_sql import TARGET, joined_value
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
-from pyspark_paimon.statements.words import NameParts, Words
+from pyspark_paimon.statements.words import NameParts, TokenCursor
 from pyspark_paimon.table.table import Table
 
 _VALUES = {TokenType.STRING, TokenType.NUMBER}
 
 
-def update(names: KnownTables, words: Words) -> Any:
-    """``UPDATE t [AS a] SET column = value, ... [WHERE condition]``."""
+def update(names: KnownTables, words: TokenCursor) -> Any:
+    """Run UPDATE.
+
+    Syntax: ``UPDATE t [AS a] SET column = value, ... [WHERE condition]``.
+    """
     name = words.name()
     table = names.find(name)
     if table is None:
         return None
     sides = dict.fromkeys(_called(words, name, table), "")
-    words.need("SET")
+    words.expect("SET")
     values = assignments(words, ("WHERE",), sides)
     condition = _condition(words, sides)
-    made = {column: _value(table, renamed(text, sides), names.spark) for column, text in values.items()}
+    made = {column: _value(table, replace_qualifiers(text, sides), names.spark) for column, text in values.items()}
     return frame_of_result(names.spark, table.update(condition, set=made))
 
 
-def delete(names: KnownTables, words: Words) -> Any:
-    """``DELETE FROM t [AS a] [WHERE condition]``."""
+def delete(names: KnownTables, words: TokenCursor) -> Any:
+    """Run ``DELETE FROM t [AS a] [WHERE condition]``."""
     name = words.name()
     table = names.find(name)
     if table is None:
@@ -44,8 +50,8 @@ def delete(names: KnownTables, words: Words) -> Any:
     return frame_of_result(names.spark, table.delete(_condition(words, sides)))
 
 
-def truncate(names: KnownTables, words: Words) -> Any:
-    """``TRUNCATE TABLE t``."""
+def truncate(names: KnownTables, words: TokenCursor) -> Any:
+    """Run ``TRUNCATE TABLE t``."""
     table = names.find(words.name())
     if table is None:
         return None
@@ -53,10 +59,12 @@ def truncate(names: KnownTables, words: Words) -> Any:
     return frame_of_result(names.spark, table.delete("TRUE"))
 
 
-def assignments(words: Words, stops: tuple[str, ...], target: Collection[NameParts]) -> dict[str, str]:
-    """``column = value, ...`` up to one of ``stops``: the text of each value by its column, which may have a name of the ``target`` before it.
+def assignments(words: TokenCursor, stops: tuple[str, ...], target: Collection[NameParts]) -> dict[str, str]:
+    """Parse ``column = value, ...`` up to one of ``stops``.
 
-    Raises ``InvalidArgument`` for a part of a column, and for a column that is set twice.
+    Returns the text of each value by column.
+    target: Qualifiers that may precede a column name.
+    Raises ``InvalidArgument`` for a nested field, and for a column that is set twice.
     """
     found: dict[str, str] = {}
     while True:
@@ -65,29 +73,31 @@ def assignments(words: Words, stops: tuple[str, ...], target: Collection[NamePar
         name = next((column for called, column in before.items() if called in target), name)
         if len(name) > 1:
             raise InvalidArgument(
-                f"SET {'.'.join(name)}: a part of column '{name[0]}' is not set alone; set the column to its whole new value"
+                f"SET {'.'.join(name)}: a field of column '{name[0]}' cannot be set alone; set the column to its whole new value"
             )
         if name[0].lower() in map(str.lower, found):
             raise InvalidArgument(f"SET {name[0]}: the column is set twice")
-        words.need("=")
+        words.expect("=")
         found[name[0]] = words.until((*stops, ","))
         if not words.take(","):
             return found
 
 
 def qualifiers(name: NameParts) -> list[NameParts]:
-    """What may stand before the columns of a table that has no alias, in small letters."""
+    """Return the lower-case qualifiers of a table without an alias."""
     parts = tuple(part.lower() for part in name)
     return [parts[at:] for at in range(len(parts))]
 
 
-def renamed(text: str, sides: Mapping[NameParts, str]) -> str:
-    """SQL text with other names before its columns; the name '' takes them away.
+def replace_qualifiers(text: str, sides: Mapping[NameParts, str]) -> str:
+    """Replace the qualifiers of columns in SQL text.
 
-    >>> renamed("x.n + db.Y.m - b.x.a", {("x",): "t", ("db", "y"): ""})
+    sides: New name of each qualifier; '' removes it.
+
+    >>> replace_qualifiers("x.n + db.Y.m - b.x.a", {("x",): "t", ("db", "y"): ""})
     't.n + m - b.x.a'
     """
-    words, parts, end = Words(text), [""], 0
+    words, parts, end = TokenCursor(text), [""], 0
     tokens = words.tokens
     for at in range(len(tokens) - 1):
         if at and tokens[at - 1].text == ".":
@@ -103,25 +113,25 @@ def renamed(text: str, sides: Mapping[NameParts, str]) -> str:
     return "".join([*parts, text[end:]])
 
 
-def _called(words: Words, name: NameParts, table: Table) -> list[NameParts]:
-    """What may stand before the table's columns: the name that the statement gives it, or its own."""
-    if words.take("AS") or not (words.done or words.word() in {"SET", "WHERE"}):
+def _called(words: TokenCursor, name: NameParts, table: Table) -> list[NameParts]:
+    """Return the qualifiers of columns: the table's alias or name."""
+    if words.take("AS") or not (words.done or words.peek() in {"SET", "WHERE"}):
         return [(words.part().lower(),)]
     columns = {column.lower() for column in table.table_schema.names}
     return [called for called in qualifiers(name) if called[0] not in columns]
 
 
-def _condition(words: Words, sides: Mapping[NameParts, str]) -> str:
+def _condition(words: TokenCursor, sides: Mapping[NameParts, str]) -> str:
     if words.done:
         return "TRUE"
-    words.need("WHERE")
-    return renamed(words.rest(), sides)
+    words.expect("WHERE")
+    return replace_qualifiers(words.rest(), sides)
 
 
 def _value(table: Table, text: str, spark: Any) -> Any:
-    """What rows are set to: computed by Spark where it rewrites them, by the table's own tasks where they are changed in their files."""
+    """Return the new value of a column, for ``Table.update``."""
     schema = table.table_schema
-    if schema.is_primary_key_table:
+    if schema.is_primary_key_table:  # Spark computes the new rows; other tables are changed in their files by our own tasks
         return functions_of(spark).expr(text)
     bound = joined_value(text, {TARGET: schema.column_types})
     return map_columns(
@@ -129,4 +139,4 @@ def _value(table: Table, text: str, spark: Any) -> Any:
     )
 
 
-__all__ = ["assignments", "delete", "qualifiers", "renamed", "truncate", "update"]
+__all__ = ["assignments", "delete", "qualifiers", "replace_qualifiers", "truncate", "update"]

@@ -1,4 +1,4 @@
-"""How a table is defined, told in SQL: SHOW CREATE TABLE, SHOW COLUMNS, and what DESCRIBE EXTENDED adds to the columns."""
+"""Statements SHOW CREATE TABLE and SHOW COLUMNS; rows of DESCRIBE."""
 
 from __future__ import annotations
 
@@ -13,28 +13,31 @@ from pyspark_paimon.spark.client.binary_row_expr import quoted_name
 from pyspark_paimon.statements.answers import frame_of_rows
 from pyspark_paimon.statements.names import KnownTables, escaped_text
 from pyspark_paimon.statements.new_table import column_text
-from pyspark_paimon.statements.words import NameParts, Words
+from pyspark_paimon.statements.words import NameParts, TokenCursor
 from pyspark_paimon.table.table import Table
 
 
-def show_create_table(names: KnownTables, words: Words) -> Any:
-    """``SHOW CREATE TABLE t``: the statement that makes such a table; None for a name of Spark's."""
+def show_create_table(names: KnownTables, words: TokenCursor) -> Any:
+    """Run ``SHOW CREATE TABLE t``; None if Spark should."""
     name = words.name()
-    table = _named(names, name)
+    table = _find_table(names, name)
     if table is None:
         return None
     words.end()
     return frame_of_rows(names.spark, pa.table({"createtab_stmt": [statement(name, table.table_schema)]}))
 
 
-def show_columns(names: KnownTables, words: Words) -> Any:
-    """``SHOW COLUMNS IN | FROM t [IN | FROM db]``; None for a name of Spark's."""
+def show_columns(names: KnownTables, words: TokenCursor) -> Any:
+    """Run ``SHOW COLUMNS``; None if Spark should.
+
+    Syntax: ``SHOW COLUMNS IN | FROM t [IN | FROM db]``.
+    """
     if not words.take("IN"):
-        words.need("FROM")
+        words.expect("FROM")
     name = words.name()
     if words.take("IN") or words.take("FROM"):
         name = (*words.name(), name[-1])
-    table = _named(names, name)
+    table = _find_table(names, name)
     if table is None:
         return None
     words.end()
@@ -42,7 +45,7 @@ def show_columns(names: KnownTables, words: Words) -> Any:
 
 
 def statement(name: NameParts, schema: TableSchema) -> str:
-    """``CREATE TABLE``, with all that it takes to make the table again."""
+    """Return the CREATE TABLE statement of a schema."""
     lines = [f"  {column_text(field)}" for field in schema.fields]
     if schema.primary_keys:
         lines.append(f"  PRIMARY KEY ({', '.join(map(quoted_name, schema.primary_keys))}) NOT ENFORCED")
@@ -57,8 +60,11 @@ def statement(name: NameParts, schema: TableSchema) -> str:
     return "\n".join(parts) + "\n"
 
 
-def described(table: Table, *, extended: bool) -> pa.Table:
-    """Names, types and comments of columns; ``extended`` by what the table is, as Spark lays it out."""
+def description_rows(table: Table, *, extended: bool) -> pa.Table:
+    """Return the rows of DESCRIBE.
+
+    extended: Add location, keys and options, in Spark's layout.
+    """
     schema = table.table_schema
     rows: list[tuple[str, str, str | None]] = [
         (field.name, spark_type(field.type).simpleString(), field.description) for field in schema.fields
@@ -79,16 +85,19 @@ def described(table: Table, *, extended: bool) -> pa.Table:
     return pa.table([pa.array(column, pa.string()) for column in columns], ["col_name", "data_type", "comment"])
 
 
-def described_column(table: Table, name: str) -> pa.Table:
-    """What a column is. Raises ``UnknownColumn``."""
+def column_rows(table: Table, name: str) -> pa.Table:
+    """Return the rows of DESCRIBE for one column.
+
+    Raises ``UnknownColumn``.
+    """
     field = table.table_schema.field(resolve(name, table.table_schema.column_types))
-    told = {"col_name": field.name, "data_type": spark_type(field.type).simpleString(), "comment": field.description or "NULL"}
-    return pa.table({"info_name": list(told), "info_value": list(told.values())})
+    facts = {"col_name": field.name, "data_type": spark_type(field.type).simpleString(), "comment": field.description or "NULL"}
+    return pa.table({"info_name": list(facts), "info_value": list(facts.values())})
 
 
-def _named(names: KnownTables, name: NameParts) -> Table | None:
-    """A table of ours by its path or the catalog; what Spark's catalog has is shown by Spark."""
+def _find_table(names: KnownTables, name: NameParts) -> Table | None:
+    """Find a table by its path or in the catalog."""
     return names.find(name) if names.path(name) or names.of_catalog(name) else None
 
 
-__all__ = ["described", "described_column", "show_columns", "show_create_table", "statement"]
+__all__ = ["column_rows", "description_rows", "show_columns", "show_create_table", "statement"]

@@ -1,4 +1,4 @@
-"""INSERT INTO and INSERT OVERWRITE: a query's columns are those of the table by position, or by name."""
+"""Statements INSERT INTO and INSERT OVERWRITE."""
 
 from __future__ import annotations
 
@@ -13,25 +13,28 @@ from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.spark.client.binary_row_expr import quoted_name
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
-from pyspark_paimon.statements.queries import queried
-from pyspark_paimon.statements.words import Words, WrittenValue
+from pyspark_paimon.statements.queries import run_query
+from pyspark_paimon.statements.words import TokenCursor, WrittenValue
 
 
-def insert(names: KnownTables, words: Words) -> Any:
-    """``INSERT INTO | OVERWRITE [TABLE] t [PARTITION (...)] [BY NAME | (columns)] query``; None for a table of Spark's own."""
+def insert(names: KnownTables, words: TokenCursor) -> Any:
+    """Run INSERT; None if Spark should.
+
+    Syntax: ``INSERT INTO | OVERWRITE [TABLE] t [PARTITION (...)] [BY NAME | (columns)] query``.
+    """
     overwrite = words.take("OVERWRITE")
     if not overwrite:
-        words.need("INTO")
+        words.expect("INTO")
     words.take("TABLE")
     table = names.find(words.name())
-    if table is None or (words.word() == "WITH" and words.word(1) == "("):
-        return None  # with options, our source does it
+    if table is None or (words.peek() == "WITH" and words.peek(1) == "("):
+        return None  # Spark runs INSERT ... WITH (options) through our data source
     schema = table.table_schema
     static: dict[str, WrittenValue] = {}
     if words.take("PARTITION"):
-        if words.word(1) == ")":
-            raise InvalidArgument("INSERT has no columns in PARTITION ()")
-        for _ in words.listed():
+        if words.peek(1) == ")":
+            raise InvalidArgument("INSERT: PARTITION () is empty; name partition columns, or remove it")
+        for _ in words.items():
             name = resolve(words.part(), schema.column_types)
             if words.take("="):
                 words.take("DATE")
@@ -40,8 +43,8 @@ def insert(names: KnownTables, words: Words) -> Any:
                 static[name] = words.literal()
     by_name = words.take("BY", "NAME")
     columns = _columns(words, schema)
-    rows = queried(names, words.rest())
-    frame = _placed(rows, [name for name in columns or schema.names if name not in static], schema, static, by_name=by_name)
+    rows = run_query(names, words.rest())
+    frame = _align_columns(rows, [name for name in columns or schema.names if name not in static], schema, static, by_name=by_name)
     dynamic = overwrite and not static
     done = table.write(
         frame,
@@ -52,28 +55,34 @@ def insert(names: KnownTables, words: Words) -> Any:
     return frame_of_result(names.spark, done)
 
 
-def _columns(words: Words, schema: TableSchema) -> list[str] | None:
-    """The list of columns before the query; None where there is none."""
-    if words.word() != "(" or words.word(1) in {"SELECT", "WITH", "FROM", "VALUES", "("}:
+def _columns(words: TokenCursor, schema: TableSchema) -> list[str] | None:
+    """Return the column list before the query, or None."""
+    if words.peek() != "(" or words.peek(1) in {"SELECT", "WITH", "FROM", "VALUES", "("}:
         return None
-    if words.word(1) == ")":
-        raise InvalidArgument("INSERT lists no columns in (): name some, or leave the brackets out")
-    return [resolve(words.part(), schema.column_types) for _ in words.listed()]
+    if words.peek(1) == ")":
+        raise InvalidArgument("INSERT: the list of columns () is empty; name columns, or remove the parentheses")
+    return [resolve(words.part(), schema.column_types) for _ in words.items()]
 
 
 def _dynamic(names: KnownTables) -> bool:
-    """Whether an overwrite replaces the partitions of its rows alone, as the session says."""
+    """Return the session's setting of dynamic partition overwrite."""
     mode = names.spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static")
     return str(mode).lower() == "dynamic"
 
 
-def _placed(rows: Any, columns: list[str], schema: TableSchema, static: dict[str, WrittenValue], *, by_name: bool) -> Any:
-    """The rows in columns of the table, in types that hold their values; texts stay texts."""
+def _align_columns(rows: Any, columns: list[str], schema: TableSchema, static: dict[str, WrittenValue], *, by_name: bool) -> Any:
+    """Convert the query's columns to columns of the table.
+
+    Texts and binaries are not cast.
+    by_name: Match the columns by name instead of position.
+    """
     if by_name:
         columns = [resolve(name, schema.column_types) for name in rows.columns]
     if len(columns) != len(rows.columns):
         wanted, given = ", ".join(columns), ", ".join(rows.columns)
-        raise SchemaMismatch(f"INSERT has {len(rows.columns)} columns ({given}) for {len(columns)} ({wanted}); name them, or write BY NAME")
+        raise SchemaMismatch(
+            f"INSERT has {len(rows.columns)} columns ({given}), but the table expects {len(columns)} ({wanted}); name them, or write BY NAME"
+        )
     if len(set(columns)) < len(columns):
         raise InvalidArgument(f"INSERT names a column twice: {', '.join(columns)}")
     functions = functions_of(rows)
@@ -81,7 +90,7 @@ def _placed(rows: Any, columns: list[str], schema: TableSchema, static: dict[str
     made = []
     for name, given in zip(columns, frame.schema, strict=True):
         wanted = spark_type(schema.field(name).type)
-        # A cast of a VARIANT would take its parts from the value: it is written as it is.
+        # Do not cast a VARIANT: the cast would extract parts of the value.
         kept = given.dataType.typeName() in {"string", "binary"} or given.dataType == wanted or _has_variant(given.dataType)
         column = functions.col(quoted_name(name))
         made.append(column if kept else column.cast(wanted).alias(name))
@@ -90,7 +99,7 @@ def _placed(rows: Any, columns: list[str], schema: TableSchema, static: dict[str
 
 
 def _has_variant(kind: Any) -> bool:
-    """Whether a Spark type is VARIANT, or has one inside."""
+    """Return whether a Spark type is or contains a VARIANT."""
     inner = (getattr(kind, name, None) for name in ("elementType", "keyType", "valueType"))
     parts = [part for part in inner if part is not None] + [field.dataType for field in getattr(kind, "fields", ())]
     return kind.typeName() == "variant" or any(map(_has_variant, parts))

@@ -1,4 +1,7 @@
-"""What a catalog has: SHOW TABLES, SHOW DATABASES, CREATE DATABASE, DROP DATABASE; without a catalog all of it is Spark's."""
+"""Statements on databases, and SHOW TABLES.
+
+Without a catalog, Spark runs them.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,17 @@ import pyarrow as pa
 from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows
 from pyspark_paimon.statements.names import SOURCES, KnownTables
-from pyspark_paimon.statements.words import Words
+from pyspark_paimon.statements.words import TokenCursor
 
 _DEFAULT = "default"
 
 
-def show_tables(names: KnownTables, words: Words) -> Any:
-    """``SHOW TABLES [IN | FROM db] [[LIKE] 'pattern']``: without a database those of ``default`` and what Spark has; None for one of Spark's."""
+def show_tables(names: KnownTables, words: TokenCursor) -> Any:
+    """Run SHOW TABLES; None for a database of Spark's catalog.
+
+    Syntax: ``SHOW TABLES [IN | FROM db] [[LIKE] 'pattern']``.
+    Without a database, the result has the catalog's tables of ``default`` and those that Spark lists.
+    """
     database = _database(words) if words.take("IN") or words.take("FROM") else None
     pattern = _pattern(words)
     if names.catalog is None or (database is not None and database not in names.catalog.list_databases()):
@@ -31,9 +38,12 @@ def show_tables(names: KnownTables, words: Words) -> Any:
     return frame_of_rows(names.spark, pa.table(arrays, ["namespace", "tableName", "isTemporary"]))
 
 
-def show_databases(names: KnownTables, words: Words) -> Any:
-    """``SHOW DATABASES | SCHEMAS | NAMESPACES [[LIKE] 'pattern']``: the catalog's, and Spark's; None where there is no catalog."""
-    if names.catalog is None or words.word() in {"IN", "FROM"}:
+def show_databases(names: KnownTables, words: TokenCursor) -> Any:
+    """Run SHOW DATABASES for the catalog and Spark.
+
+    Syntax: ``SHOW DATABASES | SCHEMAS | NAMESPACES [[LIKE] 'pattern']``.
+    """
+    if names.catalog is None or words.peek() in {"IN", "FROM"}:
         return None
     pattern = _pattern(words)
     ours = {name for name in names.catalog.list_databases() if pattern.fullmatch(name)}
@@ -41,8 +51,11 @@ def show_databases(names: KnownTables, words: Words) -> Any:
     return frame_of_rows(names.spark, pa.table({"namespace": pa.array(found, pa.string())}))
 
 
-def create_database(names: KnownTables, words: Words) -> Any:
-    """``CREATE DATABASE | SCHEMA | NAMESPACE [IF NOT EXISTS] db`` in the catalog; None where there is none."""
+def create_database(names: KnownTables, words: TokenCursor) -> Any:
+    """Run CREATE DATABASE in the catalog; None without a catalog.
+
+    Syntax: ``CREATE DATABASE | SCHEMA | NAMESPACE [IF NOT EXISTS] db``.
+    """
     if names.catalog is None:
         return None
     quiet = words.take("IF", "NOT", "EXISTS")
@@ -52,35 +65,42 @@ def create_database(names: KnownTables, words: Words) -> Any:
     return frame_of_result(names.spark, None)
 
 
-def drop_database(names: KnownTables, words: Words) -> Any:
-    """``DROP DATABASE | SCHEMA | NAMESPACE [IF EXISTS] db [RESTRICT]`` of the catalog; None for one that it does not have."""
+def drop_database(names: KnownTables, words: TokenCursor) -> Any:
+    """Run DROP DATABASE; None if the catalog lacks it.
+
+    Syntax: ``DROP DATABASE | SCHEMA | NAMESPACE [IF EXISTS] db [RESTRICT]``.
+    """
     words.take("IF", "EXISTS")
     name = _database(words)
     if names.catalog is None or name not in names.catalog.list_databases():
         return None
     if words.take("CASCADE"):
-        raise InvalidArgument(f"DROP DATABASE {name} CASCADE: tables go one by one, DROP TABLE {name}.t, then the database")
+        raise InvalidArgument(f"DROP DATABASE {name} CASCADE is not supported: drop each table with DROP TABLE {name}.t, then the database")
     words.take("RESTRICT")
     words.end()
     names.catalog.drop_database(name)
     return frame_of_result(names.spark, None)
 
 
-def use(names: KnownTables, words: Words) -> Any:
-    """``USE db``, which is Spark's. Raises ``InvalidArgument`` for a database of the catalog, in which names are whole."""
+def use(names: KnownTables, words: TokenCursor) -> Any:
+    """Return None for ``USE db``, which Spark runs.
+
+    Raises ``InvalidArgument`` for a database of the catalog: its tables must be named with their database.
+    """
     words.take("DATABASE") or words.take("SCHEMA") or words.take("NAMESPACE")
     name = _database(words)
     if names.catalog is not None and name in names.catalog.list_databases() and not names.spark.catalog.databaseExists(name):
-        raise InvalidArgument(f"USE {name}: tables of the catalog are named with their database, {name}.t")
+        raise InvalidArgument(f"USE {name}: name tables of the catalog with their database, {name}.t")
 
 
-def _database(words: Words) -> str:
+def _database(words: TokenCursor) -> str:
     name = words.name()
     return ".".join(name[1:] if len(name) > 1 and name[0].lower() in SOURCES else name)
 
 
-def _pattern(words: Words) -> re.Pattern[str]:
-    """A pattern of Spark's: ``*`` is any text, ``|`` stands between patterns, case does not matter."""
+def _pattern(words: TokenCursor) -> re.Pattern[str]:
+    """Parse an optional LIKE pattern to a regular expression."""
+    # Spark's patterns: * matches any text, | separates alternatives, case is ignored.
     words.take("LIKE")
     if words.done:
         return re.compile(".*")

@@ -1,4 +1,7 @@
-"""Which table a name in SQL means: a path, a table of the catalog that was given, or one that Spark's catalog knows by its path."""
+"""Resolution of table names in SQL statements.
+
+A name is a path, a table of the given catalog, or a name of Spark's catalog for a Paimon table.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +18,35 @@ from pyspark_paimon.table.catalog_base import AnyCatalog
 from pyspark_paimon.table.table import Table
 
 SOURCES = ("paimon", "pyspark_paimon")
-"""What stands before a path, paimon.`/warehouse/t`, and may stand before the name of a database."""
+"""Prefixes of a path (paimon.`/warehouse/t`), allowed before a database name too."""
 
 
 @dataclass(frozen=True)
 class KnownTables:
-    """The tables that a session and, if it is given, a catalog know; ``common`` is the WITH of a statement, whose queries it may name."""
+    """Tables known to a Spark session and an optional catalog.
+
+    common: Text of the statement's WITH clause, whose queries may be named as tables. '' if absent.
+    """
 
     spark: Any
     catalog: AnyCatalog | None = None
     common: str = ""
 
     def table(self, name: NameParts) -> Table:
-        """The table that a name means. Raises ``TableNotFound`` with the ways to name one."""
+        """Return the table of a name.
+
+        Raises ``TableNotFound``, whose text explains how to name tables.
+        """
         found = self.find(name)
         if found is None:
             raise TableNotFound(
-                f"{'.'.join(name)} is no Paimon table: name one by its path, paimon.`/warehouse/db.db/t`, in a catalog, "
-                "sql(spark, text, catalog=Catalog('/warehouse')), or in Spark's, CREATE TABLE t USING paimon OPTIONS (path '...')"
+                f"{'.'.join(name)} is not a Paimon table: give its path, paimon.`/warehouse/db.db/t`, give a catalog, "
+                "sql(spark, text, catalog=Catalog('/warehouse')), or register it, CREATE TABLE t USING paimon OPTIONS (path '...')"
             )
         return found
 
     def find(self, name: NameParts) -> Table | None:
-        """The table that a name means; None for one that is none of ours."""
+        """Return the Paimon table of a name, or None."""
         path = self.path(name)
         if path is not None:
             return Table.open(path, self.spark)
@@ -45,37 +54,40 @@ class KnownTables:
 
     @staticmethod
     def path(name: NameParts) -> str | None:
-        """The path in paimon.`/path`."""
+        """Return the path of paimon.`/path`; None for other names."""
         return name[1] if len(name) == 2 and name[0].lower() in SOURCES and "/" in name[1] else None
 
     def of_catalog(self, name: NameParts) -> Table | None:
-        """A table of the catalog."""
+        """Return a table of the catalog, or None."""
         known = self.catalog_name(name)
         if self.catalog is None or known is None or not self.catalog.table_exists(known.split("$")[0]):
             return None
         return self.catalog.table(known, self.spark)
 
     def catalog_name(self, name: NameParts) -> str | None:
-        """A name as the catalog takes it; None if it cannot be one of its names."""
+        """Return the name within the catalog, or None."""
         parts = name[1:] if len(name) > 1 and name[0].lower() in SOURCES and self.path(name) is None else name
         if self.catalog is None or len(parts) > 2 or any("/" in part for part in parts):
             return None
         return ".".join(parts)
 
-    def needed_name(self, name: NameParts, statement: str) -> tuple[AnyCatalog, str]:
-        """The catalog and a name in it, for what makes or drops tables. Raises ``InvalidArgument`` with the way."""
+    def require_catalog_name(self, name: NameParts, statement: str) -> tuple[AnyCatalog, str]:
+        """Return the catalog and the name within it.
+
+        Raises ``InvalidArgument`` if there is no catalog, or the name cannot be in one.
+        """
         known = self.catalog_name(name)
         if self.catalog is None or known is None:
             raise InvalidArgument(
-                f"{statement} {'.'.join(name)}: that is no name of a catalog of Paimon tables; give one, "
+                f"{statement} {'.'.join(name)}: this is not a name in a catalog of Paimon tables; give a catalog, "
                 "sql(spark, text, catalog=Catalog('/warehouse')), or a path, CREATE TABLE paimon.`/warehouse/db.db/t` (...)"
             )
         return self.catalog, known
 
     def renew(self, name: NameParts) -> None:
-        """Have Spark's catalog, if the name is one of its, copy the columns of the table again.
+        """Update the columns that Spark's catalog stores for a table.
 
-        What it would copy is looked at before the name is dropped; raises ``PaimonError`` that says so where the name is gone all the same.
+        Nothing happens for other names. Raises ``PaimonError`` if Spark's catalog lost the name.
         """
         if self.path(name) is not None or self.of_catalog(name) is not None:
             return
@@ -83,23 +95,25 @@ class KnownTables:
         if self.spark.catalog.getTable(quoted).isTemporary:
             return
         options = stored_options(self.spark.table(quoted).schema) or {}
-        said = ", ".join(f"{escaped_text(key)} {escaped_text(value)}" for key, value in options.items())
-        created = f"CREATE TABLE {quoted} USING {SOURCES[1]} OPTIONS ({said})"
+        option_texts = ", ".join(f"{escaped_text(key)} {escaped_text(value)}" for key, value in options.items())
+        create = f"CREATE TABLE {quoted} USING {SOURCES[1]} OPTIONS ({option_texts})"
+        # Check that the table loads before the name is dropped.
         if not options or not self.spark.read.format(SOURCES[1]).options(**options).load().columns:
-            raise InvalidArgument(f"{'.'.join(name)}: Spark's catalog has no options of this table, so its columns stay as they were there")
+            raise InvalidArgument(f"{'.'.join(name)}: Spark's catalog has no options of this table, so it keeps the old columns")
         self.spark.sql(f"DROP TABLE {quoted}")
         try:
-            self.spark.sql(created)
+            self.spark.sql(create)
         except Exception as error:
-            told = f"the Paimon table is changed, and Spark's catalog has lost its name ({error}); name it again: {created}"
-            raise PaimonError(f"{'.'.join(name)}: {told}") from error
+            problem = f"the Paimon table is changed, but Spark's catalog lost its name ({error}); register it again: {create}"
+            raise PaimonError(f"{'.'.join(name)}: {problem}") from error
 
     def _of_spark(self, name: NameParts) -> Table | None:
-        """A table of Spark's catalog, or a temporary view: our source leaves its options with the columns."""
+        """Find a Paimon table or temporary view in Spark's catalog."""
         *place, last = name
         plain, _, system = last.partition("$")
         options: dict[str, str] | None = None
-        with suppress(Exception):  # Spark knows no such name; whoever needs one says so
+        with suppress(Exception):  # Spark does not know the name; callers that need the table raise
+            # Our data source stores its options in the metadata of the columns.
             options = stored_options(self.spark.table(".".join(map(quoted_name, [*place, plain]))).schema)
         if options is None or PATH not in options:
             return None
@@ -109,7 +123,7 @@ class KnownTables:
 
 
 def escaped_text(text: str) -> str:
-    """A text as a literal of SQL."""
+    """Return a text as a SQL literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

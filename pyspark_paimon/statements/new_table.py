@@ -1,4 +1,4 @@
-"""What CREATE TABLE says of a table: columns, keys, options."""
+"""Parser of the table definition in CREATE TABLE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField
 from pyspark_paimon.spark.client.binary_row_expr import quoted_name
 from pyspark_paimon.statements.names import escaped_text
-from pyspark_paimon.statements.words import NameParts, Words, WrittenValue
+from pyspark_paimon.statements.words import NameParts, TokenCursor, WrittenValue
 
 _MEANT = {"TIMESTAMP": "TIMESTAMP_LTZ", "BINARY": "BYTES", "BYTE": "TINYINT", "SHORT": "SMALLINT", "LONG": "BIGINT", "REAL": "FLOAT"}
 _ENDS = (",", "DEFAULT", "COMMENT", "NOT", "NULL")
@@ -18,7 +18,7 @@ _ENDS = (",", "DEFAULT", "COMMENT", "NOT", "NULL")
 
 @dataclass
 class NewTable:
-    """What a CREATE TABLE says."""
+    """Parsed CREATE TABLE statement."""
 
     name: NameParts
     columns: list[str] = field(default_factory=list)
@@ -31,17 +31,17 @@ class NewTable:
     query: str | None = None
 
 
-def read_column_or_key(new: NewTable, words: Words) -> None:
-    """Read a column, or the primary key."""
+def read_column_or_key(new: NewTable, words: TokenCursor) -> None:
+    """Parse a column or the primary key into ``new``."""
     if words.take("CONSTRAINT"):
         words.part()
     if words.take("PRIMARY", "KEY"):
-        new.primary_keys += [words.part() for _ in words.listed()]
+        new.primary_keys += [words.part() for _ in words.items()]
         words.take("NOT", "ENFORCED")
         return
     name = words.part()
     text = [quoted_name(name), spark_type_text(words.type(_ENDS))]
-    while words.word() not in {",", ")"} and not words.done:
+    while words.peek() not in {",", ")"} and not words.done:
         if words.take("NOT", "NULL"):
             text.append("NOT NULL")
         elif words.take("NULL"):
@@ -49,13 +49,13 @@ def read_column_or_key(new: NewTable, words: Words) -> None:
         elif words.take("DEFAULT"):
             new.defaults[name] = words.literal()
         else:
-            words.need("COMMENT")
+            words.expect("COMMENT")
             text.append(f"COMMENT {_doubled_text(str(words.literal()))}")
     new.columns.append(" ".join(text))
 
 
 def copy_definition(new: NewTable, model: TableSchema) -> None:
-    """Take columns, keys and options from another table."""
+    """Copy columns, keys, options and comment from another table."""
     new.columns = [column_text(replace(field, default_value=None), _doubled_text) for field in model.fields]
     new.defaults = {field.name: field.default_value for field in model.fields if field.default_value is not None}
     new.primary_keys, new.partition_keys = [*model.primary_keys], [*model.partition_keys]
@@ -64,28 +64,34 @@ def copy_definition(new: NewTable, model: TableSchema) -> None:
 
 
 def column_text(field: DataField, literal: Callable[[str], str] = escaped_text) -> str:
-    """Return a column as CREATE TABLE has it, its texts as ``literal`` writes them."""
-    said = [quoted_name(field.name), str(field.type)]
+    """Return a column definition of CREATE TABLE.
+
+    literal: Formatter of text literals.
+    """
+    parts = [quoted_name(field.name), str(field.type)]
     if field.default_value is not None:
-        said.append(f"DEFAULT {literal(field.default_value)}")
+        parts.append(f"DEFAULT {literal(field.default_value)}")
     if field.description:
-        said.append(f"COMMENT {literal(field.description)}")
-    return " ".join(said)
+        parts.append(f"COMMENT {literal(field.description)}")
+    return " ".join(parts)
 
 
 def _doubled_text(text: str) -> str:
-    """Return a text as a literal of a column list, where a backslash is a letter."""
+    """Return a text as a literal of a column list."""
+    # A backslash is an ordinary character there.
     doubled = text.replace("'", "''")
     return f"'{doubled}'"
 
 
 def spark_type_text(text: str) -> str:
-    """A type as Spark means it: a TIMESTAMP alone is an instant, a BINARY alone any bytes, and numbers have Java's names, too.
+    """Translate a type in Spark's SQL to Paimon's.
+
+    TIMESTAMP without a precision becomes TIMESTAMP_LTZ, BINARY without a length becomes BYTES. Java's names (LONG) are accepted.
 
     >>> spark_type_text("ARRAY<TIMESTAMP>"), spark_type_text("TIMESTAMP(3)"), spark_type_text("MAP<BINARY, LONG>")
     ('ARRAY<TIMESTAMP_LTZ>', 'TIMESTAMP(3)', 'MAP<BYTES, BIGINT>')
     """
-    words = Words(text)
+    words = TokenCursor(text)
     parts, end = [""], 0
     for at, token in enumerate(words.tokens):
         behind = words.tokens[at + 1].text if at + 1 < len(words.tokens) else ""
@@ -96,13 +102,13 @@ def spark_type_text(text: str) -> str:
     return "".join([*parts, text[end:]])
 
 
-def read_clauses(new: NewTable, words: Words) -> None:
-    """Read what follows the columns."""
+def read_clauses(new: NewTable, words: TokenCursor) -> None:
+    """Parse the clauses after the column list into ``new``."""
     while not words.done:
         if words.take("USING"):
             words.part()
         elif words.take("PARTITIONED", "BY"):
-            for _ in words.listed():
+            for _ in words.items():
                 _read_partition(new, words)
         elif words.take("TBLPROPERTIES") or words.take("OPTIONS"):
             new.options |= words.properties()
@@ -111,20 +117,20 @@ def read_clauses(new: NewTable, words: Words) -> None:
         elif words.take("LOCATION"):
             new.path = str(words.literal())
         else:
-            words.need("AS")
+            words.expect("AS")
             new.query = words.rest()
     new.path = new.options.pop("path", new.path)
     for option, keys in (("primary-key", new.primary_keys), ("partition", new.partition_keys)):
         keys += [name.strip() for name in new.options.pop(option, "").split(",") if name.strip()]
 
 
-def _read_partition(new: NewTable, words: Words) -> None:
-    """A column of the table or, with its type, one more."""
+def _read_partition(new: NewTable, words: TokenCursor) -> None:
+    """Parse a partition column, or define one by its type."""
     name = words.part()
-    if words.word() == "(":
-        raise InvalidArgument(f"PARTITIONED BY ({name}(...)): tables are partitioned by columns; add one that has the value")
+    if words.peek() == "(":
+        raise InvalidArgument(f"PARTITIONED BY ({name}(...)): partitions must be columns; add a column that has the value")
     new.partition_keys.append(name)
-    if words.word() not in {",", ")"}:
+    if words.peek() not in {",", ")"}:
         new.columns.append(f"{quoted_name(name)} {spark_type_text(words.type(_ENDS))}")
 
 

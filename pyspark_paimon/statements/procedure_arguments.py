@@ -1,4 +1,4 @@
-"""Arguments of procedures: by name or by place, and their values as methods of ``Table`` take them."""
+"""Parsing and conversion of procedure arguments."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ from typing import Any
 
 from fileindex.base.errors import InvalidArgument
 from manifest.options.durations import parse_duration_millis
-from pyspark_paimon.statements.words import Words, WrittenValue
+from pyspark_paimon.statements.words import TokenCursor, WrittenValue
 
 Arguments = Mapping[str, WrittenValue]
-"""By name; what is NULL is left out."""
+"""Values by argument name, without NULLs."""
 
 
-def arguments_of(words: Words, procedure: str, order: list[str]) -> dict[str, WrittenValue]:
-    """The arguments in parentheses; ``order`` has their names. Raises ``InvalidArgument`` for others."""
+def arguments_of(words: TokenCursor, procedure: str, order: list[str]) -> dict[str, WrittenValue]:
+    """Parse arguments in parentheses, by name or by position.
+
+    order: Names of all arguments in order.
+    Raises ``InvalidArgument`` for unknown and repeated arguments.
+    """
     found: dict[str, WrittenValue] = {}
-    for _ in words.listed():
+    for _ in words.items():
         place = len(found)
-        if words.word(1) == "=>":
+        if words.peek(1) == "=>":
             name = words.part().lower()
-            words.need("=>")
+            words.expect("=>")
         elif place < len(order):
             name = order[place]
         else:
@@ -30,67 +34,67 @@ def arguments_of(words: Words, procedure: str, order: list[str]) -> dict[str, Wr
         if name not in order:
             raise InvalidArgument(f"{procedure} has no argument '{name}'; it takes {', '.join(order)}")
         if name in found:
-            raise InvalidArgument(f"{procedure} has the argument '{name}' twice")
+            raise InvalidArgument(f"{procedure}: argument '{name}' is given twice")
         found[name] = words.literal()
     return {name: value for name, value in found.items() if value is not None}
 
 
-def needed(given: Arguments, name: str) -> str:
-    """The text of an argument that must be there."""
+def required(given: Arguments, name: str) -> str:
+    """Return the text of a required argument."""
     if name not in given:
         raise InvalidArgument(f"the procedure needs an argument '{name}'")
     return str(given[name])
 
 
 def true_or_false(given: Arguments, name: str) -> bool:
-    """TRUE or FALSE; FALSE where nothing is said."""
+    """Return a boolean argument; False if it is absent."""
     text = str(given.get(name, False)).lower()
     if text not in {"true", "false"}:
-        raise InvalidArgument(f"argument '{name}' is true or false, not {given[name]!r}")
+        raise InvalidArgument(f"argument '{name}' must be true or false, not {given[name]!r}")
     return text == "true"
 
 
-def whole(given: Arguments, name: str) -> int | None:
-    """A whole number."""
+def whole_number(given: Arguments, name: str) -> int | None:
+    """Return an integer argument; None if it is absent."""
     value = given.get(name)
     if value is None or type(value) is int:
         return value
     if isinstance(value, str) and value.isdecimal():
         return int(value)
-    raise InvalidArgument(f"argument '{name}' is a whole number, not {value!r}")
+    raise InvalidArgument(f"argument '{name}' must be a whole number, not {value!r}")
 
 
 def parts_of(given: Arguments, name: str, separator: str = ",") -> list[str]:
-    """The parts of a text."""
+    """Split a text argument; an absent one has no parts."""
     return [part.strip() for part in str(given.get(name, "")).split(separator) if part.strip()]
 
 
 def partitions_of(given: Arguments) -> list[dict[str, object]] | None:
-    """``day=2026-01-01,hour=7;day=2026-01-02``."""
+    """Parse ``partitions``: ``day=2026-01-01,hour=7;day=2026-01-02``."""
     found = [dict(_pair(pair, "partitions") for pair in part.split(",")) for part in parts_of(given, "partitions", ";")]
     return [{**spec} for spec in found] or None
 
 
-def options_given(given: Arguments) -> dict[str, str] | None:
-    """``name=value`` pairs."""
+def options_of(given: Arguments) -> dict[str, str] | None:
+    """Parse ``options``: ``name=value`` pairs with commas."""
     return dict(_pair(pair, "options") for pair in parts_of(given, "options")) or None
 
 
 def _pair(text: str, argument: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise InvalidArgument(f"argument '{argument}' has name=value, not {text!r}")
+        raise InvalidArgument(f"argument '{argument}' must have the form name=value, not {text!r}")
     return name.strip(), value.strip().strip("'\"")
 
 
 def time_of(given: Arguments, name: str) -> Any:
-    """A moment: a text, or milliseconds."""
+    """Return a time argument: a text, or milliseconds."""
     value = given.get(name)
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 def time_retained(given: Arguments) -> timedelta | None:
-    """How long a tag is kept."""
+    """Return the retention time of a tag, or None."""
     value = given.get("time_retained")
     return None if value is None else timedelta(milliseconds=parse_duration_millis(str(value), "time_retained"))
 
@@ -98,12 +102,12 @@ def time_retained(given: Arguments) -> timedelta | None:
 __all__ = [
     "Arguments",
     "arguments_of",
-    "needed",
-    "options_given",
+    "options_of",
     "partitions_of",
     "parts_of",
+    "required",
     "time_of",
     "time_retained",
     "true_or_false",
-    "whole",
+    "whole_number",
 ]

@@ -1,4 +1,4 @@
-"""CALL sys.procedure(...): Paimon's procedures by its names, their arguments by name or by place."""
+"""Statement CALL sys.procedure(...), with Paimon's procedure names."""
 
 from __future__ import annotations
 
@@ -17,37 +17,40 @@ from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.procedure_arguments import (
     Arguments,
     arguments_of,
-    needed,
-    options_given,
+    options_of,
     partitions_of,
     parts_of,
+    required,
     time_of,
     time_retained,
     true_or_false,
-    whole,
+    whole_number,
 )
-from pyspark_paimon.statements.words import Words
+from pyspark_paimon.statements.words import TokenCursor
 from pyspark_paimon.table.table import Table
 
 
 @dataclass(frozen=True)
 class Procedure:
-    """A procedure of a table: the names of its arguments in Paimon's order, behind the table, and what it does."""
+    """A procedure on a table.
+
+    arguments: Names of the arguments after ``table``, in Paimon's order, separated by spaces.
+    """
 
     arguments: str
     act: Callable[[Table, Arguments], Any]
 
 
-def call_procedure(names: KnownTables, words: Words) -> Any:
-    """``CALL [paimon.]sys.name(...)``; None for another catalog's procedure."""
+def call_procedure(names: KnownTables, words: TokenCursor) -> Any:
+    """Run ``CALL [paimon.]sys.name(...)``; None for other procedures."""
     name = words.name()
     if len(name) < 2 or name[-2].lower() != "sys":
         return None
     procedure = PROCEDURES.get(name[-1].lower())
     if procedure is None:
         near = get_close_matches(name[-1].lower(), PROCEDURES, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(PROCEDURES)}"
-        raise InvalidArgument(f"no procedure '{name[-1]}' is built; {hint}")
+        hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(PROCEDURES)}"
+        raise InvalidArgument(f"unknown procedure '{name[-1]}'; {hint}")
     given = arguments_of(words, name[-1].lower(), ["table", *procedure.arguments.split()])
     words.end()
     table = given.pop("table", None)
@@ -58,10 +61,10 @@ def call_procedure(names: KnownTables, words: Words) -> Any:
 
 
 def _table_name(text: str) -> tuple[str, ...]:
-    """The name in an argument: a path, or parts with dots."""
+    """Parse the ``table`` argument: a path, or a dotted name."""
     if text.startswith("/") or "://" in text:
         return ("paimon", text)
-    words = Words(text)
+    words = TokenCursor(text)
     name = words.name()
     words.end()
     return name
@@ -75,18 +78,18 @@ def _compact(table: Table, given: Arguments) -> Any:
         raise InvalidArgument("argument 'order_by' needs an order_strategy: order, zorder or hilbert")
     kind = str(given.get("compact_strategy", "full")).lower()
     if kind not in {"full", "minor"}:
-        raise InvalidArgument(f"argument 'compact_strategy' is full or minor, not '{kind}'")
+        raise InvalidArgument(f"argument 'compact_strategy' must be full or minor, not '{kind}'")
     full = kind == "full"
     where = given.get("where")
-    return table.compact(full, partitions_of(given), filter=None if where is None else str(where), options=options_given(given), **chosen)
+    return table.compact(full, partitions_of(given), filter=None if where is None else str(where), options=options_of(given), **chosen)
 
 
 def _expire_snapshots(table: Table, given: Arguments) -> Any:
     return table.expire_snapshots(
-        retain_max=whole(given, "retain_max"),
-        retain_min=whole(given, "retain_min"),
+        retain_max=whole_number(given, "retain_max"),
+        retain_min=whole_number(given, "retain_min"),
         older_than=time_of(given, "older_than"),
-        limit=whole(given, "max_deletes"),
+        limit=whole_number(given, "max_deletes"),
     )
 
 
@@ -94,29 +97,29 @@ def _expire_partitions(table: Table, given: Arguments) -> Any:
     age = given.get("expiration_time")
     if age is None:
         return table.expire_partitions()
-    now = datetime.now()  # noqa: DTZ005  # partitions are told by the local wall clock
+    now = datetime.now()  # noqa: DTZ005  # partition values are local times
     return table.expire_partitions(now - timedelta(milliseconds=parse_duration_millis(str(age), "expiration_time")))
 
 
 def _rollback(table: Table, given: Arguments) -> Any:
-    version = needed(given, "version")
+    version = required(given, "version")
     return table.rollback_to(int(version)) if version.isdecimal() else table.rollback_to(tag=version)
 
 
 def _number_or_text(given: Arguments, name: str) -> int | str:
     """Return milliseconds as a number, a time as its text."""
-    text = needed(given, name)
+    text = required(given, name)
     return int(text) if text.isdecimal() else text
 
 
 def _restore(table: Table, given: Arguments) -> Any:
-    version = needed(given, "version")
+    version = required(given, "version")
     return table.restore(int(version)) if version.isdecimal() else table.restore(tag=version)
 
 
 def _delete_tag(table: Table, given: Arguments) -> Any:
     done = None
-    for tag in needed(given, "tag").split(","):
+    for tag in required(given, "tag").split(","):
         done = table.delete_tag(tag.strip())
     return done
 
@@ -134,27 +137,31 @@ PROCEDURES: dict[str, Procedure] = {
     "expire_partitions": Procedure("expiration_time", _expire_partitions),
     "expire_tags": Procedure("", lambda t, _: t.expire_tags()),
     "create_tag": Procedure(
-        "tag snapshot time_retained", lambda t, a: t.create_tag(needed(a, "tag"), whole(a, "snapshot"), time_retained=time_retained(a))
+        "tag snapshot time_retained",
+        lambda t, a: t.create_tag(required(a, "tag"), whole_number(a, "snapshot"), time_retained=time_retained(a)),
     ),
     "replace_tag": Procedure(
-        "tag snapshot time_retained", lambda t, a: t.replace_tag(needed(a, "tag"), whole(a, "snapshot"), time_retained=time_retained(a))
+        "tag snapshot time_retained",
+        lambda t, a: t.replace_tag(required(a, "tag"), whole_number(a, "snapshot"), time_retained=time_retained(a)),
     ),
-    "rename_tag": Procedure("tag target_tag", lambda t, a: t.rename_tag(needed(a, "tag"), needed(a, "target_tag"))),
+    "rename_tag": Procedure("tag target_tag", lambda t, a: t.rename_tag(required(a, "tag"), required(a, "target_tag"))),
     "delete_tag": Procedure("tag", _delete_tag),
     "rollback": Procedure("version", _rollback),
     "rollback_to": Procedure("version", _rollback),
     "rollback_to_timestamp": Procedure("timestamp", lambda t, a: t.rollback_to(timestamp=_number_or_text(a, "timestamp"))),
-    "rollback_to_watermark": Procedure("watermark", lambda t, a: t.rollback_to(watermark=int(needed(a, "watermark")))),
+    "rollback_to_watermark": Procedure("watermark", lambda t, a: t.rollback_to(watermark=int(required(a, "watermark")))),
     "restore": Procedure("version", _restore),
-    "create_branch": Procedure("branch tag", lambda t, a: t.create_branch(needed(a, "branch"), None if "tag" not in a else str(a["tag"]))),
-    "delete_branch": Procedure("branch", lambda t, a: t.delete_branch(needed(a, "branch"))),
-    "fast_forward": Procedure("branch", lambda t, a: t.fast_forward(needed(a, "branch"))),
+    "create_branch": Procedure(
+        "branch tag", lambda t, a: t.create_branch(required(a, "branch"), None if "tag" not in a else str(a["tag"]))
+    ),
+    "delete_branch": Procedure("branch", lambda t, a: t.delete_branch(required(a, "branch"))),
+    "fast_forward": Procedure("branch", lambda t, a: t.fast_forward(required(a, "branch"))),
     "reset_consumer": Procedure(
-        "consumer_id next_snapshot_id", lambda t, a: t.reset_consumer(needed(a, "consumer_id"), whole(a, "next_snapshot_id"))
+        "consumer_id next_snapshot_id", lambda t, a: t.reset_consumer(required(a, "consumer_id"), whole_number(a, "next_snapshot_id"))
     ),
     "remove_orphan_files": Procedure("older_than dry_run", _orphans),
 }
-"""By name; ``restore`` is ours, and ``rollback_to`` another name of ``rollback``."""
+"""Procedures by name. ``restore`` exists in this package only; ``rollback_to`` is an alias of ``rollback``."""
 
 
 __all__ = ["PROCEDURES", "Procedure", "call_procedure"]

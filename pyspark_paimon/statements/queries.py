@@ -1,4 +1,7 @@
-"""Queries: every Paimon table of the text, also as of a version or a time, becomes a DataFrame in its place; all else is Spark's."""
+"""Queries on Paimon tables.
+
+Each Paimon table in the text, also with VERSION or TIMESTAMP AS OF, is replaced by a DataFrame. Spark runs the query.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.spark.client.binary_row_expr import quoted_name
 from pyspark_paimon.spark.wire.session_settings import has_settings
 from pyspark_paimon.statements.names import KnownTables
-from pyspark_paimon.statements.words import NameParts, Words
+from pyspark_paimon.statements.words import NameParts, TokenCursor
 from pyspark_paimon.table.table import Table
 
 _SUBQUERIES = {"SELECT", "WITH", "FROM", "("}
@@ -20,21 +23,27 @@ _WRITTEN = {TokenType.STRING, TokenType.NUMBER}
 _VERSIONS, _TIMES = ("VERSION", "SYSTEM_VERSION"), ("TIMESTAMP", "SYSTEM_TIME")
 
 
-def queried(names: KnownTables, text: str) -> Any:
-    """What Spark makes of a text whose Paimon tables are put in their places. Raises what ``spark.sql`` and ``scan`` raise."""
-    text = f"{names.common} SELECT * FROM ({text})" if names.common else text  # noqa: S608  # the statement's own words
-    query, frames = placed(names, text)
+def run_query(names: KnownTables, text: str) -> Any:
+    """Run a query with its Paimon tables replaced by DataFrames.
+
+    Raises the errors of ``spark.sql`` and ``scan``.
+    """
+    text = f"{names.common} SELECT * FROM ({text})" if names.common else text  # noqa: S608  # both are the user's own SQL
+    query, frames = replace_tables(names, text)
     return names.spark.sql(query, **frames) if frames else names.spark.sql(text)
 
 
-def placed(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
-    """The text with names of frames in the place of Paimon tables that Spark does not know, and the frames."""
-    words = Words(text)
+def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
+    """Replace Paimon tables in a query by parameters of ``spark.sql``.
+
+    Returns the new text and the DataFrame of each parameter. Tables that Spark's catalog can read stay.
+    """
+    words = TokenCursor(text)
     common = _common_names(words)
     frames: dict[str, Any] = {}
     parts: list[str] = []
     end = 0
-    for start in _places(words):
+    for start in _table_positions(words):
         name = words.name()
         if len(name) == 1 and name[0].lower() in common:
             continue
@@ -43,7 +52,7 @@ def placed(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
             continue
         key = f"paimon_{len(frames)}"
         frames[key] = frame
-        alias = "" if _aliased(words) else f" AS {quoted_name(name[-1])}"
+        alias = "" if _has_alias(words) else f" AS {quoted_name(name[-1])}"
         parts += [_escaped(text[end:start]), f"{{{key}}}{alias}"]
         end = words.tokens[words.at - 1].end + 1
     return "".join([*parts, _escaped(text[end:])]), frames
@@ -53,8 +62,8 @@ def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _common_names(words: Words) -> set[str]:
-    """Return the names that WITH gives to queries, with or without a list of columns."""
+def _common_names(words: TokenCursor) -> set[str]:
+    """Return the names of common table expressions (WITH)."""
     texts = [token.text for token in words.tokens]
     found: set[str] = set()
     for at, text in enumerate(texts):
@@ -67,13 +76,16 @@ def _common_names(words: Words) -> set[str]:
     return found
 
 
-def _places(words: Words) -> Iterator[int]:
-    """Where names of tables begin; the cursor stands there, and whoever loops moves it behind what he reads."""
+def _table_positions(words: TokenCursor) -> Iterator[int]:
+    """Yield the position of each table name.
+
+    The cursor stands on the name. The caller may move it behind what it reads.
+    """
     queries, listing = [True], [False]
     while not words.done:
-        word = words.word()
+        word = words.peek()
         if word == "(":
-            queries.append(words.word(1) in _SUBQUERIES)
+            queries.append(words.peek(1) in _SUBQUERIES)
             listing.append(listing[-1] and queries[-1])
         elif word == ")" and len(queries) > 1:
             queries.pop()
@@ -84,15 +96,18 @@ def _places(words: Words) -> Iterator[int]:
             listing[-1] = word == "ON" and listing[-1]
         words.at += 1
         expected = word in {"FROM", "JOIN"} or (word == "," and listing[-1])
-        if expected and listing[-1] and words.word() not in {"(", "LATERAL", "VALUES", "SELECT"} and not words.done:
+        if expected and listing[-1] and words.peek() not in {"(", "LATERAL", "VALUES", "SELECT"} and not words.done:
             before = words.at
             yield words.here
             if words.at == before:
                 words.at += 1
 
 
-def _read(names: KnownTables, name: NameParts, words: Words) -> Any:
-    """The DataFrame of a table, if it is one of ours; Spark reads those that it knows, but not as of a version."""
+def _read(names: KnownTables, name: NameParts, words: TokenCursor) -> Any:
+    """Read a table of the query; None if Spark reads it.
+
+    Spark reads tables that its catalog knows, unless the query has a version, a system table or a Paimon session setting.
+    """
     behind = words.at
     travel = _travel(words, names.spark)
     path = names.path(name)
@@ -108,12 +123,12 @@ def _read(names: KnownTables, name: NameParts, words: Words) -> Any:
     return table.scan(**travel).to_spark()
 
 
-def _travel(words: Words, spark: Any) -> dict[str, Any]:
-    """Arguments of ``scan`` for [FOR] VERSION AS OF and TIMESTAMP AS OF."""
+def _travel(words: TokenCursor, spark: Any) -> dict[str, Any]:
+    """Parse VERSION or TIMESTAMP AS OF to ``scan`` arguments."""
     start = words.at
     words.take("FOR")
-    kind = words.word()
-    if kind not in {*_VERSIONS, *_TIMES} or (words.word(1), words.word(2)) != ("AS", "OF"):
+    kind = words.peek()
+    if kind not in {*_VERSIONS, *_TIMES} or (words.peek(1), words.peek(2)) != ("AS", "OF"):
         words.at = start
         return {}
     words.at += 3
@@ -124,16 +139,17 @@ def _travel(words: Words, spark: Any) -> dict[str, Any]:
     words.take("TIMESTAMP")
     written = not words.done and words.tokens[words.at].kind in _WRITTEN
     value = words.literal()
-    if not written or words.word() in _SIGNS:
+    if not written or words.peek() in _SIGNS:
         words.at = start
-        return {"timestamp": _computed(spark, _operands(words))}
+        return {"timestamp": _evaluate_timestamp(spark, _operands(words))}
     if not isinstance(value, int | str):
-        raise InvalidArgument(f"TIMESTAMP AS OF takes a text, a time, or seconds since 1970, not {value}")
+        raise InvalidArgument(f"TIMESTAMP AS OF takes a text, a timestamp, or seconds since 1970, not {value}")
     return {"timestamp": value * 1000 if isinstance(value, int) else value}
 
 
-def _operands(words: Words) -> str:
-    """The text of values with signs between them: an alias of the table may follow."""
+def _operands(words: TokenCursor) -> str:
+    """Return the text of an arithmetic expression of values."""
+    # Stop after the last operand: an alias of the table may follow.
     start = words.here
     while True:
         if words.take("INTERVAL"):
@@ -144,23 +160,26 @@ def _operands(words: Words) -> str:
             words.literal()
         if words.take("("):
             words.until()
-            words.need(")")
+            words.expect(")")
         if not any(words.take(sign) for sign in _SIGNS):
             return words.text[start : words.tokens[words.at - 1].end + 1]
 
 
-def _computed(spark: Any, text: str) -> int:
-    """Milliseconds since 1970 of a time that Spark computes. Raises ``InvalidArgument`` for null, and what ``spark.sql`` raises."""
+def _evaluate_timestamp(spark: Any, text: str) -> int:
+    """Let Spark compute a timestamp; return milliseconds since 1970.
+
+    Raises ``InvalidArgument`` for null, and the errors of ``spark.sql``.
+    """
     millis = spark.sql(f"SELECT unix_millis(CAST({text} AS TIMESTAMP))").first()[0]
     if millis is None:
-        raise InvalidArgument(f"TIMESTAMP AS OF {text}: that is null, and no time")
+        raise InvalidArgument(f"TIMESTAMP AS OF {text}: the expression is null, not a timestamp")
     return int(millis)
 
 
-def _aliased(words: Words) -> bool:
-    return words.word() == "AS" or (
-        not words.done and words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER} and words.word() != "TABLESAMPLE"
+def _has_alias(words: TokenCursor) -> bool:
+    return words.peek() == "AS" or (
+        not words.done and words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER} and words.peek() != "TABLESAMPLE"
     )
 
 
-__all__ = ["placed", "queried"]
+__all__ = ["replace_tables", "run_query"]

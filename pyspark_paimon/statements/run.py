@@ -1,4 +1,4 @@
-"""``pyspark_paimon.sql(spark, text)``: statements about Paimon tables are done here, all others by Spark."""
+"""Dispatch of SQL statements: ``pyspark_paimon.sql(spark, text)``."""
 
 from __future__ import annotations
 
@@ -20,58 +20,69 @@ from pyspark_paimon.statements.listings import create_database, drop_database, s
 from pyspark_paimon.statements.merge_into import merge_into
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.procedures import call_procedure
-from pyspark_paimon.statements.queries import placed, queried
+from pyspark_paimon.statements.queries import replace_tables, run_query
 from pyspark_paimon.statements.show import analyze, describe, describe_history, show_partitions, show_properties
-from pyspark_paimon.statements.words import Words
+from pyspark_paimon.statements.words import TokenCursor
 from pyspark_paimon.table.catalog_base import AnyCatalog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def create_view(names: KnownTables, words: Words) -> Any:
-    """``VIEW v AS query``, behind the words that say of which kind; it reads the snapshots that are the newest now. None for all others."""
-    said = words.text[: words.here].upper()
+def create_view(names: KnownTables, words: TokenCursor) -> Any:
+    """Create a temporary view on a query with Paimon tables.
+
+    The view reads the snapshots that are the newest now. None if the query has no Paimon table.
+    """
+    kind = words.text[: words.here].upper()
     exists = words.take("IF", "NOT", "EXISTS")
     name = words.name()
     if exists or not words.take("AS"):
         return None
-    query, frames = placed(names, words.rest())
+    query, frames = replace_tables(names, words.rest())
     if not frames:
         return None
-    if "TEMP" not in said or len(name) > 1:
+    if "TEMP" not in kind or len(name) > 1:
         raise InvalidArgument(
-            f"CREATE VIEW {'.'.join(name)}: Spark keeps no view of Paimon tables; CREATE TEMPORARY VIEW is one of the session"
+            f"CREATE VIEW {'.'.join(name)}: Spark cannot store a view of Paimon tables; write CREATE TEMPORARY VIEW for this session"
         )
     frame = names.spark.sql(query, **frames)
-    (frame.createOrReplaceTempView if "REPLACE" in said else frame.createTempView)(name[0])
+    (frame.createOrReplaceTempView if "REPLACE" in kind else frame.createTempView)(name[0])
     return frame_of_result(names.spark, None)
 
 
-WAYS = {
+UNSUPPORTED_STATEMENTS = {
     "OPTIMIZE": "CALL sys.compact(table => '{name}')",
     "VACUUM": "CALL sys.expire_snapshots(table => '{name}', retain_max => 10), then CALL sys.remove_orphan_files(table => '{name}')",
     "RESTORE TABLE": "CALL sys.restore(table => '{name}', version => '3')",
     "RESTORE": "CALL sys.restore(table => '{name}', version => '3')",
     "DESCRIBE DETAIL": "DESCRIBE EXTENDED {name}, or SELECT * FROM {name}$files",
 }
-"""By first words: a statement of ours."""
+"""The statement to write instead, by the first words of statements of other formats."""
 
 
-def other_way(names: KnownTables, words: Words) -> None:
-    """None for what is no table of ours, which Spark is asked about. Raises ``InvalidArgument`` with the way."""
+def raise_unsupported(names: KnownTables, words: TokenCursor) -> None:
+    """Raise ``InvalidArgument`` with the statement to write instead.
+
+    None for a table that is not Paimon's: Spark runs the statement.
+    """
     first = words.text[words.tokens[0].start : words.tokens[words.at - 1].end + 1].upper()
     name = words.name()
     if names.find(name) is not None:
-        way = WAYS[" ".join(first.split())].format(name=".".join(name))
-        raise InvalidArgument(f"{first} is no statement for Paimon tables; write {way}")
+        instead = UNSUPPORTED_STATEMENTS[" ".join(first.split())].format(name=".".join(name))
+        raise InvalidArgument(f"{first} is not supported for Paimon tables; write {instead}")
 
 
 _SETTING = re.compile(rf"`?({re.escape(SETTINGS_PREFIX)}[^\s=`]+)`?\s*=\s*(.*)", re.DOTALL)
 
 
-def set_value(names: KnownTables, words: Words) -> None:  # noqa: ARG001  # as all statements
-    """``SET key = value``, which is Spark's. Raises ``UnsupportedOption`` for an option that no read or write could have."""
+def set_value(names: KnownTables, words: TokenCursor) -> None:  # noqa: ARG001  # signature common to all statements
+    """Check the value of a Paimon setting in SET.
+
+    Spark runs ``SET key = value``.
+
+    Raises ``UnsupportedOption`` for an option that neither reads nor writes accept.
+    """
     match = _SETTING.fullmatch(words.rest().strip())
     if match is not None:
         check_setting(match[1], match[2].strip().strip("'\"`"))
@@ -79,7 +90,7 @@ def set_value(names: KnownTables, words: Words) -> None:  # noqa: ARG001  # as a
 
 VIEWS = ("", "TEMP ", "TEMPORARY ", "OR REPLACE ", "OR REPLACE TEMP ", "OR REPLACE TEMPORARY ")
 DATABASES = ("DATABASE", "SCHEMA", "NAMESPACE")
-STATEMENTS: dict[str, Callable[[KnownTables, Words], Any]] = {
+STATEMENTS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
     "MERGE INTO": merge_into,
     "UPDATE": update,
     "DELETE FROM": delete,
@@ -102,36 +113,38 @@ STATEMENTS: dict[str, Callable[[KnownTables, Words], Any]] = {
     "USE": use,
     "SHOW TBLPROPERTIES": show_properties,
     "SET": set_value,
-    **dict.fromkeys(WAYS, other_way),
+    **dict.fromkeys(UNSUPPORTED_STATEMENTS, raise_unsupported),
     "DESCRIBE HISTORY": describe_history,
     "DESC HISTORY": describe_history,
     "DESCRIBE": describe,
     "DESC": describe,
     "ANALYZE TABLE": analyze,
 }
-"""What does a statement, by its first words; it answers None where the statement is about nothing of ours."""
+"""Handlers by the first words of a statement. A handler returns None to leave the statement to Spark."""
 
 AFTER_QUERIES = ("INSERT", "MERGE INTO")
-"""Statements that WITH and its queries may stand before."""
+"""Statements that may follow a WITH clause."""
 
 
 @public
 def sql(spark: SparkSession, text: str, *, catalog: AnyCatalog | None = None) -> DataFrame:
-    """Run a statement, as ``spark.sql`` does, with all that Spark does not hand to a Python source; a DataFrame of what it answers.
+    """Run a SQL statement on Paimon tables.
 
-    Tables are a path, paimon.`/warehouse/db.db/t`, a table of ``catalog`` (``db.t``), or a name of Spark's for a Paimon table. MERGE INTO,
-    UPDATE, DELETE, TRUNCATE, INSERT, CREATE TABLE (with keys, or AS a query), ALTER, DROP, CALL sys.compact(...) and Paimon's other
-    procedures, SHOW PARTITIONS, DESCRIBE HISTORY and ANALYZE, and what lists or makes databases, are done by ``Table`` and ``Catalog``. In queries tables may stand as of a
-    version or a time, and system tables (t$files). Every other text is Spark's.
+    A table is a path (paimon.`/warehouse/db.db/t`), a table of ``catalog`` (``db.t``), or a name of Spark's catalog for a Paimon table.
 
-    Raises ``InvalidArgument`` with the place of a word that is wrong, ``TableNotFound``, what the methods of ``Table`` raise, and what
-    ``spark.sql`` raises.
+    This function runs the statements that Spark does not pass to Python data sources: MERGE INTO, UPDATE, DELETE, TRUNCATE, INSERT,
+    CREATE TABLE (with keys, or AS a query), ALTER TABLE, DROP TABLE, CALL sys.compact(...) and Paimon's other procedures,
+    SHOW PARTITIONS, DESCRIBE HISTORY, ANALYZE TABLE, and the statements on databases.
+    Queries may read system tables (t$files), and tables as of a version or a time. Spark runs all other statements.
+
+    Raises ``InvalidArgument`` with the position of a syntax error, ``TableNotFound``, the errors of the methods of ``Table``, and those
+    that ``spark.sql`` raises.
 
     >>> sql(spark, "CALL sys.create_tag(table => 'sales.orders', tag => 'v1')", catalog=Catalog("/warehouse")).show()  # doctest: +SKIP
     """
     try:
-        words = Words(text)
-    except InvalidArgument:  # Spark says better what is wrong with it
+        words = TokenCursor(text)
+    except InvalidArgument:  # the text has no tokens we can read: Spark's error explains it better
         return spark.sql(text)
     common = _common(words)
     names = KnownTables(spark, catalog, common)
@@ -139,16 +152,16 @@ def sql(spark: SparkSession, text: str, *, catalog: AnyCatalog | None = None) ->
         if (not common or first in AFTER_QUERIES) and words.take(*first.split()):
             with time_zone(lambda: str(spark.conf.get("spark.sql.session.timeZone"))):
                 done = run(names, words)
-            return queried(KnownTables(spark, catalog), text) if done is None else done
-    return queried(KnownTables(spark, catalog), text)
+            return run_query(KnownTables(spark, catalog), text) if done is None else done
+    return run_query(KnownTables(spark, catalog), text)
 
 
-def _common(words: Words) -> str:
-    """The ``WITH a AS (query), ...`` before a statement, which is passed."""
-    if words.word() != "WITH":
+def _common(words: TokenCursor) -> str:
+    """Consume a WITH clause and return its text."""
+    if words.peek() != "WITH":
         return ""
     words.until({"SELECT", "FROM", "VALUES", "TABLE", *(first.split()[0] for first in AFTER_QUERIES)})
     return words.text[: words.here]
 
 
-__all__ = ["STATEMENTS", "WAYS", "create_view", "other_way", "set_value", "sql"]
+__all__ = ["STATEMENTS", "UNSUPPORTED_STATEMENTS", "create_view", "raise_unsupported", "set_value", "sql"]

@@ -1,4 +1,7 @@
-"""What a table is and has been: SHOW PARTITIONS, SHOW TBLPROPERTIES, DESCRIBE, DESCRIBE HISTORY, ANALYZE TABLE."""
+"""Statements SHOW PARTITIONS, SHOW TBLPROPERTIES, DESCRIBE and ANALYZE TABLE.
+
+Each function returns None for a table that is not Paimon's.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,19 @@ import pyarrow as pa
 
 from pyspark_paimon.request.partition_spec import displayed_like, spec_of
 from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows
-from pyspark_paimon.statements.definition import described, described_column
+from pyspark_paimon.statements.definition import column_rows, description_rows
 from pyspark_paimon.statements.names import KnownTables
-from pyspark_paimon.statements.words import Words, partition_spec
+from pyspark_paimon.statements.words import TokenCursor, partition_spec
 
 _OTHERS = {"DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "QUERY", "CATALOG", "SELECT", "WITH", "("}
-"""What DESCRIBE describes besides tables."""
+"""TokenCursor after DESCRIBE that are not table names."""
 
 
-def show_partitions(names: KnownTables, words: Words) -> Any:
-    """``SHOW PARTITIONS t [PARTITION (day = '2026-01-31')]``: its partitions, with their rows and files; None for a table of Spark's own."""
+def show_partitions(names: KnownTables, words: TokenCursor) -> Any:
+    """Run SHOW PARTITIONS, with row and file counts.
+
+    Syntax: ``SHOW PARTITIONS t [PARTITION (day = '2026-01-31')]``.
+    """
     table = names.find(words.name())
     if table is None:
         return None
@@ -30,22 +36,22 @@ def show_partitions(names: KnownTables, words: Words) -> Any:
     return frame_of_rows(names.spark, found)
 
 
-def show_properties(names: KnownTables, words: Words) -> Any:
-    """``SHOW TBLPROPERTIES t [('key')]``: its options, or one; None for a table of Spark's own."""
+def show_properties(names: KnownTables, words: TokenCursor) -> Any:
+    """Run ``SHOW TBLPROPERTIES t [('key')]``."""
     table = names.find(words.name())
     if table is None:
         return None
     options = sorted(table.options.items())
     if not words.done:
-        wanted = [".".join(words.name()) for _ in words.listed()]
+        wanted = [".".join(words.name()) for _ in words.items()]
         words.end()
         options = [(key, value) for key, value in options if key in wanted]
     columns = {"key": pa.array([key for key, _ in options], pa.string()), "value": pa.array([value for _, value in options], pa.string())}
     return frame_of_rows(names.spark, pa.table(columns))
 
 
-def describe_history(names: KnownTables, words: Words) -> Any:
-    """``DESCRIBE HISTORY t [LIMIT n]``: its snapshots, the newest first."""
+def describe_history(names: KnownTables, words: TokenCursor) -> Any:
+    """Run ``DESCRIBE HISTORY t [LIMIT n]``: snapshots, newest first."""
     table = names.find(words.name())
     if table is None:
         return None
@@ -54,11 +60,11 @@ def describe_history(names: KnownTables, words: Words) -> Any:
     return frame_of_rows(names.spark, table.snapshots().sort_by([("snapshot_id", "descending")]).slice(0, most))
 
 
-def describe(names: KnownTables, words: Words) -> Any:
-    """``DESCRIBE [TABLE] [EXTENDED] t``: its columns, and what it is; None for anything that is none of our tables."""
+def describe(names: KnownTables, words: TokenCursor) -> Any:
+    """Run ``DESCRIBE [TABLE] [EXTENDED] t [column]``."""
     words.take("TABLE")
     extended = words.take("EXTENDED") or words.take("FORMATTED")
-    if words.word() in _OTHERS:
+    if words.peek() in _OTHERS:
         return None
     name = words.name()
     table = names.find(name) if names.path(name) or names.of_catalog(name) else None
@@ -67,16 +73,19 @@ def describe(names: KnownTables, words: Words) -> Any:
     if not words.done:
         column = words.name()
         words.end()
-        return frame_of_rows(names.spark, described_column(table, ".".join(column)))
-    return frame_of_rows(names.spark, described(table, extended=extended))
+        return frame_of_rows(names.spark, column_rows(table, ".".join(column)))
+    return frame_of_rows(names.spark, description_rows(table, extended=extended))
 
 
-def analyze(names: KnownTables, words: Words) -> Any:
-    """``ANALYZE TABLE t COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, b]``; None for a table of Spark's own."""
+def analyze(names: KnownTables, words: TokenCursor) -> Any:
+    """Run ``ANALYZE TABLE t COMPUTE STATISTICS``.
+
+    Optional clause: ``FOR ALL COLUMNS`` or ``FOR COLUMNS a, b``.
+    """
     table = names.find(words.name())
     if table is None:
         return None
-    words.need("COMPUTE", "STATISTICS")
+    words.expect("COMPUTE", "STATISTICS")
     columns: list[str] | None = []
     if words.take("FOR", "ALL", "COLUMNS"):
         columns = None

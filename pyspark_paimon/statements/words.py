@@ -1,4 +1,4 @@
-"""A statement as words: a cursor over the tokens of SQL text, which gives names, literals, and spans of the text as they were written."""
+"""Cursor over the tokens of a SQL statement."""
 
 from __future__ import annotations
 
@@ -17,17 +17,24 @@ from pyspark_paimon.filter.from_sql import SparkFilter
 
 
 class StatementTokens(SparkFilter):
-    """Spark's dialect, in which no word makes one token of all that follows it."""
+    """Spark's dialect without commands.
+
+    sqlglot otherwise makes one token of a command and all text after it.
+    """
 
     class Tokenizer(SparkFilter.Tokenizer):
-        """Spark's tokens."""
+        """Spark's tokenizer."""
 
-        COMMANDS = set()  # noqa: RUF012  # sqlglot reads it as a set of the class
+        COMMANDS = set()  # noqa: RUF012  # sqlglot requires a set as class attribute
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A token of one word: its kind, its text without quotes, and the places of its first and last letters."""
+    """A token of one word.
+
+    text: Text without quotes.
+    start, end: Positions of the first and last character.
+    """
 
     kind: Any
     text: str
@@ -35,8 +42,8 @@ class Word:
     end: int
 
 
-def _single(text: str, token: Any) -> Iterator[Word]:
-    """A token's words: the tokenizer takes ``PRIMARY KEY`` for one."""
+def _split_token(text: str, token: Any) -> Iterator[Word]:
+    """Split a token into words: ``PRIMARY KEY`` is one token."""
     parts = (
         [] if token.token_type in {TokenType.STRING, TokenType.IDENTIFIER} else list(re.finditer(r"\S+", text[token.start : token.end + 1]))
     )
@@ -48,12 +55,15 @@ def _single(text: str, token: Any) -> Iterator[Word]:
 
 
 def tokens_of(text: str) -> list[Word]:
-    """The tokens of a text. Raises sqlglot's errors."""
-    return [part for token in sqlglot.tokenize(text, dialect=StatementTokens) for part in _single(text, token)]
+    """Tokenize a text.
+
+    Raises sqlglot's errors.
+    """
+    return [part for token in sqlglot.tokenize(text, dialect=StatementTokens) for part in _split_token(text, token)]
 
 
 NameParts = tuple[str, ...]
-"""A name's parts: of a table, or of a column."""
+"""Parts of a dotted name of a table or column."""
 WrittenValue = str | int | Decimal | bool | None
 
 _OPEN, _CLOSE = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}, {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
@@ -61,10 +71,10 @@ _NUMBERS = {TokenType.DASH: -1, TokenType.PLUS: 1}
 _WORDS = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
-class Words:
-    """The words of a statement, from the first one on.
+class TokenCursor:
+    """Cursor over the words of a statement.
 
-    >>> words = Words("DELETE FROM db.`a t` WHERE x > 1")
+    >>> words = TokenCursor("DELETE FROM db.`a t` WHERE x > 1")
     >>> words.take("DELETE", "FROM"), words.name(), words.take("WHERE"), words.rest()
     (True, ('db', 'a t'), True, 'x > 1')
     """
@@ -81,74 +91,83 @@ class Words:
 
     @property
     def done(self) -> bool:
-        """Whether there is no word left."""
+        """Whether no word is left."""
         return self.at >= len(self.tokens)
 
     @property
     def here(self) -> int:
-        """Where the next word begins in the text; its end, if there is none."""
+        """Position of the next word, or the text's length."""
         return int(self.tokens[self.at].start) if not self.done else len(self.text)
 
-    def word(self, ahead: int = 0) -> str:
-        """A word to come in capital letters, '' for what is quoted or beyond the end."""
+    def peek(self, ahead: int = 0) -> str:
+        """Return a following word in upper case without consuming it.
+
+        The result is '' for a quoted word, and beyond the end.
+        """
         if self.at + ahead >= len(self.tokens):
             return ""
         token = self.tokens[self.at + ahead]
         return "" if token.kind in {TokenType.STRING, TokenType.IDENTIFIER} else str(token.text).upper()
 
     def take(self, *words: str) -> bool:
-        """Pass these words, if they come next."""
-        if all(self.word(ahead) == word for ahead, word in enumerate(words)):
+        """Consume these words if they come next."""
+        if all(self.peek(ahead) == word for ahead, word in enumerate(words)):
             self.at += len(words)
             return True
         return False
 
-    def need(self, *words: str) -> None:
-        """Pass these words. Raises ``InvalidArgument`` if others come."""
+    def expect(self, *words: str) -> None:
+        """Consume these words.
+
+        Raises ``InvalidArgument`` if other words come next.
+        """
         if not self.take(*words):
-            raise self.wrong(" ".join(words))
+            raise self.error(" ".join(words))
 
     def end(self) -> None:
-        """Raises ``InvalidArgument`` if words are left."""
+        """Raise ``InvalidArgument`` if words are left."""
         if not self.done:
-            raise self.wrong("the end")
+            raise self.error("the end")
 
-    def wrong(self, wanted: str) -> InvalidArgument:
-        """The error that something else was wanted here."""
+    def error(self, wanted: str) -> InvalidArgument:
+        """Return the syntax error that ``wanted`` was expected here."""
         found = f"'{self.tokens[self.at].text}'" if not self.done else "its end"
         before = self.text[: self.here]
         line, column = before.count("\n") + 1, self.here - before.rfind("\n")
         shown = (self.text.splitlines() or [""])[line - 1]
         return InvalidArgument(
-            f"the statement has {found} at line {line}, column {column}, where {wanted} is wanted\n  {shown}\n  {' ' * (column - 1)}^"
+            f"the statement has {found} at line {line}, column {column}, where {wanted} is expected\n  {shown}\n  {' ' * (column - 1)}^"
         )
 
     def name(self) -> NameParts:
-        """A name with dots, also of a system table (``t$files``)."""
+        """Read a dotted name, also of a system table (``t$files``)."""
         parts = [self.part()]
         while self.take("."):
             parts.append(self.part())
         return tuple(parts)
 
     def part(self) -> str:
-        """One part of a name."""
-        if self.done or self.word() in {"(", ")", ",", ".", "="}:
-            raise self.wrong("a name")
+        """Read one part of a name."""
+        if self.done or self.peek() in {"(", ")", ",", ".", "="}:
+            raise self.error("a name")
         token = self.tokens[self.at]
         text, self.at = str(token.text), self.at + 1
-        while self.word() == "$" and self.tokens[self.at].start == self.tokens[self.at - 1].end + 1 and self.at + 1 < len(self.tokens):
+        while self.peek() == "$" and self.tokens[self.at].start == self.tokens[self.at - 1].end + 1 and self.at + 1 < len(self.tokens):
             text, self.at = f"{text}${self.tokens[self.at + 1].text}", self.at + 2
         return text
 
     def literal(self) -> WrittenValue:
-        """A text, a number, TRUE, FALSE or NULL; a word stands for its text."""
+        """Read a text, a number, TRUE, FALSE or NULL.
+
+        A word without quotes is read as a text.
+        """
         if self.done:
-            raise self.wrong("a value")
+            raise self.error("a value")
         sign, start = 1, self.at
         while self.at < len(self.tokens) and self.tokens[self.at].kind in _NUMBERS:
             sign, self.at = sign * _NUMBERS[self.tokens[self.at].kind], self.at + 1
         if self.at >= len(self.tokens) or (self.at > start and self.tokens[self.at].kind is not TokenType.NUMBER):
-            raise self.wrong("a number")
+            raise self.error("a number")
         token = self.tokens[self.at]
         self.at += 1
         if token.kind is TokenType.NUMBER:
@@ -157,19 +176,22 @@ class Words:
         return _WORDS.get(token.text.upper(), token.text) if token.kind is not TokenType.STRING else str(token.text)
 
     def whole_number(self) -> int:
-        """A number of things, from 0 up."""
+        """Read a whole number that is not negative."""
         start = self.at
         value = self.literal()
         if type(value) is not int or value < 0:
             self.at = start
-            raise self.wrong("a whole number")
+            raise self.error("a whole number")
         return value
 
     def until(self, stops: Collection[str] = ()) -> str:
-        """The text up to a word of ``stops`` outside of brackets (CASE ... END is one), or to the bracket that closes around it, or to the end."""
+        """Read the text up to a word of ``stops``.
+
+        TokenCursor inside brackets and CASE ... END do not count. The text also ends before an unmatched closing bracket, and at the end.
+        """
         start, depth = self.here, 0
         while not self.done:
-            token, word = self.tokens[self.at], self.word()
+            token, word = self.tokens[self.at], self.peek()
             if depth == 0 and (word in stops or token.kind in _CLOSE):
                 break
             depth += (token.kind in _OPEN or word == "CASE") - (token.kind in _CLOSE or word == "END")
@@ -177,37 +199,42 @@ class Words:
         return self.text[start : self.tokens[self.at - 1].end + 1] if self.at and self.here > start else ""
 
     def type(self, stops: Collection[str]) -> str:
-        """The text of a type, up to a word of ``stops`` outside of brackets of every kind.
+        """Read a type up to a word of ``stops``.
 
-        >>> Words("MAP<STRING NOT NULL, ARRAY<INT>> NOT NULL, b INT").type((",", "NOT"))
+        TokenCursor inside brackets of any kind do not count.
+
+        >>> TokenCursor("MAP<STRING NOT NULL, ARRAY<INT>> NOT NULL, b INT").type((",", "NOT"))
         'MAP<STRING NOT NULL, ARRAY<INT>>'
         """
         start, depth = self.here, 0
-        while not self.done and (depth or (self.word() not in stops and self.tokens[self.at].kind not in _CLOSE)):
+        while not self.done and (depth or (self.peek() not in stops and self.tokens[self.at].kind not in _CLOSE)):
             token = self.tokens[self.at]
             depth += (token.kind in _OPEN) - (token.kind in _CLOSE) + token.text.count("<") - token.text.count(">")
             self.at += 1
         return self.text[start : self.tokens[self.at - 1].end + 1] if self.at and self.here > start else ""
 
     def rest(self) -> str:
-        """All that is left."""
+        """Read the remaining text."""
         start, self.at = self.here, len(self.tokens)
         return self.text[start : self.tokens[-1].end + 1]
 
-    def listed(self) -> Iterator[None]:
-        """Turns of a list in parentheses: whoever loops reads an item in each."""
-        self.need("(")
+    def items(self) -> Iterator[None]:
+        """Iterate over a list in parentheses.
+
+        The caller reads one item in each iteration.
+        """
+        self.expect("(")
         if self.take(")"):
             return
         yield
         while self.take(","):
             yield
-        self.need(")")
+        self.expect(")")
 
     def properties(self) -> dict[str, str]:
-        """A list of ``'key' = 'value'``, or ``'key' 'value'``, in parentheses."""
+        """Read ``('key' = 'value', ...)``; the equals sign is optional."""
         found = {}
-        for _ in self.listed():
+        for _ in self.items():
             key = ".".join(self.name())
             self.take("=")
             value: Any = self.literal()
@@ -215,19 +242,22 @@ class Words:
         return found
 
 
-def partition_spec(words: Words) -> dict[str, object]:
-    """``(day = '2026-01-31', ...)``: the value of each column. Raises ``InvalidArgument`` for a column that comes twice."""
+def partition_spec(words: TokenCursor) -> dict[str, object]:
+    """Read a partition: ``(day = '2026-01-31', ...)``.
+
+    Raises ``InvalidArgument`` for a repeated column, and for an empty list.
+    """
     spec: dict[str, object] = {}
-    for _ in words.listed():
+    for _ in words.items():
         name = words.part()
         if name in spec:
             raise InvalidArgument(f"PARTITION names the column '{name}' twice")
-        words.need("=")
+        words.expect("=")
         words.take("DATE")
         spec[name] = words.literal()
     if not spec:
-        raise InvalidArgument("PARTITION () names no column")
+        raise InvalidArgument("PARTITION () is empty; name partition columns, or remove it")
     return spec
 
 
-__all__ = ["NameParts", "StatementTokens", "Word", "Words", "WrittenValue", "partition_spec", "tokens_of"]
+__all__ = ["NameParts", "StatementTokens", "TokenCursor", "Word", "WrittenValue", "partition_spec", "tokens_of"]

@@ -151,7 +151,7 @@ def test_a_table_elsewhere_gets_a_name_of_sparks(catalog, paths, tmp_path) -> No
 
 def test_a_table_whose_rows_cannot_be_written_is_not_made(catalog, monkeypatch) -> None:
     rows = pa.table({"id": pa.array([None], pa.int64())})
-    monkeypatch.setattr(create, "queried", lambda names, query: rows)
+    monkeypatch.setattr(create, "run_query", lambda names, query: rows)
     with pytest.raises(Exception, match="id"):
         done(catalog, "CREATE TABLE db.n USING paimon TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1') AS SELECT NULL AS id")
     assert catalog.list_tables("db") == ["t"]
@@ -168,8 +168,8 @@ def test_a_table_whose_rows_cannot_be_written_is_not_made(catalog, monkeypatch) 
     ],
 )
 def test_an_insert_adds_or_replaces(catalog, monkeypatch, text, mode, left) -> None:
-    monkeypatch.setattr(insert, "queried", lambda names, query: None)
-    monkeypatch.setattr(insert, "_placed", lambda *_, **__: pa.table({"id": [9], "day": ["a"]}))
+    monkeypatch.setattr(insert, "run_query", lambda names, query: None)
+    monkeypatch.setattr(insert, "_align_columns", lambda *_, **__: pa.table({"id": [9], "day": ["a"]}))
     done(catalog, text, **{"spark.sql.sources.partitionOverwriteMode": mode})
     assert ids(catalog) == left
 

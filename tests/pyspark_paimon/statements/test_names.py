@@ -54,6 +54,7 @@ def test_a_name_is_kept_where_its_new_columns_cannot_be_read(monkeypatch, fails,
 def test_a_name_that_is_lost_all_the_same_is_told_with_the_way_back(monkeypatch) -> None:
     monkeypatch.setattr(names, "stored_options", lambda _: {"path": "/t"})
     with pytest.raises(
-        PaimonError, match=r"db\.t: the Paimon table is changed, .* name it again: CREATE TABLE `db`\.`t` USING .* OPTIONS \('path' '/t'\)"
+        PaimonError,
+        match=r"db\.t: the Paimon table is changed, .* register it again: CREATE TABLE `db`\.`t` USING .* OPTIONS \('path' '/t'\)",
     ):
         names.KnownTables(Recording("CREATE")).renew(("db", "t"))

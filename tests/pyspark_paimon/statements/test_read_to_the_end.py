@@ -13,7 +13,7 @@ from fileindex.base.errors import InvalidArgument, PaimonError
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.statements.procedure_arguments import arguments_of
 from pyspark_paimon.statements.run import STATEMENTS, sql
-from pyspark_paimon.statements.words import Words, partition_spec
+from pyspark_paimon.statements.words import TokenCursor, partition_spec
 
 JUNK = ("ZZZ YYY", "'text' 7", "= 3", ") ZZZ", "LIKE LIKE", "7 8")
 TEXTS = [
@@ -133,8 +133,8 @@ def state(catalog: InProcess) -> object:
 
 def places(text: str) -> list[int]:
     """Where words of a statement end, behind its first words."""
-    words = Words(text)
-    first = max((first for first in STATEMENTS if Words(text).take(*first.split())), key=len)
+    words = TokenCursor(text)
+    first = max((first for first in STATEMENTS if TokenCursor(text).take(*first.split())), key=len)
     return [token.end + 1 for token in words.tokens[len(first.split()) - 1 :]]
 
 
@@ -159,25 +159,25 @@ def test_words_that_do_not_belong_are_refused_and_nothing_is_changed(warehouse, 
 
 def test_every_kind_of_statement_is_tried() -> None:
     for first in STATEMENTS:
-        assert any(Words(text).take(*first.split()) for text in TEXTS), first
+        assert any(TokenCursor(text).take(*first.split()) for text in TEXTS), first
 
 
 @pytest.mark.parametrize("text", ["-", "- 'x'", "+ TRUE", "- NULL", ""])
 def test_a_sign_goes_with_a_number(text) -> None:
     with pytest.raises(InvalidArgument):
-        Words(text).literal()
+        TokenCursor(text).literal()
 
 
 @pytest.mark.parametrize("text", ["(a = 1, a = 2)", "()", "(a)", "(a = 1 2)"])
 def test_a_partition_names_each_column_once(text) -> None:
     with pytest.raises(InvalidArgument):
-        partition_spec(Words(text))
+        partition_spec(TokenCursor(text))
 
 
 @pytest.mark.parametrize("text", ["(table => 'a', table => 'b')", "('a', table => 'b')", "(tag => 'a', 'b')"])
 def test_an_argument_comes_once(text) -> None:
     with pytest.raises(InvalidArgument, match="twice"):
-        arguments_of(Words(text), "create_tag", ["table", "tag"])
+        arguments_of(TokenCursor(text), "create_tag", ["table", "tag"])
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,18 @@ import pytest
 
 from pyspark_paimon import Catalog, InvalidArgument
 from pyspark_paimon.statements.names import KnownTables
-from pyspark_paimon.statements.queries import queried
+from pyspark_paimon.statements.queries import run_query
 from pyspark_paimon.statements.run import sql
-from pyspark_paimon.statements.words import Words
+from pyspark_paimon.statements.words import TokenCursor
 
 
 def test_names_literals_and_spans_are_read_as_they_stand() -> None:
-    words = Words("db . `a``b`$files = -1.5e1, 'it''s' TRUE CASE WHEN x, y THEN f(a, b) END z, rest -- said\n;")
+    words = TokenCursor("db . `a``b`$files = -1.5e1, 'it''s' TRUE CASE WHEN x, y THEN f(a, b) END z, rest -- said\n;")
     assert words.name() == ("db", "a`b$files")
     assert words.take("=")
     assert [words.literal(), words.take(","), words.literal(), words.literal()] == [Decimal(-15), True, "it's", True]
     assert (words.until((",",)), words.take(","), words.rest(), words.done) == ("CASE WHEN x, y THEN f(a, b) END z", True, "rest", True)
-    properties = Words("TBLPROPERTIES ('a.b' = '1', file.format='orc', x = true)")
+    properties = TokenCursor("TBLPROPERTIES ('a.b' = '1', file.format='orc', x = true)")
     assert properties.take("TBLPROPERTIES")
     assert properties.properties() == {"a.b": "1", "file.format": "orc", "x": "true"}
 
@@ -29,14 +29,14 @@ def test_names_literals_and_spans_are_read_as_they_stand() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("SELECT", "'SELECT' at line 1, column 1, where FROM is wanted"),
+        ("SELECT", "'SELECT' at line 1, column 1, where FROM is expected"),
         ("", "its end at line 1, column 1"),
         ("\n  x 'y", "cannot be read"),
     ],
 )
 def test_a_wrong_word_is_shown_in_its_place(text: str, words: str) -> None:
     with pytest.raises(InvalidArgument, match=words):
-        Words(text).need("FROM")
+        TokenCursor(text).expect("FROM")
 
 
 class Recorded:
@@ -87,7 +87,7 @@ def test_tables_of_a_query_are_put_in_their_places(names, monkeypatch, text, wan
             return "frame"
 
     monkeypatch.setattr(Catalog, "table", lambda self, name, spark: Scanned())
-    asked, frames = queried(names, text)
+    asked, frames = run_query(names, text)
     assert asked == (text if wanted is None else wanted.format("{paimon_0}", "{paimon_1}").replace("{t}", "{{t}}"))
     assert len(frames) == (0 if wanted is None else wanted.count("{0}") + wanted.count("{1}"))
 
@@ -120,15 +120,15 @@ def test_a_time_to_travel_to_may_be_computed(names, monkeypatch, value):
     frame = SimpleNamespace(to_spark=lambda: "frame")
     monkeypatch.setattr(Catalog, "table", lambda self, name, spark: SimpleNamespace(scan=lambda **travel: given.append(travel) or frame))
     spark = Computing()
-    assert queried(KnownTables(spark, names.catalog), f"SELECT * FROM t TIMESTAMP AS OF {value} x") == "SELECT * FROM {paimon_0} x"
+    assert run_query(KnownTables(spark, names.catalog), f"SELECT * FROM t TIMESTAMP AS OF {value} x") == "SELECT * FROM {paimon_0} x"
     assert (spark.asked, given) == ([f"SELECT unix_millis(CAST({value} AS TIMESTAMP))"], [{"timestamp": 1000}])
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("CREATE TABLE x (id INT) USING paimon TBLPROPERTIES ('primary-key' = 'id')", r"no name of a catalog.*catalog=Catalog"),
-        ("CREATE TABLE x USING paimon TBLPROPERTIES ('primary-key' = 'id')", r"no name of a catalog.*catalog=Catalog"),
+        ("CREATE TABLE x (id INT) USING paimon TBLPROPERTIES ('primary-key' = 'id')", r"not a name in a catalog.*catalog=Catalog"),
+        ("CREATE TABLE x USING paimon TBLPROPERTIES ('primary-key' = 'id')", r"not a name in a catalog.*catalog=Catalog"),
         ("DROP TABLE paimon.`/warehouse/t`", "takes a name of a catalog"),
         ("CALL sys.compact()", "needs a table"),
         ("CALL sys.compact('t', 1, 2, 3, 4, 5, 6, 7)", "takes 7 arguments"),
