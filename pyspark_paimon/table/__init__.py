@@ -1,5 +1,4 @@
-"""The face: ``Table``, ``Scan``, ``Catalog``.
+"""Public API: ``Table``, ``Scan`` and ``Catalog``.
 
-Checks arguments and hands requests to a backend; does no work itself. Public: ``Table`` (table), ``Scan`` (scan), ``Catalog``
-(catalog).
+This package checks arguments and passes requests to a backend.
 """

@@ -1,4 +1,4 @@
-"""A file-system catalog on any storage, laid out as Paimon's own: ``<warehouse>/<database>.db/<table>``."""
+"""File-system catalog with Paimon's layout: ``<warehouse>/<database>.db/<table>``."""
 
 from __future__ import annotations
 
@@ -29,10 +29,13 @@ from pyspark_paimon.typing import Schema, SparkSession
 
 @public
 class Catalog(AnyCatalog):
-    """The databases and tables below one directory, in process.
+    """Catalog of the databases and tables below one directory.
 
-    Tables are named ``database.table``; a name without database is in ``default``, and ``database.table$branch_name`` is a branch.
-    ``options`` say how an object store is reached, as ``storage_options`` of ``Table.open``.
+    Tables are named ``database.table``. A name without a database belongs to ``default``; ``database.table$branch_name`` is a branch.
+
+    Args:
+        warehouse: Directory or URI of an object store.
+        options: Access to the object store, as ``storage_options`` of ``Table.open``.
 
     >>> import tempfile
     >>> catalog = Catalog(tempfile.mkdtemp())
@@ -50,38 +53,63 @@ class Catalog(AnyCatalog):
 
     @classmethod
     def create(cls, options: Mapping[str, Any]) -> AnyCatalog:
-        """The catalog that ``options`` describe, by Paimon's names: ``metastore`` is ``filesystem`` (its default, in ``warehouse``) or ``rest``.
+        """Return the catalog that Paimon's catalog options describe.
 
-        A REST catalog takes ``uri``, ``warehouse``, ``token``, ``token.provider`` (``bear``), ``prefix``, ``data-token.enabled``, ``header.*``;
-        other names are options of stores. Raises ``UnsupportedOption`` for one that is none, ``InvalidArgument`` for what is missing.
+        Args:
+            options: ``metastore`` is ``filesystem`` (default) or ``rest``. A file-system catalog needs ``warehouse``. A REST catalog has ``uri``,
+                ``warehouse``, ``token``, ``token.provider`` (``bear``), ``prefix``, ``data-token.enabled`` and ``header.*``. Other names are
+                options of object stores.
+
+        Raises:
+            UnsupportedOption: An option is unknown.
+            InvalidArgument: A required option is missing.
 
         >>> import tempfile
         >>> Catalog.create({"warehouse": tempfile.mkdtemp()}).list_databases()
         []
         """
-        told = dict(options)
-        if told.get("metastore", "filesystem") != "filesystem":
-            from pyspark_paimon.table.rest_catalog import RestCatalog  # noqa: PLC0415  # who has files alone needs no HTTP
+        remaining = dict(options)
+        if remaining.get("metastore", "filesystem") != "filesystem":
+            from pyspark_paimon.table.rest_catalog import RestCatalog  # noqa: PLC0415  # loads HTTP, which file-system catalogs do not need
 
-            return RestCatalog(told)
-        told.pop("metastore", None)
-        if "warehouse" not in told:
-            raise InvalidArgument("a catalog on a file system lies in a directory: {'warehouse': '/path', ...}")
-        return cls(told.pop("warehouse"), told)
+            return RestCatalog(remaining)
+        remaining.pop("metastore", None)
+        if "warehouse" not in remaining:
+            raise InvalidArgument("a file-system catalog needs a directory; give {'warehouse': '/path', ...}")
+        return cls(remaining.pop("warehouse"), remaining)
 
     @property
     def warehouse(self) -> str:
-        """The directory."""
+        """Directory of the catalog.
+
+        >>> Catalog("/data/warehouse").warehouse
+        '/data/warehouse'
+        """
         return self._root
 
     def list_databases(self) -> list[str]:
-        """Names of the databases, in order."""
+        """Return the names of the databases, sorted.
+
+        >>> import tempfile
+        >>> Catalog(tempfile.mkdtemp()).list_databases()
+        []
+        """
         return sorted(
             s.name.removesuffix(DATABASE_SUFFIX) for s in self._file_io.list(self._root) if s.is_dir and s.name.endswith(DATABASE_SUFFIX)
         )
 
     def create_database(self, name: str, *, ignore_if_exists: bool = False) -> None:
-        """Create a database. Raises ``DatabaseExists``."""
+        """Create a database.
+
+        Raises:
+            DatabaseExists: There is such a database, and ``ignore_if_exists`` is False.
+
+        >>> import tempfile
+        >>> catalog = Catalog(tempfile.mkdtemp())
+        >>> catalog.create_database("sales")
+        >>> catalog.list_databases()
+        ['sales']
+        """
         if self._file_io.is_directory(self._database(name)):
             if ignore_if_exists:
                 return
@@ -92,7 +120,19 @@ class Catalog(AnyCatalog):
         self._file_io.delete_directory(self._database(database), recursive=True)
 
     def list_tables(self, database: str = DEFAULT_DATABASE) -> list[str]:
-        """Names of a database's tables, in order; directories that hold no table are left out. Raises ``DatabaseNotFound``."""
+        """Return the names of a database's tables, sorted.
+
+        Directories that are not tables are left out.
+
+        Raises:
+            DatabaseNotFound: There is no such database.
+
+        >>> import tempfile
+        >>> catalog = Catalog(tempfile.mkdtemp())
+        >>> table = catalog.create_table("orders", "id BIGINT")
+        >>> catalog.list_tables()
+        ['orders']
+        """
         self._require(database)
         directory = self._database(database)
         return sorted(s.name for s in self._file_io.list(directory) if s.is_dir and self._is_table(f"{directory}/{s.name}"))
@@ -107,7 +147,18 @@ class Catalog(AnyCatalog):
         *,
         comment: str | None = None,
     ) -> Table:
-        """Create a table, as ``Table.create`` does. Raises ``DatabaseNotFound`` (``default`` is created), ``TableExists``."""
+        """Create a table, as ``Table.create`` does.
+
+        The database ``default`` is created if needed.
+
+        Raises:
+            DatabaseNotFound: There is no such database.
+            TableExists: There is such a table.
+
+        >>> import tempfile
+        >>> Catalog(tempfile.mkdtemp()).create_table("orders", "id BIGINT", primary_keys=["id"]).primary_keys
+        ('id',)
+        """
         database, _ = split_name(name)
         if database == DEFAULT_DATABASE:
             self.create_database(database, ignore_if_exists=True)
@@ -124,10 +175,21 @@ class Catalog(AnyCatalog):
         )
 
     def table(self, name: str, spark: SparkSession | None = None) -> Table:
-        """Open a table, with ``database.table$branch_name`` a branch, with ``database.table$files`` a system table; with ``spark`` that session's server reads and writes it.
+        """Open a table.
 
-        The server sees the same paths, and reaches stores by this catalog's options or, without any, by its own environment; the server of
-        a classic session always does. Raises ``DatabaseNotFound``, ``TableNotFound``.
+        Args:
+            name: Table name; ``database.table$branch_name`` is a branch, ``database.table$files`` a system table.
+            spark: Session whose server reads and writes the table. A Connect server uses the options of this catalog, or its own environment
+                if the catalog has none. The server of a classic session always uses its own environment.
+
+        Raises:
+            DatabaseNotFound, TableNotFound: There is no such table.
+
+        >>> import tempfile
+        >>> catalog = Catalog(tempfile.mkdtemp())
+        >>> created = catalog.create_table("orders", "id BIGINT")
+        >>> catalog.table("orders").count(), catalog.table("orders$snapshots").count()
+        (0, 0)
         """
         named = split_system(name)
         whole, suffix = (named[0], f"${named[1]}") if named is not None and name.endswith(f"${named[1]}") else (name, "")
@@ -137,9 +199,15 @@ class Catalog(AnyCatalog):
         return Table.open(f"{with_branch(self._path(plain), branch)}{suffix}", spark, storage_options=options)
 
     def create_views(self, spark: SparkSession, database: str = DEFAULT_DATABASE) -> list[str]:
-        """Make a temporary view of every table of a database in a session, by the table's name, for SQL; their names, in order.
+        """Create a temporary Spark view of each table.
 
-        A view reads the snapshot that was newest when it was made. Raises ``DatabaseNotFound``.
+        Views have the names of the tables, which are returned sorted. A view reads the snapshot that is the newest when it is created.
+
+        Raises:
+            DatabaseNotFound: There is no such database.
+
+        >>> Catalog("/warehouse").create_views(spark, "sales")  # doctest: +SKIP
+        ['orders']
         """
         names = self.list_tables(database)
         for name in names:
@@ -147,13 +215,30 @@ class Catalog(AnyCatalog):
         return names
 
     def table_exists(self, name: str) -> bool:
-        """Whether there is such a table."""
+        """Return whether there is such a table.
+
+        >>> import tempfile
+        >>> Catalog(tempfile.mkdtemp()).table_exists("orders")
+        False
+        """
         return self._is_table(self._path(name))
 
     def rename_table(self, name: str, new_name: str) -> None:
-        """Move a table, also to another database; whoever has it open loses it.
+        """Rename a table, or move it to another database.
 
-        Raises ``TableNotFound``, ``TableExists``, ``UnsupportedOption`` on an object store, which renames nothing.
+        Processes that have it open can no longer use it.
+
+        Raises:
+            TableNotFound: There is no such table.
+            TableExists: The new name exists.
+            UnsupportedOption: The catalog is on an object store, which cannot rename directories.
+
+        >>> import tempfile
+        >>> catalog = Catalog(tempfile.mkdtemp())
+        >>> table = catalog.create_table("orders", "id BIGINT")
+        >>> catalog.rename_table("orders", "purchases")
+        >>> catalog.list_tables()
+        ['purchases']
         """
         source, target = self._path(name), self._path(new_name)
         self._require_table(name)
@@ -187,7 +272,7 @@ class Catalog(AnyCatalog):
     def _require(self, database: str) -> None:
         if not self._file_io.is_directory(self._database(database)):
             known = ", ".join(self.list_databases()) or "none"
-            raise DatabaseNotFound(f"{self._root}: no database '{database}'; there are: {known}")
+            raise DatabaseNotFound(f"{self._root}: no database '{database}'; known databases: {known}")
 
     def _require_table(self, name: str) -> None:
         if not self.table_exists(name):

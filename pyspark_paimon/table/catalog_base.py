@@ -1,4 +1,4 @@
-"""What every catalog can do, how tables are named in it, and what it raises."""
+"""Base class of catalogs, catalog errors and table names."""
 
 from __future__ import annotations
 
@@ -18,40 +18,64 @@ DEFAULT_DATABASE = "default"
 
 @public
 class DatabaseNotFound(PaimonError, LookupError):
-    """The warehouse has no such database."""
+    """The catalog has no such database."""
 
 
 @public
 class DatabaseExists(PaimonError, FileExistsError):
-    """The warehouse has a database of that name."""
+    """The catalog already has a database of that name."""
 
 
 @public
 class AnyCatalog(CheckedMethods, ABC):
-    """Databases and their tables, named ``database.table``; a name without database is in ``default``."""
+    """Base class of catalogs.
+
+    Tables are named ``database.table``. A name without a database belongs to ``default``.
+    """
 
     @abstractmethod
     def list_databases(self) -> list[str]:
-        """Names of the databases, in order."""
+        """Return the names of the databases, sorted."""
 
     @abstractmethod
     def create_database(self, name: str, *, ignore_if_exists: bool = False) -> None:
-        """Create a database. Raises ``DatabaseExists``."""
+        """Create a database.
+
+        Raises:
+            DatabaseExists: There is such a database, and ``ignore_if_exists`` is False.
+        """
 
     def drop_database(self, name: str) -> None:
-        """Remove an empty database. Raises ``DatabaseNotFound``, ``InvalidArgument`` if it holds tables."""
+        """Delete an empty database.
+
+        Raises:
+            DatabaseNotFound: There is no such database.
+            InvalidArgument: The database has tables.
+
+        >>> import tempfile
+        >>> from pyspark_paimon import Catalog
+        >>> catalog = Catalog(tempfile.mkdtemp())
+        >>> catalog.create_database("sales")
+        >>> catalog.drop_database("sales")
+        >>> catalog.list_databases()
+        []
+        """
         tables = self.list_tables(name)
         if tables:
-            raise InvalidArgument(f"database '{name}' holds tables: {', '.join(tables)}; drop them first")
+            raise InvalidArgument(f"database '{name}' has tables: {', '.join(tables)}; drop them first")
         self._drop_empty(name)
 
     @abstractmethod
     def _drop_empty(self, database: str) -> None:
-        """Remove a database that holds no table."""
+        """Delete a database without tables."""
 
     @abstractmethod
     def list_tables(self, database: str = DEFAULT_DATABASE) -> list[str]:
-        """Names of a database's tables, in order. Raises ``DatabaseNotFound``."""
+        """Return the names of a database's tables, sorted.
+
+        Raises:
+            DatabaseNotFound: There is no such database.
+        """
 
     @abstractmethod
     def create_table(
@@ -64,60 +88,108 @@ class AnyCatalog(CheckedMethods, ABC):
         *,
         comment: str | None = None,
     ) -> Table:
-        """Create a table, as ``Table.create`` does. Raises ``DatabaseNotFound`` (``default`` is created), ``TableExists``."""
+        """Create a table, as ``Table.create`` does.
+
+        The database ``default`` is created if needed.
+
+        Raises:
+            DatabaseNotFound: There is no such database.
+            TableExists: There is such a table.
+        """
 
     @abstractmethod
     def table(self, name: str, spark: SparkSession | None = None) -> Table:
-        """Open a table, or with ``database.table$branch_name`` a branch. Raises ``DatabaseNotFound``, ``TableNotFound``."""
+        """Open a table.
+
+        Args:
+            name: Table name; ``database.table$branch_name`` is a branch.
+            spark: Session whose server reads and writes the table. None: this process does.
+
+        Raises:
+            DatabaseNotFound, TableNotFound: There is no such table.
+        """
 
     def open(self, name: str, spark: SparkSession | None = None) -> Table:
-        """As ``table``."""
+        """Open a table, as ``table`` does.
+
+        >>> import tempfile
+        >>> from pyspark_paimon import Catalog
+        >>> catalog = Catalog(tempfile.mkdtemp())
+        >>> created = catalog.create_table("orders", "id BIGINT")
+        >>> catalog.open("orders").schema.names
+        ['id']
+        """
         return self.table(name, spark)
 
     @abstractmethod
     def table_exists(self, name: str) -> bool:
-        """Whether there is such a table."""
+        """Return whether there is such a table."""
 
     @abstractmethod
     def rename_table(self, name: str, new_name: str) -> None:
-        """Move a table, also to another database; whoever has it open loses it. Raises ``TableNotFound``, ``TableExists``."""
+        """Rename a table, or move it to another database.
+
+        Processes that have it open can no longer use it.
+
+        Raises:
+            TableNotFound: There is no such table.
+            TableExists: The new name exists.
+        """
 
     def drop_table(self, name: str, *, dry_run: bool = False) -> Removal | None:
-        """Delete a table with all its files, for good; of an external one a server forgets the name only. Raises ``TableNotFound``.
+        """Delete a table and all its files.
 
-        ``dry_run`` tells what would go, and changes nothing.
+        A catalog server only removes the name of an external table.
+
+        Args:
+            name: Table name.
+            dry_run: Return what would be deleted, and change nothing.
+
+        Raises:
+            TableNotFound: There is no such table.
+
+        >>> import tempfile
+        >>> from pyspark_paimon import Catalog
+        >>> catalog = Catalog(tempfile.mkdtemp())
+        >>> created = catalog.create_table("orders", "id BIGINT")
+        >>> catalog.drop_table("orders")
+        >>> catalog.list_tables()
+        []
         """
         if not dry_run:
             self._drop_table(name)
             return None
-        from manifest.expire.would_go import table_losses  # noqa: PLC0415  # loads what deletes
+        from manifest.expire.would_go import table_losses  # noqa: PLC0415  # loads the code that deletes files
         from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # as above
         from pyspark_paimon.operations.removal import removal_of  # noqa: PLC0415  # as above
 
-        backend = self.table(name)._backend  # noqa: SLF001  # catalogs make their tables
-        assert isinstance(backend, LocalBackend), "without a session tables are this process's"
+        backend = self.table(name)._backend  # noqa: SLF001  # no public accessor
+        assert isinstance(backend, LocalBackend), "a table without a session has a local backend"
         store = backend.store()
         return removal_of(table_losses(store), snapshots=len(store.snapshots.ids()), tags=tuple(sorted(store.snapshots.tags())))
 
     @abstractmethod
     def _drop_table(self, name: str) -> None:
-        """Delete a table with all its files."""
+        """Delete a table and all its files."""
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Database and table of a name.
+    """Split a name into database and table.
 
     >>> split_name("sales.orders"), split_name("orders")
     (('sales', 'orders'), ('default', 'orders'))
     """
     if not isinstance(name, str):
-        raise InvalidArgument(f"a table is named by its text, not {name!r}")
+        raise InvalidArgument(f"a table name must be a str, not {name!r}")
     database, dot, table = name.rpartition(".")
     return (database, table) if dot else (DEFAULT_DATABASE, name)
 
 
 def checked_name(name: object, what: str) -> str:
-    """``name`` if it can be a directory's in a warehouse. Raises ``InvalidArgument``."""
+    """Return ``name`` if it is valid as a directory name.
+
+    Raises ``InvalidArgument``.
+    """
     if (
         not isinstance(name, str)
         or not name
@@ -126,7 +198,7 @@ def checked_name(name: object, what: str) -> str:
         or not name.isprintable()
         or name.endswith(DATABASE_SUFFIX)
     ):
-        raise InvalidArgument(f"{name!r} is no name of a {what}")
+        raise InvalidArgument(f"{name!r} is not a valid name of a {what}: it must be printable, without '.', '/' and '\\\\'")
     return name
 
 

@@ -1,4 +1,7 @@
-"""A scan as a ``pyarrow.dataset.Dataset``: DuckDB, polars and Dask hand it columns and filters, and it plans with them."""
+"""Scans as ``pyarrow.dataset.Dataset``.
+
+DuckDB, polars and Dask pass columns and filters to a dataset, which uses them to plan the scan.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +16,30 @@ from fileindex.base.errors import InvalidArgument, PaimonError
 from pyspark_paimon.request.scan_source import ScanSource
 
 Columns: TypeAlias = Sequence[str] | Mapping[str, pc.Expression] | None
-"""Names of columns, or expressions by name. None: all columns."""
+"""Column names, or expressions by name. None: all columns."""
 
 
 class DatasetSource(ScanSource, Protocol):
-    """What a dataset is made of: a scan."""
+    """Protocol of a scan that a dataset reads."""
 
     def to_arrow(self, *, dictionaries: bool | Sequence[str] = False) -> pa.Table:
-        """The rows as one table, texts as dictionaries where that is asked for."""
+        """Return the rows as one table.
+
+        dictionaries: True, or text columns to return as dictionaries.
+        """
 
     def count(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
 
 
 class PaimonDataset(pa.dataset.Dataset):  # type: ignore[misc]  # pyarrow ships no types
-    """The rows of a scan. A filter that the planner understands prunes files, row groups and rows; any other is Arrow's, on what is read.
+    """Dataset of the rows of a scan, returned by ``Scan.to_dataset``.
 
-    Made by ``Scan.to_dataset``. It has the part of Arrow's dataset that readers use: a schema, scanners, tables, counts.
+    A filter that the planner understands prunes files, row groups and rows. Arrow applies any other filter to the rows that were read.
+    The class has the part of Arrow's dataset that readers use: schema, scanners, tables and counts.
     """
 
-    def __init__(self, scan: DatasetSource) -> None:  # Arrow's own cannot be made, and holds what this one has no use for
+    def __init__(self, scan: DatasetSource) -> None:  # Arrow's constructor raises, so it is not called
         self._scan = scan
 
     def __reduce__(self) -> tuple[type[PaimonDataset], tuple[DatasetSource]]:
@@ -50,7 +57,10 @@ class PaimonDataset(pa.dataset.Dataset):  # type: ignore[misc]  # pyarrow ships 
         batch_size: int | None = None,
         **_: Any,
     ) -> pa.dataset.Scanner:
-        """A one-time read of ``columns`` (names, or expressions by name; None: all) where ``filter`` is true."""
+        """Return a scanner that can be read once.
+
+        columns: Column names, or expressions by name. None: all columns.
+        """
         names = self._scan.schema.names
         wanted = list(columns) if columns is not None and not isinstance(columns, Mapping) else names
         for name in wanted:
@@ -58,7 +68,7 @@ class PaimonDataset(pa.dataset.Dataset):  # type: ignore[misc]  # pyarrow ships 
                 raise InvalidArgument(f"there is no column '{name}'; the scan has: {', '.join(names)}")
         try:
             scan, residual = self._scan.narrowed(filter), None
-        except PaimonError:  # Arrow knows functions that no index or statistics answer
+        except PaimonError:  # the filter uses a function that only Arrow supports
             scan, residual = self._scan, filter
         if residual is None and wanted != names:
             scan = scan.projected(wanted or names[:1])
@@ -68,7 +78,7 @@ class PaimonDataset(pa.dataset.Dataset):  # type: ignore[misc]  # pyarrow ships 
         )
 
     def to_table(self, columns: Columns = None, filter: pc.Expression | None = None, batch_size: int | None = None, **_: Any) -> pa.Table:  # noqa: A002  # as above
-        """The rows as one Arrow table."""
+        """Return the rows as one Arrow table."""
         return self.scanner(columns, filter, batch_size).to_table()
 
     def to_batches(
@@ -78,7 +88,7 @@ class PaimonDataset(pa.dataset.Dataset):  # type: ignore[misc]  # pyarrow ships 
         batch_size: int | None = None,
         **_: Any,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows, a batch at a time."""
+        """Yield the rows in batches."""
         batches: Iterator[pa.RecordBatch] = self.scanner(columns, filter, batch_size).to_batches()
         return batches
 
@@ -90,11 +100,14 @@ class PaimonDataset(pa.dataset.Dataset):  # type: ignore[misc]  # pyarrow ships 
         batch_size: int | None = None,
         **_: Any,
     ) -> pa.Table:
-        """The first rows."""
+        """Return the first rows."""
         return self.scanner(columns, filter, batch_size).head(num_rows)
 
     def count_rows(self, filter: pc.Expression | None = None, **_: Any) -> int:  # noqa: A002  # as above
-        """Number of rows; files that metadata or indexes answer for are not read."""
+        """Return the number of rows.
+
+        Files that metadata or indexes can count are not read.
+        """
         try:
             return self._scan.narrowed(filter).count()
         except PaimonError:

@@ -1,4 +1,4 @@
-"""Who carries out what a table is asked: this process, or the server of a Spark session."""
+"""Choice of a table's backend: local or Spark."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ def backend_for(
     progress: Progress | bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Backend:
-    """The engine for a path: a session's server, or this process.
+    """Return the backend for a path.
 
-    Raises ``InvalidArgument`` for ``storage_options`` that cannot be given to the session's server.
+    spark: Session whose server does the work. None: this process.
+    Raises ``InvalidArgument`` for ``storage_options`` that cannot be passed to the session's server.
     """
     if spark is not None:
         check_session(spark)
-        from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # a session is at hand, so pyspark is
+        from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # needs pyspark
 
         if storage_options is not None:
             from pyspark_paimon.spark.wire.session_storage import give  # noqa: PLC0415  # as above
@@ -33,15 +34,15 @@ def backend_for(
             give(spark, storage_options, os.fspath(path))
 
         return SparkBackend(os.fspath(path), spark, progress=chosen(progress))
-    from pyspark_paimon.system.opened import local_backend  # noqa: PLC0415  # a client of a server needs no storage engine
+    from pyspark_paimon.system.opened import local_backend  # noqa: PLC0415  # loads the storage engine, which Spark clients do not need
 
     return local_backend(path, progress=chosen(progress), storage_options=storage_options)
 
 
 def check_session(spark: object) -> None:
-    """Raises ``InvalidArgument`` for what is no Spark session."""
+    """Raise ``InvalidArgument`` if the value is not a Spark session."""
     if not all(hasattr(spark, name) for name in ("range", "read", "conf")):
-        raise InvalidArgument(f"spark is a session of Spark, classic or Connect, not {type(spark).__name__}; see spark_session()")
+        raise InvalidArgument(f"spark must be a Spark session, classic or Connect, not {type(spark).__name__}; see spark_session()")
 
 
 __all__ = ["backend_for", "check_session"]

@@ -1,4 +1,7 @@
-"""Changing a table's columns and options: every change is a new version of the schema, no file is rewritten."""
+"""Methods of ``Table`` that change columns and options.
+
+Every change writes a new version of the schema. No data file is rewritten.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,11 @@ else:
 
 
 class TableEvolution(TableRole):
-    """The role that changes the schema.
+    """Methods that change the schema.
 
-    Rows that were written before keep their files; readers match columns by id, so an old name means nothing. Every method
-    returns the table, and raises ``InvalidSchema``, ``UnknownColumn``, ``UnsupportedType`` or ``UnsupportedOption`` for a change
-    that may not be made, ``InvalidArgument`` for one that cannot be understood; nothing has changed then.
+    Existing files stay as they are. Readers match columns by id, so a new column under an old name does not show the old values.
+    Every method returns the table. An invalid change raises ``InvalidSchema``, ``UnknownColumn``, ``UnsupportedType``,
+    ``UnsupportedOption`` or ``InvalidArgument``, and changes nothing.
 
     >>> from pyspark_paimon.example import cities
     >>> table = cities().rename_column("city", "name").add_column("population", "BIGINT", after="name")
@@ -50,9 +53,15 @@ class TableEvolution(TableRole):
         comment: str | None = None,
         default: object = None,
     ) -> Self:
-        """Add a column, null in the rows that are there, at the end, ``first``, or ``after`` a sibling.
+        """Add a column; it is null in existing rows.
 
-        ``default`` is what writers put for null from now on: a value, or its text as Paimon reads it.
+        Args:
+            name: Column name, or the path of a nested field.
+            type: DDL text, an Arrow type or a Spark type.
+            after: Column or field before the new one.
+            first: Whether the column becomes the first. By default it becomes the last.
+            comment: Comment of the column.
+            default: Value that writers store for null from now on, or its text in Paimon's notation.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities().add_column("visits", "INT", default=0)
@@ -67,11 +76,20 @@ class TableEvolution(TableRole):
         return self._alter(added)
 
     def drop_column(self, name: ColumnPath) -> Self:
-        """Drop a column that is no key and that no option names; a column added later under its name starts empty."""
+        """Drop a column.
+
+        Keys, and columns that an option names, cannot be dropped. A column that is added later under the same name starts empty.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().drop_column("attrs").table_schema.names
+        ('id', 'city', 'country')
+        """
         return self._alter(change.DropColumn(path=_path(name)))
 
     def rename_column(self, name: ColumnPath, new_name: str) -> Self:
-        """Rename a column that is no partition column; options that name it, those of its file indexes too, follow.
+        """Rename a column that is not a partition column.
+
+        Options that name the column are updated, also the options of its file indexes.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().rename_column("city", "name").options["file-index.bloom-filter.columns"]
@@ -80,14 +98,26 @@ class TableEvolution(TableRole):
         return self._alter(change.RenameColumn(path=_path(name), name=new_name))
 
     def move_column(self, name: ColumnPath, *, after: str | None = None, first: bool = False) -> Self:
-        """Give a column another place: ``first``, ``after`` a sibling, or else last."""
+        """Move a column.
+
+        Args:
+            name: Column name, or the path of a nested field.
+            after: Column or field to move it behind.
+            first: Whether the column becomes the first. By default it becomes the last.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().move_column("country", after="id").table_schema.names
+        ('id', 'country', 'city', 'attrs')
+        """
         return self._alter(change.MoveColumn(path=_path(name), first=first, after=after))
 
     def change_type(self, name: ColumnPath, type: Type) -> Self:  # noqa: A002  # SQL's word
-        """Give a column another type that its values can be cast to; keys keep theirs. Nullability stays as it is.
+        """Change the type of a column.
 
-        Values of old files are cast when they are read: numbers too great for a narrower type wrap around or become null as in
-        Paimon, and text that is no number is an error of that read. ``disable-explicit-type-casting`` allows widening only.
+        Keys keep their type.
+        The old type must be castable to the new one. Nullability stays. Values of existing files are cast when they are read: numbers
+        that are too large for a narrower type wrap around or become null, as in Paimon. Text that is not a number is an error of the read.
+        The option ``disable-explicit-type-casting`` allows widening only.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().change_type(["attrs", "value"], "BIGINT").schema.field("attrs").type
@@ -96,15 +126,33 @@ class TableEvolution(TableRole):
         return self._alter(change.ChangeType(path=_path(name), type=_type(type, name)))
 
     def set_nullable(self, name: ColumnPath, nullable: bool = True) -> Self:
-        """Allow nulls, or with ``nullable=False`` forbid them if ``alter-column-null-to-not-null.disabled`` is ``false``."""
+        """Allow or forbid nulls in a column.
+
+        Nulls can be forbidden only if the option ``alter-column-null-to-not-null.disabled`` is ``false``.
+
+        >>> import tempfile
+        >>> from pyspark_paimon import Table
+        >>> table = Table.create(f"{tempfile.mkdtemp()}/t", "id BIGINT, city STRING NOT NULL")
+        >>> table.set_nullable("city").schema.field("city").nullable
+        True
+        """
         return self._alter(change.ChangeNullability(path=_path(name), nullable=nullable))
 
     def set_default(self, name: str, default: object) -> Self:
-        """What writers put for null from now on; None removes it."""
+        """Set the default of a column.
+
+        Writers store the default for null from now on. None removes it.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().set_default("country", "NO").table_schema.field("country").default_value
+        'NO'
+        """
         return self._alter(change.ChangeDefault(path=_path(name), default=_default(default)))
 
     def set_comment(self, comment: str | None, name: ColumnPath | None = None) -> Self:
-        """Set, or with None remove, the comment of the table or of a column.
+        """Set the comment of the table or a column.
+
+        None removes it.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().set_comment("where people live").set_comment("ISO 3166", "country").table_schema.field("country").description
@@ -115,7 +163,7 @@ class TableEvolution(TableRole):
     def alter_options(self, changes: Mapping[str, object]) -> Self:
         """Set options, or remove those given as None.
 
-        Raises ``UnsupportedOption`` for one that is unknown, not built, or fixed for the table's life.
+        Raises ``UnsupportedOption`` for an option that is unknown, not supported, or cannot be changed.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().alter_options({"target-file-size": "64 mb", "file-index.bloom-filter.city.items": None}).options["target-file-size"]
@@ -128,25 +176,27 @@ class TableEvolution(TableRole):
         )
 
     def alter(self, *changes: Callable[[TableEvolution], object]) -> Self:
-        """Make several changes as one version of the schema, all or none: each calls methods of what it is given, in the order of the calls.
+        """Make several changes in one version of the schema.
+
+        Either all changes are made or none. Each function calls methods of its argument; the changes apply in the order of the calls.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities().alter(lambda t: t.add_column("a", "INT").add_column("b", "INT"), lambda t: t.drop_column("attrs"))
         >>> table.table_schema.names, table.table_schema.id
         (('id', 'city', 'country', 'a', 'b'), 1)
         """
-        noted = _NotedChanges()
+        recorder = _ChangeRecorder()
         for each in changes:
-            each(noted)
-        return self._alter(*noted.changes) if noted.changes else self
+            each(recorder)
+        return self._alter(*recorder.changes) if recorder.changes else self
 
     def _alter(self, *changes: change.SchemaChange) -> Self:
         self._backend.run(alter_schema.AlterSchema(changes=changes))
         return self
 
 
-class _NotedChanges(TableEvolution):
-    """The changes that the methods would make."""
+class _ChangeRecorder(TableEvolution):
+    """Recorder of the changes that methods would make."""
 
     def __init__(self) -> None:
         self.changes: list[change.SchemaChange] = []
@@ -159,12 +209,12 @@ class _NotedChanges(TableEvolution):
 def _path(name: object) -> tuple[str, ...]:
     path = (name,) if isinstance(name, str) else tuple(name) if isinstance(name, Sequence) else ()
     if not path or not all(path):
-        raise InvalidArgument(f"a column is a name or a list of names, not {name!r}")
+        raise InvalidArgument(f"a column must be a name or a list of names, not {name!r}")
     return path
 
 
 def _type(given: Type, column: ColumnPath) -> str | dict[str, Any]:
-    """A type in the form of schema files."""
+    """Return a type in the format of schema files."""
     return _data_type(given, ".".join(map(str, _path(column)))).to_json()
 
 
@@ -175,16 +225,16 @@ def _data_type(given: Type, column: str) -> DataType:
     if isinstance(given, pa.DataType):
         return from_arrow(pa.schema([(column, given)]))[0].type
     if type(given).__module__.startswith("pyspark."):
-        from pyspark.sql.types import StructField, StructType  # noqa: PLC0415  # a Spark type is at hand, so pyspark is
+        from pyspark.sql.types import StructField, StructType  # noqa: PLC0415  # needs pyspark
 
         from pyspark_paimon.frames.spark_types import fields_from_spark  # noqa: PLC0415  # as above
 
         return fields_from_spark(StructType([StructField(column, given)]))[0].type
-    raise InvalidArgument(f"a type is DDL text, an Arrow type or a Spark type, not {given!r}")
+    raise InvalidArgument(f"a type must be DDL text, an Arrow type or a Spark type, not {given!r}")
 
 
 def _default(value: object) -> str | None:
-    """A default value as text, as Paimon's schema files have it."""
+    """Return a default value as the text of schema files."""
     match value:
         case None | str():
             return value
@@ -194,7 +244,7 @@ def _default(value: object) -> str | None:
             return value.isoformat(sep=" ")
         case int() | float() | Decimal() | date() | time():
             return str(value)
-    raise InvalidArgument(f"a default value is a plain value or its text, not {value!r}")
+    raise InvalidArgument(f"a default value must be a scalar or its text, not {value!r}")
 
 
 __all__ = ["TableEvolution"]

@@ -1,4 +1,4 @@
-"""Tags, branches, rollback and dropped partitions of a table."""
+"""Methods of ``Table`` for tags, branches, rollback and partitions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ else:
 
 
 class TableHistory(TableRole):
-    """The role that names states, branches off, and goes back.
+    """Methods that name, branch and restore states of the table.
 
     >>> from pyspark_paimon.example import cities
     >>> table = cities()
@@ -41,19 +41,38 @@ class TableHistory(TableRole):
     """
 
     def create_tag(self, name: str, snapshot: int | None = None, *, time_retained: timedelta | None = None) -> TableChangeResult:
-        """Name a snapshot (default: the newest), so that it can be read and its files stay after it has expired.
+        """Create a tag for a snapshot.
 
-        With ``time_retained``, or by the option ``tag.default-time-retained``, the tag itself may be expired later.
+        The snapshot can be read by the tag, and its files stay after it has expired.
 
-        Raises ``InvalidArgument`` if the name is taken or no name, ``SnapshotNotFound``, ``SnapshotExpired``.
+        Args:
+            name: Name of the tag.
+            snapshot: Snapshot id. None: the newest.
+            time_retained: Time after which the tag may expire. None: the option ``tag.default-time-retained``, else never.
+
+        Raises:
+            InvalidArgument: The name exists or is not valid.
+            SnapshotNotFound, SnapshotExpired: There is no such snapshot.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.create_tag("v1").snapshot_id, table.scan(tag="v1").count()
+        (1, 3)
         """
         if not isinstance(time_retained, timedelta | None):
-            raise InvalidArgument(f"time_retained is a timedelta, not {time_retained!r}")
+            raise InvalidArgument(f"time_retained must be a timedelta, not {time_retained!r}")
         retained = None if time_retained is None else int(time_retained / timedelta(milliseconds=1))
         return self._backend.run(tags.CreateTag(name=name, snapshot_id=snapshot, retained_ms=retained))
 
     def delete_tag(self, name: str, *, dry_run: bool = False) -> TableChangeResult:
-        """Forget a tag and delete the files that only it used; ``dry_run`` tells what would go. Raises ``SnapshotNotFound``.
+        """Delete a tag and the files that only it needs.
+
+        Args:
+            name: Name of the tag.
+            dry_run: Report what would be deleted, and change nothing.
+
+        Raises:
+            SnapshotNotFound: There is no such tag.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -65,10 +84,19 @@ class TableHistory(TableRole):
     def replace_tag(
         self, name: str, snapshot: int | None = None, *, time_retained: timedelta | None = None, dry_run: bool = False
     ) -> TableChangeResult:
-        """Have a tag that exists name another snapshot (default: the newest); readers see the old one or the new one.
+        """Point an existing tag to another snapshot.
 
-        ``dry_run`` tells what would go with the old one. Raises ``SnapshotNotFound`` if there is no such tag or snapshot, ``SnapshotExpired``,
-        ``CommitConflict`` if another replaces the tag at the same moment.
+        Readers see the old snapshot or the new one.
+
+        Args:
+            name: Name of the tag.
+            snapshot: Snapshot id. None: the newest.
+            time_retained: As for ``create_tag``.
+            dry_run: Report what would be deleted with the old snapshot, and change nothing.
+
+        Raises:
+            SnapshotNotFound, SnapshotExpired: There is no such tag or snapshot.
+            CommitConflict: Another process replaced the tag at the same time.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -79,7 +107,11 @@ class TableHistory(TableRole):
         return self._backend.run(tags.ReplaceTag(name=name, snapshot_id=snapshot, retained_ms=retained, dry_run=dry_run))
 
     def rename_tag(self, name: str, new_name: str) -> TableChangeResult:
-        """Give a tag another name. Raises ``SnapshotNotFound``, ``InvalidArgument`` if the new name is taken or no name.
+        """Rename a tag.
+
+        Raises:
+            SnapshotNotFound: There is no such tag.
+            InvalidArgument: The new name exists or is not valid.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -97,14 +129,22 @@ class TableHistory(TableRole):
         commit_id: str | None = None,
         dry_run: bool = False,
     ) -> TableChangeResult:
-        """Make a new snapshot whose rows are those of an older one, of a tag, or of the newest snapshot at a time.
+        """Commit a snapshot with the rows of an older state.
 
-        Unlike ``rollback_to`` it deletes nothing: the history stays, with the states in between, and ``restore`` can be undone by
-        another one. Partitions whose files differ are written anew, for a file that was deleted must not come back: whoever expires the
-        snapshot that deleted it, deletes it. The schema stays; columns that came since are null. ``commit_id`` is as for ``write``.
-        ``dry_run`` tells which partitions would be written anew, and what the newest state has in them.
+        Unlike ``rollback_to`` it deletes nothing: the history stays, and another ``restore`` can undo it. The schema stays; columns that
+        were added since are null. Partitions whose files differ are rewritten.
 
-        Raises ``InvalidArgument`` unless one of the three is given, ``SnapshotNotFound``, ``SnapshotExpired``, ``CommitReplayed``.
+        Args:
+            snapshot: Snapshot id.
+            tag: Tag name.
+            timestamp: The newest snapshot committed until this time.
+            commit_id: As for ``write``.
+            dry_run: Report the partitions that would be rewritten and what the newest state has in them, and change nothing.
+
+        Raises:
+            InvalidArgument: Not exactly one of snapshot, tag and timestamp is given.
+            SnapshotNotFound, SnapshotExpired: There is no such state.
+            CommitReplayed: As for ``write``.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -114,15 +154,23 @@ class TableHistory(TableRole):
         (3, 3, 2)
         """
         if sum(wish is not None for wish in (snapshot, tag, timestamp)) != 1:
-            raise InvalidArgument("restore goes to a snapshot, a tag or a time: give one of them")
+            raise InvalidArgument("restore needs exactly one of snapshot, tag and timestamp")
+        # Deleted files must not be added again: the expiry of the deleting snapshot would remove them.
         identity, millis = commit_identity(commit_id), millis_of(timestamp)
         change = restore.Restore(commit_id=identity, snapshot_id=snapshot, tag=tag, timestamp_millis=millis, dry_run=dry_run)
         return self._backend.run(change)
 
     def reset_consumer(self, name: str, next_snapshot: int | None = None) -> TableChangeResult:
-        """Have the stream that goes by ``name`` read ``next_snapshot`` next; without one forget it, so that it holds no snapshot any more.
+        """Set the next snapshot of a consumer, or delete it.
 
-        A stream that has a checkpoint goes on from there. Raises ``InvalidArgument`` if there is none to forget.
+        A stream with a checkpoint continues from its checkpoint instead.
+
+        Args:
+            name: Name of the consumer.
+            next_snapshot: Snapshot that the consumer reads next. None: delete the consumer, so that it no longer retains snapshots.
+
+        Raises:
+            InvalidArgument: There is no consumer to delete.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -134,7 +182,18 @@ class TableHistory(TableRole):
         return self._backend.run(consumers.ResetConsumer(name=name, following=next_snapshot))
 
     def expire_tags(self, *, dry_run: bool = False) -> TableChangeResult:
-        """Forget the tags whose time is over, and delete the files that only they used; ``dry_run`` tells what would go."""
+        """Delete tags whose retention time has passed.
+
+        Files that only these tags need are deleted, too.
+
+        Args:
+            dry_run: Report what would be deleted, and change nothing.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.create_tag("v1").tags, table.expire_tags().tags
+        (('v1',), ())
+        """
         return self._backend.run(tags.ExpireTags(dry_run=dry_run))
 
     def rollback_to(
@@ -177,11 +236,18 @@ class TableHistory(TableRole):
         )
 
     def create_branch(self, name: str, from_tag: str | None = None) -> None:
-        """Start a history of its own: at the state of a tag, or without one empty, with the table's schemas.
+        """Create a branch from a tag, or an empty one.
 
-        ``Table.open(path, branch=name)`` reads and writes it; data files are shared, so that nothing is copied.
+        The branch has the table's schemas and a separate history. ``Table.open(path, branch=name)`` reads and writes it. Data files are
+        shared, not copied.
 
-        Raises ``InvalidArgument`` for a name that is taken, is a number, or cannot be a directory; ``SnapshotNotFound``.
+        Args:
+            name: Name of the branch.
+            from_tag: Tag whose state the branch starts with. None: the branch starts empty.
+
+        Raises:
+            InvalidArgument: The name exists, is a number, or cannot be a directory name.
+            SnapshotNotFound: There is no such tag.
 
         >>> from pyspark_paimon import Table
         >>> from pyspark_paimon.example import cities
@@ -197,7 +263,14 @@ class TableHistory(TableRole):
         self._backend.run(branches.CreateBranch(name=name, tag=from_tag))
 
     def delete_branch(self, name: str, *, dry_run: bool = False) -> TableChangeResult:
-        """Forget a branch and delete the files that only it used; ``dry_run`` tells what would go. Raises ``SnapshotNotFound``.
+        """Delete a branch and the files that only it needs.
+
+        Args:
+            name: Name of the branch.
+            dry_run: Report what would be deleted, and change nothing.
+
+        Raises:
+            SnapshotNotFound: There is no such branch.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -208,18 +281,43 @@ class TableHistory(TableRole):
         return self._backend.run(branches.DeleteBranch(name=name, dry_run=dry_run))
 
     def fast_forward(self, branch: str, *, dry_run: bool = False) -> TableChangeResult:
-        """Make a branch's history the table's: what the table committed since they parted is deleted, the branch stays.
+        """Replace the table's history by that of a branch.
 
-        ``dry_run`` tells what would go. Raises ``SnapshotNotFound`` if there is no such branch or nothing was ever committed to it.
+        Commits of the table since the branch was created are deleted. The branch stays.
+
+        Args:
+            branch: Name of the branch.
+            dry_run: Report what would be deleted, and change nothing.
+
+        Raises:
+            SnapshotNotFound: There is no such branch, or it has no snapshot.
+
+        >>> from pyspark_paimon import Table
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> tag = table.create_tag("base")
+        >>> table.create_branch("trial", "base")
+        >>> rows = Table.open(table.path, branch="trial").delete("country = 'NO'").rows
+        >>> result = table.fast_forward("trial")
+        >>> table.count()
+        2
         """
         return self._backend.run(branches.FastForward(name=branch, dry_run=dry_run))
 
     def drop_partitions(
         self, partitions: Sequence[Mapping[str, object]], *, commit_id: str | None = None, dry_run: bool = False
     ) -> TableChangeResult:
-        """Remove all rows of partitions named like ``{"day": "2024-01-31"}``; columns left out mean all their values.
+        """Delete all rows of the given partitions.
 
-        A commit that others can read past: older snapshots keep the rows until they expire. ``dry_run`` tells which partitions would go, with their files and rows.
+        The deletion is a commit: older snapshots keep the rows until they expire.
+
+        Args:
+            partitions: Partitions like ``{"day": "2024-01-31"}``. A column that is left out matches all its values.
+            commit_id: As for ``write``.
+            dry_run: Report the partitions with their files and rows, and change nothing.
+
+        Raises:
+            InvalidArgument: No partition is given, or a value does not fit its column.
 
         >>> import tempfile, pyarrow as pa
         >>> from pyspark_paimon import Table
@@ -232,20 +330,35 @@ class TableHistory(TableRole):
         schema = self._backend.ask(SchemaOf())
         specs = tuple(spec_of(spec, schema) for spec in partitions)
         if not specs:
-            raise InvalidArgument("no partition is named; overwrite the table to empty it")
+            raise InvalidArgument("drop_partitions: no partition is given; to empty the table, delete with the filter 'TRUE'")
         return self._backend.run(partition_changes.DropPartitions(commit_id=commit_identity(commit_id), partitions=specs, dry_run=dry_run))
 
     def expire_partitions(
         self, older_than: datetime | None = None, *, commit_id: str | None = None, dry_run: bool = False
     ) -> TableChangeResult:
-        """Remove the partitions from before ``older_than`` (local wall clock), by default those that the options call too old.
+        """Delete partitions that are older than a time.
 
-        ``partition.expiration-time`` is the age, ``partition.expiration-strategy`` whose age: that of the time in the partition's
-        values (read by ``partition.timestamp-pattern`` and ``partition.timestamp-formatter``) or of its newest file. Values that
-        tell no time never expire. Writes never expire partitions by themselves.
-        ``dry_run`` tells which would go.
+        The option ``partition.expiration-strategy`` selects the age of a partition: the time in its values (parsed by
+        ``partition.timestamp-pattern`` and ``partition.timestamp-formatter``), or the time of its newest file. Partitions whose values
+        are not times never expire. Writes never expire partitions.
 
-        Raises ``InvalidArgument``, ``UnsupportedOption``, ``CommitConflict``.
+        Args:
+            older_than: Partitions from before this local time are deleted. None: those older than ``partition.expiration-time``.
+            commit_id: As for ``write``.
+            dry_run: Report what would be deleted, and change nothing.
+
+        Raises:
+            InvalidArgument, UnsupportedOption: The table has no partitions, or its options do not give a time.
+            CommitConflict: Other commits won every retry.
+
+        >>> import tempfile
+        >>> from datetime import datetime
+        >>> from pyspark_paimon import Table
+        >>> options = {"partition.timestamp-formatter": "yyyy-MM-dd"}
+        >>> table = Table.create(f"{tempfile.mkdtemp()}/t", "id INT, day STRING", partition_keys=["day"], options=options)
+        >>> rows = table.write({"id": [1, 2], "day": ["2024-01-31", "2026-01-31"]}).rows
+        >>> table.expire_partitions(datetime(2025, 1, 1)).partitions, table.count()
+        (('day=2024-01-31',), 1)
         """
         if older_than is not None and older_than.tzinfo is not None:
             older_than = older_than.astimezone().replace(tzinfo=None)

@@ -1,4 +1,4 @@
-"""What a table is and holds: schema, options, snapshots, files. Nothing here changes it."""
+"""Methods of ``Table`` that report schema, options, snapshots and files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EFFECTS = pa.schema([(name, pa.string()) for name in ("option", "value", "effec
 
 
 class TableInspection(TableRole):
-    """The role that only looks.
+    """Methods that inspect the table and change nothing.
 
     >>> from pyspark_paimon.example import cities
     >>> cities().primary_keys
@@ -36,26 +36,48 @@ class TableInspection(TableRole):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns, as Arrow has them in memory."""
+        """Columns of the table as an Arrow schema.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().schema.names
+        ['id', 'city', 'country', 'attrs']
+        """
         return self.table_schema.arrow
 
     @property
     def primary_keys(self) -> tuple[str, ...]:
-        """Primary-key columns; () for an append table."""
+        """Primary-key columns; () for an append table.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().primary_keys
+        ('id',)
+        """
         return self.table_schema.primary_keys
 
     @property
     def partition_keys(self) -> tuple[str, ...]:
-        """Partition columns."""
+        """Partition columns; () for a table without partitions.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().partition_keys
+        ()
+        """
         return self.table_schema.partition_keys
 
     @property
     def options(self) -> dict[str, str]:
-        """The table's options, as they are stored."""
+        """Stored options of the table.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().options["bucket"]
+        '1'
+        """
         return dict(self.table_schema.options)
 
     def snapshots(self) -> pa.Table:
-        """One row for every retained snapshot, oldest first: id, kind, user, time, record counts.
+        """Return one row for each snapshot, oldest first.
+
+        The columns have id, kind, user, time and record counts.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().snapshots().select(["snapshot_id", "commit_kind", "total_record_count"]).to_pylist()
@@ -67,10 +89,14 @@ class TableInspection(TableRole):
         return snapshots_table(retained)
 
     def statistics(self, snapshot: int | None = None) -> pa.Table:
-        """The statistics that a snapshot (default: the newest) carries: one row for every column that ``analyze`` counted.
+        """Return the statistics of a snapshot.
 
-        ``snapshot_id`` is the snapshot that was counted; later ones carry its statistics on until the schema changes. Minima and
-        maxima are texts; ``distinct_count`` is an estimate above 65,536. No row if the table was never analyzed.
+        There is one row for each column that ``analyze`` counted, and none if the table was never analyzed. Minima and maxima are texts.
+        ``distinct_count`` is an estimate above 65,536. The column ``snapshot_id`` is the snapshot that was analyzed: later snapshots keep
+        its statistics until the schema changes.
+
+        Args:
+            snapshot: Snapshot id. None: the newest.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -86,7 +112,12 @@ class TableInspection(TableRole):
         return statistics_table(self._backend.ask(analyze.ReadStatistics(snapshot_id=self._pinned_id(snapshot))))
 
     def files(self, snapshot: int | None = None) -> pa.Table:
-        """One row for every live data file of a snapshot (default: the newest): bucket, level, rows, bytes, keys, index.
+        """Return one row for each data file of a snapshot.
+
+        The columns have bucket, level, rows, bytes, keys and index.
+
+        Args:
+            snapshot: Snapshot id. None: the newest.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().files().select(["bucket", "level", "row_count", "min_key", "max_key", "file_index"]).to_pylist()
@@ -95,13 +126,22 @@ class TableInspection(TableRole):
         return self._backend.ask(listings.ListFiles(snapshot_id=self._pinned_id(snapshot)))
 
     def clustering_information(self, columns: Sequence[str] | str | None = None, snapshot: int | None = None) -> pa.Table:
-        """How well the files of each partition are clustered by each column (default: ``clustering.columns``), by their ranges in metadata.
+        """Return how well each column clusters the files.
 
-        ``average_overlaps``: how many other files have values in a file's range; ``average_depth`` and ``max_depth``: how many files share a
-        value, at the deepest value of each file. A depth of 1 is perfect: no value lies in two files. ``constant_file_count`` files hold one
-        value, ``unknown_file_count`` files tell no range and are not counted otherwise.
+        The result has a row for each partition and column, from the value ranges in the metadata:
 
-        Raises ``UnknownColumn``, and ``InvalidArgument`` where no column is named.
+        - ``average_overlaps``: Number of other files that have values in the range of a file.
+        - ``average_depth``, ``max_depth``: Number of files that share a value, at the deepest value of each file. 1 is perfect.
+        - ``constant_file_count``: Files with a single value.
+        - ``unknown_file_count``: Files without a known range. They are not part of the other figures.
+
+        Args:
+            columns: Columns to report. None: the option ``clustering.columns``.
+            snapshot: Snapshot id. None: the newest.
+
+        Raises:
+            UnknownColumn: There is no such column.
+            InvalidArgument: No column is given, and ``clustering.columns`` is not set.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().clustering_information("id").select(["file_count", "average_overlaps", "average_depth"]).to_pylist()
@@ -112,9 +152,15 @@ class TableInspection(TableRole):
         return clustering_information(self._backend, columns, snapshot)
 
     def file_indexes(self, snapshot: int | None = None) -> pa.Table:
-        """One row for every index of every live data file of a snapshot, in the columns of Paimon's ``$file_indexes``.
+        """Return one row for each file index of a snapshot.
 
-        Only headers are read. Raises ``CorruptFile`` that names a container whose header cannot be.
+        The columns are the same as in Paimon's ``$file_indexes``. Only headers are read.
+
+        Args:
+            snapshot: Snapshot id. None: the newest.
+
+        Raises:
+            CorruptFile: The header of an index container cannot be read.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().file_indexes().select(["column_name", "index_type", "storage_type", "is_empty"]).to_pylist()
@@ -123,9 +169,13 @@ class TableInspection(TableRole):
         return self._index_view("file_indexes", snapshot)
 
     def index_health(self, snapshot: int | None = None) -> pa.Table:
-        """How well each of these indexes serves: its size beside its column's, distinct values, bits a row, false positive rate, a note.
+        """Return how well each file index works.
 
-        Payloads and the footers of data files are read; what is broken is told in ``note``, nothing is raised.
+        The columns have the sizes of index and column, the distinct values, bits per row, the false positive rate and a note.
+        The index payloads and the footers of data files are read. Damage is reported in ``note`` and raises nothing.
+
+        Args:
+            snapshot: Snapshot id. None: the newest.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().index_health().select(["column_name", "index_size_in_bytes", "distinct_values", "note"]).to_pylist()
@@ -134,7 +184,10 @@ class TableInspection(TableRole):
         return self._index_view("index_health", snapshot)
 
     def _pinned_id(self, snapshot: int | None) -> int | None:
-        """Return the id of the snapshot asked for. None: the table is empty."""
+        """Return the id of the requested snapshot.
+
+        None: the table is empty.
+        """
         pinned = self._backend.ask(Pin(travel=TravelRequest(snapshot_id=snapshot)))
         return None if pinned is None else pinned.id
 
@@ -149,25 +202,27 @@ class TableInspection(TableRole):
         repair: bool = False,
         dry_run: bool = False,
     ) -> FsckResult:
-        """Check that the table is whole: every branch, snapshot, tag and kept changelog, and every file that one of them needs.
+        """Check the integrity of the table.
 
-        Nothing is changed unless ``repair`` is set, and nothing is raised for what is wrong: it is told, with what to do. Other jobs may
-        write and expire meanwhile; what is expired while it is looked at is no problem.
+        The check covers every branch, snapshot, tag and retained changelog, and every file that they need. Problems are reported, not
+        raised, with advice. Other jobs may write and expire meanwhile: a file that expires during the check is not a problem.
+        On Spark the files are divided among tasks by size.
 
         Args:
-            depth: ``quick`` looks at metadata (manifests decode and tell one consistent story, levels do not overlap, no snapshot is
-                missing) and whether files are there with their sizes; ``footers`` also at footers, row counts, index containers,
-                deletion vectors and hash indexes; ``deep`` at all rows: keys sorted and unique, key ranges, sequence numbers,
-                deleted rows, statistics, page checksums, buckets and partitions, and whether indexes tell the truth.
-            limit: problems to tell at most; the others are counted.
-            repair: mend what can be without losing a row, then check again. A rollback that was cut off is finished; the oldest snapshots
-                that lack files which later ones do not need (an expiry was cut off) go; hints name what is there; index files that nothing
-                names and that are older than a day go; statistics files are counted again; data files whose statistics are wrong are written
-                anew, and what waits on level 0 is compacted, by commits. What may lose rows stays a problem that says what to do.
+            depth: ``quick`` checks metadata (manifests decode and are consistent, levels do not overlap, no snapshot is missing), and
+                that files exist with their sizes. ``footers`` also checks footers, row counts, index containers, deletion vectors and
+                hash indexes. ``deep`` also checks all rows: keys sorted and unique, key ranges, sequence numbers, deleted rows,
+                statistics, page checksums, buckets and partitions, and the contents of indexes.
+            limit: Largest number of reported problems. Others are counted.
+            repair: Repair what can be repaired without losing a row, then check again. A repair completes an interrupted rollback;
+                removes the oldest snapshots that lack files which later ones do not need (an interrupted expiry); corrects hint files;
+                removes unreferenced index files older than a day; recomputes statistics files; rewrites data files with wrong
+                statistics; and compacts files waiting on level 0. Repairs that may lose rows are reported as problems with advice.
                 Every file is copied below ``_repair`` in the table's directory before it is changed or removed.
-            dry_run: with ``repair``, tell what would be mended, and change nothing.
+            dry_run: With ``repair``, report what would be repaired, and change nothing.
 
-        On Spark the files are shared out among tasks, balanced by bytes. Raises ``InvalidArgument`` for another depth.
+        Raises:
+            InvalidArgument: The depth is unknown, or ``dry_run`` is given without ``repair``.
 
         >>> from pyspark_paimon.example import cities
         >>> result = cities().fsck("deep")
@@ -177,9 +232,9 @@ class TableInspection(TableRole):
         ()
         """
         if dry_run and not repair:
-            raise InvalidArgument("fsck changes nothing by itself: dry_run goes with repair=True")
+            raise InvalidArgument("fsck without repair changes nothing: dry_run can only be used with repair=True")
         if depth not in tuple(Depth) or limit < 0:
-            raise InvalidArgument(f"fsck goes as deep as {', '.join(Depth)}, not {depth!r}, and tells of 0 problems or more")
+            raise InvalidArgument(f"fsck: depth must be one of {', '.join(Depth)}, not {depth!r}, and limit 0 or more, not {limit!r}")
         from manifest.fsck.problem import Problem, ProblemKind  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.operations.fsck import Fsck  # noqa: PLC0415  # as above
         from pyspark_paimon.request.state_results import FsckResult  # noqa: PLC0415  # as above
@@ -189,15 +244,17 @@ class TableInspection(TableRole):
             try:
                 return self._backend.ask(check)
             except CorruptFile as error:
-                # The table cannot be opened: its newest schema or the note of a rollback is damaged.
+                # The table cannot be opened: its newest schema or the marker of a rollback is damaged.
                 problem = Problem(kind=ProblemKind.SNAPSHOT, path=error.path, message=error.reason)
                 return FsckResult(depth=check.depth, problems=(problem,), problem_count=1)
-        from pyspark_paimon.operations.repair import repair_table  # noqa: PLC0415  # loads what changes tables
+        from pyspark_paimon.operations.repair import repair_table  # noqa: PLC0415  # loads the code that changes tables
 
         return repair_table(self._backend, check, cutoff_of(None), dry_run=dry_run)
 
     def tags(self) -> pa.Table:
-        """One row for every tag, by name: its snapshot, and how long it stays if it was made for a while.
+        """Return one row for each tag, ordered by name.
+
+        The columns have the snapshot, and the retention time if the tag has one.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -208,9 +265,10 @@ class TableInspection(TableRole):
         return self._backend.ask(listings.ListHistory(view="tags"))
 
     def option_effects(self) -> pa.Table:
-        """One row for every option of the table: whether it is ``honoured`` here, ``by call``, has no effect (``none``), or is ``unknown``.
+        """Return one row for each option, with its effect here.
 
-        Those without effect are kept for the other engines that share the table; ``note`` says why, or which call goes by them.
+        The column ``effect`` is ``honoured``, ``by call`` (a method applies it), ``none`` or ``unknown``. Options without effect are kept
+        for other engines that share the table. The column ``note`` has the reason, or the method.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities().alter_options({"sink.parallelism": "8"})
@@ -224,7 +282,9 @@ class TableInspection(TableRole):
         )
 
     def branches(self) -> pa.Table:
-        """One row for every branch beside main: when it was made, its newest schema, its snapshots.
+        """Return one row for each branch except main.
+
+        The columns have its creation time, newest schema and snapshots.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -235,7 +295,9 @@ class TableInspection(TableRole):
         return self._backend.ask(listings.ListHistory(view="branches"))
 
     def schemas(self) -> pa.Table:
-        """One row for every version of the schema, oldest first; ``fields`` is Paimon's JSON.
+        """Return one row for each schema version, oldest first.
+
+        The column ``fields`` has Paimon's JSON.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().set_comment("where people live").schemas().select(["schema_id", "primary_keys", "comment"]).to_pylist()
@@ -244,7 +306,9 @@ class TableInspection(TableRole):
         return self._backend.ask(listings.ListHistory(view="schemas"))
 
     def partitions(self) -> pa.Table:
-        """One row for every partition with files: physical rows, files, bytes, when it got its newest file (the writer's clock).
+        """Return one row for each partition with files.
+
+        The columns have physical rows, files, bytes, and the creation time of the newest file by the writer's clock.
 
         >>> import tempfile
         >>> from pyspark_paimon import Table
@@ -256,7 +320,9 @@ class TableInspection(TableRole):
         return self._backend.ask(listings.ListHistory(view="partitions"))
 
     def consumers(self) -> pa.Table:
-        """One row for every registered reader of the table's stream: the snapshot it reads next, which expiry spares.
+        """Return one row for each consumer of the table's stream.
+
+        The column ``next_snapshot_id`` is the snapshot it reads next. That snapshot and later ones do not expire.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().consumers().num_rows

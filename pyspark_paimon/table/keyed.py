@@ -1,4 +1,4 @@
-"""Rows by their keys, and changes to rows that a filter or keys name."""
+"""Methods of ``Table`` that look up and change rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ else:
 
 
 class TableRows(TableRole):
-    """The role that finds rows by key, deletes and updates."""
+    """Methods that find rows by key, and change rows."""
 
     def lookup(
         self,
@@ -43,14 +43,25 @@ class TableRows(TableRole):
         timestamp: Time | None = None,
         options: Mapping[str, str] | None = None,
     ) -> pa.Table:
-        """The rows with these primary keys, in the order of ``keys``: a key that the table has not is left out, one asked twice comes twice.
+        """Return the rows with the given primary keys.
 
-        ``keys`` has exactly the columns of the primary key: an Arrow table, a pandas or polars DataFrame, a dict of lists, or
-        whatever else can be written, in this process; thousands are asked together, by key ranges, buckets, indexes and pages.
-        Keys are equal as they are stored: -0.0 is another key than 0.0, and NaN is one. Other arguments are as for ``scan``.
+        The rows are in the order of ``keys``. Missing keys are left out; a key that is given twice is returned twice. Keys are compared as
+        they are stored: -0.0 and 0.0 differ, and NaN equals NaN. Thousands of keys are looked up together, by key ranges, buckets,
+        indexes and pages.
 
-        Raises ``SchemaMismatch`` for missing or other columns and values that do not fit, ``NullInKey``, ``InvalidArgument`` for a
-        table without primary key and for a DataFrame of Spark, and what ``scan`` raises.
+        Args:
+            keys: Arrow table, pandas or polars DataFrame, dict of lists or other local data, with exactly the columns of the primary key.
+            columns: Columns to return. None: all.
+            snapshot: As for ``scan``.
+            tag: As for ``scan``.
+            timestamp: As for ``scan``.
+            options: As for ``scan``.
+
+        Raises:
+            SchemaMismatch: Columns of ``keys`` are missing or not part of the key, or a value does not fit.
+            NullInKey: A key is null.
+            InvalidArgument: The table has no primary key, or ``keys`` is a Spark DataFrame.
+            SnapshotNotFound, SnapshotExpired, UnknownColumn, UnsupportedOption: As for ``scan``.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().lookup({"id": [3, 9, 1]}, columns=["city"]).to_pylist()
@@ -71,7 +82,7 @@ class TableRows(TableRole):
         return in_order_of(wanted, found).select(list(named))
 
     def take(self, keys: Keys, columns: Sequence[str] | None = None) -> pa.Table:
-        """``lookup`` in the newest snapshot, by the name that dataframes have for it.
+        """Return rows of the newest snapshot by key, as ``lookup``.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().take({"id": [2]}, columns=["city"]).to_pylist()
@@ -89,15 +100,27 @@ class TableRows(TableRole):
         commit_id: str | None = None,
         dry_run: bool = False,
     ) -> results.WriteResult:
-        """Delete the rows for which ``filter`` is true (``"TRUE"`` deletes all), or those with ``keys``, given as for ``lookup``.
+        """Delete rows by filter or by key.
 
-        The rows are looked up and deleted in one snapshot: if a concurrent commit changes a bucket they are in, the filter
-        is evaluated again. ``rows`` of the answer counts the deleted rows. A table without primary key marks them in deletion
-        vectors if it has ``deletion-vectors.enabled``, else the files that hold them are rewritten. ``commit_id`` is as for ``write``.
-        ``dry_run`` only counts the rows that would be deleted.
+        The deletion reads one snapshot. If a concurrent commit changes an affected bucket, the filter is evaluated again. Append tables
+        with ``deletion-vectors.enabled`` mark the rows in deletion vectors; other append tables rewrite the files.
 
-        Raises ``InvalidArgument`` unless there is one of filter and keys, ``InvalidFilter``, ``CommitConflict``, ``CommitReplayed``, and
-        for keys what ``lookup`` raises.
+        Args:
+            filter: As for ``scan``. Rows for which it is true are deleted; ``"TRUE"`` deletes all rows.
+            params: As for ``scan``.
+            keys: Primary keys of the rows, as for ``lookup``, instead of a filter.
+            options: Table options for this call only.
+            commit_id: As for ``write``.
+            dry_run: Count the rows that would be deleted, and change nothing.
+
+        Returns:
+            A result whose ``rows`` is the number of deleted rows.
+
+        Raises:
+            InvalidArgument: Not exactly one of filter and keys is given.
+            InvalidFilter, UnknownColumn, SchemaMismatch, NullInKey: The filter or the keys are not valid.
+            CommitConflict: Other commits won every retry. Nothing is deleted.
+            CommitReplayed: As for ``write``.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -105,15 +128,15 @@ class TableRows(TableRole):
         (2, 1)
         """
         if keys is None:
-            request = self._change("delete", filter, params, self._write_options(options), commit_id)
-            return self._changed(change_rows.DeleteRows(request=request), dry_run=dry_run)
+            request = self._delete_request("delete", filter, params, self._write_options(options), commit_id)
+            return self._run_change(change_rows.DeleteRows(request=request), dry_run=dry_run)
         if filter is not None or params:
-            raise InvalidArgument("delete takes a filter or keys, not both")
+            raise InvalidArgument("delete takes a filter or keys, not both; remove one of them")
         schema = self.table_schema
         wanted = keys_of(keys, schema, "delete")
         request = _request(any_of_keys(wanted, schema), self._write_options(options), commit_id)
         named = request.model_copy(update={"keys": None if tells_keys(schema) else wanted})
-        return self._changed(change_rows.DeleteRows(request=named), dry_run=dry_run)
+        return self._run_change(change_rows.DeleteRows(request=named), dry_run=dry_run)
 
     def update(
         self,
@@ -125,16 +148,27 @@ class TableRows(TableRole):
         commit_id: str | None = None,
         dry_run: bool = False,
     ) -> results.WriteResult:
-        """Give the rows for which ``filter`` is true new values in the columns of ``set``; ``"TRUE"`` updates all.
+        """Set columns of the rows that match a filter.
 
-        A value is a Python value, a pyarrow expression over the old row's columns (in process) or a Spark ``Column`` (on
-        Spark). Isolation, ``dry_run`` and the way of a table without primary key are those of ``delete``.
+        Isolation, and the treatment of append tables, are as for ``delete``.
+
+        Args:
+            filter: As for ``scan``. ``"TRUE"`` updates all rows.
+            set: New values by column: Python values, pyarrow expressions on the old row (in process) or Spark Columns (on Spark).
+            params: As for ``scan``.
+            options: Table options for this call only.
+            commit_id: As for ``write``.
+            dry_run: Count the rows that would be updated, and change nothing.
+
+        Returns:
+            A result whose ``rows`` is the number of updated rows.
 
         Raises:
-            InvalidArgument: no filter, nothing set, a column of the primary key, the partition or the bucket key, or null where null says nothing.
-            SchemaMismatch, UnknownColumn, InvalidFilter: a value or a name does not fit.
-            UnsupportedTable: the merge engine makes a column of all that was written to it (`max`, `listagg`), or keeps the first row.
-            CommitConflict: the rows changed again and again meanwhile; nothing is updated.
+            InvalidArgument: There is no filter or nothing to set; a column is part of the primary key, partition or bucket key; or a value
+                is null where the merge engine ignores null.
+            SchemaMismatch, UnknownColumn, InvalidFilter: A value or a name is not valid.
+            UnsupportedTable: The merge engine aggregates the column (`max`, `listagg`), or keeps the first row.
+            CommitConflict: Other commits won every retry. Nothing is updated.
 
         >>> from pyspark_paimon.example import cities
         >>> import pyarrow.compute as pc
@@ -147,20 +181,27 @@ class TableRows(TableRole):
         from pyspark_paimon.request.assignments import Assignments  # noqa: PLC0415  # see test_imports
 
         values = Assignments.of(set, self.table_schema)
-        request = self._change("update", filter, params, self._write_options(options), commit_id)
-        return self._changed(change_rows.UpdateRows(request=request, values=values), dry_run=dry_run)
+        request = self._delete_request("update", filter, params, self._write_options(options), commit_id)
+        return self._run_change(change_rows.UpdateRows(request=request, values=values), dry_run=dry_run)
 
     def merge(
         self, source: Data, on: Expression | Sequence[str], *, options: Mapping[str, str] | None = None, commit_id: str | None = None
     ) -> Merge:
-        """Merge the rows of ``source`` into the table: say what becomes of rows that match and of others, then ``execute()``.
+        """Start a merge of ``source`` into the table.
 
-        Rows match where the columns ``on``, which both have, are equal, or by a condition about ``t``, the table, and ``s``, the source, that
-        equates columns: ``"t.id = s.key AND t.day > '2024-01-01'"``, or the same as a Spark ``Column`` or of Arrow. The source is what can be written; in this process it is held in
-        memory, and of the table those files are read that can match. Over Spark it may be a DataFrame, which Spark joins with the table
-        and computes in its session's time zone; up to 100,000 rows of this process, or 20,000 of a DataFrame, the driver merges. ``commit_id`` is as for ``write``.
+        Add clauses for matching and other rows to the result, then call ``execute()``.
 
-        Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``, ``UnsupportedType``, ``SchemaMismatch``; see ``Merge``.
+        Args:
+            source: Rows to merge, as ``data`` of ``write``. In process they are held in memory, and only files of the table that can match
+                are read. On Spark the source may be a DataFrame, which Spark joins with the table in its session's time zone. Up to
+                100,000 local rows, or 20,000 rows of a DataFrame, are merged by the driver.
+            on: Columns that both sides have, or a condition with at least one equality of a column of ``t`` (the table) and one of ``s`` (the
+                source): SQL text (``"t.id = s.key AND t.day > '2024-01-01'"``), a Spark Column or an Arrow expression.
+            options: Table options for this call only.
+            commit_id: As for ``write``.
+
+        Raises:
+            InvalidArgument, InvalidFilter, UnknownColumn, UnsupportedType, SchemaMismatch: An argument is not valid.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -168,7 +209,7 @@ class TableRows(TableRole):
         >>> table.merge(more, on="id").when_matched_update_all().when_not_matched_insert_all().execute().rows
         2
         """
-        from pyspark_paimon.request.merge import MergeRequest  # noqa: PLC0415  # few tables are merged into
+        from pyspark_paimon.request.merge import MergeRequest  # noqa: PLC0415  # rarely needed
         from pyspark_paimon.request.merge_clauses import join_of, sides_of  # noqa: PLC0415  # parses SQL
         from pyspark_paimon.table.merge import Merge  # noqa: PLC0415  # as above
 
@@ -176,26 +217,26 @@ class TableRows(TableRole):
         rows = rows_of(source, schema.arrow)
         if not isinstance(rows, ArrowRows) and self._backend.spark is None:
             raise InvalidArgument(
-                "merge takes a DataFrame of Spark into a table opened with spark=...; else collect it with frame.toArrow()"
+                "merge of a Spark DataFrame needs a table opened with spark=...; or collect the frame with frame.toArrow()"
             )
         sides = sides_of(schema, rows.schema)
         held = rows.reader.read_all() if isinstance(rows, ArrowRows) else rows
         wanted = MergeRequest(source=held, join=join_of(on, sides))
         return Merge(self._backend, _request(None, self._write_options(options), commit_id), wanted, schema, sides)
 
-    def _changed(self, change: change_rows.DeleteRows | change_rows.UpdateRows, *, dry_run: bool) -> results.WriteResult:
-        """Return what the change did, in a dry run the number of rows that it would find now."""
+    def _run_change(self, change: change_rows.DeleteRows | change_rows.UpdateRows, *, dry_run: bool) -> results.WriteResult:
+        """Run a change; a dry run counts its rows."""
         if not dry_run:
             return self._backend.run(change)
         request = change.request
         pinned, schema = self._backend.ask(Start(travel=TravelRequest()))
-        asked = ScanRequest.of(request.predicate, columns=schema.names, snapshot=pinned).model_copy(
+        matching = ScanRequest.of(request.predicate, columns=schema.names, snapshot=pinned).model_copy(
             update={"schema_id": schema.id, "keys": request.keys, "options": EVERY_LEVEL if schema.is_primary_key_table else OWN_BRANCH}
         )
-        counted = self._backend.count(asked) if asked.keys is None else sum(batch.num_rows for batch in self._backend.read(asked))
+        counted = self._backend.count(matching) if matching.keys is None else sum(batch.num_rows for batch in self._backend.read(matching))
         return results.WriteResult(rows=counted, files=0, snapshot_id=None, removal=results.Removal(rows=counted))
 
-    def _change(
+    def _delete_request(
         self,
         verb: str,
         filter: Filter,  # noqa: A002  # as above

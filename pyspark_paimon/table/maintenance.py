@@ -1,4 +1,4 @@
-"""What keeps a table in shape: compaction, indexes, expiry, orphans."""
+"""Methods of ``Table`` for compaction, indexes, expiry and orphan files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ else:
 
 
 class TableMaintenance(TableRole):
-    """The role that changes how its rows are kept, not which they are.
+    """Methods that reorganize files without changing rows.
 
     >>> from pyspark_paimon.example import cities
     >>> cities().list_orphan_files()
@@ -55,17 +55,24 @@ class TableMaintenance(TableRole):
         strategy: ClusterStrategyName = "order",
         options: Mapping[str, str] | None = None,
     ) -> CompactResult:
-        """Merge sorted runs (or, without primary key, small files): those that universal compaction picks, or with ``full`` all.
+        """Compact sorted runs, or small files of an append table.
 
-        ``partitions`` limits it to partitions named like ``{"day": "2024-01-31"}``, ``filter`` to those whose columns satisfy it. A
-        compaction that loses a race against another is tried again on the new snapshot; rows that others commit meanwhile are
-        never lost.
+        A compaction that loses a race against another is retried on the new snapshot. Rows that other writers commit meanwhile are never
+        lost.
 
-        With ``order_by`` all rows of an append table without buckets are sorted anew, so that files hold narrow ranges and filters
-        skip most of them: by one column after the other (``order``), or along a curve on which several columns count alike
-        (``zorder``, ``hilbert``; at most 8 columns). Memory is bounded by ``write-buffer-size``.
+        Args:
+            full: Merge all files. False: those that universal compaction picks.
+            partitions: Partitions to compact, like ``{"day": "2024-01-31"}``. None: all.
+            filter: Compact only partitions whose columns satisfy this filter.
+            order_by: Columns to sort all rows of an append table without buckets by. Files then have narrow value ranges, and filters skip
+                most of them. Memory is limited by ``write-buffer-size``.
+            strategy: ``order`` sorts by one column after the other. ``zorder`` and ``hilbert`` sort along a curve that treats up to 8 columns
+                equally.
+            options: Table options for this call only.
 
-        Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``, ``UnsupportedOption``, ``CommitConflict``.
+        Raises:
+            InvalidArgument, InvalidFilter, UnknownColumn, UnsupportedOption: An argument is not valid.
+            CommitConflict: Other commits won every retry.
 
         >>> from pyspark_paimon.example import cities
         >>> result = cities().compact(full=True)
@@ -85,13 +92,17 @@ class TableMaintenance(TableRole):
         return compaction.compact_table(self._backend, schema, operation)
 
     def rewrite_file_index(self, partitions: Sequence[Mapping[str, object]] | None = None) -> IndexRewriteResult:
-        """Add, replace or drop indexes on files that already exist, so that they are what the table's options ask for.
+        """Build or drop file indexes of existing files.
 
-        Files whose indexes are as they should be are left alone, and only what is missing is built, from the columns that it needs.
-        No row changes: the files keep their names, and only a commit that removed a file keeps it from its index. ``partitions``
-        limits it as in ``compact``. On Spark the files are shared out among tasks. Paimon's ``rewrite_file_index`` does the same.
+        The files get the indexes that the table's options require.
+        Only missing indexes are built, from the columns they need. No row changes and the files keep their names. If another commit removes a
+        file meanwhile, its index is dropped. On Spark the files are divided among tasks. Paimon's ``rewrite_file_index`` does the same.
 
-        Raises ``CorruptFile`` for a data file that cannot be read.
+        Args:
+            partitions: As for ``compact``.
+
+        Raises:
+            CorruptFile: A data file cannot be read.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities().alter_options({"file-index.bitmap.columns": "country"})
@@ -106,12 +117,18 @@ class TableMaintenance(TableRole):
         return self._backend.run(rewrite_file_index.RewriteFileIndex(commit_id=commit_identity(None), partitions=specs))
 
     def analyze(self, columns: Sequence[str] | None = None) -> AnalyzeResult:
-        """Count the table's rows, and of ``columns`` (None: all, (): none) distinct values, extremes, nulls and lengths.
+        """Compute statistics of the table and its columns.
 
-        The rows are read once, in bounded memory, and the answer is committed as a snapshot of kind ANALYZE that other engines'
-        planners use too; see ``statistics``. Until the next write, ``count()`` and filters that nothing can pass are answered by it.
+        The rows are counted, and of each column the distinct values, minimum, maximum, nulls and lengths. The rows are read once in
+        bounded memory. The result is committed as a snapshot of kind ANALYZE, which planners of other engines use too; see ``statistics``.
+        Until the next write, it answers ``count()`` and filters that no row can pass.
 
-        Raises ``UnknownColumn``, ``CommitConflict`` if the schema changed meanwhile.
+        Args:
+            columns: Columns to analyze. None: all. Empty: only count the rows.
+
+        Raises:
+            UnknownColumn: There is no such column.
+            CommitConflict: The schema changed meanwhile.
 
         >>> from pyspark_paimon.example import cities
         >>> result = cities().analyze()
@@ -131,14 +148,17 @@ class TableMaintenance(TableRole):
         limit: int | None = None,
         dry_run: bool = False,
     ) -> ExpireResult:
-        """Remove old snapshots and the files that only they reach.
+        """Delete old snapshots and the files that only they need.
 
         Args:
-            retain_min: Newest snapshots to keep at least. Default: the option ``snapshot.num-retained.min``.
-            retain_max: Newest snapshots to keep at most. Default: ``snapshot.num-retained.max``.
-            older_than: Snapshots that became outdated before may go. Default: ``snapshot.time-retained`` ago.
-            limit: Snapshots to remove at most. Default: all that may go; ``snapshot.expire.limit`` is for commits.
-            dry_run: Only report what would go.
+            retain_min: Smallest number of newest snapshots to keep. Default: the option ``snapshot.num-retained.min``.
+            retain_max: Largest number of newest snapshots to keep. Default: ``snapshot.num-retained.max``.
+            older_than: Snapshots that were replaced before this time may be deleted. Default: ``snapshot.time-retained`` ago.
+            limit: Largest number of snapshots to delete. Default: no limit; ``snapshot.expire.limit`` applies to commits only.
+            dry_run: Report what would be deleted, and change nothing.
+
+        Raises:
+            InvalidArgument: A number is less than 1, or ``retain_max`` is less than ``retain_min``.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -148,7 +168,7 @@ class TableMaintenance(TableRole):
         """
         for name, number in (("retain_min", retain_min), ("retain_max", retain_max), ("limit", limit)):
             if number is not None and number < 1:
-                raise InvalidArgument(f"expire_snapshots: {name} is a number of snapshots, 1 or more, not {number}")
+                raise InvalidArgument(f"expire_snapshots: {name} must be a number of snapshots, 1 or more, not {number}")
         if retain_min is not None and retain_max is not None and retain_max < retain_min:
             raise InvalidArgument(f"expire_snapshots: retain_max ({retain_max}) is less than retain_min ({retain_min})")
         operation = expiry.ExpireSnapshots(
@@ -157,12 +177,17 @@ class TableMaintenance(TableRole):
         return self._backend.run(operation)
 
     def drop_index(self, column: str, type: str | None = None, *, dry_run: bool = False) -> IndexRewriteResult:  # noqa: A002  # as in the options' names
-        """Forget the file indexes of a column, or only the one of a type (``bloom-filter``, ``bitmap``, ``bsi``, ``range-bitmap``), and take them out of the files.
+        """Drop file indexes of a column from options and files.
 
-        A map's entry is named as in the options, ``attrs[clicks]``. Data files stay as they are; other indexes do, too; row blocks go with their bloom filter. ``dry_run`` tells how
-        many files of the newest state have such an index, and its bytes.
+        Data files and other indexes stay. Row blocks are dropped with their bloom filter.
 
-        Raises ``InvalidArgument`` if there is no such index.
+        Args:
+            column: Column of the index. An entry of a map is named as in the options: ``attrs[clicks]``.
+            type: ``bloom-filter``, ``bitmap``, ``bsi`` or ``range-bitmap``. None: all types.
+            dry_run: Report the number of files that have such an index, and its bytes, and change nothing.
+
+        Raises:
+            InvalidArgument: There is no such index.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -188,12 +213,29 @@ class TableMaintenance(TableRole):
         orphans_older_than: Time | None = None,
         dry_run: bool = False,
     ) -> MaintenanceResult:
-        """One round of what keeps a table in shape, by its options, in the order in which each step helps the next.
+        """Run all maintenance steps that the options require.
 
-        Partitions that are too old go (``partition.expiration-time``), what universal compaction picks is merged (``full``: everything),
-        files get the indexes that the options ask for, tags whose time is over and snapshots beyond their retention (``snapshot.*``) go, and
-        then the files that nothing refers to, last changed before ``orphans_older_than`` (default: a day ago). A step that fails is told
-        in ``errors``, and the others go on: call it by cron. ``dry_run`` tells what would be deleted.
+        The steps run in this order:
+
+        1. Delete partitions older than ``partition.expiration-time``.
+        2. Compact what universal compaction picks.
+        3. Build missing file indexes.
+        4. Delete expired tags.
+        5. Expire snapshots (``snapshot.*``).
+        6. Delete orphan files.
+
+        A failed step is reported in ``errors``, and the others continue. Call this method periodically, for example by cron.
+
+        Args:
+            compact: Whether to run step 2.
+            full: Whether step 2 merges all files.
+            partitions: Whether to run step 1.
+            indexes: Whether to run step 3.
+            tags: Whether to run step 4.
+            expire: Whether to run step 5.
+            orphans: Whether to run step 6.
+            orphans_older_than: Delete only orphan files last changed before this time. None: a day ago.
+            dry_run: Report what would be deleted, and change nothing. Steps 2 and 3 do not run.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -201,7 +243,7 @@ class TableMaintenance(TableRole):
         >>> done.compacted.files_after, done.expired.snapshots, done.orphans, done.errors
         (1, 0, 0, {})
         """
-        cutoff = cutoff_of(orphans_older_than)  # before anything is done
+        cutoff = cutoff_of(orphans_older_than)  # the steps must not move the default, a day ago
         steps: dict[str, tuple[bool, Callable[[], object]]] = {
             "partitions": (partitions and self._expires_partitions(), lambda: self._old_partitions(dry_run=dry_run)),
             "compacted": (compact and not dry_run, lambda: self.compact(full)),
@@ -219,11 +261,29 @@ class TableMaintenance(TableRole):
         return self._backend.run(old_partitions.ExpirePartitions(commit_id=commit_identity(None), dry_run=dry_run)).partitions
 
     def list_orphan_files(self, older_than: Time | None = None) -> list[OrphanFile]:
-        """Files that no snapshot, tag or branch refers to, last changed before ``older_than`` (default: a day ago)."""
+        """Return files that no snapshot, tag or branch refers to.
+
+        Args:
+            older_than: Only files last changed before this time. None: a day ago.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().list_orphan_files()
+        []
+        """
         return self._backend.ask(expiry.ListOrphans(older_than_ms=cutoff_of(older_than)))
 
     def remove_orphan_files(self, older_than: Time | None = None, *, dry_run: bool = False) -> list[OrphanFile]:
-        """Delete those files; returns them. A time younger than the longest running write would delete its files."""
+        """Delete orphan files and return them.
+
+        Args:
+            older_than: Only files last changed before this time. None: a day ago. The time must lie before the start of every running
+                write, else the files of that write are deleted.
+            dry_run: Return the files, and delete nothing.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().remove_orphan_files(dry_run=True)
+        []
+        """
         cutoff = cutoff_of(older_than)
         if dry_run:
             return self._backend.ask(expiry.ListOrphans(older_than_ms=cutoff))

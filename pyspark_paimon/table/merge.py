@@ -1,4 +1,4 @@
-"""``Table.merge``: clauses, said one after the other, and what carries them out."""
+"""Builder of merges, returned by ``Table.merge``."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 @public
 @dataclass(frozen=True, repr=False, eq=False)
 class Merge(CheckedMethods):
-    """A merge that is being said; made by ``Table.merge``. Each method gives a new one with a clause more, ``execute`` does it.
+    """Merge of a source into a table, returned by ``Table.merge``.
 
-    In SQL text, and in names of Spark's ``col("t.n")`` and Arrow's ``field("s.n")``, ``t`` (or ``target``) is the table and ``s`` (or
-    ``source``) the source; a value that is no text and no expression is set as it is. Of the
-    clauses for a kind of row the first whose condition is true applies. Columns that an insert leaves out get their default or null.
-    Each method raises ``InvalidFilter``, ``UnknownColumn``, ``SchemaMismatch``, ``InvalidArgument`` for what the table does not have.
+    Each method returns a new merge with one more clause; ``execute`` runs it. Of the clauses for a kind of row, the first applies whose
+    condition is true. In SQL text, Spark columns (``col("t.n")``) and Arrow fields (``field("s.n")``), ``t`` or ``target`` is the table and ``s``
+    or ``source`` the source. Other values are constants. Columns that an insert leaves out get their default or null.
+
+    Every method raises ``InvalidFilter``, ``UnknownColumn``, ``SchemaMismatch`` or ``InvalidArgument`` for an argument that does not fit the table.
 
     >>> from pyspark_paimon.example import cities
     >>> import pyarrow as pa
@@ -51,39 +52,120 @@ class Merge(CheckedMethods):
     _sides: Sides
 
     def when_matched_update(self, set: Mapping[str, object], condition: Expression | None = None) -> Merge:  # noqa: A002  # SQL's word
-        """Give rows of the table that match new values: ``{"n": "t.n + s.n"}``; not in columns of the key, partition or bucket."""
+        """Update rows of the table that match.
+
+        Args:
+            set: New values by column: ``{"n": "t.n + s.n"}``. Columns of the primary key, partition and bucket key cannot be set.
+            condition: Further condition on the row of the table and that of the source.
+
+        >>> from pyspark_paimon.example import cities
+        >>> merge = cities().merge({"id": [1, 9], "city": ["Bergen", "Bern"]}, on="id")
+        >>> merge.when_matched_update({"city": "upper(s.city)"}, "t.country = 'NO'").execute().updated
+        1
+        """
         return self._with("matched", "update", set, condition)
 
     def when_matched_update_all(self, condition: Expression | None = None) -> Merge:
-        """Give rows of the table that match the values of the source in all columns, which it must have."""
+        """Update all columns of matching rows from the source.
+
+        The source must have all columns of the table.
+
+        Args:
+            condition: Further condition on the row of the table and that of the source.
+
+        >>> from pyspark_paimon.example import cities
+        >>> source = {"id": [1], "city": ["Bergen"], "country": ["NO"], "attrs": [None]}
+        >>> cities().merge(source, on="id").when_matched_update_all().execute().updated
+        1
+        """
         return self._with("matched", "update", "all", condition)
 
     def when_matched_delete(self, condition: Expression | None = None) -> Merge:
-        """Delete rows of the table that match."""
+        """Delete rows of the table that match.
+
+        Args:
+            condition: Further condition on the row of the table and that of the source.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().merge({"id": [1, 9]}, on="id").when_matched_delete().execute().deleted
+        1
+        """
         return self._with("matched", "delete", None, condition)
 
     def when_not_matched_insert(self, values: Mapping[str, object], condition: Expression | None = None) -> Merge:
-        """Insert rows of the source that match none: ``{"id": "s.id", "n": 0}``."""
+        """Insert rows of the source that have no match.
+
+        Args:
+            values: Values by column: ``{"id": "s.id", "n": 0}``.
+            condition: Further condition on the row of the source.
+
+        >>> from pyspark_paimon.example import cities
+        >>> merge = cities().merge({"id": [1, 9], "city": ["Bergen", "Bern"]}, on="id")
+        >>> merge.when_not_matched_insert({"id": "s.id", "city": "s.city"}).execute().inserted
+        1
+        """
         return self._with("not matched", "insert", values, condition)
 
     def when_not_matched_insert_all(self, condition: Expression | None = None) -> Merge:
-        """Insert rows of the source that match none, with its columns that the table has."""
+        """Insert whole rows of the source that have no match.
+
+        All columns that source and table share are inserted.
+
+        Args:
+            condition: Further condition on the row of the source.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().merge({"id": [1, 9], "city": ["Bergen", "Bern"]}, on="id").when_not_matched_insert_all().execute().inserted
+        1
+        """
         return self._with("not matched", "insert", "all", condition)
 
     def when_not_matched_by_source_update(self, set: Mapping[str, object], condition: Expression | None = None) -> Merge:  # noqa: A002  # as above
-        """Give rows of the table that no row of the source matches new values; all of the table is read."""
+        """Update rows of the table that have no match.
+
+        The whole table is read.
+
+        Args:
+            set: New values by column.
+            condition: Further condition on the row of the table.
+
+        >>> from pyspark_paimon.example import cities
+        >>> merge = cities().merge({"id": [1, 9]}, on="id")
+        >>> merge.when_not_matched_by_source_update({"country": "lower(t.country)"}).execute().updated
+        2
+        """
         return self._with("not matched by source", "update", set, condition)
 
     def when_not_matched_by_source_delete(self, condition: Expression | None = None) -> Merge:
-        """Delete rows of the table that no row of the source matches; all of the table is read."""
+        """Delete rows of the table that have no match.
+
+        The whole table is read.
+
+        Args:
+            condition: Further condition on the row of the table.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().merge({"id": [1, 9]}, on="id").when_not_matched_by_source_delete().execute().deleted
+        2
+        """
         return self._with("not matched by source", "delete", None, condition)
 
     def execute(self) -> MergeResult:
-        """Do it in one commit, computed from one snapshot; if another commit changes a touched bucket meanwhile, computed again.
+        """Run the merge in one commit.
 
-        Raises ``InvalidArgument`` where no clause was said, two rows of the source change one row of the table or are inserted with one
-        key, or an insert would replace a row that does not match; ``UnsupportedTable`` where the table takes no such change,
-        ``CommitConflict``, ``CommitReplayed``, ``FilterFailed``; nothing is committed then.
+        The merge reads one snapshot. If another commit changes an affected bucket meanwhile, the merge is computed again.
+
+        Raises:
+            InvalidArgument: There is no clause; two rows of the source change one row of the table or are inserted with one key; or an
+                insert would replace a row that does not match.
+            UnsupportedTable: The table does not support such a change.
+            CommitConflict, CommitReplayed, FilterFailed: As for ``Table.write`` and ``Scan``. Nothing is committed.
+
+        >>> from pyspark_paimon.example import cities
+        >>> merge = cities().merge({"id": [1, 9], "city": ["Bergen", "Bern"]}, on="id")
+        >>> result = merge.when_matched_delete().when_not_matched_insert_all().execute()
+        >>> result.deleted, result.inserted
+        (1, 1)
         """
         return self._backend.run(MergeRows(request=self._request, wanted=self._wanted))
 
@@ -94,9 +176,9 @@ class Merge(CheckedMethods):
         return replace(self, _wanted=self._wanted.model_copy(update={"clauses": (*self._wanted.clauses, clause)}))
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{clause.action} {clause.when}" for clause in self._wanted.clauses)
+        clauses = ", ".join(f"{clause.action} {clause.when}" for clause in self._wanted.clauses)
         rows = f"{self._wanted.source.num_rows} rows" if isinstance(self._wanted.source, pa.Table) else "a DataFrame"
-        return f"Merge({self._backend.path}, {rows} of the source, {said or 'no clause yet'})"
+        return f"Merge({self._backend.path}, {rows} of the source, {clauses or 'no clause yet'})"
 
 
 __all__ = ["Merge"]

@@ -1,4 +1,4 @@
-"""The schema of a table that is to be made, from what people describe it by."""
+"""Schema of a new table."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ def new_schema(
     options: Mapping[str, str] | None,
     comment: str | None,
 ) -> TableSchema:
-    """Checked in every respect. Raises ``InvalidSchema``, ``UnsupportedType``, ``UnsupportedOption``, ``InvalidArgument``."""
+    """Build and validate the schema of a new table.
+
+    Raises ``InvalidSchema``, ``UnsupportedType``, ``UnsupportedOption`` or ``InvalidArgument``.
+    """
     columns: Any = schema
     if not isinstance(schema, pa.Schema | str):
         if not type(schema).__module__.startswith("pyspark."):
-            raise InvalidArgument(f"a schema is an Arrow schema, a Spark StructType or DDL text, not {type(schema).__name__}")
-        from pyspark_paimon.frames.spark_types import fields_from_spark  # noqa: PLC0415  # a StructType is at hand, so pyspark is
+            raise InvalidArgument(f"a schema must be an Arrow schema, a Spark StructType or DDL text, not {type(schema).__name__}")
+        from pyspark_paimon.frames.spark_types import fields_from_spark  # noqa: PLC0415  # needs pyspark
 
         columns = fields_from_spark(schema)
     return build_schema(columns, primary_keys=primary_keys, partition_keys=partition_keys, options=options, comment=comment)

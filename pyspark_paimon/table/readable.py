@@ -1,4 +1,4 @@
-"""Rows as other libraries take them: Arrow streams, polars, DuckDB, datasets with pushdown. What a ``Scan`` and a ``Table`` share."""
+"""Conversions to other libraries, shared by ``Scan`` and ``Table``."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ _HEAD_ROWS = 10
 
 
 class Readable(ABC):
-    """Rows that can be handed on: of a scan, or of a table as it is at the moment of the call."""
+    """Base of objects whose rows other libraries can read.
+
+    A table gives the rows of its newest snapshot at the time of the call.
+    """
 
     @abstractmethod
     def _read(self) -> DatasetSource:
-        """The scan that is handed on."""
+        """Return the scan to read."""
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as an Arrow reader, a batch at a time, in bounded memory.
+        """Return the rows as an Arrow reader, in bounded memory.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().scan(columns=["id"]).to_reader().read_all().num_rows
@@ -37,49 +40,61 @@ class Readable(ABC):
         return pa.RecordBatchReader.from_batches(scan.schema, scan.to_batches())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows for polars, DuckDB and other libraries that take an Arrow stream."""
+        """Return the rows as an Arrow C stream (polars, DuckDB)."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The rows, a batch at a time."""
+        """Yield the rows in batches."""
         return self._read().to_batches()
 
     def head(self, rows: int = _HEAD_ROWS) -> pa.Table:
-        """The first ``rows`` rows, in no order unless the scan has one; no more is read than that needs.
+        """Return the first rows.
+
+        Only files that are needed for these rows are read. The order is arbitrary unless the scan has one.
+
+        Args:
+            rows: Number of rows.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().head(2).num_rows
         2
         """
         if type(rows) is not int or rows < 0:
-            raise InvalidArgument(f"head: a number of rows is wanted, not {rows!r}")
+            raise InvalidArgument(f"head: rows must be a number of rows, 0 or more, not {rows!r}")
         return self._read().limited(rows).to_arrow()
 
     def to_dataset(self) -> PaimonDataset:
-        """The rows as a ``pyarrow.dataset.Dataset`` whose columns and filters prune as this table does.
+        """Return the rows as a ``pyarrow.dataset.Dataset``.
+
+        Columns and filters passed to the dataset prune files in the same way as in a scan.
 
         >>> import pyarrow.compute as pc
         >>> from pyspark_paimon.example import cities
         >>> cities().to_dataset().to_table(columns=["city"], filter=pc.field("id") == 1).to_pylist()
         [{'city': 'Oslo'}]
         """
-        from pyspark_paimon.table.dataset import PaimonDataset  # noqa: PLC0415  # pyarrow.dataset takes a third of a second
+        from pyspark_paimon.table.dataset import PaimonDataset  # noqa: PLC0415  # importing pyarrow.dataset takes 0.3 s
 
         return PaimonDataset(self._read())
 
     def to_polars(self, *, dictionaries: bool | Sequence[str] = False) -> pl.DataFrame:
-        """The rows as a polars DataFrame; ``dictionaries``: text columns as categoricals, all or these.
+        """Return the rows as a polars DataFrame.
+
+        Args:
+            dictionaries: True: return all text columns as categoricals. A list: these text columns.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().scan("id = 1", columns=["city"]).to_polars().item()
         'Oslo'
         """
-        import polars as pl  # noqa: PLC0415  # takes long, and few want it
+        import polars as pl  # noqa: PLC0415  # slow import, rarely needed
 
         return pl.DataFrame(self._read().to_arrow(dictionaries=dictionaries))
 
     def scan_polars(self) -> pl.LazyFrame:
-        """The rows as a polars LazyFrame: what it selects, filters and limits is planned here before anything is read.
+        """Return the rows as a polars LazyFrame.
+
+        Selections, filters and limits of the frame are planned before anything is read.
 
         >>> import polars as pl
         >>> from pyspark_paimon.example import cities
@@ -91,16 +106,26 @@ class Readable(ABC):
         return lazy_frame(self._read())
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """The rows as a relation of DuckDB, lazily: columns and conditions of the query reach the plan.
+        """Return the rows as a lazy DuckDB relation.
 
-        ``connection`` is DuckDB's own unless one is given. Raises ``InvalidArgument`` where DuckDB is not installed.
+        Columns and conditions of the query reach the plan of the scan.
+
+        Args:
+            connection: DuckDB connection. None: DuckDB's default connection.
+
+        Raises:
+            InvalidArgument: DuckDB is not installed, or the connection is not one of DuckDB.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().to_duckdb().filter("id = 1").project("city").fetchall()
+        [('Oslo',)]
         """
         try:
-            import duckdb  # noqa: PLC0415  # no dependency
+            import duckdb  # noqa: PLC0415  # optional dependency
         except ImportError as error:
             raise InvalidArgument("to_duckdb needs DuckDB: pip install duckdb") from error
         if connection is not None and not (hasattr(connection, "from_arrow") and hasattr(connection, "sql")):
-            raise InvalidArgument(f"to_duckdb: a connection of DuckDB is wanted, not {connection!r:.60}")
+            raise InvalidArgument(f"to_duckdb: connection must be a DuckDB connection or None, not {connection!r:.60}")
         return (duckdb if connection is None else connection).from_arrow(self.to_dataset())
 
 

@@ -1,4 +1,4 @@
-"""Reading a table: a snapshot, what changed between two, and what changes from now on."""
+"""Methods of ``Table`` that read rows and changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ else:
 
 
 class TableReading(TableRole, Readable):
-    """The role that reads rows.
+    """Methods that read snapshots, changes and streams.
 
     >>> from pyspark_paimon.example import cities
     >>> cities().scan("country = 'NO'", columns=["city"]).to_arrow().to_pylist()
@@ -51,30 +51,37 @@ class TableReading(TableRole, Readable):
         options: Mapping[str, str] | None = None,
         read_optimized: bool = False,
     ) -> Scan:
-        """A lazy read of one snapshot: the newest, or that of an id, a tag, or a time (milliseconds or a datetime).
+        """Return a lazy read of one snapshot.
 
-        With ``incremental=(a, b)``, snapshot ids or tags, it reads what happened after ``a`` up to and with ``b``, each row with its
-        kind in the column ``_row_kind``: rows that appends wrote (``delta``), the table's changelog files (``changelog``), or the
-        two states compared by key (``diff``). By default two tags are compared, else the changelog is read if there is one.
-        Overwrites are in no delta and no changelog; ``changelog()`` never misses them.
+        Args:
+            filter: SQL text as after WHERE (``"city = 'Oslo' AND attrs['clicks'] > 3"``), a Spark Column or a pyarrow expression.
+                Times without a zone are UTC. Column names match regardless of case if that is unambiguous. Computed conditions
+                (``"lower(city) LIKE '%os%' AND amount % 2 = 0"``) follow Spark's ANSI rules: a sum that overflows is an error.
+            columns: Columns to read, in this order. None: all.
+            limit: Largest number of rows.
+            params: Values of the parameters in SQL text: ``scan("city = :c AND id IN :ids", params={"c": "Oslo", "ids": array})``.
+                A list may be an Arrow array, a Series or any collection, also of a million values.
+            order_by: Sort order as in Spark SQL (``"price DESC NULLS LAST, id"``, or a sequence of such items). Rows are sorted in memory.
+                With ``limit`` only the first rows are kept; files, row groups and rows that cannot be among them are skipped by
+                their statistics, or by a range-bitmap index of the first column.
+            snapshot: Snapshot id. None, with no tag and no timestamp: the newest snapshot.
+            tag: Tag name.
+            timestamp: Read the newest snapshot committed until this time: milliseconds, a datetime or its text.
+            incremental: Two snapshot ids or tags ``(a, b)``: read the changes after ``a`` up to and including ``b``, with the kind of each
+                row in the column ``_row_kind``. Overwrites are missing from ``delta`` and ``changelog``; ``Table.changelog()`` has them.
+            incremental_mode: ``delta`` (rows that appends wrote), ``changelog`` (the changelog files) or ``diff`` (comparison of the two
+                states by key). Default: ``diff`` for two tags, else ``changelog`` if the table has one, else ``delta``.
+            options: Table options for this read only. They may give the position in Paimon's way: ``scan.mode`` with ``scan.snapshot-id``,
+                ``scan.tag-name``, ``scan.timestamp``, ``scan.timestamp-millis``, ``scan.watermark`` or ``scan.version``, or
+                ``incremental-between``. ``{"deletion-vectors.merge-on-read": "false"}`` ignores rows that wait for a compaction, as other
+                engines do, in tables with deletion vectors or merge engine ``first-row``.
+            read_optimized: Of a primary-key table, read only the result of the last full compaction of each bucket, as ``t$ro`` does.
+                Nothing is merged, and newer rows are missing.
 
-        ``filter`` is SQL text as after WHERE (``"city = 'Oslo' AND attrs['clicks'] > 3"``), a Spark Column or a pyarrow
-        expression; times without zone are UTC. Names of columns ignore case where that leaves no doubt. What is computed from columns
-        (``"lower(city) LIKE '%os%' AND amount % 2 = 0"``) follows Spark's ANSI rules: a sum that does not fit its type is an error.
-        ``params`` has the values of what SQL text names: ``scan("city = :c AND id IN :ids", params={"c": "Oslo", "ids": array})``,
-        where a list may be an Arrow array, a Series, or any collection, of a million values, too.
-
-        ``order_by`` (``"price DESC NULLS LAST, id"``, or a sequence of such items) sorts the rows as Spark SQL does, in memory; with
-        ``limit`` only the first ones are kept, and files, row groups and rows that cannot be among them are not read: by minima
-        and maxima, and by a range-bitmap index of the first column.
-
-        ``options`` may name the place instead, as Paimon does: ``scan.mode`` with ``scan.snapshot-id``, ``scan.tag-name``, ``scan.timestamp``,
-        ``scan.timestamp-millis``, ``scan.watermark`` or ``scan.version``, or ``incremental-between``. They are table options for this read only: ``{"deletion-vectors.merge-on-read": "false"}`` reads a table with deletion
-        vectors or merge engine ``first-row`` as engines do that leave out what waits for a compaction. ``read_optimized`` reads of a table
-        with primary keys only what the last full compaction of each bucket left, as ``t$ro`` does: nothing is merged, and newer rows are missing.
-
-        Raises ``InvalidFilter``, ``UnknownColumn``, ``InvalidArgument``, ``UnsupportedOption``, ``SnapshotNotFound``, ``SnapshotExpired``;
-        reading the scan raises ``FilterFailed`` where a filter computes what has no value.
+        Raises:
+            InvalidFilter, UnknownColumn, InvalidArgument, UnsupportedOption: An argument is not valid.
+            SnapshotNotFound, SnapshotExpired: There is no such snapshot or tag.
+            FilterFailed: Raised while reading, if a filter computes something without a value.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -87,18 +94,20 @@ class TableReading(TableRole, Readable):
         [{'city': 'Rome'}, {'city': 'Lima'}]
         """
         if limit is not None and (type(limit) is not int or limit < 0):
-            raise InvalidArgument(f"limit is a number of rows, not {limit!r}")
+            raise InvalidArgument(f"limit must be a number of rows, not {limit!r}")
         travel = travel_of(snapshot, tag, timestamp)
         options = self._read_options(options, placed=travel != TravelRequest() or incremental is not None)
         texts = option_texts(options)
         if any(key.startswith(("scan.", "log.scan", "incremental-")) for key in texts):
-            travel, incremental, incremental_mode = self._place(texts, travel, incremental, incremental_mode)
+            travel, incremental, incremental_mode = self._scan_position(texts, travel, incremental, incremental_mode)
             options = without_place(texts)
         if incremental is not None:
             if travel != TravelRequest() or len(incremental) != 2:
-                raise InvalidArgument("an incremental scan reads between two points, incremental=(from, to), and no other snapshot")
+                raise InvalidArgument(
+                    "an incremental scan needs two points, incremental=(from, to), and no other snapshot, tag or timestamp"
+                )
             if read_optimized:
-                raise InvalidArgument("read_optimized reads a state; what happened between two is read with what waits for a compaction")
+                raise InvalidArgument("read_optimized reads one snapshot and cannot be used with incremental; remove one of them")
             wanted = range_of(self._backend, self.table_schema, *incremental, incremental_mode)
             return self._changes(
                 wanted,
@@ -110,7 +119,7 @@ class TableReading(TableRole, Readable):
                 options=options,
             )
         if incremental_mode is not None:
-            raise InvalidArgument("incremental_mode goes with incremental=(from, to)")
+            raise InvalidArgument("incremental_mode can only be used with incremental=(from, to)")
         pinned, schema = self._backend.ask(Start(travel=travel))
         request = ScanRequest.of(
             bind_filter(filter, schema.column_types, params),
@@ -127,23 +136,23 @@ class TableReading(TableRole, Readable):
         )
         return Scan(self._backend, request, schema, None if filter is None else str(filter))
 
-    def _place(
+    def _scan_position(
         self,
         options: Mapping[str, str],
         travel: TravelRequest,
         between: tuple[Point, Point] | None,
         mode: IncrementalModeName | None,
     ) -> tuple[TravelRequest, tuple[Point, Point] | None, IncrementalModeName | None]:
-        """Where a scan reads, by its arguments or its options."""
+        """Return where a scan reads, by arguments or options."""
         found = ScanPlace.of(self._backend, options)
         if found is None:
             return travel, between, mode
         if travel != TravelRequest() or between is not None:
-            raise InvalidArgument("a scan is told where to read once: by its arguments, or by options such as scan.mode")
-        told = next((known for known in MODES if known == found.mode), None)
-        if found.mode is not None and told is None:
-            raise InvalidArgument(f"incremental-between-scan-mode is one of auto, {', '.join(MODES)}, not '{found.mode}'")
-        return found.travel, found.between, mode if told is None else told
+            raise InvalidArgument("the position of a scan is given twice: use arguments, or options such as scan.mode, not both")
+        known_mode = next((known for known in MODES if known == found.mode), None)
+        if found.mode is not None and known_mode is None:
+            raise InvalidArgument(f"incremental-between-scan-mode must be one of auto, {', '.join(MODES)}, not '{found.mode}'")
+        return found.travel, found.between, mode if known_mode is None else known_mode
 
     def changelog(
         self,
@@ -155,14 +164,24 @@ class TableReading(TableRole, Readable):
         params: Mapping[str, object] | None = None,
         mode: IncrementalModeName | None = None,
     ) -> Scan:
-        """What changed after ``from_snapshot`` (0: from the beginning) up to ``to_snapshot`` (None: the newest), ids or tags.
+        """Return a scan of the changes between two snapshots.
 
-        Rows carry their kind in ``_row_kind``; those of a key come in the order in which they happened. By default nothing is
-        missed: the changelog files are read if the table has a ``changelog-producer`` and no overwrite lies between, else the states
-        are compared; of a table without primary key the appended rows are read. ``filter`` judges each changed row alone. A
-        changelog that compaction makes (``lookup``, ``full-compaction``) tells of rows once they are compacted.
+        Rows have their kind in the column ``_row_kind``; the changes of a key are in order of time. By default no change is missing: the
+        changelog files are read if the table has a ``changelog-producer`` and there is no overwrite in the range; otherwise the two
+        states are compared. Tables without a primary key give the appended rows. A changelog that compaction makes (``lookup``,
+        ``full-compaction``) has rows only after they are compacted.
 
-        Raises ``SnapshotExpired``, ``SnapshotNotFound``, ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``.
+        Args:
+            from_snapshot: Snapshot id or tag after which changes are read. 0: from the beginning.
+            to_snapshot: Last snapshot id or tag. None: the newest.
+            filter: As in ``scan``; it is applied to each changed row separately.
+            columns: Columns to read. None: all.
+            params: As in ``scan``.
+            mode: As ``incremental_mode`` in ``scan``. None: a mode that misses no change.
+
+        Raises:
+            SnapshotExpired, SnapshotNotFound: There is no such snapshot or tag.
+            InvalidArgument, InvalidFilter, UnknownColumn: An argument is not valid.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -191,27 +210,28 @@ class TableReading(TableRole, Readable):
         consumer: str | None = None,
         overwrites: bool = False,
     ) -> Iterator[StreamBatch]:
-        """The table's rows and then its changes, batch by batch, up to the newest snapshot: call again with the last ``offset`` for more.
+        """Yield the table's rows and then its changes in batches.
 
-        Rows are ``+I`` while the state is read, then what appends wrote or the table's changelog. On Spark use ``readStream``.
+        The iteration ends at the newest snapshot. Call again with the last ``offset`` to continue. Rows of the first state have the kind
+        ``+I``; then come appended rows or the table's changelog. On Spark use ``readStream``.
 
         Args:
-            offset: that of the last batch which was dealt with; it has the same meaning for ever.
-            filter: judges each row alone, as in ``changelog``.
-            columns: names; ``_row_kind`` comes last.
-            start: where to begin without an offset, one of Paimon's ``scan.mode``: ``latest-full`` (default), ``latest``,
+            offset: Offset of the last processed batch. An offset never changes its meaning.
+            filter: Applied to each row separately, as in ``changelog``.
+            columns: Columns to read; ``_row_kind`` comes last. None: all.
+            start: Start without an offset, one of Paimon's ``scan.mode``: ``latest-full`` (default), ``latest``,
                 ``compacted-full``, ``from-snapshot``, ``from-snapshot-full`` (with ``snapshot``), ``from-timestamp``.
-            snapshot: the first snapshot whose changes are read.
-            timestamp: as ``snapshot``, by time.
-            max_rows: in one batch; a larger file, or bucket of a state, goes alone.
-            consumer: a name under which the table notes the progress, so that nothing expires that is still to be read.
-            overwrites: tell what overwrites replaced, too; else they are passed by.
+            snapshot: First snapshot whose changes are read.
+            timestamp: As ``snapshot``, by time.
+            max_rows: Rows of a batch. A larger file, or bucket of the first state, makes a separate batch.
+            consumer: Name under which the table stores the progress. Snapshots that the consumer has yet to read do not expire.
+            overwrites: Also report the rows that overwrites replace. False: overwrites are skipped.
 
         Raises:
-            SnapshotExpired: the stream has lost its place.
-            SchemaMismatch: the columns have changed since the stream was opened; call again.
-            UnsupportedTable: the merge engine needs a ``changelog-producer`` for that.
-            InvalidArgument, InvalidFilter, UnknownColumn, UnsupportedOption: the arguments do not fit.
+            SnapshotExpired: The next snapshot of the stream has expired.
+            SchemaMismatch: The columns changed since the stream was opened. Call again.
+            UnsupportedTable: The merge engine needs a ``changelog-producer`` for this.
+            InvalidArgument, InvalidFilter, UnknownColumn, UnsupportedOption: An argument is not valid.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -239,14 +259,21 @@ class TableReading(TableRole, Readable):
         return followed(self.path, asked, bind_filter(filter, schema.column_types), named, offset)
 
     def count(self) -> int:
-        """Number of rows of the newest snapshot; files that metadata or indexes answer for are not read."""
+        """Return the number of rows of the newest snapshot.
+
+        Files that metadata or indexes can count are not read.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().count()
+        3
+        """
         return self.scan().count()
 
     def _read(self) -> Scan:
         return self.scan()
 
     def _repr_html_(self) -> str:
-        from pyspark_paimon.html.card import or_error  # noqa: PLC0415  # few tables are drawn
+        from pyspark_paimon.html.card import or_error  # noqa: PLC0415  # needed in notebooks only
         from pyspark_paimon.views.notebook import table_card  # noqa: PLC0415  # as above
 
         return or_error(self.path, lambda: table_card(self._backend))

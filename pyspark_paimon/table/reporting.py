@@ -1,4 +1,4 @@
-"""A table's tree as values and as a page: levels, key ranges, what a filter keeps, history, advice."""
+"""Methods of ``Table`` that report the LSM tree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TableReporting(TableRole):
-    """The role that shows the tree.
+    """Methods that report the LSM tree of the table.
 
     >>> from pyspark_paimon.example import cities
     >>> [(bucket.name, bucket.files, bucket.rows) for bucket in cities().tree().buckets]
@@ -35,18 +35,27 @@ class TableReporting(TableRole):
         tag: str | None = None,
         timestamp: Time | None = None,
     ) -> TreeReport:
-        """What the table looks like: the files of every bucket by level and key range, what ``filter`` keeps of them, what each snapshot
-        brought, write and space amplification, the health of the indexes, and what is worth doing. Metadata and indexes are read, no row.
+        """Return a report of the LSM tree.
 
-        ``filter`` is as in ``scan``, and so are ``snapshot``, ``tag`` and ``timestamp``. Of very many files neighbours stand in one box.
+        The report has the files of each bucket by level and key range, the files that ``filter`` keeps, the changes of each snapshot, write
+        and space amplification, the health of the indexes, and advice. Metadata and indexes are read, but no rows. If there are very many
+        files, neighbours are combined in one entry.
 
-        Raises ``InvalidFilter``, ``UnknownColumn``, ``InvalidArgument``, ``SnapshotNotFound``, ``SnapshotExpired``.
+        Args:
+            filter: As for ``scan``.
+            snapshot: As for ``scan``.
+            tag: As for ``scan``.
+            timestamp: As for ``scan``.
+
+        Raises:
+            InvalidFilter, UnknownColumn, InvalidArgument: An argument is not valid.
+            SnapshotNotFound, SnapshotExpired: There is no such snapshot or tag.
 
         >>> from pyspark_paimon.example import cities
         >>> report = cities().tree("id = 99")
         >>> report.total("files"), report.total("kept"), report.most_runs
         (1, 0, 1)
-        """  # noqa: D205  # one sentence
+        """
         from pyspark_paimon.request.scan_questions import DescribeTree  # noqa: PLC0415  # see test_imports
 
         pinned, schema = self._backend.ask(Start(travel=travel_of(snapshot, tag, timestamp)))
@@ -64,9 +73,20 @@ class TableReporting(TableRole):
         tag: str | None = None,
         timestamp: Time | None = None,
     ) -> Path:
-        """Write ``tree`` of the same arguments as one HTML page that needs nothing else, and answer its path.
+        """Write the report of ``tree`` as one HTML page.
 
-        Raises what ``tree`` does, and ``StorageError`` if ``file`` cannot be written.
+        The page needs no other files. The method returns its path.
+
+        Args:
+            file: Path of the page.
+            filter: As for ``scan``.
+            snapshot: As for ``scan``.
+            tag: As for ``scan``.
+            timestamp: As for ``scan``.
+
+        Raises:
+            StorageError: ``file`` cannot be written.
+            InvalidFilter, UnknownColumn, InvalidArgument, SnapshotNotFound, SnapshotExpired: As for ``tree``.
 
         >>> import tempfile
         >>> from pyspark_paimon.example import cities
@@ -77,7 +97,7 @@ class TableReporting(TableRole):
         from pyspark_paimon.report.page import render_page  # noqa: PLC0415  # see test_imports
 
         if "\0" in os.fspath(file):
-            raise InvalidArgument(f"report: {os.fspath(file)!r} is no name of a file")
+            raise InvalidArgument(f"report: {os.fspath(file)!r} is not a valid file name")
         text = render_page(self.tree(filter, snapshot=snapshot, tag=tag, timestamp=timestamp))
         target = Path(file).expanduser().resolve()
         with storage_errors(str(target)):

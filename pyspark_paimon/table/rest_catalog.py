@@ -1,4 +1,7 @@
-"""A REST catalog: a server names the tables, makes their snapshots and lends the keys of their storage; files are touched in process."""
+"""Catalog of a REST server.
+
+The server stores the table names, commits their snapshots and issues credentials for their storage. This process reads and writes the files.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +39,20 @@ if TYPE_CHECKING:
     pass
 
 _KINDS_OF_ROWS = {None, "table"}
-"""The option ``type`` of tables that have rows of their own; others are views of files and objects."""
+"""Values of the option ``type`` of tables with rows. Others are views of files and objects."""
 
 
 @public
 class RestCatalog(AnyCatalog):
-    """The databases and tables of a catalog's server, made by ``Catalog.create({"metastore": "rest", "uri": ..., ...})``.
+    """Catalog of the databases and tables of a REST server.
 
-    Every method raises ``NotAuthorized`` (the token), ``NotPermitted``, ``CatalogUnavailable``; none shows the token.
+    ``Catalog.create({"metastore": "rest", "uri": ..., ...})`` returns it. Every method raises ``NotAuthorized`` (for the token),
+    ``NotPermitted`` and ``CatalogUnavailable``. No error shows the token.
+
+    >>> from pyspark_paimon import Catalog
+    >>> options = {"metastore": "rest", "uri": "https://catalog:8080", "warehouse": "main", "token": "secret"}
+    >>> Catalog.create(options).list_tables("sales")  # doctest: +SKIP
+    ['orders']
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -51,15 +60,19 @@ class RestCatalog(AnyCatalog):
 
     @property
     def warehouse(self) -> str:
-        """The warehouse's name on the server."""
+        """Name of the warehouse on the server."""
         return self._api.options.warehouse
 
     def list_databases(self) -> list[str]:
-        """Names of the databases, in order."""
+        """Return the names of the databases, sorted."""
         return self._api.databases()
 
     def create_database(self, name: str, *, ignore_if_exists: bool = False, options: Mapping[str, str] | None = None) -> None:
-        """Create a database. Raises ``DatabaseExists``."""
+        """Create a database.
+
+        Raises:
+            DatabaseExists: There is such a database, and ``ignore_if_exists`` is False.
+        """
         try:
             self._api.create_database(checked_name(name, "database"), options or {})
         except ResourceTaken as error:
@@ -67,23 +80,35 @@ class RestCatalog(AnyCatalog):
                 raise DatabaseExists(str(error)) from error
 
     def database_options(self, name: str) -> dict[str, str]:
-        """Options of a database. Raises ``DatabaseNotFound``."""
-        with _typed():
+        """Return the options of a database.
+
+        Raises:
+            DatabaseNotFound: There is no such database.
+        """
+        with _catalog_errors():
             return self._api.database(name).options
 
     def alter_database(self, name: str, changes: Mapping[str, Any]) -> None:
-        """Set options of a database, or remove those given as None. Raises ``DatabaseNotFound``."""
+        """Set options of a database; None removes an option.
+
+        Raises:
+            DatabaseNotFound: There is no such database.
+        """
         updates = {key: str(value) for key, value in changes.items() if value is not None}
-        with _typed():
+        with _catalog_errors():
             self._api.alter_database(name, updates, [key for key, value in changes.items() if value is None])
 
     def _drop_empty(self, database: str) -> None:
-        with _typed():
+        with _catalog_errors():
             self._api.drop_database(database)
 
     def list_tables(self, database: str = DEFAULT_DATABASE) -> list[str]:
-        """Names of a database's tables, in order. Raises ``DatabaseNotFound``."""
-        with _typed():
+        """Return the names of a database's tables, sorted.
+
+        Raises:
+            DatabaseNotFound: There is no such database.
+        """
+        with _catalog_errors():
             return [name for name in self._api.tables(database) if split_branch(name)[0] == name]
 
     def create_table(
@@ -97,46 +122,69 @@ class RestCatalog(AnyCatalog):
         comment: str | None = None,
         path: str | None = None,
     ) -> Table:
-        """Create a table, as ``Table.create`` does; with ``path`` an external one, of whose files the server takes no care.
+        """Create a table, as ``Table.create`` does.
 
-        Raises ``DatabaseNotFound`` (``default`` is created), ``TableExists``.
+        The database ``default`` is created if needed.
+
+        Args:
+            name: Table name.
+            schema: As for ``Table.create``.
+            primary_keys: As for ``Table.create``.
+            partition_keys: As for ``Table.create``.
+            options: As for ``Table.create``.
+            comment: As for ``Table.create``.
+            path: Location of an external table, whose files the server does not manage. None: the server chooses the location.
+
+        Raises:
+            DatabaseNotFound: There is no such database.
+            TableExists: There is such a table.
         """
         identifier = _identifier(name)
         _refuse_branch(identifier)
         built = new_schema(schema, primary_keys, partition_keys, options, comment)
         if identifier.database == DEFAULT_DATABASE:
             self.create_database(DEFAULT_DATABASE, ignore_if_exists=True)
-        with _typed():
+        with _catalog_errors():
             self._api.create_table(identifier, built, path)
         return self.table(name)
 
     def table(self, name: str, spark: SparkSession | None = None) -> Table:
-        """Open a table, or with ``database.table$branch_name`` a branch, with ``database.table$files`` a system table of it.
+        """Open a table.
 
-        Raises ``DatabaseNotFound``, ``TableNotFound``, ``UnknownSystemTable``.
+        Args:
+            name: Table name; ``database.table$branch_name`` is a branch, ``database.table$files`` a system table.
+            spark: Must be None.
+
+        Raises:
+            DatabaseNotFound, TableNotFound, UnknownSystemTable: There is no such table.
+            InvalidArgument: A session is given.
         """
         if spark is not None:
-            raise InvalidArgument("a REST catalog is used in process; a session's server has its own catalogs (spark.sql.catalog...)")
+            raise InvalidArgument(
+                "a REST catalog works in this process only; open the table without spark, or configure a catalog in Spark (spark.sql.catalog...)"
+            )
         named = split_system(name)
         if named is None:
-            return Table(self._opened(name))
-        base = self._opened(named[0])
+            return Table(self._open_backend(name))
+        base = self._open_backend(named[0])
         if named[1] not in SYSTEM_TABLES:
             refuse_system(*named)
         return Table(system_backend(f"{base.path}${named[1]}", base, named[1]))
 
-    def _opened(self, name: str) -> ServerBackend:
+    def _open_backend(self, name: str) -> ServerBackend:
         identifier = _identifier(name)
-        with _typed():
+        with _catalog_errors():
             found = self._api.table(identifier)
         if not found.path or (found.columns is not None and found.columns.options.get("type") not in _KINDS_OF_ROWS):
-            raise UnsupportedTable(f"{identifier.full_name}: the server has that, but it is no table with rows of its own")
+            raise UnsupportedTable(
+                f"{identifier.full_name}: this is not a table with rows but a view, for example of files; it cannot be opened"
+            )
         backend = self._backend(identifier, found, found.path)
         backend.ask(SchemaOf())
         return backend
 
     def table_exists(self, name: str) -> bool:
-        """Whether there is such a table."""
+        """Return whether there is such a table."""
         try:
             self._api.table(_identifier(name))
         except ResourceMissing:
@@ -144,17 +192,24 @@ class RestCatalog(AnyCatalog):
         return True
 
     def rename_table(self, name: str, new_name: str) -> None:
-        """Move a table, also to another database; whoever has it open loses it. Raises ``TableNotFound``, ``TableExists``."""
+        """Rename a table, or move it to another database.
+
+        Processes that have it open can no longer use it.
+
+        Raises:
+            TableNotFound: There is no such table.
+            TableExists: The new name exists.
+        """
         source, target = _identifier(name), _identifier(new_name)
         _refuse_branch(source)
         _refuse_branch(target)
-        with _typed():
+        with _catalog_errors():
             self._api.rename_table(source, target)
 
     def _drop_table(self, name: str) -> None:
         identifier = _identifier(name)
         _refuse_branch(identifier)
-        with _typed():
+        with _catalog_errors():
             self._api.drop_table(identifier)
 
     def __repr__(self) -> str:
@@ -175,12 +230,12 @@ def _identifier(name: str) -> Identifier:
 
 def _refuse_branch(identifier: Identifier) -> None:
     if "$" in identifier.object:
-        raise InvalidArgument(f"{identifier.full_name}: that is a part of a table; branches are made and deleted by Table's own methods")
+        raise InvalidArgument(f"{identifier.full_name}: this names a part of a table; create and delete branches with the methods of Table")
 
 
 @contextmanager
-def _typed() -> Iterator[None]:
-    """Turn what the server has not, or has already, into the errors of catalogs."""
+def _catalog_errors() -> Iterator[None]:
+    """Translate server errors to catalog errors."""
     try:
         yield
     except ResourceMissing as error:

@@ -1,4 +1,4 @@
-"""The base of a table's roles: the backend that they call."""
+"""Base class of the parts of ``Table``."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from pyspark_paimon.request.state import SchemaOf
 
 
 class TableRole(CheckedMethods):
-    """One role of ``Table``. Roles do not know each other: ``Table`` is composed of them, and each could serve alone.
+    """Base of the mixins that ``Table`` is composed of.
 
-    Requests are strict models; what does not fit one leaves a public method as ``InvalidArgument`` that names method and argument.
+    The mixins do not depend on each other. Requests are strict models: a value that a request does not accept leaves a public method
+    as ``InvalidArgument`` with the names of method and argument.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -22,16 +23,29 @@ class TableRole(CheckedMethods):
 
     @property
     def path(self) -> str:
-        """Where the table is."""
+        """Directory or URI of the table.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().path
+        '...cities'
+        """
         return self._backend.path
 
     @property
     def table_schema(self) -> TableSchema:
-        """The newest schema of record: Paimon's types, keys, options."""
+        """Newest schema, with Paimon's types, keys and options.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().table_schema.primary_keys
+        ('id',)
+        """
         return self._backend.ask(SchemaOf())
 
     def _write_options(self, given: Mapping[str, str] | None) -> Mapping[str, str] | None:
-        """The options of a call that changes the table, with those that the session is set to; the call's win."""
+        """Return the options of a write with the session's options.
+
+        Options of the call take precedence over options of the Spark session.
+        """
         settings = self._session_options()
         if not settings:
             return given
@@ -43,7 +57,10 @@ class TableRole(CheckedMethods):
         return {**settings, **option_texts(given)}
 
     def _read_options(self, given: Mapping[str, str] | None, *, placed: bool) -> Mapping[str, str] | None:
-        """The options of a read, as ``_write_options``; ``placed``: its arguments say which state to read."""
+        """Return the options of a read with the session's options.
+
+        placed: Whether arguments give the position of the scan. Session options for the position are ignored then.
+        """
         settings = self._session_options()
         if not settings:
             return given

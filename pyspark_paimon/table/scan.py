@@ -1,4 +1,4 @@
-"""``Scan``: what to read, pinned to a snapshot when it is made, read when a terminal method is called."""
+"""Class ``Scan``, a lazy read of a table."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ else:
 @public
 @dataclass(frozen=True, repr=False, eq=False)
 class Scan(CheckedMethods, Readable):
-    """A lazy read of one snapshot; made by ``Table.scan``. Every terminal method may be called repeatedly and agrees with the others.
+    """A lazy read of one snapshot, returned by ``Table.scan``.
 
-    All of them raise ``SnapshotExpired`` if the pinned snapshot was expired meanwhile, and ``CorruptFile`` naming a file
-    that is not what its metadata promise.
+    The snapshot is pinned when the scan is created. Terminal methods may be called repeatedly and give consistent results. They raise
+    ``SnapshotExpired`` if the pinned snapshot has expired, and ``CorruptFile`` for a file that contradicts its metadata.
 
     >>> from pyspark_paimon.example import cities
     >>> scan = cities().scan("id >= 2", columns=["id", "city"])
@@ -66,7 +66,9 @@ class Scan(CheckedMethods, Readable):
 
     @property
     def counters(self) -> ScanCounters | None:
-        """What the last read that came to an end counted, of ``to_arrow``, ``to_pandas``, ``to_batches`` and the like; None before.
+        """Counters of the last completed read; None before the first.
+
+        Reads are ``to_arrow``, ``to_pandas``, ``to_batches`` and similar methods.
 
         >>> from pyspark_paimon.example import cities
         >>> scan = cities().scan("id >= 2")
@@ -77,22 +79,47 @@ class Scan(CheckedMethods, Readable):
 
     @property
     def snapshot_id(self) -> int | None:
-        """Id of the pinned snapshot; None if the table was empty."""
+        """Id of the pinned snapshot.
+
+        None: the table was empty.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().scan().snapshot_id
+        1
+        """
         return self._request.snapshot_id
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the rows."""
+        """Arrow schema of the rows.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().scan(columns=["city"]).schema.names
+        ['city']
+        """
         return arrow_schema(scan_fields(self.table_schema, self._request.columns))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, a batch at a time, in bounded memory; in no order unless the scan has one, whose rows are held until they are sorted."""
+        """Yield the rows in batches, in bounded memory.
+
+        The order is arbitrary, unless the scan has an order. A sorted scan holds its rows in memory.
+
+        >>> from pyspark_paimon.example import cities
+        >>> [batch.num_rows for batch in cities().scan("id > 1").to_batches()]
+        [2]
+        """
         return self._backend.read(self._request, tally=self._tally)
 
     def to_arrow(self, *, dictionaries: bool | Sequence[str] = False) -> pa.Table:
-        """The rows as one Arrow table; ``dictionaries``: text columns as dictionaries, all or these, which takes less time and memory for few values.
+        """Return the rows as one Arrow table.
 
-        Raises ``InvalidArgument`` where such a column holds no texts, ``UnknownColumn``.
+        Args:
+            dictionaries: True: return all text columns as dictionaries. A list: these text columns. Dictionaries take less time and memory
+                for columns with few distinct values.
+
+        Raises:
+            InvalidArgument: A column in ``dictionaries`` is not a text column.
+            UnknownColumn: There is no such column.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().scan("id < 3", columns=["country"]).to_arrow(dictionaries=True)["country"].type
@@ -105,52 +132,91 @@ class Scan(CheckedMethods, Readable):
         return coded_texts(self._backend.read(request, keeps_all=True, tally=self._tally), self.schema, coded)
 
     def to_pandas(self, *, dictionaries: bool | Sequence[str] = False, **options: Any) -> pd.DataFrame:
-        """The rows as a pandas DataFrame, texts as categories where ``to_arrow`` gives dictionaries; ``options`` go to ``pyarrow.Table.to_pandas``."""
+        """Return the rows as a pandas DataFrame.
+
+        Args:
+            dictionaries: As for ``to_arrow``; dictionaries become categories.
+            **options: Arguments of ``pyarrow.Table.to_pandas``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().scan(columns=["city"], order_by="id").to_pandas()["city"].tolist()
+        ['Oslo', 'Lima', 'Rome']
+        """
         frame: pd.DataFrame = self.to_arrow(dictionaries=dictionaries).to_pandas(**options)
         return frame
 
     def to_spark(self, spark: SparkSession | None = None, *, native: bool = True) -> DataFrame:
-        """The rows as a lazy Spark DataFrame that reads this very snapshot, of ``spark`` or of the table's own session.
+        """Return the rows as a lazy Spark DataFrame.
 
-        Files that need no merging are read by Spark's own Parquet reader, as far as rows, types and values are certain to be the
-        same; ``native=False`` has this package read everything. Either way the frame has the same schema and rows, in no order.
-        If the snapshot expires, later actions on the frame fail: with ``SnapshotExpired`` when this package reads, with Spark's
-        own error (a missing path or file) when Spark does.
+        The frame reads the pinned snapshot. Its rows have no order. If the snapshot expires, later actions on the frame fail: with
+        ``SnapshotExpired`` where this package reads, with Spark's error (a missing path or file) where Spark does.
 
-        Raises ``InvalidArgument`` if the table was opened without a session and none is given.
+        Args:
+            spark: Session of the frame. None: the session of the table.
+            native: Let Spark's Parquet reader read files that need no merging, where its rows, types and values are certain to be the same.
+                False: this package reads everything. Schema and rows of the frame do not depend on it.
+
+        Raises:
+            InvalidArgument: The table was opened without a session and none is given.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().scan("id = 1").to_spark(spark).count()  # doctest: +SKIP
+        1
         """
         if spark is not None:
             check_session(spark)
         return self._backend.frame(self._request, spark, native=native)
 
     def count(self) -> int:
-        """Number of rows; files that metadata or indexes answer for are not read."""
+        """Return the number of rows.
+
+        Files that metadata or indexes can count are not read.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().scan("country = 'NO'").count()
+        1
+        """
         return self._backend.count(self._request)
 
     def aggregate(self, wanted: aggregates.Wanted, *, by: str | Sequence[str] = ()) -> pa.Table:
-        """Counts, extremes and sums: ``{"n": "count", "amount": ["min", "max", "sum"]}`` gives ``n``, ``amount_min``, ``amount_max``, ``amount_sum``.
+        """Return counts, minima, maxima and sums.
 
-        A name that is no column counts rows, a column's ``count`` leaves nulls out. There is one row, or one for each value of the
-        partition columns ``by``, in their order. As in Spark NaN is the greatest value, sums are BIGINT, DOUBLE, or DECIMAL with ten
-        digits more. Data files are opened only where statistics, deletion vectors and ``bsi`` indexes do not tell; an order of the
-        scan means nothing here.
+        The result has one row, or one for each value of the partition columns ``by``, in their order. As in Spark, NaN is the greatest value,
+        and sums are BIGINT, DOUBLE, or DECIMAL with ten more digits. Data files are read only where statistics, deletion vectors and ``bsi``
+        indexes are not sufficient. The order of the scan is ignored.
 
-        Raises ``InvalidArgument`` for what is no aggregate of a column, for ``by`` of another column and for a scan with a limit,
-        ``UnknownColumn``, ``OutOfRange`` for a sum that its type does not hold.
+        Args:
+            wanted: Functions by column: ``{"n": "count", "amount": ["min", "max", "sum"]}`` gives ``n``, ``amount_min``, ``amount_max`` and
+                ``amount_sum``. A name that is not a column counts rows; the ``count`` of a column ignores nulls.
+            by: Partition columns to group by.
+
+        Raises:
+            InvalidArgument: A function does not apply to its column, ``by`` has another column, or the scan has a limit.
+            UnknownColumn: There is no such column.
+            OutOfRange: A sum overflows its type.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().scan("country <> 'NO'").aggregate({"n": "count", "id": ["min", "max", "sum"]}).to_pylist()
         [{'n': 2, 'id_min': 2, 'id_max': 3, 'id_sum': 5}]
         """
         if self._request.limit is not None:
-            raise InvalidArgument("aggregate: a scan with a limit has no certain rows; head() gives them to aggregate")
+            raise InvalidArgument(
+                "aggregate: the rows of a scan with a limit are not determined; remove the limit, or aggregate the rows of head()"
+            )
         columns, counts = aggregates.aggregates_of(wanted, self.table_schema)
         groups = aggregates.groups_of(by, self.table_schema)
         request = self._request.model_copy(update={"columns": (), "order_by": (), "aggregates": columns})
         return aggregates.aggregate_table(self._backend.aggregate(request), columns, counts, groups, self.table_schema)
 
     def plan(self) -> ScanPlan:
-        """The splits to read and the funnel's report, drawn in a notebook; nothing but metadata is read."""
+        """Return the splits to read and the pruning report.
+
+        Only metadata is read. A notebook shows the plan as a picture.
+
+        >>> from pyspark_paimon.example import cities
+        >>> len(cities().scan("id = 1").plan().splits), len(cities().scan("id = 99").plan().splits)
+        (1, 0)
+        """
         from pyspark_paimon.report.plan_picture import PictureOfPlan  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.request.scan_questions import PlanScan  # noqa: PLC0415  # as above
 
@@ -158,7 +224,15 @@ class Scan(CheckedMethods, Readable):
         return PictureOfPlan(plan.snapshot_id, plan.splits, plan.report, self.table_schema)
 
     def explain(self, *, analyze: bool = True) -> views.Explanation:
-        """What each stage of the funnel kept and dropped; with ``analyze`` the rows are read to see the stages at read time too."""
+        """Return what each stage of pruning kept and dropped.
+
+        Args:
+            analyze: Also read the rows, to report the stages at read time.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().scan("id >= 2").explain().stages[-1].kept
+        2
+        """
         from pyspark_paimon.request.scan_questions import MeasureScan  # noqa: PLC0415  # see test_imports
 
         plan = self.plan()
@@ -166,16 +240,32 @@ class Scan(CheckedMethods, Readable):
         return views.Explanation.of(repr(self), plan, read, self._backend.readers(self._request, plan))
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
-        """The rows of one of ``plan().splits``, in no order, here or in another process that was sent the scan and the split.
+        """Yield the rows of one of ``plan().splits``.
 
-        Raises ``InvalidArgument`` on Spark, which reads splits in its own tasks.
+        The rows have no order. The scan and the split can be pickled and sent to another process.
+
+        Args:
+            split: Split of this scan's plan.
+
+        Raises:
+            InvalidArgument: The table was opened with Spark, which reads splits in its own tasks.
+
+        >>> from pyspark_paimon.example import cities
+        >>> scan = cities().scan("id >= 2")
+        >>> [batch.num_rows for split in scan.plan().splits for batch in scan.read(split)]
+        [2]
         """
         return self._backend.read_split(self._request, split)
 
     def narrowed(self, filter: Filter) -> Scan:  # noqa: A002  # Arrow's and pandas' word
-        """The rows of this scan for which ``filter``, as in ``Table.scan``, is true, too.
+        """Return this scan with a further filter.
 
-        Raises ``InvalidFilter``, ``UnknownColumn``, ``InvalidArgument`` for a scan with a limit: which rows it has is not known before.
+        Args:
+            filter: As for ``Table.scan``.
+
+        Raises:
+            InvalidFilter, UnknownColumn: The filter is not valid.
+            InvalidArgument: The scan has a limit, so its rows are not determined.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().scan("id > 1").narrowed("id < 3").count()
@@ -185,7 +275,7 @@ class Scan(CheckedMethods, Readable):
         if more is None:
             return self
         if self._request.limit is not None:
-            raise InvalidArgument("a scan with a limit takes no more conditions")
+            raise InvalidArgument("a scan with a limit cannot be filtered further; apply the filter before the limit")
         held = self._request.predicate
         text = " AND ".join(f"({part})" for part in (self._filter_text, filter) if part is not None)
         return replace(
@@ -193,7 +283,15 @@ class Scan(CheckedMethods, Readable):
         )
 
     def projected(self, columns: Sequence[str]) -> Scan:
-        """This scan with these of its columns, in that order. Raises ``UnknownColumn``."""
+        """Return this scan with some of its columns.
+
+        Raises:
+            UnknownColumn: The scan has no such column.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().scan().projected(["city", "id"]).schema.names
+        ['city', 'id']
+        """
         names = self._request.columns
         chosen = (
             change_columns(columns, self.table_schema) if self._request.incremental is not None else projection(columns, self.table_schema)
@@ -203,7 +301,12 @@ class Scan(CheckedMethods, Readable):
         return replace(self, _request=self._request.model_copy(update={"columns": chosen}))
 
     def limited(self, rows: int) -> Scan:
-        """The first ``rows`` rows of this scan."""
+        """Return this scan with at most ``rows`` rows.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().scan().limited(2).count()
+        2
+        """
         limit = rows if self._request.limit is None else min(rows, self._request.limit)
         return replace(self, _request=self._request.model_copy(update={"limit": limit}))
 
@@ -211,7 +314,7 @@ class Scan(CheckedMethods, Readable):
         return self
 
     def _repr_html_(self) -> str:
-        from pyspark_paimon.html.card import Grid, card, or_error  # noqa: PLC0415  # few scans are drawn
+        from pyspark_paimon.html.card import Grid, card, or_error  # noqa: PLC0415  # needed in notebooks only
 
         columns = [(field.name, field.type) for field in self.schema]
         return or_error("Scan", lambda: card(repr(self), grids=[Grid.of(("column", "type"), columns)]))

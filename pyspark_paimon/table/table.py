@@ -1,4 +1,7 @@
-"""``Table``: the public face. It checks and binds what people say and hands it to an engine, in process or on Spark."""
+"""Class ``Table``, the public API of tables.
+
+It validates arguments and passes requests to a backend, in this process or on Spark.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
 
 @public
 class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHistory, TableMaintenance, TableReporting):
-    """A Paimon table at a path, in process or, with a Spark session, where that session's server runs.
+    """A Paimon table at a path.
+
+    Without a Spark session this process reads and writes the files. With a session, its server does.
 
     >>> import tempfile, pyarrow as pa
     >>> table = Table.create(f"{tempfile.mkdtemp()}/t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
@@ -55,17 +60,26 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         storage_options: Mapping[str, Any] | None = None,
         progress: Progress | bool | None = None,
     ) -> Table:
-        """The table at ``path`` or one of its branches; with ``spark`` its files are read and written by that session's server.
+        """Open the table at ``path``.
 
-        A branch may also stand in the path, as Paimon spells it: ``/warehouse/t$branch_trial``. ``progress`` is called with a
-        ``ProgressEvent`` now and then while something long runs; True shows a bar on standard error.
+        Args:
+            path: Directory of the table, or a URI of an object store (``s3://bucket/warehouse/db.db/t``). A branch may be part of the
+                path, in Paimon's notation: ``/warehouse/t$branch_trial``.
+            spark: Session whose server reads and writes the files. None: this process does.
+            branch: Branch to open.
+            storage_options: Access to the object store, by Paimon's names (``s3.endpoint``, ``s3.access-key``, ``s3.secret-key``...).
+                Missing options come from the environment. Options are never stored or shown.
+            progress: Callback that receives a ``ProgressEvent`` during long operations. True shows a progress bar on standard error.
 
-        A path may be a URI of an object store (``s3://bucket/warehouse/db.db/t``); ``storage_options`` say how that is reached, as Paimon
-        spells it (``s3.endpoint``, ``s3.access-key``, ``s3.secret-key``...). What they do not say comes from the environment. They are
-        never written anywhere, nor shown.
+        Raises:
+            TableNotFound: There is no table at the path.
+            InvalidArgument: The branch is not a valid name.
+            UnsupportedOption: The scheme or a storage option is unknown.
 
-        Raises ``TableNotFound``, ``InvalidArgument`` for what is no name of a branch, ``UnsupportedOption`` for a scheme or an option of a
-        store that is none.
+        >>> from pyspark_paimon import Table
+        >>> from pyspark_paimon.example import cities
+        >>> Table.open(cities().path).primary_keys
+        ('id',)
         """
         table = cls(backend_for(path if branch == MAIN_BRANCH else with_branch(os.fspath(path), branch), spark, progress, storage_options))
         table._backend.ask(SchemaOf())
@@ -85,11 +99,28 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         storage_options: Mapping[str, Any] | None = None,
         progress: Progress | bool | None = None,
     ) -> Table:
-        """Create an empty table from an Arrow schema, a Spark StructType or DDL text; with primary keys it holds one row a key.
+        """Create an empty table.
 
-        ``storage_options`` are as for ``open``.
+        Args:
+            path: Directory or URI of the new table.
+            schema: Arrow schema, Spark StructType or DDL text.
+            primary_keys: Columns of the primary key. The table then has one row for each key. Empty: an append table.
+            partition_keys: Partition columns.
+            options: Table options.
+            comment: Comment of the table.
+            spark: As for ``open``.
+            storage_options: As for ``open``.
+            progress: As for ``open``.
 
-        Raises ``TableExists``, ``InvalidSchema``, ``UnsupportedType``, ``UnsupportedOption``; nothing is created then.
+        Raises:
+            TableExists: There is a table at the path.
+            InvalidSchema, UnsupportedType, UnsupportedOption: The definition is not valid. Nothing is created.
+
+        >>> import tempfile
+        >>> from pyspark_paimon import Table
+        >>> table = Table.create(f"{tempfile.mkdtemp()}/t", "id BIGINT, day DATE", partition_keys=["day"])
+        >>> table.schema.names, table.partition_keys
+        (['id', 'day'], ('day',))
         """
         from pyspark_paimon.operations.create import CreateTable  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # as above
@@ -111,34 +142,34 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         batch_id: int | None = None,
         dry_run: bool = False,
     ) -> WriteResult:
-        """Write rows and commit them: all become visible at once, or none.
+        """Write rows and commit them atomically.
 
         Args:
             data: Arrow table, batch, reader or iterable of batches; pandas, Spark (Connect or classic) or pandas-on-Spark
                 DataFrame. Columns are matched by name. A reader is streamed and never held whole. On a primary-key table
-                the column ``_row_kind`` may give each row a kind: ``+I``, ``-U``, ``+U`` or ``-D``; a table with the option
-                ``rowkind.field`` has the kinds in a column of its own.
-            mode: ``upsert`` (primary-key tables, their default), ``append`` (tables without key, their default), or
-                ``overwrite``: the rows replace ``partition``; without it the partitions that they touch or, if the option
-                ``dynamic-partition-overwrite`` is ``false`` or the table has no partitions, the whole table.
-            partition: the static partition of an overwrite, by name; columns left out mean all their values.
-            order_by: of equal keys in the input, the row with the greatest value of this column wins. Otherwise the last row
-                of a local input wins; in a distributed DataFrame the winner is undefined unless the table has a
-                ``sequence.field``. A local input is held in memory to be ordered.
-            options: table options for this write only.
-            commit_id: a UUID that names the write, for whoever may have to repeat it. A repeated write with the same id is answered, not
-                done again, whoever runs it and wherever. Once its snapshot has expired it is an error, for as long as the table
-                remembers ids: the option ``commit-id.time-retained``, 30 days unless set.
-            batch_id: which batch it is of a job that ``commit_id`` names, as ``foreachBatch`` numbers them: a batch that is in the
-                table, or older than one that is, is answered, also after its snapshot has expired.
-            dry_run: of an overwrite, tell in ``removal`` what would go, and write nothing.
+                the column ``_row_kind`` may give the kind of each row: ``+I``, ``-U``, ``+U`` or ``-D``. A table with the option
+                ``rowkind.field`` has the kinds in another column.
+            mode: ``upsert`` (default for primary-key tables), ``append`` (default for append tables), or ``overwrite``: the rows
+                replace ``partition``. Without ``partition`` they replace the partitions that they belong to. They replace the whole
+                table if it has no partitions or the option ``dynamic-partition-overwrite`` is ``false``.
+            partition: Static partition of an overwrite, by column name. A column that is left out matches all its values.
+            order_by: Column that decides between rows with equal keys in the input: the greatest value wins. Without it, the last
+                row of a local input wins; in a distributed DataFrame the winner is undefined unless the table has a
+                ``sequence.field``. A local input is sorted in memory.
+            options: Table options for this write only.
+            commit_id: UUID that identifies the write, to retry it safely. A repeated write with the same id returns the first result and
+                writes nothing. After its snapshot has expired, the retry raises an error for as long as the table remembers ids:
+                the option ``commit-id.time-retained``, 30 days by default.
+            batch_id: Number of the batch in the job ``commit_id``, as ``foreachBatch`` counts them. A batch that is already in the
+                table, or older than one that is, is not written again, even after its snapshot has expired.
+            dry_run: For an overwrite, report in ``removal`` what it would delete, and write nothing.
 
         Raises:
-            SchemaMismatch, NullInKey: the rows do not fit the table.
-            CommitReplayed: the write was begun before, and its snapshot, if there was one, has expired; nothing is written.
-            UnmergeableRows: the table's merge engine cannot fold them: it takes no deletes, or a sum leaves its type's range.
-            InvalidArgument, UnsupportedOption, UnknownColumn: the arguments do not.
-            CommitConflict: other commits were faster, again and again; nothing is written.
+            SchemaMismatch, NullInKey: The rows do not match the table's schema.
+            CommitReplayed: The write was started before, and its snapshot, if it made one, has expired. Nothing is written.
+            UnmergeableRows: The merge engine cannot merge the rows: it does not accept deletes, or a sum overflows its type.
+            InvalidArgument, UnsupportedOption, UnknownColumn: An argument is not valid.
+            CommitConflict: Other commits won every retry. Nothing is written.
 
         >>> import pyarrow as pa
         >>> from pyspark_paimon.example import cities
@@ -163,25 +194,29 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         rows = rows_of(data, schema.arrow)
         if dry_run:
             if request.mode != "overwrite":
-                raise InvalidArgument(f"dry_run tells what an overwrite would take away; mode '{request.mode}' takes nothing away")
-            from pyspark_paimon.table.would_overwrite import would_overwrite  # noqa: PLC0415  # few ask
+                raise InvalidArgument(f"dry_run reports what an overwrite would delete; mode '{request.mode}' deletes nothing")
+            from pyspark_paimon.table.dry_run_overwrite import dry_run_overwrite  # noqa: PLC0415  # rarely needed
 
-            return would_overwrite(self._backend, schema, request, rows)
+            return dry_run_overwrite(self._backend, schema, request, rows)
         kinds = has_row_kinds(rows, schema)
         return self._backend.write(request.model_copy(update={"row_kinds": kinds}), rows)
 
     def writer(self, *, options: Mapping[str, str] | None = None, commit_id: str | None = None) -> TableWriter:
-        """A writer for many commits of this process, that compacts beside the rows which come next.
+        """Open a writer for many commits.
 
-        Each ``commit()`` makes the rows since the one before visible, and returns without waiting for a compaction. Once a bucket has
-        ``num-sorted-run.stop-trigger`` sorted runs (3 more than ``num-sorted-run.compaction-trigger`` unless set), the next commit
-        waits for it, and so does the end of the block. Where readers of other engines or of a changelog wait for a compaction, it is part of the
-        commit, as it is of ``write``. Leaving the block commits what is left, an error discards it.
+        The writer compacts in the background while it takes the next rows. Each ``commit()`` makes the rows since the last commit visible
+        and does not wait for a compaction. If a bucket has ``num-sorted-run.stop-trigger`` sorted runs (default: 3 more than
+        ``num-sorted-run.compaction-trigger``), the next commit waits for its compaction, and so does the end of the block.
+        If other engines or changelog readers need the compaction, it is part of the commit, as in ``write``.
+        Leaving the block commits the remaining rows; an error discards them.
 
-        ``options`` are table options for these writes only. ``commit_id`` names a job that may have to repeat itself, whose commits are numbered
-        by ``commit(batch_id)``.
+        Args:
+            options: Table options for these writes only.
+            commit_id: Identifies a job that may be repeated. Its commits are numbered by ``commit(batch_id)``.
 
-        Raises ``InvalidArgument`` over Spark, where no process of ours holds the rows; ``UnsupportedOption``.
+        Raises:
+            InvalidArgument: The table was opened with Spark, where this process does not hold the rows.
+            UnsupportedOption: An option is unknown.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
@@ -192,7 +227,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         >>> snapshot, table.count()
         (4, 4)
         """
-        from pyspark_paimon.table.writer import TableWriter  # noqa: PLC0415  # few ask
+        from pyspark_paimon.table.writer import TableWriter  # noqa: PLC0415  # rarely needed
 
         return TableWriter(self._backend, options=options, commit_id=commit_id)
 

@@ -1,4 +1,4 @@
-"""``TableWriter``: what ``Table.writer`` gives, rows in, one commit after the other."""
+"""Class ``TableWriter``, returned by ``Table.writer``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 @public
 class TableWriter(CheckedMethods):
-    """Rows of one process for many commits; for one thread at a time, and not twice.
+    """Writer of one process for many commits.
+
+    Use it in one thread at a time. A closed writer cannot be opened again.
 
     >>> from pyspark_paimon.example import cities
     >>> with cities().writer() as writer:
@@ -52,39 +54,62 @@ class TableWriter(CheckedMethods):
             self.close()
 
     def write(self, data: Data) -> None:
-        """Add rows to the next commit; what is more than ``write-buffer-size`` goes to files already. ``data`` is as for ``Table.write``.
+        """Add rows to the next commit.
 
-        Raises ``SchemaMismatch``, ``NullInKey``, ``InvalidArgument``; what was not committed yet is discarded then.
+        Rows beyond ``write-buffer-size`` are written to files before the commit.
+
+        Args:
+            data: As for ``Table.write``.
+
+        Raises:
+            SchemaMismatch, NullInKey, InvalidArgument: The rows do not match the table. Uncommitted rows are discarded.
+
+        >>> from pyspark_paimon.example import cities
+        >>> with cities().writer() as writer:
+        ...     writer.write({"id": [9], "city": ["Bergen"], "country": ["NO"], "attrs": [None]})
+        ...     writer.write({"id": [8], "city": ["Turku"], "country": ["FI"], "attrs": [None]})
+        ...     writer.commit().rows
+        2
         """
         self._check_open()
         try:
             if not self._rows.is_open:
                 self._schema = None
             request = self._request()
-            rows = rows_of(data, self._of().arrow)
-            kinds = has_row_kinds(rows, self._of())
+            rows = rows_of(data, self._write_schema().arrow)
+            kinds = has_row_kinds(rows, self._write_schema())
         except BaseException:
             self._rows.discard()
             raise
         self._rows.take(request.model_copy(update={"row_kinds": kinds}), rows)
 
     def commit(self, batch_id: int | None = None) -> WriteResult:
-        """Make the rows since the last commit visible: all at once, or, on an error, none, and they are discarded.
+        """Make the rows since the last commit visible.
+
+        All rows become visible at once. On an error none does, and they are discarded.
 
         Args:
-            batch_id: which batch of the job it is that ``commit_id`` names, from 0 up; needed there and only there. One that is in the table
-                already, or is older than one that is, is answered, and its rows are discarded.
+            batch_id: Number of the batch in the job ``commit_id``, from 0. Required if the writer has a ``commit_id``, else not allowed.
+                A batch that is already in the table, or older than one that is, is not written again; its rows are discarded.
 
         Raises:
-            InvalidArgument: a name without a number, a number without a name, or the writer is closed.
-            CommitReplayed: the batch was begun before, and its snapshot, if there was one, has expired; nothing is written.
-            UnmergeableRows, CommitConflict: as ``Table.write``.
+            InvalidArgument: ``batch_id`` is missing or not allowed, or the writer is closed.
+            CommitReplayed: The batch was started before, and its snapshot, if it made one, has expired. Nothing is written.
+            UnmergeableRows, CommitConflict: As ``Table.write``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> row = {"id": [9], "city": ["Bergen"], "country": ["NO"], "attrs": [None]}
+        >>> with cities().writer(commit_id="0b9d6d0e-5a4f-4f6f-8d3f-0c1b2a3d4e5f") as writer:
+        ...     writer.write(row)
+        ...     first = writer.commit(batch_id=0)
+        ...     writer.write(row)
+        ...     repeated = writer.commit(batch_id=0)
+        >>> first.snapshot_id == repeated.snapshot_id
+        True
         """
         self._check_open()
         if self._commit_id is not None and batch_id is None:
-            raise InvalidArgument(
-                f"commit(batch_id): the commits of '{self._commit_id}' are numbered by whoever repeats them; say which one it is"
-            )
+            raise InvalidArgument(f"commit: the writer has commit_id '{self._commit_id}', so each commit needs a number; give batch_id")
         request = self._request(batch_id)
         if self._commit_id is None:
             request = request.model_copy(update={"batch_id": self._batch})
@@ -94,27 +119,42 @@ class TableWriter(CheckedMethods):
         return result
 
     def discard(self) -> None:
-        """Forget the rows since the last commit."""
+        """Discard the rows since the last commit.
+
+        >>> from pyspark_paimon.example import cities
+        >>> with cities().writer() as writer:
+        ...     writer.write({"id": [9], "city": ["Bergen"], "country": ["NO"], "attrs": [None]})
+        ...     writer.discard()
+        ...     writer.commit().rows
+        0
+        """
         self._rows.discard()
 
     def close(self) -> None:
-        """Forget the rows since the last commit, and wait for the compaction under way; a second call does nothing."""
+        """Discard uncommitted rows and wait for the running compaction.
+
+        A second call does nothing.
+
+        >>> from pyspark_paimon.example import cities
+        >>> writer = cities().writer()
+        >>> writer.close()
+        """
         self._closed = True
         self._rows.close()
 
-    def _of(self) -> TableSchema:
-        """The schema of the rows since the last commit."""
+    def _write_schema(self) -> TableSchema:
+        """Return the schema of the rows since the last commit."""
         if self._schema is None:
             self._schema = self._backend.ask(SchemaOf())
         return self._schema
 
     def _request(self, batch_id: int | None = None) -> WriteRequest:
-        made = write_request(self._of(), None, options=self._options, commit_id=self._commit_id, batch_id=batch_id)
+        made = write_request(self._write_schema(), None, options=self._options, commit_id=self._commit_id, batch_id=batch_id)
         return made.model_copy(update={"commit_id": self._name})
 
     def _check_open(self) -> None:
         if self._closed:
-            raise InvalidArgument(f"{self._backend.path}: the writer is closed; Table.writer() makes another one")
+            raise InvalidArgument(f"{self._backend.path}: the writer is closed; open a new one with Table.writer()")
 
 
 __all__ = ["TableWriter"]

@@ -306,7 +306,7 @@ OURS = (
             ),
             Example("SHOW COLUMNS IN db.{new}", returns=[("id",), ("d",)]),
             Example("DESCRIBE EXTENDED db.{new}"),
-            Example("DROP DATABASE db", refused="InvalidArgument.*holds tables"),
+            Example("DROP DATABASE db", refused="InvalidArgument.*has tables"),
             Example("USE db", refused=r"InvalidArgument.*db\.t"),
         ),
     ),

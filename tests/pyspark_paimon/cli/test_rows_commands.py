@@ -241,7 +241,7 @@ def test_tables_are_named_in_catalogs_and_options_are_not_told(tmp_path) -> None
     told("create", "orders", DDL, *where)
     assert "3 rows" in told("write", "orders", "-", "--format", "jsonl", *where, given="".join(f'{{"id": {i}}}\n' for i in range(3)))
     assert Table.open(tmp_path / "w" / "default.db" / "orders").count() == 3
-    assert "no database 'sales'; there are: default" in told("scan", "sales.orders", *where, code=1)
+    assert "no database 'sales'; known databases: default" in told("scan", "sales.orders", *where, code=1)
     for option in ("--storage-option", "--catalog-option"):
         refused = told("scan", tmp_path / "t", option, "hunter2", code=1)
         assert f"{option} takes KEY=VALUE; number 1 is none" in refused

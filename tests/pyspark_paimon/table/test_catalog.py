@@ -71,7 +71,7 @@ def test_databases_are_created_once_and_dropped_empty(catalog) -> None:
     with pytest.raises(DatabaseExists, match="'d'"):
         catalog.create_database("d")
     catalog.create_table("d.t", "id BIGINT")
-    with pytest.raises(InvalidArgument, match="holds tables: t"):
+    with pytest.raises(InvalidArgument, match="has tables: t"):
         catalog.drop_database("d")
     catalog.drop_table("d.t")
     catalog.drop_database("d")

@@ -147,7 +147,7 @@ def test_a_dry_run_raises_what_the_call_would(home: Path) -> None:
             call("none", dry_run=True)
     with pytest.raises(InvalidArgument, match="no bsi index"):
         table.drop_index("city", "bsi", dry_run=True)
-    with pytest.raises(InvalidArgument, match="takes nothing away"):
+    with pytest.raises(InvalidArgument, match="deletes nothing"):
         table.write(rows("2020-01-01", range(1)), dry_run=True)
 
 

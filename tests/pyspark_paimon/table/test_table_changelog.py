@@ -171,7 +171,7 @@ def test_ranges_that_are_none_are_refused(create) -> None:
         table.scan(incremental=(2, 3), incremental_mode="full")
     with pytest.raises(InvalidArgument, match="no other snapshot"):
         table.scan(incremental=(2, 3), snapshot=3)
-    with pytest.raises(InvalidArgument, match="goes with"):
+    with pytest.raises(InvalidArgument, match="can only be used with"):
         table.scan(incremental_mode="diff")
 
 

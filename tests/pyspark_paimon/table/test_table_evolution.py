@@ -155,7 +155,7 @@ def test_types_and_defaults_may_be_given_in_any_form(table):
     for bad in ([], "", ["a", ""]):
         with pytest.raises(InvalidArgument, match="a name or a list of names"):
             table.drop_column(bad)
-    with pytest.raises(InvalidArgument, match="a type is"):
+    with pytest.raises(InvalidArgument, match="a type must be"):
         table.change_type("a", 3)
     with pytest.raises(InvalidArgument, match="default value"):
         table.set_default("a", [1])

@@ -137,7 +137,7 @@ def test_a_numbered_commit_that_is_repeated_is_answered_and_counts_once(tmp_path
                 replays.append(writer.commit(number).replayed)
     assert replays == [True] * 3
     assert held(table) == Counter([(1, 111)])
-    with table.writer(commit_id="job") as writer, pytest.raises(InvalidArgument, match="say which one"):
+    with table.writer(commit_id="job") as writer, pytest.raises(InvalidArgument, match="give batch_id"):
         writer.commit()
     with table.writer() as writer, pytest.raises(InvalidArgument, match="commit_id"):
         writer.commit(3)

@@ -1,4 +1,4 @@
-"""What an overwrite would take away: the partitions that it names or that its rows touch, or the whole table."""
+"""Dry run of an overwrite."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ from pyspark_paimon.request.partition_spec import Spec, spec_of
 from pyspark_paimon.request.results import WriteResult
 
 
-def would_overwrite(backend: Backend, schema: TableSchema, request: WriteRequest, rows: Rows) -> WriteResult:
-    """What would go if ``rows`` were written; of them only partition columns are looked at, where these decide."""
+def dry_run_overwrite(backend: Backend, schema: TableSchema, request: WriteRequest, rows: Rows) -> WriteResult:
+    """Report what an overwrite with ``rows`` would delete.
+
+    Only partition columns of ``rows`` are read, and only if they select the partitions.
+    """
     start = time.perf_counter()
     specs: Sequence[Spec] = ({},) if request.partition is None else (request.partition,)
     if request.partition is None and request.dynamic:
-        specs = _touched(schema, rows)
+        specs = _touched_partitions(schema, rows)
     wanted = DropPartitions(commit_id=request.commit_id, partitions=tuple(dict(spec) for spec in specs), dry_run=True)
     removal = backend.run(wanted).removal
     return WriteResult(rows=0, files=0, snapshot_id=None, removal=removal, seconds=time.perf_counter() - start)
 
 
-def _touched(schema: TableSchema, rows: Rows) -> list[Spec]:
-    """The partitions of the rows."""
+def _touched_partitions(schema: TableSchema, rows: Rows) -> list[Spec]:
+    """Return the partitions of the rows."""
     keys = list(schema.partition_keys)
     found = pa.schema([schema.arrow.field(name) for name in keys]).empty_table()
     parts = rows.reader if isinstance(rows, ArrowRows) else rows.frame.select(*keys).distinct().toArrow().to_batches()
@@ -37,4 +40,4 @@ def _touched(schema: TableSchema, rows: Rows) -> list[Spec]:
     return [spec_of(row, schema) for row in found.to_pylist()]
 
 
-__all__ = ["would_overwrite"]
+__all__ = ["dry_run_overwrite"]
