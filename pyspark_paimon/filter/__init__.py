@@ -1,5 +1,5 @@
 """Translation of filter languages to bound predicates.
 
 SQL text, Spark columns and pyarrow expressions become one tree (``ast``), which ``bind`` resolves against a schema.
-This package knows schemas, not files. Public modules: ``parse``, ``bind``.
+This package knows schemas, not files. Public: ``parse``, ``bind``.
 """

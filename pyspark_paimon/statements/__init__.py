@@ -2,5 +2,5 @@
 
 Spark does not pass these statements to Python data sources.
 This package parses them and calls the methods of ``Table`` and ``Catalog``. It knows Spark's session and SQL, not files or jobs.
-Public module: ``run``.
+Public: ``run``.
 """

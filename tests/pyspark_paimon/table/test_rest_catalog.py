@@ -66,7 +66,7 @@ def test_databases_come_and_go(catalog) -> None:
     catalog.alter_database("a", {"owner": None})
     assert catalog.database_options("a") == {"kept": "1"}
     orders(catalog, "a.t")
-    with pytest.raises(InvalidArgument, match="holds tables: t"):
+    with pytest.raises(InvalidArgument, match="has tables: t"):
         catalog.drop_database("a")
     catalog.drop_table("a.t")
     catalog.drop_database("a")
@@ -268,7 +268,7 @@ def test_what_is_no_table_with_rows_or_no_name_is_refused(catalog, server) -> No
     for name in ("a/b.t", "..t", ""):
         with pytest.raises((InvalidArgument, TableNotFound)):
             catalog.table(name)
-    with pytest.raises(InvalidArgument, match="in process"):
+    with pytest.raises(InvalidArgument, match="in this process only"):
         catalog.table("orders", spark=object())
 
 
