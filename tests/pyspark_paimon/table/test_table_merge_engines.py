@@ -215,7 +215,9 @@ def test_an_update_sets_columns_and_leaves_the_others_whatever_folds_them(create
             change(table, values)
     with pytest.raises(InvalidArgument, match=r"'at' is null and orders .*fields\.at\.sequence-group"):
         table.update("id = 2", set={"city": "Bonn"})
-    with pytest.raises(InvalidArgument, match=r"'city, n' has values where 'at'.* is null: the next version loses them. Set 'at' in the same update"):
+    with pytest.raises(
+        InvalidArgument, match=r"'city, n' has values where 'at'.* is null: the next version loses them. Set 'at' in the same update"
+    ):
         table.update("id = 2", set={"other": "y"})
     assert table.snapshots().num_rows == last
     for values in ({"at": 1, "other": "y"}, {"n": 8}):
