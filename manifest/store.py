@@ -1,4 +1,4 @@
-"""A table opened on its storage: the one object from which everything else of the metadata is reached."""
+"""A table on its storage, with access to its metadata."""
 
 from __future__ import annotations
 
@@ -42,12 +42,15 @@ from manifest.types.data_type import DataField
 
 EVERYTHING = EntryFilter()
 _INDEPENDENT_OF_STORAGE = ("options", "paths", "partition", "key")
-"""Cached properties that hold for whatever storage: parsing options takes longer than reading a small file."""
+"""Cached properties that do not depend on the storage. Parsing options takes longer than reading a small file."""
 
 
 @dataclass(frozen=True)
 class FileStore:
-    """A table at ``root``, seen through one version of its schema (with this job's dynamic options)."""
+    """A table at ``root`` with one version of its schema.
+
+    The schema includes the dynamic options of this job.
+    """
 
     file_io: FileIO
     root: str
@@ -55,9 +58,9 @@ class FileStore:
     cache: EntryCache = field(default_factory=EntryCache, repr=False, compare=False)
     branch: str = MAIN_BRANCH
     commits: SnapshotCommit | None = field(default=None, repr=False, compare=False)
-    """Who makes snapshots in the place of the file system, if anybody does."""
+    """Catalog that commits snapshots. None: the file system."""
     meter: Meter = field(default=UNMETERED, repr=False, compare=False)
-    """Told of the data files that are read and written through this store."""
+    """Listener of the data files read and written through this store."""
 
     @classmethod
     def open(
@@ -69,10 +72,11 @@ class FileStore:
         cache: EntryCache | None = None,
         commits: SnapshotCommit | None = None,
     ) -> FileStore:
-        """The table at ``path``, by its latest schema; ``<table>$branch_<name>`` is one of its branches. ``cache`` is shared with its user.
+        """Open the table at ``path`` with its newest schema.
 
-        Raises ``TableNotFound``, ``CorruptFile``, ``UnsupportedOption``; ``SystemTableReadOnly`` or ``UnknownSystemTable`` where the table is
-        there, and the path goes on with the name of a system table.
+        ``<table>$branch_<name>`` is one of its branches. ``cache`` is shared with the caller. Raises ``TableNotFound``, ``CorruptFile``,
+        ``UnsupportedOption``. Raises ``SystemTableReadOnly`` or ``UnknownSystemTable`` if the path is an existing table's path with the name of a
+        system table.
         """
         storage, whole = file_io_for(path, file_io)
         root, branch = split_branch(whole)
@@ -89,42 +93,45 @@ class FileStore:
         return store.with_options(dynamic_options) if dynamic_options else store
 
     def with_options(self, dynamic_options: Mapping[str, str]) -> FileStore:
-        """The same table with options that hold for one job and are never stored."""
+        """Return the table with options for one job, never stored."""
         return self.with_schema(self.schema.model_copy(update={"options": {**self.schema.options, **dynamic_options}}))
 
     def with_schema(self, schema: TableSchema) -> FileStore:
-        """The same table seen through another version of its schema, as time travel does."""
+        """Return the table with another schema version, for time travel."""
         return replace(self, schema=schema)
 
     def __reduce__(self) -> tuple[Callable[..., FileStore], tuple[FileIO, str, TableSchema]]:
         return partial(FileStore, branch=self.branch, commits=self.commits), (self.file_io, self.root, self.schema)
 
     def through(self, file_io: FileIO) -> FileStore:
-        """The same table on the same storage, seen through another ``FileIO``; what it has parsed stays parsed."""
-        return self._but(file_io=file_io)
+        """Return the table with another ``FileIO`` for the same storage.
+
+        Parsed metadata is kept.
+        """
+        return self._replace(file_io=file_io)
 
     def metered(self, meter: Meter) -> FileStore:
-        """The same table; ``meter`` is told of the data files that are read and written through it."""
-        return self._but(meter=meter)
+        """Return the table with a listener of data file access."""
+        return self._replace(meter=meter)
 
-    def _but(self, **changes: Any) -> FileStore:
+    def _replace(self, **changes: Any) -> FileStore:
         seen = replace(self, **changes)
         seen.__dict__.update({name: self.__dict__[name] for name in _INDEPENDENT_OF_STORAGE if name in self.__dict__})
         return seen
 
     @cached_property
     def branches(self) -> dict[str, FileStore]:
-        """Other branches of the table, as they were first opened beside this one."""
+        """Other branches opened with this table."""
         return {}
 
     @cached_property
     def options(self) -> CoreOptions:
-        """The table's options, typed."""
+        """Typed options of the table."""
         return self.schema.core
 
     @cached_property
     def paths(self) -> TablePaths:
-        """Where the table's files lie."""
+        """Paths of the table's files."""
         options = self.options
         return TablePaths(
             self.root,
@@ -139,12 +146,15 @@ class FileStore:
 
     @cached_property
     def partition(self) -> PartitionType:
-        """What serialised partitions mean."""
+        """Names and types of the partition columns."""
         return PartitionType(tuple(self.schema.partition_keys), tuple(self.schema.partition_types))
 
     @cached_property
     def key(self) -> PartitionType | None:
-        """What serialised keys mean; None for a table without a primary key."""
+        """Names and types of the key columns.
+
+        None for a table without primary key.
+        """
         schema = self.schema
         return PartitionType(tuple(schema.trimmed_primary_keys), tuple(schema.key_types)) if schema.is_primary_key_table else None
 
@@ -170,7 +180,10 @@ class FileStore:
 
     @cached_property
     def range_policy(self) -> RangePolicy:
-        """Which columns of manifests get ranges: those by which a plan may skip files without looking at others."""
+        """Selection of columns with manifest ranges.
+
+        A plan must be able to skip files by these columns without reading other files.
+        """
         schema = self.schema
         keys = tuple(
             (schema.field(name).id, data_type) for name, data_type in zip(schema.trimmed_primary_keys, schema.key_types, strict=True)
@@ -182,29 +195,33 @@ class FileStore:
         return RangePolicy(fields_of, keys, tuple(schema.partition_keys), values=not keys or self.settles_keys)
 
     def check_readable(self) -> None:
-        """Raise ``UnsupportedTable`` if reads would give other rows than Paimon's."""
+        """Raise ``UnsupportedTable`` if reads would return wrong rows."""
         support.check_readable(self.options, has_primary_key=self.schema.is_primary_key_table, table=self.root)
 
     def check_writable(self) -> None:
-        """Raise ``UnsupportedTable`` if writes would break a promise of the options."""
+        """Raise ``UnsupportedTable`` if writes would violate an option."""
         support.check_writable(self.options, has_primary_key=self.schema.is_primary_key_table, table=self.root)
 
     def check_streamable(self) -> None:
-        """Raise ``UnsupportedTable`` if a stream would give other rows than Paimon's."""
+        """Raise ``UnsupportedTable`` if streams would return wrong rows."""
         support.check_streamable(self.options, has_primary_key=self.schema.is_primary_key_table, table=self.root)
 
     @property
     def settles_keys(self) -> bool:
-        """Whether compaction leaves one visible version of a key above level 0 (deletion vectors, first-row), so that nothing there is merged.
+        """Whether a key has one visible version above level 0.
 
-        Other engines show such a table without what waits on level 0; ours merges that in (``hides_level_0``).
+        True for tables with deletion vectors or first-row. Files above level 0 need no merge. Other engines omit level 0 of such a table. This
+        package merges it in, unless ``hides_level_0``.
         """
         options = self.options
         return self.schema.is_primary_key_table and (options.deletion_vectors_enabled or options.engine.first_row_wins)
 
     @property
     def hides_level_0(self) -> bool:
-        """Whether reads leave out what waits for a compaction, as ``deletion-vectors.merge-on-read=false`` asks: the view of other engines."""
+        """Whether reads omit level 0, as other engines do.
+
+        Set by ``deletion-vectors.merge-on-read=false``.
+        """
         return self.settles_keys and not self.options.deletion_vectors_merge_on_read
 
     @cached_property
@@ -226,7 +243,7 @@ class FileStore:
 
     @property
     def merge_policy(self) -> MergePolicy:
-        """When manifests are merged."""
+        """Thresholds for merging manifests."""
         options = self.options
         return MergePolicy(
             options.manifest_target_file_size, options.manifest_merge_min_count, options.manifest_full_compaction_threshold_size
@@ -237,7 +254,10 @@ class FileStore:
         return codec_name(self.options.manifest_compression), self.options.zstd_level
 
     def manifest_metas(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
-        """Manifests of the state at ``snapshot``: its base list, then its delta list."""
+        """Return the manifests of a snapshot.
+
+        Its base list comes first, then its delta list.
+        """
         with self.reading(snapshot):
             listed = self.file_io.together(*[partial(self._listed, name, size) for name, size in snapshot.manifest_lists])
         return list(itertools.chain.from_iterable(listed))
@@ -254,15 +274,16 @@ class FileStore:
         return held
 
     def delta_entries(self, snapshot: Snapshot) -> EntryColumns:
-        """What ``snapshot`` added and deleted."""
+        """Return the entries that ``snapshot`` added and deleted."""
         with self.reading(snapshot):
             metas = self.manifest_lists.read(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
             return self.manifests.read_metas(metas)
 
     def live_entries(self, snapshot: Snapshot | None, wanted: EntryFilter = EVERYTHING) -> EntryColumns:
-        """The live files at ``snapshot`` (None: an empty table) that ``wanted`` asks for, all of them ADD entries.
+        """Return the live files at ``snapshot`` that ``wanted`` selects.
 
-        Raises ``SnapshotExpired`` if the snapshot's files went away with it, ``CorruptFile`` if they should be there.
+        All are ADD entries. ``snapshot`` None is an empty table. Raises ``SnapshotExpired`` if the snapshot expired meanwhile, ``CorruptFile`` if
+        its files are missing otherwise.
         """
         if snapshot is None:
             return EntryColumns.of(())
@@ -274,28 +295,34 @@ class FileStore:
         return live(wanted.entries(entries, self.partition))
 
     def index_entries(self, snapshot: Snapshot | None) -> list[IndexManifestEntry]:
-        """HASH and deletion-vector files at ``snapshot``."""
+        """Return the HASH and deletion-vector files at ``snapshot``."""
         if snapshot is None:
             return []
         with self.reading(snapshot):
             return self.index_manifests.read(snapshot.index_manifest)
 
     def physical_files(self, partition: bytes, bucket: int, file: DataFileMeta) -> tuple[str, ...]:
-        """Paths of a data file and its side files, the data file first."""
+        """Return the paths of a data file and side files.
+
+        The data file comes first.
+        """
         data = self.paths.data_file(self.partition.decode(partition), bucket, file.file_name, file.external_path)
         return data, *(self.paths.extra_file(data, name) for name in file.extra_files)
 
     @contextmanager
     def reading(self, snapshot: Snapshot) -> Iterator[None]:
-        """Explain a metadata file that ``snapshot`` needs and that is not there."""
+        """Convert a missing file to ``SnapshotExpired`` or ``CorruptFile``.
+
+        The block reads metadata that ``snapshot`` needs.
+        """
         try:
             yield
         except FileNotFoundError as error:
             if self.snapshots.still_has(snapshot):
                 raise CorruptFile(str(error.filename), f"is missing, but snapshot {snapshot.id} needs it") from error
             raise SnapshotExpired(
-                f"{self.root}: snapshot {snapshot.id} has expired while it was read; "
-                "raise 'snapshot.num-retained.min' or 'snapshot.time-retained' to keep snapshots longer"
+                f"{self.root}: snapshot {snapshot.id} expired while it was read; "
+                "increase 'snapshot.num-retained.min' or 'snapshot.time-retained' to keep snapshots longer"
             ) from error
 
 

@@ -58,7 +58,7 @@ class CheckedIndexes:
             self.found.counts["index manifests"] += 1 if self._name else 0
             path = self.store.paths.manifest(self._name or "")
             read = self.store.index_manifests.read
-            self._entries = self.manifests.tried(ProblemKind.INDEX_MANIFEST, path, origin, lambda: read(self._name))
+            self._entries = self.manifests.read_or_report(ProblemKind.INDEX_MANIFEST, path, origin, lambda: read(self._name))
             if self._entries is not None:
                 self._check_shape(self._entries, path, origin)
         if self._entries is None:

@@ -106,7 +106,7 @@ def _build(texts: Mapping[str, str], given: Mapping[str, str]) -> RestOptions:
 def _token(texts: Mapping[str, str]) -> str:
     provider = texts.get("token.provider", "bear")
     if provider != "bear":
-        raise UnsupportedOption("token.provider", f"'{provider}' is not supported; use 'bear' (bearer token)")
+        raise UnsupportedOption("token.provider", f"the signature '{provider}' is not supported; use 'bear' (bearer token)")
     if not texts.get("token"):
         if "token.provider" in texts:
             raise InvalidArgument("'token.provider' is 'bear', but option 'token' is missing")

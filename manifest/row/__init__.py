@@ -1,4 +1,4 @@
-"""Paimon's BinaryRow: keys, partitions and bounds as bytes, one at a time and many at once.
+"""Paimon's BinaryRow: keys, partitions and bounds as bytes.
 
-Public: ``encode_row``, ``decode_row`` (binary_row), ``columns``, ``words``.
+For single rows and for many rows at once. Public: ``encode_row``, ``decode_row`` (binary_row), ``columns``, ``words``.
 """

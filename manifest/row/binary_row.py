@@ -1,7 +1,8 @@
-"""BinaryRow, Paimon's compact row: how partitions, keys and statistics stand in manifests, and what bucket hashes read.
+"""BinaryRow, Paimon's compact row format.
 
-Layout (``org.apache.paimon.data.BinaryRow``): a header of null bits, one 8-byte slot a field, then variable-length data,
-all little endian; the serialised form puts the arity in front, big endian.
+Manifests store partitions, keys and statistics in it, and bucket hashes are computed over it.
+Layout (``org.apache.paimon.data.BinaryRow``): a header of null bits, one 8-byte slot per field, then variable-length data,
+all little endian. The serialised form has the arity in front, big endian.
 """
 
 from __future__ import annotations
@@ -36,12 +37,17 @@ _NANOS_PER_MILLI = 1_000_000
 
 
 def header_size(arity: int) -> int:
-    """Bytes of the null bits, in whole words: 8 up to 56 fields, 16 up to 120."""
+    """Return the bytes of the null bits, in 8-byte words.
+
+    8 up to 56 fields, 16 up to 120.
+    """
     return (arity + 63 + 8) // 64 * 8
 
 
 def encode_row(values: Sequence[Plain], types: Sequence[DataType]) -> bytes:
-    """Plain values of atomic types as a serialised row, arity in front.
+    """Serialise plain values of atomic types.
+
+    The arity is in front.
 
     >>> from fileindex.base.column_type import Kind
     >>> encode_row((42,), (DataType(Kind.INT),)).hex()
@@ -62,14 +68,20 @@ def encode_row(values: Sequence[Plain], types: Sequence[DataType]) -> bytes:
 
 
 def reserved_bytes(data_type: DataType) -> int:
-    """Variable bytes that a value takes whether or not it is null: 16 for long decimals, 8 for fine timestamps, else 0."""
+    """Return the variable bytes of a value, null or not.
+
+    16 for long decimals, 8 for timestamps finer than milliseconds, else 0.
+    """
     if data_type.kind is Kind.DECIMAL and data_type.precision > _MAX_SHORT_DECIMAL:
         return _LONG_DECIMAL_BYTES
     return 8 if data_type.kind in TIMESTAMPS and data_type.precision > 3 else 0
 
 
 def _per_milli(fine: DataType) -> int:
-    """Units of a timestamp finer than milliseconds in one of these: micros or nanos."""
+    """Return units per millisecond: of micros or nanos.
+
+    ``fine`` is a timestamp type finer than milliseconds.
+    """
     return 1_000 if fine.precision <= 6 else _NANOS_PER_MILLI
 
 
@@ -89,7 +101,7 @@ def _encode_field(row: bytearray, at: int, value: Plain, data_type: DataType) ->
         assert isinstance(value, int)
         _encode_wide(row, at, value, data_type)
     else:
-        raise UnsupportedType(f"{data_type} cannot stand in a key, a partition or a statistic")
+        raise UnsupportedType(f"{data_type} cannot be used in a key, a partition or a statistic")
 
 
 def _encode_wide(row: bytearray, at: int, value: int, data_type: DataType) -> None:
@@ -107,7 +119,9 @@ def _encode_wide(row: bytearray, at: int, value: int, data_type: DataType) -> No
 
 
 def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[Plain, ...]:
-    """Plain values of a serialised row; ``ValueError`` if its lengths or arity are not those of ``types``.
+    """Return the plain values of a serialised row.
+
+    Raises ``ValueError`` if its length or arity does not fit ``types``.
 
     >>> decode_row(encode_row(("hello world", None), two := (DataType(Kind.VARCHAR), DataType(Kind.BIGINT))), two)
     ('hello world', None)
@@ -116,7 +130,9 @@ def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[Plain, ...]:
 
 
 def decode_fields(data: bytes, arity: int, fields: Iterable[tuple[int, DataType]]) -> tuple[Plain, ...]:
-    """Plain values of some fields, each a position and a type, of a serialised row of ``arity`` fields; ``ValueError`` as for rows.
+    """Return plain values of some fields of a serialised row.
+
+    ``fields`` are positions and types, ``arity`` the number of fields. Raises ``ValueError`` as ``decode_row`` does.
 
     >>> from fileindex.base.column_type import Kind
     >>> decode_fields(encode_row((1, 2, 3), (DataType(Kind.INT),) * 3), 3, [(2, DataType(Kind.INT))])
@@ -124,7 +140,7 @@ def decode_fields(data: bytes, arity: int, fields: Iterable[tuple[int, DataType]
     """
     width = header_size(arity)
     if len(data) < 4 + width + 8 * arity or _ARITY.unpack_from(data)[0] != arity:
-        raise ValueError(f"a row of {len(data)} bytes does not hold {arity} fields")
+        raise ValueError(f"a row of {len(data)} bytes does not have {arity} fields")
     row = memoryview(data)[4:]
     found: list[Plain] = []
     for i, data_type in fields:
@@ -168,7 +184,7 @@ def _decode_wide(row: memoryview, at: int, data_type: DataType) -> Plain:
 
 
 def _refuse(_row: memoryview, _at: int, data_type: DataType) -> Plain:
-    raise UnsupportedType(f"{data_type} cannot stand in a key, a partition or a statistic")
+    raise UnsupportedType(f"{data_type} cannot be used in a key, a partition or a statistic")
 
 
 _DECODERS: dict[Kind, Callable[[memoryview, int, DataType], Plain]] = {

@@ -1,6 +1,6 @@
-"""Fields of many serialised rows at once: where rows lie back to back in a file's bytes, no row of them is built.
+"""Decoding of fields of many serialised rows at once.
 
-The columnar counterpart of ``manifest.row.binary_row``; see there for the layout of one row.
+The rows are adjacent in a file's bytes and are not built as objects. The layout of a row is in ``manifest.row.binary_row``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ _FIXED = {
 
 @dataclass(frozen=True, slots=True)
 class RowColumns:
-    """Rows of one arity inside ``payload``: row i begins, after its arity, at ``start[i]`` and has ``size[i]`` bytes."""
+    """Rows of one arity inside ``payload``.
+
+    Row i begins, after its arity, at ``start[i]`` and has ``size[i]`` bytes.
+    """
 
     payload: bytes
     start: Int64s
@@ -47,7 +50,9 @@ class RowColumns:
 
     @classmethod
     def of(cls, payload: bytes, start: Int64s, end: Int64s, arity: int) -> RowColumns:
-        """The serialised rows between ``start`` and ``end``; ``ValueError`` if one has another arity or is too short.
+        """Return the serialised rows between ``start`` and ``end``.
+
+        Raises ``ValueError`` if a row has another arity or is too short.
 
         >>> from manifest.row.binary_row import encode_row
         >>> types = (DataType(Kind.INT), DataType(Kind.VARCHAR))
@@ -61,11 +66,14 @@ class RowColumns:
         """
         least = _ARITY_BYTES + header_size(arity) + _WORD * arity
         if (end - start < least).any() or (at_offsets(payload, ">i4", start) != arity).any():
-            raise ValueError(f"a row does not hold {arity} fields")
+            raise ValueError(f"a row does not have {arity} fields")
         return cls(payload, start + _ARITY_BYTES, end - start - _ARITY_BYTES, arity)
 
     def field(self, position: int, data_type: DataType) -> tuple[AnyArray, Mask]:
-        """The values of a field and where they are not null; null is 0 or b''. ``ValueError`` if a value lies outside of its row."""
+        """Return a field's values, and where they are not null.
+
+        Null is 0 or b''. Raises ``ValueError`` if a value lies outside of its row.
+        """
         flags = at_offsets(self.payload, "<u1", self.start + (position + _WORD >> 3))
         present: Mask = (flags >> (position + _WORD & 7)) & 1 == 0
         slot = self.start + header_size(self.arity) + _WORD * position
@@ -76,7 +84,7 @@ class RowColumns:
             values = self._texts(slot, present)
         elif kind is not Kind.DECIMAL and kind not in TIMESTAMPS:
             if present.any():
-                raise UnsupportedType(f"{data_type} cannot stand in a key, a partition or a statistic")
+                raise UnsupportedType(f"{data_type} cannot be used in a key, a partition or a statistic")
             values = np.zeros(present.size, np.int64)
         elif not reserved_bytes(data_type):
             values = at_offsets(self.payload, "<i8", slot)
@@ -105,7 +113,7 @@ class RowColumns:
         millis = at_offsets(self.payload, "<i8", self.start + np.where(present, offset, 0))
         per_milli = 1_000 if data_type.column_type.unit == "us" else _NANOS_PER_MILLI
         if millis.size and max(abs(int(millis.min())), abs(int(millis.max()))) >= _LIMIT // per_milli:
-            millis = millis.astype(object)  # nanoseconds of the year 3000 are no int64
+            millis = millis.astype(object)  # nanoseconds of the year 3000 exceed int64
         return millis * per_milli + nanos // (_NANOS_PER_MILLI // per_milli)
 
     def _slices(self, offset: Int64s, length: Int64s, present: Mask) -> AnyArray:

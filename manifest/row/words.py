@@ -1,7 +1,7 @@
-"""The BinaryRow images of many keys as columns of 32-bit words: what a bucket hash reads, without building a row.
+"""BinaryRow images of many keys as columns of 32-bit words.
 
-A row image is the header of null bits, a slot of two words per field, then the variable parts in field order; see
-``manifest.row.binary_row`` for the layout of one row.
+Bucket hashes read them, so no row has to be built. A row image is the header of null bits, a slot of two words per field, then the
+variable parts in field order. The layout of a row is in ``manifest.row.binary_row``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _PER_MILLI = {"us": 1_000, "ns": 1_000_000}
 
 @dataclass(frozen=True, slots=True)
 class WordStep:
-    """One word of the images: of all rows, or of ``rows`` only (their variable part is that long)."""
+    """One word of the images.
+
+    ``rows`` are the rows whose variable part is that long. None: all rows.
+    """
 
     words: UInt32s
     rows: Int64s | None = None
@@ -36,16 +39,16 @@ class WordStep:
 
 @dataclass(frozen=True, slots=True)
 class RowImages:
-    """The words of ``count`` images in order, and the bytes of each image."""
+    """Words of the images in order, and the images' sizes."""
 
     steps: Iterator[WordStep]
     sizes: Int64s
 
 
 def row_images(columns: Sequence[pa.Array], types: Sequence[DataType]) -> RowImages:
-    """The images of the rows that ``columns`` make; ``sizes`` are known before the steps are walked.
+    """Return the images of the rows of ``columns``.
 
-    Raises ``UnsupportedType`` for a nested column.
+    ``sizes`` are available before the steps are consumed. Raises ``UnsupportedType`` for a nested column.
     """
     fields = [_field(column, data_type) for column, data_type in zip(columns, types, strict=True)]
     count = len(columns[0])
@@ -90,7 +93,7 @@ def _field(column: pa.Array, data_type: DataType) -> _Field:
 
 
 class _Field:
-    """A column of the images: its slots, and its variable part if it has one."""
+    """A column of the images: slots and optional variable part."""
 
     def __init__(self, nulls: Mask | None) -> None:
         self.nulls = nulls
@@ -120,7 +123,10 @@ class _FixedField(_Field):
 
 
 class _TimestampField(_Field):
-    """Nanoseconds of the millisecond in the slot, milliseconds behind it; a null keeps its place."""
+    """Nanoseconds of the millisecond in the slot, variable part milliseconds.
+
+    A null has a variable part too.
+    """
 
     def __init__(self, nulls: Mask | None, plain: pa.Array, unit: str) -> None:
         super().__init__(nulls)
@@ -141,7 +147,10 @@ class _TimestampField(_Field):
 
 
 class _DecimalField(_Field):
-    """The length in the slot; behind it 16 bytes: the shortest big-endian two's complement, then zeros."""
+    """The length in the slot, the value in variable part.
+
+    The value has 16 bytes: the shortest big-endian two's complement, followed by zeros.
+    """
 
     def __init__(self, nulls: Mask | None, plain: pa.Array) -> None:
         super().__init__(nulls)
@@ -150,9 +159,9 @@ class _DecimalField(_Field):
         sign = np.where(big_endian[:, 0] & 0x80, np.uint8(0xFF), np.uint8(0))
         redundant = (big_endian[:, :-1] == sign[:, None]) & ((big_endian[:, 1:] ^ sign[:, None]) & 0x80 == 0)
         skipped = np.cumprod(redundant, axis=1).sum(axis=1)
-        places = np.arange(_LONG_DECIMAL_BYTES) + skipped[:, None]
-        shifted = np.take_along_axis(big_endian, np.minimum(places, 15), axis=1)
-        shifted[places > 15] = 0
+        positions = np.arange(_LONG_DECIMAL_BYTES) + skipped[:, None]
+        shifted = np.take_along_axis(big_endian, np.minimum(positions, 15), axis=1)
+        shifted[positions > 15] = 0
         lengths = (_LONG_DECIMAL_BYTES - skipped).astype(np.uint64)
         if nulls is not None:
             shifted[nulls] = 0
@@ -171,7 +180,10 @@ class _DecimalField(_Field):
 
 
 class _TextField(_Field):
-    """Up to 7 bytes in the slot; longer text behind it, padded to whole 8 bytes."""
+    """Short values in the slot, others in the variable part.
+
+    The slot has up to 7 bytes. The variable part is padded to a multiple of 8 bytes.
+    """
 
     def __init__(self, nulls: Mask | None, plain: pa.Array) -> None:
         super().__init__(nulls)
@@ -199,7 +211,10 @@ class _TextField(_Field):
         return self.clear_nulls(np.where(self.lengths > _INLINE, lengths | offsets << np.uint64(32), inline))
 
     def variable_steps(self) -> Iterator[WordStep]:
-        """Word by word over the rows that still have one, so that a few long texts cost no more than their own bytes."""
+        """Yield the words of the rows that still have one.
+
+        So a few long strings cost only their own bytes.
+        """
         words = (self.lengths + 7 & ~7) // 4
         rows = np.flatnonzero(self.lengths > _INLINE)
         at = 0

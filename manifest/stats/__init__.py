@@ -1,4 +1,4 @@
-"""Statistics of columns, partitions and whole tables, as metadata carries them.
+"""Statistics of columns, partitions and whole tables.
 
 Public: ``SimpleStats``, ``may_match`` (column_stats), ``collector``, ``StatisticsFile`` (table_stats).
 """

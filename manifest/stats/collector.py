@@ -1,7 +1,7 @@
-"""Statistics of a data file that was just written: of Parquet from its footer, of other formats from the rows.
+"""Statistics of a data file that was just written.
 
-Of Parquet only what a footer lacks is looked at in the rows. A footer lacks NaN, and says nothing of INT96, in which timestamps finer than microseconds are stored,
-nor of columns with very large values.
+Parquet statistics come from the footer. Those for other formats come from the rows. For Parquet, only what the footer lacks is read from the
+rows: NaN, timestamps finer than microseconds (stored as INT96), and null counts of columns with very large values.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from manifest.types.data_type import DataField, DataType
 _NAN = float("nan")
 _MICROS = 6
 _SIZED = frozenset({*STRINGS, *BINARIES, Kind.BLOB})
-"""Types of which a footer says nothing where values are very large."""
+"""Types without footer statistics if values are very large."""
 
 
 @dataclass(slots=True)
 class _Running:
-    """Bounds and null count of the rows seen so far."""
+    """Bounds and null count of the rows so far."""
 
     type: ColumnType
     least: Plain = None
@@ -45,7 +45,7 @@ class _Running:
         if not found["min"].is_valid:
             return
         low, high = self._plain(found["min"]), self._plain(found["max"])
-        if self.type.kind in FLOATS:  # both zeros are the least or the greatest by some order
+        if self.type.kind in FLOATS:  # orders differ in -0.0 and 0.0: include both
             low, high = low or -0.0, high or 0.0
             if math.isnan(low):
                 return
@@ -57,11 +57,11 @@ class _Running:
 
 
 class StatsCollector:
-    """Collects the value and key statistics of one data file: ``update`` per batch, then ``value_stats`` and ``key_stats`` once.
+    """Collects value and key statistics of one data file.
 
-    Nested columns have no statistics and binary ones only null counts, as in Paimon. A column that holds NaN has NaN as its
-    maximum, for Parquet footers leave NaN out; where a row group holds nothing else, the footer has no minimum either and the
-    column's bounds stay unknown. With ``rows`` there is no footer, and everything is looked at in the rows.
+    Call ``update`` for each batch, then ``value_stats`` and ``key_stats`` once. Nested columns have no statistics and binary ones only null
+    counts, as in Paimon. A column with NaN has NaN as its maximum, because Parquet footers omit NaN. If a row group has only NaN, the footer has
+    no minimum either and the column's bounds are unknown. With ``rows`` there is no footer, and all statistics come from the rows.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class StatsCollector:
         self._nulls = {field.name: 0 for field in fields if field.type.kind in _SIZED}
 
     def update(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Look at the columns of the rows to be written of which the footer will not tell everything."""
+        """Collect what the footer lacks from a batch of rows."""
         for name in self._floats:
             if name not in self._with_nan and pc.any(pc.is_nan(batch.column(name))).as_py():
                 self._with_nan.add(name)
@@ -98,7 +98,10 @@ class StatsCollector:
             self._nulls[name] += batch.column(name).null_count
 
     def value_stats(self, footer: pq.FileMetaData | None) -> tuple[SimpleStats, tuple[str, ...] | None]:
-        """Statistics over the table's columns and, if columns were left out, the names of those that are in."""
+        """Return statistics, and the names of included columns.
+
+        Without omitted columns, the names are missing (None).
+        """
         leaves = _leaf_positions(footer)
         kept: list[DataField] = []
         for field in self._fields:
@@ -109,7 +112,10 @@ class StatsCollector:
         return stats, None if len(kept) == len(self._fields) else tuple(field.name for field in kept)
 
     def key_stats(self, footer: pq.FileMetaData | None, names: Sequence[str], prefix: str) -> SimpleStats:
-        """Statistics over key columns, stored in the file as ``prefix`` + name, never left out and truncated at 128."""
+        """Return statistics of key columns, truncated at 128.
+
+        The file stores them as ``prefix`` + name. No column is omitted.
+        """
         types = {field.name: field.type for field in self._fields}
         columns = [(name, f"{prefix}{name}", types[name]) for name in names]
         return self._stats(footer, _leaf_positions(footer), columns, dict.fromkeys(names, SYSTEM_MODE))
@@ -149,7 +155,10 @@ def _leaf_positions(footer: pq.FileMetaData | None) -> dict[str, int]:
 
 
 def _column(footer: pq.FileMetaData, leaf: int, data_type: DataType) -> tuple[Plain, Plain, int | None]:
-    """Least, greatest and null count of a column over all row groups; None where a row group does not say."""
+    """Return minimum, maximum and null count over all row groups.
+
+    None where a row group lacks them.
+    """
     low: list[Plain] = []
     high: list[Plain] = []
     nulls = 0

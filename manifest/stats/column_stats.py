@@ -1,6 +1,6 @@
-"""Column statistics: their stored form, their meaning as bounds, and whether rows within them can match a predicate.
+"""Column statistics: stored form, bounds, and predicate evaluation.
 
-The stored form is Paimon's ``SimpleStats``. Bounds may be wider than the data, never narrower; what is unknown keeps the file.
+The stored form is Paimon's ``SimpleStats``. Bounds may be wider than the data, never narrower. Unknown bounds keep the file.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from manifest.types.data_type import DataType
 
 @dataclass(frozen=True, slots=True)
 class SimpleStats:
-    """Serialised rows of minima and maxima, and null counts, over the same columns in the same order."""
+    """Serialised minima and maxima, and null counts.
+
+    All for the same columns in the same order.
+    """
 
     min_values: bytes = EMPTY_ROW
     max_values: bytes = EMPTY_ROW
     null_counts: tuple[int | None, ...] = ()
 
     EMPTY: ClassVar[SimpleStats]
-    """Over no column."""
+    """Statistics of no columns."""
 
 
 SimpleStats.EMPTY = SimpleStats()
@@ -34,7 +37,10 @@ SimpleStats.EMPTY = SimpleStats()
 
 @dataclass(frozen=True, slots=True)
 class ColumnBounds:
-    """What is known of a column's values among ``row_count`` rows; None is unknown."""
+    """Bounds of a column's values in ``row_count`` rows.
+
+    None is unknown.
+    """
 
     min: Plain
     max: Plain
@@ -43,7 +49,7 @@ class ColumnBounds:
 
     @property
     def all_null(self) -> bool:
-        """Certainly nothing but nulls."""
+        """Whether all values are certainly null."""
         return self.null_count is not None and self.null_count >= self.row_count
 
 
@@ -56,9 +62,17 @@ def decode_bounds(
     *,
     unbounded: Collection[Kind] = frozenset(),
 ) -> dict[str, ColumnBounds]:
-    """Bounds by column name, of the ``wanted`` columns or of all; {} if the stored rows are not over ``names``.
+    """Return bounds by column name.
 
-    Of ``unbounded`` kinds only the nulls are known.
+    Returns {} if the stored rows have other columns than ``names``.
+
+    Args:
+        stats: Stored statistics.
+        names: Columns of the statistics.
+        types: Their types.
+        row_count: Rows of the file.
+        wanted: Columns to return. None: all.
+        unbounded: Kinds whose bounds are unreliable. Only their null counts are returned.
 
     >>> from fileindex.base.column_type import Kind
     >>> from manifest.row.binary_row import encode_row
@@ -80,7 +94,10 @@ def decode_bounds(
 
 
 def slot_type(data_type: DataType) -> DataType:
-    """The type that stands for a column in a row of minima: nested columns are always null there, whatever their type."""
+    """Return a column's type in a row of minima.
+
+    Nested columns are always null there and have any fixed type.
+    """
     return _NULL_SLOT if data_type.is_nested else data_type
 
 
@@ -89,9 +106,9 @@ BoundsLookup = Callable[[ColumnRef], ColumnBounds | None]
 
 
 def may_match(predicate: Predicate, bounds: BoundsLookup, types: Mapping[str, ColumnType]) -> bool:
-    """False only if no row within ``bounds`` can satisfy ``predicate``, floats compared as Spark SQL does.
+    """Return False only if no row can satisfy ``predicate``.
 
-    ``bounds`` answers None for a column (or map entry) of which nothing is known.
+    Floats compare as in Spark SQL. ``bounds`` returns None for a column (or map entry) without bounds.
 
     >>> from fileindex.base.column_type import Kind
     >>> from fileindex.predicate.tree import Op

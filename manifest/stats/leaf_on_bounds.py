@@ -1,7 +1,7 @@
-"""Whether values between two bounds can satisfy a leaf of a predicate: of one file, or of many at once.
+"""Evaluation of predicate leaves on bounds of files.
 
-Bounds are plain values or numpy arrays of them; ``place`` brings a literal, or an array of floats, into the form in which they
-compare. The answer is a bool or a mask. The values of an IN are put in order once and searched.
+Bounds are plain values or numpy arrays of them. ``place`` converts a literal, or an array of floats, to the comparable form. The result is
+a bool or a mask. The values of an IN are sorted once and searched.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fileindex.predicate.value_set import ValueSet, derived
 
 
 def leaf_may_match(leaf: Compare | In, low: Any, high: Any, place: Callable[[Any], Any]) -> Any:
-    """False only where no value from ``low`` to ``high`` compares as the leaf asks.
+    """Return False only where no value between bounds matches.
 
     >>> from fileindex.predicate.tree import ColumnRef
     >>> leaf_may_match(In(ColumnRef("a"), (3, 7)), 4, 8, int), leaf_may_match(Compare(ColumnRef("a"), Op.NE, 4), 4, 4, int)
@@ -33,7 +33,9 @@ def leaf_may_match(leaf: Compare | In, low: Any, high: Any, place: Callable[[Any
 
 
 def values_between(values: tuple[Plain, ...], low: Plain, high: Plain) -> ValueSet:
-    """Those of ``values``, no floats, that lie from ``low`` to ``high``, in order.
+    """Return the ``values`` from ``low`` to ``high``, sorted.
+
+    Not for floats.
 
     >>> values_between((9, 3, 7), 3, 8)
     (3, 7)
@@ -43,12 +45,12 @@ def values_between(values: tuple[Plain, ...], low: Plain, high: Plain) -> ValueS
 
 
 def as_it_is(value: Any) -> Any:
-    """The place of plain values that compare as they are: all but floats."""
+    """Return ``value``: the ``place`` of all types except floats."""
     return value
 
 
 def _inside(values: tuple[Plain, ...], low: Any, high: Any, place: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """Where the values from ``low`` to ``high`` begin and end among all of them in order."""
+    """Return the range of sorted values between ``low`` and ``high``."""
     if isinstance(low, np.ndarray):
         line = derived(values, ("line", place), partial(_line, place))
         return np.searchsorted(line, low, "left"), np.searchsorted(line, high, "right")
@@ -61,13 +63,13 @@ def _ordered(values: tuple[Plain, ...], place: Callable[[Any], Any]) -> list[Any
 
 
 def _line(place: Callable[[Any], Any], values: tuple[Plain, ...]) -> AnyArray:
-    """The placed values as a sorted array."""
+    """Return the converted values as a sorted array."""
     if all(isinstance(value, float) for value in values):
         return np.sort(place(np.array(values, np.float64)))
     placed = [one.item() if isinstance(one, np.ndarray) else one for one in map(place, values)]
     if all(isinstance(one, int) and -(2**63) <= one < 2**63 for one in placed):
         return np.sort(np.array(placed, np.int64))
-    found = np.empty(len(placed), object)  # bytes, which lose their NULs in any other array, and wide decimals
+    found = np.empty(len(placed), object)  # bytes, whose trailing NULs other arrays drop, and wide decimals
     found[:] = placed
     return np.sort(found)
 
@@ -89,7 +91,10 @@ def _may_compare(op: Op, low: Any, high: Any, value: Any) -> Any:
 
 
 def prefix_may_match(prefix: Any, low: Any, high: Any, *, negated: bool) -> bool:
-    """Whether a text, or its UTF-8 bytes, from ``low`` to ``high`` can start with ``prefix``; ``negated``: can start otherwise."""
+    """Return whether a string between bounds can start with ``prefix``.
+
+    Strings may be UTF-8 bytes. ``negated``: whether one can start otherwise.
+    """
     if negated:
         return not (low.startswith(prefix) and high.startswith(prefix))
     size = len(prefix)

@@ -1,4 +1,4 @@
-"""Partitions and keys in metadata: decoding and ordering them, the statistics of a manifest over them, and pruning by them."""
+"""Decoding, order, statistics and pruning of partitions and keys."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from manifest.types.data_type import DataType
 
 @dataclass(frozen=True, slots=True)
 class PartitionType:
-    """The partition columns (or the key columns) of a table, and what their serialised rows mean."""
+    """Names and types of a table's partition or key columns."""
 
     names: tuple[str, ...]
     types: tuple[DataType, ...]
 
     def decode(self, partition: bytes, path: str = "partition") -> tuple[Plain, ...]:
-        """Plain values of a serialised partition, found in the file ``path``. Raises ``CorruptFile``."""
+        """Return the plain values of a serialised partition.
+
+        ``path`` is the file for the error. Raises ``CorruptFile``.
+        """
         try:
             values = decode_row(partition, self.types)
         except (ValueError, struct.error) as error:
@@ -32,15 +35,18 @@ class PartitionType:
         return values
 
     def encode(self, values: Sequence[Plain]) -> bytes:
-        """The serialised partition of plain values."""
+        """Return the serialised partition of plain values."""
         return encode_row(values, self.types)
 
     def order(self, row: bytes) -> tuple[tuple[object, ...], ...]:
-        """A sort key of a serialised row, in Paimon's key order."""
+        """Return a row's sort key in Paimon's key order."""
         return tuple(map(total_order_key, self.decode(row, "key")))
 
     def stats(self, partitions: Iterable[bytes]) -> SimpleStats:
-        """Minimum, maximum and null counts per column over ``partitions`` (one per manifest entry), never truncated."""
+        """Return minima, maxima and null counts, never truncated.
+
+        ``partitions`` has one partition per manifest entry.
+        """
         if not self.names:
             return SimpleStats.EMPTY
         counted = [(self.decode(partition), count) for partition, count in Counter(partitions).items()]
@@ -55,12 +61,15 @@ class PartitionType:
         return SimpleStats(self.encode(low), self.encode(high), tuple(nulls))
 
     def may_hold(self, predicate: Predicate, stats: SimpleStats, entries: int, path: str) -> bool:
-        """Whether a manifest with these statistics over ``entries`` entries can hold a partition that ``predicate`` keeps."""
+        """Return whether a manifest may have a partition that matches."""
         known = self.bounds(stats, entries, path)
         return not known or self._may_match(predicate, known)
 
     def bounds(self, stats: SimpleStats, entries: int, path: str) -> dict[str, ColumnBounds]:
-        """Bounds of the columns over the ``entries`` of a manifest, by name; {} if it does not tell. Raises ``CorruptFile``."""
+        """Return bounds of partition columns by name, {} if unknown.
+
+        ``entries`` is the number of the manifest's entries. Raises ``CorruptFile``.
+        """
         if not self.names or len(stats.null_counts) != len(self.names):
             return {}
         low, high = self.decode(stats.min_values, path), self.decode(stats.max_values, path)
@@ -68,12 +77,18 @@ class PartitionType:
         return {name: ColumnBounds(least, most, nulls, entries) for name, least, most, nulls in columns}
 
     def keeps(self, predicate: Predicate, partition: bytes, path: str = "partition") -> bool:
-        """Whether ``predicate`` may be true in ``partition``; terms over other columns count as unknown, so as true."""
+        """Return whether ``predicate`` may be true in ``partition``.
+
+        Terms over other columns count as true.
+        """
         values = self.decode(partition, path)
         return self._may_match(predicate, {name: ColumnBounds(v, v, int(v is None), 1) for name, v in zip(self.names, values, strict=True)})
 
     def spanning(self, partitions: Iterable[bytes]) -> Callable[[SimpleStats, str], bool]:
-        """A test whether a manifest with some statistics can hold an entry of one of ``partitions``."""
+        """Return a test whether manifests may have one of ``partitions``.
+
+        Its arguments are the manifest's partition statistics and path.
+        """
         wanted = [self.order(p) for p in partitions]
 
         def overlaps(stats: SimpleStats, path: str) -> bool:

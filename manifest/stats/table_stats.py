@@ -1,7 +1,7 @@
-"""Statistics of a whole table and its columns, as ``ANALYZE`` leaves them (Paimon's ``Statistics`` and ``ColStats``).
+"""Statistics of a whole table (Paimon's ``Statistics`` and ``ColStats``).
 
-They describe one snapshot. Later snapshots carry the file on while the schema stays the same, so that planners of other
-engines have an estimate; only the snapshot that brought them, and the one they were collected from, are what they say.
+``ANALYZE`` writes them for one snapshot. Later snapshots inherit the file while the schema stays the same, as an estimate for
+planners of other engines. They are exact only for the snapshot that added them, and for the one they were collected from.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.types.data_type import DataType
 
 EXACT = "pyspark-paimon.statistics"
-"""Property of a snapshot whose statistics were counted row by row; those of other engines may be estimates."""
+"""Property of a snapshot with exact statistics. Those of other engines may be estimates."""
 
 MAX_TEXT = 1024
-"""Characters of a minimum or maximum; a column with a longer one has neither."""
+"""Maximal characters of a minimum or maximum. A column with a longer one has neither."""
 
 _WHOLE = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.DATE, Kind.TIME})
 _TIMESTAMP = re.compile(r"([+-]?\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.(\d{1,9}))?")
@@ -41,9 +41,10 @@ class _Wire(BaseModel):
 
 
 class ColumnStatistics(_Wire):
-    """One column: ``distinct_count`` may be an estimate; lengths are characters of texts, bytes of everything else.
+    """Statistics of one column.
 
-    ``min`` and ``max`` are texts that ``parse_value`` reads; binary and nested columns have none.
+    ``distinct_count`` may be an estimate. Lengths are in characters for strings, in bytes for other types. ``parse_value`` reads ``min`` and
+    ``max``, which binary and nested columns lack.
     """
 
     col_id: int
@@ -56,7 +57,9 @@ class ColumnStatistics(_Wire):
 
 
 class Statistics(_Wire):
-    """A table at ``snapshot_id``: rows after merging, their share of the bytes of data files, and columns by name.
+    """Statistics of a table at ``snapshot_id``.
+
+    Has the merged rows, their share of the bytes of data files, and columns by name.
 
     >>> text = Statistics(snapshot_id=3, schema_id=0, merged_record_count=5, col_stats={"id": ColumnStatistics(col_id=0, min="1", max="5")}).to_json()
     >>> Statistics.from_json(text, "stat-1").col_stats["id"].max
@@ -79,30 +82,39 @@ class Statistics(_Wire):
             raise CorruptFile(path, f"not a statistics file ({str(error).splitlines()[0]})") from error
 
     def to_json(self) -> str:
-        """The file's content; what is unknown is left out, as readers expect."""
+        """Return the file's content, without unknown values."""
         return self.model_dump_json(by_alias=True, exclude_none=True, indent=2)
 
     def describes(self, snapshot: Snapshot) -> bool:
-        """Whether ``snapshot`` brought these statistics right after what they were collected from, counted row by row."""
+        """Return whether ``snapshot`` added these exact statistics.
+
+        It must directly follow the snapshot that they were collected from.
+        """
         follows = snapshot.commit_kind is CommitKind.ANALYZE and snapshot.id == self.snapshot_id + 1
         return follows and (snapshot.properties or {}).get(EXACT) == "exact"
 
 
 @dataclass(frozen=True, slots=True)
 class StatisticsFile:
-    """Reads and writes the statistics files of a table; ``names`` belongs to one committer."""
+    """Reads and writes the statistics files of a table.
+
+    ``names`` belongs to one committer.
+    """
 
     file_io: FileIO
     paths: TablePaths
     names: FileNames
 
     def read(self, name: str) -> Statistics:
-        """The statistics of a snapshot's ``statistics``. ``FileNotFoundError`` if the file is gone, ``CorruptFile`` if it is none."""
+        """Return the statistics of a snapshot.
+
+        Raises ``FileNotFoundError`` and ``CorruptFile``.
+        """
         path = self.paths.statistics(name)
         return Statistics.from_json(self.file_io.read(path), path)
 
     def write(self, statistics: Statistics) -> str:
-        """A new file; its name."""
+        """Write a new file and return its name."""
         name = self.names.next()
         path = self.paths.statistics(name)
         self.file_io.write(path, sealed(path, statistics.to_json()))
@@ -110,7 +122,9 @@ class StatisticsFile:
 
 
 def value_text(value: Plain, data_type: DataType) -> str | None:
-    """A plain minimum or maximum as Paimon's serializers spell it; None for types that have no spelling, or if it is too long.
+    """Return a minimum or maximum as text in Paimon's form.
+
+    None for types without text, or if it is too long.
 
     >>> value_text(-120, DataType(Kind.DECIMAL, precision=10, scale=2)), value_text(float("nan"), DataType(Kind.DOUBLE))
     ('-1.20', 'NaN')
@@ -133,7 +147,9 @@ def value_text(value: Plain, data_type: DataType) -> str | None:
 
 
 def parse_value(text: str, data_type: DataType) -> Plain:
-    """The plain value that ``value_text`` (or a Paimon serializer) spelled. Raises ``ValueError``.
+    """Parse the text of ``value_text`` or a Paimon serializer.
+
+    Raises ``ValueError``.
 
     >>> parse_value("-1.20", DataType(Kind.DECIMAL, precision=10, scale=2)), parse_value("-Infinity", DataType(Kind.FLOAT))
     (-120, -inf)
@@ -156,7 +172,7 @@ def parse_value(text: str, data_type: DataType) -> Plain:
         seconds = int(np.datetime64(match[1].replace(" ", "T"), "s").astype(np.int64))
         fraction: str = match[2] or ""
         return int(seconds * 10**digits + int(fraction.ljust(9, "0")[:digits]))
-    raise ValueError(f"{text!r} is no value of type {data_type}")
+    raise ValueError(f"{text!r} is not a value of type {data_type}")
 
 
 def _unscaled(text: str, scale: int) -> int | None:
@@ -179,7 +195,7 @@ def _timestamp_text(value: int, data_type: DataType) -> str | None:
     seconds, fraction = divmod(value, 10**digits)
     moment = str(np.datetime64(seconds, "s"))
     if moment.startswith(("-", "+")) or moment.index("-") != 4:
-        return None  # a year that needs more than four digits
+        return None  # a year with more than four digits
     shown = f"{fraction:0{digits}d}".ljust(9, "0")[: data_type.precision]
     return moment.replace("T", " ") + (f".{shown}" if shown else "")
 

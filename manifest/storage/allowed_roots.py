@@ -1,17 +1,18 @@
-"""The directories that a server lets tables be in, and a store that keeps to them.
+"""Restriction of tables to the directories that a server allows.
 
-Whoever starts a process may name them: ``PYSPARK_PAIMON_ROOTS`` holds directories separated as in ``PATH``, and
-``PYSPARK_PAIMON_ROOTS_FILE`` a file with one of them on each line; ``s3://bucket/prefix`` names one of an object store. Nothing that a client sends can change either. Where one of them
-is set, every path that a table's files are reached by is resolved first, symbolic links and ``..`` included, and refused unless it is
-in one of the directories; the resolved path is what is opened then. That covers tables and branches, external data paths and
-orphans, for all of them are reached by a ``FileIO``; a stream's checkpoint is Spark's own to open. Set it on every machine that runs
-tasks: each checks for itself.
+The environment of a process may name them. ``PYSPARK_PAIMON_ROOTS`` has directories separated as in ``PATH``,
+``PYSPARK_PAIMON_ROOTS_FILE`` is a file with one directory per line. ``s3://bucket/prefix`` is a directory of an object store. A client cannot
+change either.
 
-It bounds what options can reach. It is no sandbox: a client that may run Python on a server can open files there by itself, and
-one who can change links inside of a root can do so between the check and the opening.
+If one of them is set, every path of a table's files is resolved first, including symbolic links and ``..``. It is refused unless it is in one of
+the directories, and the resolved path is opened. That covers tables, branches, external data paths and orphans, which are all accessed
+through a ``FileIO``. Spark opens a stream's checkpoint itself. Set the variables on every machine that runs tasks: each checks for itself.
+
+This limits what options can reach. It is not a sandbox: a client that may run Python on a server can open files there directly. A
+user who can change links inside of a root can do so between the check and the opening.
 """
 
-# Paths are strings here, as metadata spells them.
+# Paths are strings, as in metadata.
 # ruff: noqa: PTH100, PTH117, PTH118, PTH119, PTH120, PTH123
 from __future__ import annotations
 
@@ -32,17 +33,19 @@ ROOTS = "PYSPARK_PAIMON_ROOTS"
 ROOTS_FILE = "PYSPARK_PAIMON_ROOTS_FILE"
 _BETWEEN = re.compile(rf"{os.pathsep}(?!//)")
 _SAME = {"s3a": "s3", "abfs": "abfss"}
-"""Schemes that are other spellings."""
+"""Canonical schemes of synonyms."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedRoots:
-    """Resolved directories and prefixes of URIs; what is in none of them is refused."""
+    """Resolved directories and URI prefixes. Other paths are refused."""
 
     directories: tuple[str, ...]
 
     def resolved(self, path: str, *, follow: bool = True) -> str:
-        """The real path of ``path``, the last step of it only if ``follow``. Raises ``PathNotAllowed``.
+        """Return the real path of ``path``. Raises ``PathNotAllowed``.
+
+        ``follow``: whether to resolve the last component too.
 
         >>> AllowedRoots(("/warehouse",)).resolved("/warehouse/a/../t")
         '/warehouse/t'
@@ -64,10 +67,10 @@ class AllowedRoots:
 
 
 def allowed_roots() -> AllowedRoots | None:
-    """The directories that this process' environment names, None where it names none.
+    """Return the directories in this process's environment, or None.
 
-    An empty variable is as none; a file that names no directory allows nothing. Raises ``InvalidArgument`` for what is no absolute
-    directory name and for a file that cannot be read: a mistake there must not open everything.
+    An empty variable counts as unset. A file without directories allows nothing. Raises ``InvalidArgument`` for a name that is not an
+    absolute directory, and for an unreadable file: a mistake there must not allow everything.
     """
     given, file = os.environ.get(ROOTS, ""), os.environ.get(ROOTS_FILE, "")
     if not given and not file:
@@ -87,7 +90,7 @@ def _directory(source: str, name: str) -> str:
         return _comparable(object_place(name))
     path = "/" + name.removeprefix("file:").lstrip("/") if name.startswith("file:/") else name
     if not os.path.isabs(path):
-        raise InvalidArgument(f"{source}: '{name}' is no absolute directory name of this machine")
+        raise InvalidArgument(f"{source}: '{name}' is not an absolute directory path of this machine")
     return os.path.realpath(path)
 
 
@@ -96,30 +99,39 @@ def _comparable(place: ObjectPlace) -> str:
 
 
 class GuardedFileIO(WrappedFileIO):
-    """A store that opens what lies in ``roots`` and nothing else; it stays so in the processes that it travels to."""
+    """Storage that opens only paths in ``roots``.
+
+    It keeps the restriction when it is sent to other processes.
+    """
 
     def __init__(self, inner: FileIO, roots: AllowedRoots) -> None:
         super().__init__(inner)
         self.roots = roots
 
     def __reduce__(self) -> tuple[Callable[..., FileIO], tuple[FileIO, AllowedRoots]]:
-        return _guarded_again, (self.inner, self.roots)
+        return _guard_again, (self.inner, self.roots)
 
     def _in(self, path: str) -> str:
         return self.roots.resolved(path)
 
     def _entry(self, path: str) -> str:
-        """The path of a directory entry that is made, replaced or removed, and not followed if it is a link."""
+        """Return the path of a directory entry itself.
+
+        For entries that are created, replaced or removed: a link is not followed.
+        """
         return self.roots.resolved(path, follow=False)
 
     def read(self, path: str) -> bytes:
-        """See ``FileIO``; so for every other method. Each raises ``PathNotAllowed``."""
+        """Read a file. See ``FileIO``, also for all other methods.
+
+        Each method raises ``PathNotAllowed``.
+        """
         return self.inner.read(self._in(path))
 
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:  # noqa: D102  # as above
         return self.inner.read_many([self._in(path) for path in paths])
 
-    def read_range(self, path: str, offset: int, length: int) -> bytes:  # noqa: D102  # as the protocol says
+    def read_range(self, path: str, offset: int, length: int) -> bytes:  # noqa: D102  # as above
         return self.inner.read_range(self._in(path), offset, length)
 
     def size(self, path: str) -> int:  # noqa: D102  # as above
@@ -203,14 +215,17 @@ class GuardedFileIO(WrappedFileIO):
 
 
 def guarded(file_io: FileIO) -> FileIO:
-    """``file_io``, kept to the directories that this process allows, if it names any."""
+    """Return ``file_io``, restricted to the allowed directories.
+
+    Unchanged if this process allows all directories.
+    """
     roots = allowed_roots()
     if roots is None or (isinstance(file_io, GuardedFileIO) and file_io.roots == roots):
         return file_io
     return GuardedFileIO(file_io, roots)
 
 
-def _guarded_again(inner: FileIO, roots: AllowedRoots) -> FileIO:
+def _guard_again(inner: FileIO, roots: AllowedRoots) -> FileIO:
     return guarded(GuardedFileIO(inner, roots))
 
 

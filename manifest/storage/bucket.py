@@ -1,8 +1,7 @@
-"""One bucket or container, through the client library: requests that are tried again, and a create whose answer may be lost.
+"""One bucket or container: requests with retries, safe creates.
 
-Put-if-absent is the commit. A client that does not hear of its own success asks again and is told "already exists", so every create
-carries a name of its own beside the bytes (a member of the object's metadata): what is there is ours if it has that name, or, where
-a store forgets such members, if it has our very bytes.
+Put-if-absent is the commit. If the answer to a successful create is lost, the retry gets "already exists". So every create writes a unique
+name to the object's metadata. An existing object with that name is ours, or one with our exact bytes on a store that drops such metadata.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from manifest.storage.storage_options import StorageOptions
 
 T = TypeVar("T")
 WRITER = "paimonwriter"
-"""The member of an object's metadata that says who created it; letters alone, for Azure takes nothing else."""
+"""Metadata key with the creator's name. Letters only, because Azure accepts nothing else."""
 PART_BYTES = 5 << 20
-"""Of a large upload; the least that S3 takes."""
+"""Bytes of a part of a large upload: S3's minimum."""
 _PARTS_AT_ONCE = 2
 _MISSING = "'{scheme}:' needs the client library of object stores: pip install 'pyspark-paimon[objectstore]'"
 
@@ -37,9 +36,9 @@ _opening = threading.Lock()
 
 
 class Bucket:
-    """A bucket that is open in this process; safe for several threads. Keys have no slash at either end.
+    """An open bucket. Thread-safe.
 
-    Every method raises ``StorageError`` and its kinds, with the whole path.
+    Keys have no slash at either end. Every method raises ``StorageError`` and its subclasses, with the whole path.
     """
 
     def __init__(self, place: ObjectPlace, options: StorageOptions) -> None:
@@ -47,26 +46,26 @@ class Bucket:
         self.fingerprint = options.fingerprint(place)
         self.probed = False
         self.probing: Future[None] | None = None
-        """What ``probe`` is trying, if it has begun."""
+        """Running probe, if ``begin_probe`` started one."""
         self.compares: bool | None = None
-        """Whether the store replaces a version that is named and no other; None: not tried."""
+        """Whether the store supports a conditional replacement (If-Match). None: unknown."""
         self._ends = place.family is not StoreFamily.AZURE
-        """Whether the store is asked for the end of an object without being told where that begins."""
+        """Whether the store supports suffix ranges."""
         self._retries = Retries(options.max_retries, options.secrets)
-        self._once = Retries(0, options.secrets)  # its client tries again, part by part
+        self._once = Retries(0, options.secrets)  # its client retries each part itself
         self._store = _connected(place, options, retries=0)
         self._steady = _connected(place, options, retries=options.max_retries)
 
     def path(self, key: str) -> str:
-        """The whole path of a key."""
+        """Return the whole path of a key."""
         return f"{self.root}/{key}" if key else self.root
 
     def call(self, what: str, key: str, request: Callable[[], T]) -> T:
-        """One request, made again where that may help."""
+        """Run one request, with retries if useful."""
         return self._retries.call(what, self.path(key), request)
 
     def get(self, key: str) -> bytes:
-        """A whole object."""
+        """Return a whole object."""
 
         def request() -> bytes:
             found = self._store.get(key)
@@ -75,7 +74,10 @@ class Bucket:
         return self.call("GET", key, request)
 
     def get_part(self, key: str, start: int, length: int) -> tuple[bytes, int]:
-        """At most ``length`` bytes from ``start`` (negative: the last ``length`` bytes), and the size of the whole object."""
+        """Return a part of an object, and the object's size.
+
+        At most ``length`` bytes from ``start``. Negative ``start``: the last ``length`` bytes.
+        """
         if start < 0 and not self._ends:
             start = self._before_end(key, length)
         wanted: Any = {"suffix": length} if start < 0 else (start, start + length)
@@ -88,14 +90,17 @@ class Bucket:
         return self.call("GET part", key, request)
 
     def _before_end(self, key: str, length: int) -> int:
-        """Where the last ``length`` bytes begin, for a store that has to be told."""
+        """Return the offset of the last ``length`` bytes."""
         found = self.head(key)
         if found is None:
             raise FileMissing(errno.ENOENT, "there is no such object", self.path(key))
         return max(0, int(found["size"]) - length)
 
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """(offset, length) each, asked for side by side, neighbours together; shorter where the object ends before."""
+        """Return (offset, length) ranges, read in parallel.
+
+        Adjacent ranges are read together. A range beyond the object's end is shorter.
+        """
         starts, lengths = [offset for offset, _ in ranges], [length for _, length in ranges]
         parts = self.call(
             "GET ranges", key, lambda: self._store.get_ranges(key, starts=starts, lengths=lengths, coalesce=thresholds().joined_gap_bytes)
@@ -103,7 +108,7 @@ class Bucket:
         return [bytes(part) for part in parts]
 
     def head(self, key: str) -> dict[str, Any] | None:
-        """What the store says of an object; None if there is none."""
+        """Return an object's metadata, None if it does not exist."""
 
         def request() -> dict[str, Any]:
             found: dict[str, Any] = self._store.head(key)
@@ -117,23 +122,27 @@ class Bucket:
             return None
 
     def put(self, key: str, data: bytes) -> None:
-        """Write an object, in place of one that is there."""
+        """Write or replace an object."""
         self.call("PUT", key, lambda: self._store.put(key, data, use_multipart=False))
 
     def create(self, key: str, data: bytes) -> bool:
-        """Put if absent; False if another writer's object is there. Raises ``UnsafeFileIO``; any other error may be that of an object that is there.
+        """Put if absent. Return False if another writer's object exists.
 
-        Small objects only: a store may refuse a large one by breaking the connection.
+        Raises ``UnsafeFileIO``. Any other error may concern an existing object. Small objects only: a store may refuse a large one by closing
+        the connection.
         """
         writer = str(uuid.uuid4())
         return self._put_new(key, data, writer) or self._is_ours(key, data, writer)
 
     def refuses(self, key: str, data: bytes) -> bool:
-        """Whether a put-if-absent is told that an object is there, whosever it is. Raises ``UnsafeFileIO``, ``StorageError``."""
+        """Return whether a put-if-absent reports an existing object.
+
+        Regardless of its creator. Raises ``UnsafeFileIO``, ``StorageError``.
+        """
         return not self._put_new(key, data, str(uuid.uuid4()))
 
     def _put_new(self, key: str, data: bytes, writer: str) -> bool:
-        """Put if absent; False if an object is there."""
+        """Put if absent. Return False if an object exists."""
         try:
             self.call("PUT new", key, lambda: self._store.put(key, data, mode="create", attributes={WRITER: writer}, use_multipart=False))
         except Exception as error:
@@ -146,22 +155,28 @@ class Bucket:
         return True
 
     def get_version(self, key: str) -> tuple[bytes, dict[str, str]]:
-        """A whole object, and what names this version of it to ``put_over``; {} if nothing does."""
+        """Return a whole object and its version for ``put_over``.
+
+        The version is {} if the store has none.
+        """
 
         def request() -> tuple[bytes, dict[str, str]]:
             found = self._store.get(key)
-            told = {name: found.meta.get(name) for name in ("e_tag", "version")}
-            return self._whole(key, bytes(found.bytes()), int(found.meta["size"])), {name: tag for name, tag in told.items() if tag}
+            tags = {name: found.meta.get(name) for name in ("e_tag", "version")}
+            return self._whole(key, bytes(found.bytes()), int(found.meta["size"])), {name: tag for name, tag in tags.items() if tag}
 
         return self.call("GET", key, request)
 
     def put_over(self, key: str, data: bytes, version: Mapping[str, str]) -> bool:
-        """Replace that version of an object; False if another is there, or none. Raises ``UnsafeFileIO``, and else as ``create``."""
-        writer, asked = str(uuid.uuid4()), 0
+        """Replace a version of an object.
+
+        Returns False if another version or no object exists. Raises ``UnsafeFileIO``, otherwise as ``create``.
+        """
+        writer, attempts = str(uuid.uuid4()), 0
 
         def request() -> None:
-            nonlocal asked
-            asked += 1
+            nonlocal attempts
+            attempts += 1
             self._store.put(key, data, mode=dict(version), attributes={WRITER: writer}, use_multipart=False)
 
         try:
@@ -170,29 +185,35 @@ class Bucket:
             return False
         except Exception as error:
             if type(error).__name__ in {"AlreadyExistsError", "PreconditionError"}:
-                return asked > 1 and self._is_ours(key, data, writer)
+                return attempts > 1 and self._is_ours(key, data, writer)
             if type(error).__name__ == "NotSupportedError" or getattr(error, "errno", None) == errno.ENOSYS:
-                raise UnsafeFileIO(f"{self.path(key)}: this store compares nothing before it replaces (If-Match)") from None
+                raise UnsafeFileIO(f"{self.path(key)}: this store cannot compare before it replaces (If-Match)") from None
             raise
         return True
 
     def _is_ours(self, key: str, data: bytes, writer: str) -> bool:
-        """Whether what is at ``key`` is what this very call created, by an attempt whose answer was lost."""
+        """Return whether this call created the object at ``key``.
+
+        An attempt whose answer was lost may have done so.
+        """
 
         def request() -> tuple[str | None, bytes]:
             found = self._store.get(key)
             return found.attributes.get(WRITER), bytes(found.bytes())
 
         try:
-            told, held = self.call("GET after PUT", key, request)
+            stored_writer, held = self.call("GET after PUT", key, request)
         except FileNotFoundError:
             raise StorageError(
-                errno.EIO, "it was there when it was to be created, and is not now: nobody can tell whose it was", self.path(key)
+                errno.EIO, "the object existed during the create and has been deleted since: its creator is unknown", self.path(key)
             ) from None
-        return told == writer if told else held == data
+        return stored_writer == writer if stored_writer else held == data
 
     def put_stream(self, key: str, parts: Iterator[bytes]) -> None:
-        """Upload parts of ``PART_BYTES`` as they come, a few in memory; if ``parts`` raises, nothing is left of it."""
+        """Upload parts of ``PART_BYTES``, with few in memory.
+
+        If ``parts`` raises, nothing remains of the upload.
+        """
         sent = 0
 
         def counted() -> Iterator[bytes]:
@@ -206,7 +227,7 @@ class Bucket:
                 "PUT parts", self.path(key), lambda: self._steady.put(key, counted(), chunk_size=PART_BYTES, max_concurrency=_PARTS_AT_ONCE)
             )
         except StorageError:
-            if not self._completed(key, sent):  # the answer to its last request may be what was lost
+            if not self._completed(key, sent):  # perhaps only the answer to the last request was lost
                 raise
 
     def _completed(self, key: str, size: int) -> bool:
@@ -217,12 +238,12 @@ class Bucket:
         return found is not None and int(found["size"]) == size
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects, those too that are not there; many with one request."""
+        """Delete objects, many with one request. Missing ones are ignored."""
         if keys:
             self.call("DELETE", keys[0], lambda: self._store.delete(list(keys)))
 
     def list_level(self, prefix: str) -> tuple[list[str], list[dict[str, Any]]]:
-        """Common prefixes and objects one level below a prefix."""
+        """Return common prefixes and objects one level below a prefix."""
 
         def request() -> tuple[list[str], list[dict[str, Any]]]:
             found = self._store.list_with_delimiter(prefix or None)
@@ -231,7 +252,10 @@ class Bucket:
         return self.call("LIST", prefix, request)
 
     def list_all(self, prefix: str, most: int | None = None) -> list[str]:
-        """Keys below a prefix, all levels; ``most``: some of them, if there are many."""
+        """Return all keys below a prefix.
+
+        With ``most``, only some of them if there are many.
+        """
 
         def request() -> list[str]:
             keys: list[str] = []
@@ -245,12 +269,15 @@ class Bucket:
 
     def _whole(self, key: str, data: bytes, expected: int) -> bytes:
         if len(data) != expected:
-            raise StorageError(errno.EIO, f"{len(data)} bytes came of {expected}", self.path(key))
+            raise StorageError(errno.EIO, f"received {len(data)} of {expected} bytes", self.path(key))
         return data
 
 
 def open_bucket(place: ObjectPlace, options: StorageOptions) -> Bucket:
-    """The bucket of a path, opened once in this process for each way of reaching it. Raises ``UnsupportedOption``, ``InvalidArgument``."""
+    """Return the bucket of a path.
+
+    Opened once per process and options. Raises ``UnsupportedOption``, ``InvalidArgument``.
+    """
     key = os.getpid(), options.fingerprint(place)
     found = _open.get(key)
     if found is None:
@@ -262,7 +289,7 @@ def open_bucket(place: ObjectPlace, options: StorageOptions) -> Bucket:
 
 def _connected(place: ObjectPlace, options: StorageOptions, *, retries: int) -> Any:
     try:
-        from obstore import store as stores  # noqa: PLC0415  # an extra, and of no use to local tables
+        from obstore import store as stores  # noqa: PLC0415  # optional dependency, not needed for local tables
     except ImportError as error:
         raise UnsupportedOption("path", _MISSING.format(scheme=place.scheme)) from error
     if place.family is StoreFamily.MEMORY:
@@ -272,12 +299,15 @@ def _connected(place: ObjectPlace, options: StorageOptions, *, retries: int) -> 
     config = options.config(place)
     try:
         return kind(place.bucket, config=config, client_options=client, retry_config={"max_retries": retries})
-    except Exception as error:  # noqa: BLE001  # whatever the library does not take: nothing has been asked of the store yet
-        raise InvalidArgument(f"{place.root}: storage_options, or what the environment says, do not fit ({unfit_reason(error)})") from None
+    except Exception as error:  # noqa: BLE001  # any error of the library: no request has been sent yet
+        raise InvalidArgument(f"{place.root}: invalid storage_options or environment ({unfit_reason(error)})") from None
 
 
 def forget_buckets(roots: Iterable[str]) -> None:
-    """Open these again when they are asked for, as after a change of the environment's credentials."""
+    """Make the next use open these buckets again.
+
+    For changed credentials in the environment.
+    """
     gone = set(roots)
     with _opening:
         for key in [key for key, bucket in _open.items() if bucket.root in gone]:

@@ -1,8 +1,8 @@
-"""What goes wrong between us and a store: tried again where that may help, told in our errors, without secrets, where it does not.
+"""Failures of store requests: retries, or typed errors without secrets.
 
-The client library's own retries are off for whole requests, for they are silent: nobody would learn that a store is throttling, nor that
-an answer was lost. Ours wait longer each time, by a random part, and are logged and counted. A store that throttles may say how long to wait
-(``Retry-After``), which the client library does not tell: there the first wait is the least that the header can ask for, a second.
+The client library's own retries are off for whole requests, because they are silent: neither throttling nor lost answers would be
+visible. Retries of this module wait longer each time, with a random part, and are logged and counted. A throttling store may request a wait
+(``Retry-After``), which the client library does not report. So the first wait is then the header's minimum, one second.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from manifest.io.errors import CredentialsRefused, FileMissing, StorageDenied, S
 _LOG = logger_of(__name__)
 T = TypeVar("T")
 RETRIED: Counter[str] = Counter()
-"""How often this process has made a request again, by what it was and what had gone wrong."""
+"""Number of retries of this process, by request and failure."""
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 _LONGER_FIRST, _LONGER_LAST = 10, 4
-"""How many times as long one waits for a store that throttles: from 1 to 20 seconds."""
+"""Factors of the waits for a throttling store: from 1 to 20 seconds."""
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _MESSAGE = re.compile(r"<Message>([^<\n]{1,200})")
-_NOT_BUILT = 501
-"""The store has no such operation, or knows no such condition."""
+_NOT_IMPLEMENTED = 501
+"""The store does not support the operation or its condition."""
 _AGAIN = frozenset({408, 425, 429})
 _CREDENTIALS = frozenset(
     {
@@ -48,7 +48,7 @@ _CREDENTIALS = frozenset(
     }
 )
 _UNSENT = "builder error"
-"""The client library's word for a request that it does not make, as one without encryption that nobody asked for."""
+"""Message of the client library for a request that it refuses to send, such as an unencrypted one without permission."""
 _NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _THROTTLES = frozenset({"ServerBusy", "ServiceUnavailable", "SlowDown", "ThrottlingException", "TooManyRequests"})
 _BUSY = _THROTTLES | {"InternalError", "RequestTimeout"}
@@ -56,7 +56,13 @@ _BUSY = _THROTTLES | {"InternalError", "RequestTimeout"}
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a request failed: ``reason`` as people may read it; ``status`` of HTTP and ``code`` of the store, if they answered at all."""
+    """A failed request.
+
+    Args:
+        reason: Readable reason, without secrets.
+        status: HTTP status. None: no answer.
+        code: Error code of the store. Empty: none.
+    """
 
     reason: str
     status: int | None
@@ -64,42 +70,57 @@ class Fault:
 
     @property
     def may_pass(self) -> bool:
-        """Whether the same request may succeed a little later."""
-        if self.reason == _UNSENT or self.status == _NOT_BUILT:
+        """Whether a retry may succeed."""
+        if self.reason == _UNSENT or self.status == _NOT_IMPLEMENTED:
             return False
         return self.status is None or self.status >= 500 or self.status in _AGAIN or self.code in _BUSY
 
     def wait_seconds(self, attempt: int) -> float:
-        """How long to wait after attempt number ``attempt`` (from 0): twice as long each time, up to a bound, and a random part."""
+        """Return the wait after attempt ``attempt`` (from 0).
+
+        Doubles each time up to a bound, with a random part.
+        """
         throttles = self.status in {429, 503} or self.code in _THROTTLES
         first, longest = (_FIRST_WAIT * _LONGER_FIRST, _LONGEST_WAIT * _LONGER_LAST) if throttles else (_FIRST_WAIT, _LONGEST_WAIT)
         part = random.uniform(1.0, 1.5) if throttles else random.uniform(0.5, 1.2)  # noqa: S311  # not a secret
         return min(first * 2.0**attempt, longest) * part
 
     def error(self, path: str, kind: str) -> StorageError:
-        """The typed error; ``kind`` is the name of the client library's."""
+        """Return the typed error.
+
+        ``kind`` is the name of the client library's error.
+        """
         if self.code in _CREDENTIALS or kind == "UnauthenticatedError":
             advice = "; this machine's clock is wrong" if self.code == "RequestTimeTooSkewed" else ""
-            return CredentialsRefused(errno.EACCES, f"the store does not take these credentials ({self.reason}){advice}", path)
+            return CredentialsRefused(errno.EACCES, f"the store rejects these credentials ({self.reason}){advice}", path)
         if kind == "PermissionDeniedError" or self.status == 403:
             return StorageDenied(errno.EACCES, f"the store refuses ({self.reason})", path)
         if self.status == 404:
             return FileMissing(errno.ENOENT, f"there is no such bucket or container ({self.reason})", path)
-        if self.status == _NOT_BUILT:
+        if self.status == _NOT_IMPLEMENTED:
             return StorageError(errno.ENOSYS, f"the store cannot do that ({self.reason})", path)
         return StorageError(errno.EIO, f"the store failed ({self.reason})", path)
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often a request is made again at most, what must not be in any message, and how one waits."""
+    """Retry policy of requests.
+
+    Args:
+        most: Maximal number of retries.
+        secrets: Texts that messages must not contain.
+        wait: Waits for a number of seconds.
+    """
 
     most: int
     secrets: tuple[str, ...] = field(default=(), repr=False)
     wait: Callable[[float], None] = time.sleep
 
     def call(self, what: str, path: str, request: Callable[[], T]) -> T:
-        """What ``request`` gives, at the latest attempt. Raises ``StorageError`` and its kinds; ``FileExistsError`` of the library pass."""
+        """Return the result of ``request`` after at most ``most`` retries.
+
+        Raises ``StorageError`` and its subclasses. The library's ``FileExistsError`` is not converted.
+        """
         for attempt in range(self.most + 1):
             try:
                 return request()
@@ -118,12 +139,12 @@ class Retries:
                     raise fault.error(path, type(error).__name__) from None
                 seconds = fault.wait_seconds(attempt)
                 RETRIED[f"{what}: {fault.status or 'no answer'} {fault.code}".strip()] += 1
-                _LOG.warning("%s: %s failed (%s); again in %.1f s, attempt %d", redacted(path), what, fault.reason, seconds, attempt + 2)
+                _LOG.warning("%s: %s failed (%s); retrying in %.1f s, attempt %d", redacted(path), what, fault.reason, seconds, attempt + 2)
                 self.wait(seconds)
         raise AssertionError("every attempt returns or raises")
 
     def fault(self, error: BaseException) -> Fault:
-        """What the library's error says, without the answer's body and whatever is secret."""
+        """Parse a library error, without response body and secrets."""
         text = str(error).partition("\n\nDebug source:")[0]
         status, code, message = _STATUS.search(text), _CODE.search(text), _MESSAGE.search(text)
         if code or status:
@@ -137,13 +158,17 @@ class Retries:
 
 
 def unfit_reason(error: BaseException) -> str:
-    """Why the client library does not take a configuration, without the value: what follows the first clause may quote a key."""
+    """Return why the client library rejects a configuration.
+
+    Without the value: text after the first clause may quote a key.
+    """
     clauses = str(error).partition("\n")[0].split(": ")
     return redacted(" ".join(clauses[1:2] or clauses[:1])[:100])
 
 
 def _is_of_library(error: BaseException) -> bool:
-    """Whether the client library raised it; its "not found" is the built-in error."""
+    """Return whether the client library raised the error."""
+    # Its "not found" error is the builtin one.
     return type(error).__module__.startswith("obstore") or (isinstance(error, FileNotFoundError) and "Debug source" in str(error))
 
 

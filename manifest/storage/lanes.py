@@ -1,4 +1,4 @@
-"""Threads in which requests to stores are under way side by side: each waits for an answer and for nothing else."""
+"""Threads for parallel store requests, which only wait for answers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,17 @@ LANES = 32
 
 
 def start(work: Callable[P, Answer], *arguments: P.args, **options: P.kwargs) -> Future[Answer]:
-    """Begin ``work``, which must not wait for other work that is begun here."""
+    """Start ``work`` in a thread.
+
+    It must not wait for other work started here.
+    """
     return _threads(os.getpid()).submit(work, *arguments, **options)
 
 
 def spread(work: Callable[[Item], Answer], items: Iterable[Item], ahead: int = LANES) -> Iterator[Answer]:
-    """``work`` of every item, in order; as many as ``ahead`` are under way or wait to be taken.
+    """Yield ``work`` of every item, in order.
+
+    At most ``ahead`` items are running or waiting to be consumed.
 
     >>> list(spread(len, ["a", "bb", "ccc"], ahead=2))
     [1, 2, 3]
@@ -43,14 +48,15 @@ def spread(work: Callable[[Item], Answer], items: Iterable[Item], ahead: int = L
 
 
 def together(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What each job gives; each in a thread of its own but the last, for they may begin work in lanes and wait for it."""
+    """Run jobs in parallel and return their results."""
+    # Not in the shared threads: jobs may start work there and wait for it. The last job runs in this thread.
     answers: list[Any] = [None] * len(jobs)
     errors: dict[int, BaseException] = {}
 
     def run(number: int) -> None:
         try:
             answers[number] = jobs[number]()
-        except BaseException as error:  # noqa: BLE001  # raised below, in the thread that waits
+        except BaseException as error:  # noqa: BLE001  # raised below, in the calling thread
             errors[number] = error
 
     threads = [threading.Thread(target=run, args=(number,), name="paimon-together") for number in range(len(jobs) - 1)]
@@ -66,7 +72,8 @@ def together(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
 
 @lru_cache(maxsize=1)
 def _threads(process: int) -> WorkerPool:
-    """Those of this ``process``: a fork leaves its parent's behind."""
+    """Return the threads of this ``process``."""
+    # By process id: a fork does not have its parent's threads.
     return WorkerPool(LANES, thread_name_prefix=f"paimon-store-{process}")
 
 

@@ -1,10 +1,10 @@
-# The methods of a FileIO are documented once, by the protocol.
+# The methods of a FileIO are documented once, in the protocol.
 # ruff: noqa: D102
-"""Tables on object stores: the ``FileIO`` of every scheme but ``file:``.
+"""Tables on object stores: the ``FileIO`` of all other schemes.
 
-An object appears whole or not at all, and nothing is ever renamed. A commit is a conditional put, tried out on each bucket before the
-first one. Directories are what keys have in common: they need not be made, an empty one has a marker, and one that is to appear at
-once, as a branch, is claimed first and written with its schemas last.
+All schemes except ``file:``. An object appears whole or not at all, and there are no renames. A commit is a conditional put, which is probed
+on each bucket before the first one. Directories are common prefixes of keys: they need not be created, and an empty one has a marker. A
+directory that must appear at once, such as a branch, is claimed first and its schemas are written last.
 """
 
 from __future__ import annotations
@@ -37,26 +37,27 @@ _beginning = threading.Lock()
 
 
 def probe(bucket: Bucket, directory: str) -> None:
-    """Try it once in this process, in an object of its own below the key ``directory``, or wait for what ``begin_probe`` tries.
+    """Verify once per process that the store honours put-if-absent.
 
-    Raises ``UnsafeFileIO`` for a store that takes the condition and ignores it, ``StorageError`` for one that does not answer.
+    Uses a temporary object below the key ``directory``, or waits for ``begin_probe``. Raises ``UnsafeFileIO`` for a store that ignores the
+    condition, ``StorageError`` for one that does not answer.
     """
     under_way, bucket.probing = bucket.probing, None
     if under_way is not None:
-        with suppress(StorageError):  # tried again
+        with suppress(StorageError):  # probed again below
             under_way.result()
     if not bucket.probed:
-        _try(bucket, directory)
+        _probe(bucket, directory)
 
 
 def begin_probe(bucket: Bucket, directory: str) -> None:
-    """Try it while a commit is made ready, so that the first one of a process need not wait for it."""
+    """Start the probe in the background, before the first commit."""
     with _beginning:
         if not bucket.probed and bucket.probing is None:
-            bucket.probing = start(_try, bucket, directory)
+            bucket.probing = start(_probe, bucket, directory)
 
 
-def _try(bucket: Bucket, directory: str) -> None:
+def _probe(bucket: Bucket, directory: str) -> None:
     key = f"{directory}/{PROBE}{uuid.uuid4()}".lstrip("/")
     kept = False
     try:
@@ -64,7 +65,7 @@ def _try(bucket: Bucket, directory: str) -> None:
         bucket.probed = kept
     finally:
         if kept:
-            start(_remove, bucket, key)  # nobody waits for that
+            start(_remove, bucket, key)  # without waiting
         else:
             _remove(bucket, key)
     if not kept:
@@ -75,7 +76,10 @@ def _try(bucket: Bucket, directory: str) -> None:
 
 
 def probe_replace(bucket: Bucket, directory: str) -> None:
-    """As ``probe``, whether a put that names a version is refused once another is there (If-Match). Raises ``UnsafeFileIO``, ``StorageError``."""
+    """Verify once that the store honours conditional replacement (If-Match).
+
+    Raises ``UnsafeFileIO``, ``StorageError``.
+    """
     if bucket.compares is None:
         key = f"{directory}/{PROBE}{uuid.uuid4()}".lstrip("/")
         try:
@@ -88,8 +92,8 @@ def probe_replace(bucket: Bucket, directory: str) -> None:
             start(_remove, bucket, key)
     if not bucket.compares:
         raise UnsafeFileIO(
-            f"{bucket.path(directory)}: this store does not compare before it replaces (If-Match), so of two who replace a file one would not "
-            "learn that it was undone; nothing was changed. Delete the file's name and create it again, or use a store that compares"
+            f"{bucket.path(directory)}: this store does not compare before it replaces (If-Match), so a concurrent replacement of a file could be "
+            "lost unnoticed; nothing was changed. Delete the file and create it again, or use a store that compares"
         )
 
 
@@ -99,14 +103,16 @@ def _remove(bucket: Bucket, key: str) -> None:
 
 
 MARKER = ".directory"
-"""An object that keeps an empty directory."""
+"""Object that represents an empty directory."""
 _UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Names with a UUID in them are given once, ever."""
+"""Names with a UUID are never reused."""
 
 
 @with_storage_errors
 class ObjectStoreFileIO:
-    """Objects of any bucket that ``options`` and this process' environment reach; paths are whole URIs.
+    """Objects of any bucket accessible with ``options`` and environment.
+
+    Paths are whole URIs.
 
     >>> ObjectStoreFileIO(StorageOptions.of({"s3.region": "eu-north-1", "s3.access-key": "AKIA", "s3.secret-key": "x"}))
     ObjectStoreFileIO(StorageOptions(region='eu-north-1', access_key_id=***, secret_access_key=***))
@@ -177,7 +183,7 @@ class ObjectStoreFileIO:
         bucket, key = self._at(path)
         bucket.put(f"{key}/{MARKER}", b"")
 
-    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:  # noqa: ARG002  # it always is
+    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:  # noqa: ARG002  # always durable
         bucket, key = self._at(path)
         if len(data) > PART_BYTES:
             with ObjectOutput(bucket, key) as upload:
@@ -194,7 +200,10 @@ class ObjectStoreFileIO:
         return lanes.start(self.write, path, data).result
 
     def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:  # noqa: ARG002  # see below
-        """See ``FileIO``. A put that is under way cannot be cancelled, so that a guard would prove nothing."""
+        """See ``FileIO``.
+
+        A running put cannot be cancelled, so a guard would prove nothing.
+        """
         bucket, key = self._at(path)
         probe(bucket, key.rpartition("/")[0])
         return bucket.create(key, data)
@@ -212,7 +221,10 @@ class ObjectStoreFileIO:
         return held == old and bucket.put_over(key, data, version)
 
     def delete(self, path: str) -> bool:
-        """As the protocol says, but for True where nothing was: a store does not tell."""
+        """Delete an object.
+
+        Returns True even if it did not exist: a store does not report that.
+        """
         bucket, key = self._at(path)
         bucket.delete([key])
         return True
@@ -227,7 +239,7 @@ class ObjectStoreFileIO:
         return len(paths)
 
     def delete_directory(self, path: str, *, recursive: bool = False) -> bool:
-        if not recursive:  # what is empty is not there
+        if not recursive:  # empty directories do not exist
             return False
         bucket, key = self._at(path)
         keys = bucket.list_all(key)
@@ -237,8 +249,8 @@ class ObjectStoreFileIO:
     def rename_directory(self, source: str, target: str) -> None:
         raise UnsupportedOption(
             "path",
-            f"{source} cannot become {target}: an object store renames nothing, and a copy under way is no table. Create the new table, "
-            "write the rows of the old one to it, and drop that",
+            f"{source} cannot be renamed to {target}: an object store has no renames, and a partial copy is not a table. Create the new table, "
+            "write the rows of the old one to it, and drop the old one",
         )
 
     def publish_directory(self, directory: str, contents: Mapping[str, bytes], *, through: FileIO | None = None) -> None:
@@ -257,14 +269,17 @@ class ObjectStoreFileIO:
         return ObjectRanges(*self._at(path), tail=False, held=held if _UNIQUE.search(path.rpartition("/")[2]) else None)
 
     def sync(self, path: str) -> None:
-        """Nothing: a put is durable when it is answered."""
+        """Do nothing: a put is durable when it is answered."""
 
     def turn(self, directory: str) -> AbstractContextManager[None]:
-        """There is no lock to take; but a commit is to come."""
+        """Start the probe for the coming commit.
+
+        Object stores have no lock.
+        """
         begin_probe(*self._at(directory))
         return nullcontext()
 
-    def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:  # noqa: ARG002  # there is none
+    def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:  # noqa: ARG002  # no lock
         return nullcontext(enter_result=True)
 
     def local_path(self, path: str) -> str | None:  # noqa: ARG002

@@ -1,7 +1,8 @@
-"""How options of stores are spelled: Paimon's and Hadoop's names, pypaimon's, those of the vendors' environment variables.
+"""Names of store options.
 
-A name is a prefix that says the family and a rest that says what; in the rest neither case nor ``-``, ``_`` and ``.`` count, so that
-``s3.access-key``, ``fs.s3a.access.key``, ``fs.s3.accessKeyId`` and ``AWS_ACCESS_KEY_ID`` are one option.
+Accepts the names of Paimon, Hadoop, pypaimon and the vendors' environment variables. A name is a prefix for the family and a rest for the
+option. In the rest, case, ``-``, ``_`` and ``.`` are ignored, so that ``s3.access-key``, ``fs.s3a.access.key``, ``fs.s3.accessKeyId`` and
+``AWS_ACCESS_KEY_ID`` are the same option.
 """
 
 from __future__ import annotations
@@ -66,13 +67,15 @@ NAMES: Mapping[StoreFamily, Mapping[str, str]] = {
     StoreFamily.MEMORY: {},
 }
 COMMON: Mapping[str, str] = {"timeout": "timeout", "max-retries": "max_retries"}
-"""Of every family, as ``storage.timeout`` (a duration) and ``storage.max-retries``."""
+"""Options of all families: ``storage.timeout`` (a duration) and ``storage.max-retries``."""
 _COMMON_PREFIX = "storage."
 _AZURE_ACCOUNT = re.compile(r"fs\.azure\.account\.key\.[a-z0-9.-]+", re.IGNORECASE)
 
 
 def canonical(name: str) -> tuple[StoreFamily | None, str]:
-    """The family (None: every one) and our name of an option. Raises ``UnsupportedOption`` with the nearest name that there is.
+    """Return the family and our name of an option.
+
+    Family None: the option applies to all. Raises ``UnsupportedOption`` with the nearest known name.
 
     >>> canonical("fs.s3a.path.style.access"), canonical("AWS_SECRET_ACCESS_KEY")[1], canonical("storage.timeout")
     ((<StoreFamily.S3: 's3'>, 'path_style'), 'secret_access_key', (None, 'timeout'))
@@ -90,11 +93,11 @@ def canonical(name: str) -> tuple[StoreFamily | None, str]:
             found = _known(NAMES[family]).get(_bare(lower.removeprefix(prefix)))
             if found is not None:
                 return family, found
-    raise UnsupportedOption(name, f"is no option of a store{_nearest(lower)}")
+    raise UnsupportedOption(name, f"is not a store option{_nearest(lower)}")
 
 
 def spellings_of(family: StoreFamily) -> tuple[str, ...]:
-    """The spelling of each option of a family that our messages use."""
+    """Return the names of a family's options used in messages."""
     prefix = {StoreFamily.S3: "s3.", StoreFamily.AZURE: "azure.", StoreFamily.GOOGLE: "gs."}.get(family, "")
     return (*(prefix + name for name in NAMES[family]), *(_COMMON_PREFIX + name for name in COMMON))
 
@@ -110,7 +113,7 @@ def _known(names: Mapping[str, str]) -> dict[str, str]:
 def _nearest(name: str) -> str:
     every = [spelled for family in NAMES for spelled in spellings_of(family)]
     near = difflib.get_close_matches(name, every, 1, 0.6)
-    return f"; did you mean '{near[0]}'?" if near else f"; those of S3 are {', '.join(spellings_of(StoreFamily.S3))}"
+    return f"; did you mean '{near[0]}'?" if near else f"; options of S3 are {', '.join(spellings_of(StoreFamily.S3))}"
 
 
 __all__ = ["COMMON", "NAMES", "STORE_PREFIXES", "canonical", "spellings_of"]

@@ -1,4 +1,7 @@
-"""One object that is read here and there: what one request brought is held, so that headers, footers and neighbours cost no other."""
+"""Random reads of one object, with caching of its parts.
+
+A request's bytes are kept, so that headers, footers and adjacent parts need no further requests.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,14 @@ from manifest.storage.lanes import start
 
 
 class ObjectRanges:
-    """Bytes of an object that does not change; safe for several threads.
+    """Bytes of an immutable object. Thread-safe.
 
-    ``size`` is what metadata say of it, None if nobody knows yet; then the first answer tells. ``tail``: it is read from its end.
-    ``held`` keeps what the first answer brings.
+    Args:
+        bucket: Bucket of the object.
+        key: Key of the object.
+        size: Size in bytes. None: taken from the first response.
+        tail: Whether the object is read from its end.
+        held: Cache for the first response.
     """
 
     def __init__(self, bucket: Bucket, key: str, size: int | None = None, *, tail: bool, held: Holder | None = None) -> None:
@@ -34,18 +41,18 @@ class ObjectRanges:
         self._parts: dict[int, bytes] = {}
         self._starts: list[int] = []
         self._lock = threading.Lock()
-        self._turning = threading.Lock()
+        self._turn_lock = threading.Lock()
         self._turns: list[list[tuple[int, int]]] = []
         self._turn_of: dict[int, int] = {}
         self._under_way: dict[int, Future[None]] = {}
 
     @property
     def path(self) -> str:
-        """Where it lies."""
+        """Path of the object."""
         return self._bucket.path(self._key)
 
     def size(self) -> int:
-        """Bytes of the object. Raises ``StorageError``."""
+        """Return the bytes of the object. Raises ``StorageError``."""
         if self._size is None:
             kept = ("object", self._bucket.fingerprint, self._key)
             found = None if self._holder is None else self._holder.get(kept)
@@ -59,10 +66,13 @@ class ObjectRanges:
         return self._size
 
     def read(self, offset: int, length: int) -> bytes:
-        """``length`` bytes from ``offset``. Raises ``CorruptFile`` if the object ends before, ``StorageError``."""
+        """Return ``length`` bytes from ``offset``.
+
+        Raises ``CorruptFile`` if the object is shorter, ``StorageError``.
+        """
         size = self.size()
         if offset < 0 or length < 0 or offset + length > size:
-            raise CorruptFile(self.path, f"ends at byte {size}, but {length} bytes at {offset} are referred to")
+            raise CorruptFile(self.path, f"ends at byte {size}, but {length} bytes at {offset} are requested")
         held = self._held(offset, length)
         if held is None and self._turns:
             self._fetch_turn(offset)
@@ -81,7 +91,10 @@ class ObjectRanges:
         return data[offset - first : offset - first + length]
 
     def once(self, offset: int, length: int) -> bytes:
-        """As ``read``, of an object whose size does not matter: one request for just this."""
+        """Return ``length`` bytes from ``offset`` with a single request.
+
+        Does not need the object's size.
+        """
         if offset < 0 or length < 0:
             raise CorruptFile(self.path, f"negative range: {length} bytes at {offset}")
         if not length:
@@ -91,13 +104,16 @@ class ObjectRanges:
         except StorageError as error:
             if "416" not in str(error.strerror):
                 raise
-            raise CorruptFile(self.path, f"ends before byte {offset}, where {length} bytes are referred to") from error
+            raise CorruptFile(self.path, f"ends before byte {offset}, where {length} bytes are requested") from error
         if len(data) != length:
-            raise CorruptFile(self.path, f"ends at byte {size}, but {length} bytes at {offset} are referred to")
+            raise CorruptFile(self.path, f"ends at byte {size}, but {length} bytes at {offset} are requested")
         return data
 
     def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """(offset, length) of what is going to be read: got now, side by side, as far as it is not held."""
+        """Prefetch (offset, length) ranges in parallel.
+
+        Skips ranges that are already cached.
+        """
         size = self.size()
         wanted = sorted({(at, length) for at, length in ranges if at >= 0 and 0 < length <= size - at and self._held(at, length) is None})
         if sum(length for _, length in wanted) <= thresholds().object_held_bytes:
@@ -124,17 +140,20 @@ class ObjectRanges:
             self._starts = sorted(self._parts)
 
     def expect_in_turn(self, turns: Sequence[Sequence[tuple[int, int]]]) -> None:
-        """What is going to be read together, in this order: while one turn is looked at the next is on its way."""
+        """Prefetch groups of ranges in order.
+
+        While one group is read, the next is fetched.
+        """
         self._turns = [list(turn) for turn in turns if sum(length for _, length in turn) <= thresholds().object_held_bytes // 4]
         self._turn_of = {offset: number for number, turn in enumerate(self._turns) for offset, _ in turn}
         self._under_way = {}
 
     def _fetch_turn(self, offset: int) -> None:
-        """Have the turn that a chunk at ``offset`` belongs to, and begin the next one."""
+        """Wait for the group of ``offset`` and start the next."""
         number = self._turn_of.get(offset)
         if number is None:
             return
-        with self._turning:
+        with self._turn_lock:
             for ahead in range(number, min(number + 2, len(self._turns))):
                 if ahead not in self._under_way:
                     self._under_way[ahead] = start(self.expect, self._turns[ahead])
@@ -142,7 +161,7 @@ class ObjectRanges:
         done.result()
 
     def _forget_turn(self, offset: int) -> None:
-        """A chunk that was read whole is not read again."""
+        """Drop a chunk that was read whole."""
         if offset in self._turn_of:
             with self._lock:
                 self._parts.pop(offset, None)
@@ -150,34 +169,34 @@ class ObjectRanges:
 
 
 class ObjectInput(pa.PythonFile):  # type: ignore[misc]  # pyarrow ships no types
-    """An object as a seekable Arrow file; ``expect`` tells it what is going to be read."""
+    """An object as a seekable Arrow file, with prefetching."""
 
     _ranges: ObjectRanges
 
     def __new__(cls, ranges: ObjectRanges) -> Self:
-        """Arrow takes its file when it makes the object, not later."""
-        made: Self = super().__new__(cls, _Cursor(ranges), mode="r")
-        made._ranges = ranges
-        return made
+        """Create the object with its file, which Arrow requires here."""
+        created: Self = super().__new__(cls, _Cursor(ranges), mode="r")
+        created._ranges = ranges
+        return created
 
     def __init__(self, ranges: ObjectRanges) -> None:  # noqa: ARG002  # __new__ has them
         super().__init__()
 
     def size(self) -> int:
-        """Bytes of the object."""
+        """Return the bytes of the object."""
         return self._ranges.size()
 
     def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """See ``ObjectRanges``."""
+        """Prefetch. See ``ObjectRanges``."""
         self._ranges.expect(ranges)
 
     def expect_in_turn(self, turns: Sequence[Sequence[tuple[int, int]]]) -> None:
-        """See ``ObjectRanges``."""
+        """Prefetch. See ``ObjectRanges``."""
         self._ranges.expect_in_turn(turns)
 
 
 class _Cursor:
-    """What Arrow asks of a Python file."""
+    """Python file interface that Arrow uses."""
 
     closed = False
 
@@ -209,18 +228,18 @@ class _Cursor:
 
 
 def is_told(source: Any) -> bool:
-    """Whether an open file wants to know what is going to be read, because each question goes far."""
+    """Return whether an open file prefetches."""
     return isinstance(source, ObjectInput)
 
 
 def told(source: Any, ranges: Sequence[tuple[int, int]]) -> None:
-    """Tell an open file what is going to be read, if it wants to know."""
+    """Prefetch ranges of an open file, if it supports that."""
     if isinstance(source, ObjectInput) and ranges:
         source.expect(ranges)
 
 
 def told_in_turn(source: Any, turns: Sequence[Sequence[tuple[int, int]]]) -> None:
-    """Tell an open file what is going to be read together, and in which order, if it wants to know."""
+    """Prefetch groups of ranges in order, if supported."""
     if isinstance(source, ObjectInput):
         source.expect_in_turn(turns)
 

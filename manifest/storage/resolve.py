@@ -1,4 +1,7 @@
-"""Which store a path is on: the one door to files for everything that opens a table."""
+"""Resolution of a path to its storage.
+
+All code that opens a table uses it.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,15 @@ from manifest.storage.storage_options import StorageOptions
 def file_io_for(
     path: str | os.PathLike[str], given: FileIO | None = None, storage_options: Mapping[str, Any] | StorageOptions | None = None
 ) -> tuple[FileIO, str]:
-    """The store of ``path`` (``given`` stands in for it) and the path as that store spells it (absolute, or a whole URI).
+    """Return the storage of ``path`` and its absolute path.
 
-    Without ``storage_options`` those count that the client of this process' session gave for the place, if there are any. Where this
-    process allows certain directories only, the store keeps to them; see ``allowed_roots``. Raises ``UnsupportedOption``
-    for a scheme without a store here, or an option that no store has, ``InvalidArgument`` for what is no path.
+    On object stores, that path is a whole URI. If this process allows certain directories only, the storage is restricted to them (see
+    ``allowed_roots``). Raises ``UnsupportedOption`` for an unsupported scheme or an unknown option, ``InvalidArgument`` for an invalid path.
+
+    Args:
+        path: Path of a table.
+        given: Storage to use instead.
+        storage_options: Options of the store. None: the options of this process's session for the path, if it has some.
 
     >>> file_io_for("file:///warehouse/t")
     (LocalFileIO(), '/warehouse/t')
@@ -30,15 +37,15 @@ def file_io_for(
     (ObjectStoreFileIO(StorageOptions()), 's3://bucket/warehouse/t')
     """
     if not isinstance(path, str | os.PathLike):
-        raise InvalidArgument(f"a path is text or a Path, not {path!r}")
+        raise InvalidArgument(f"a path must be text or a Path, not {path!r}")
     text = os.fspath(path)
     if not text or "\0" in text:
-        raise InvalidArgument("a table path is empty" if not text else "a table path holds a zero byte")
+        raise InvalidArgument("a table path is empty" if not text else "a table path contains a zero byte")
     options = storage_options if isinstance(storage_options, StorageOptions) else StorageOptions.of(storage_options)
     scheme = scheme_of(text)
     if scheme is None or scheme == "file":
-        text = os.path.expanduser(text) if scheme is None else "/" + text.partition(":")[2].lstrip("/")  # noqa: PTH111  # as below
-        return guarded(LocalFileIO() if given is None else given), os.path.abspath(text)  # noqa: PTH100  # paths are strings here
+        text = os.path.expanduser(text) if scheme is None else "/" + text.partition(":")[2].lstrip("/")  # noqa: PTH111  # paths are strings
+        return guarded(LocalFileIO() if given is None else given), os.path.abspath(text)  # noqa: PTH100  # paths are strings
     place = object_place(text)
     if storage_options is None:
         options = session_options(place) or options

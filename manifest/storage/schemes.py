@@ -1,4 +1,4 @@
-"""Which schemes of paths there are, the one place that knows: what family of stores each is, and where bucket and key stand in it."""
+"""Schemes of paths, their store families, and parsing of paths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fileindex.base.redaction import redacted
 
 
 class StoreFamily(StrEnum):
-    """Stores that speak the same protocol."""
+    """Stores with the same protocol."""
 
     S3 = "s3"
     AZURE = "azure"
@@ -30,14 +30,17 @@ FAMILIES = {
     "gs": StoreFamily.GOOGLE,
     "memory": StoreFamily.MEMORY,
 }
-"""By scheme; ``memory`` is this process' own, for trials: it ends with it."""
+"""Family by scheme. ``memory`` is a store in this process, for experiments."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(/.*)", re.DOTALL)
 _CREDENTIALS = re.compile(r"[^/]*:[^/]*@")
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectPlace:
-    """An object or a prefix: ``bucket`` is a container's name, too, and ``account`` whose container it is if the path says that."""
+    """Path of an object or a prefix.
+
+    ``bucket`` may be a container, ``account`` its account if the path has one.
+    """
 
     scheme: str
     bucket: str
@@ -46,22 +49,24 @@ class ObjectPlace:
 
     @property
     def family(self) -> StoreFamily:
-        """What kind of store it is on."""
+        """Family of the store."""
         return FAMILIES[self.scheme]
 
     @property
     def root(self) -> str:
-        """The URI of the bucket, as paths spell it."""
+        """URI of the bucket."""
         return f"{self.scheme}://{self.bucket}{'@' + self.account if self.account else ''}"
 
     @property
     def uri(self) -> str:
-        """The whole path, normal: one slash between names and none at the end."""
+        """Whole normalised path, without double or trailing slashes."""
         return f"{self.root}/{self.key}" if self.key else self.root
 
 
 def scheme_of(path: str) -> str | None:
-    """The scheme of a path in lower case; None for a path of the local file system that has none.
+    """Return the scheme of a path in lower case.
+
+    None for a local path without scheme.
 
     >>> scheme_of("S3://bucket/t"), scheme_of("file:/w/t"), scheme_of("/w/a:b")
     ('s3', 'file', None)
@@ -71,7 +76,9 @@ def scheme_of(path: str) -> str | None:
 
 
 def object_place(path: str) -> ObjectPlace:
-    """The place of a path on an object store. Raises ``UnsupportedOption`` for another scheme, ``InvalidArgument`` for what names no bucket.
+    """Parse a path on an object store.
+
+    Raises ``UnsupportedOption`` for another scheme, ``InvalidArgument`` without a bucket.
 
     >>> object_place("s3a://bucket//warehouse/./db.db/t/").uri
     's3a://bucket/warehouse/db.db/t'
@@ -81,18 +88,16 @@ def object_place(path: str) -> ObjectPlace:
     scheme = scheme_of(path)
     if scheme is None or scheme not in FAMILIES:
         known = ", ".join(f"{name}:" for name in ("file", *FAMILIES) if name != "memory")
-        raise UnsupportedOption("path", f"no file system is built in for '{scheme}:'; there are: a local path, {known}")
+        raise UnsupportedOption("path", f"scheme '{scheme}:' is not supported; use a local path or one of {known}")
     rest = path.partition(":")[2]
     if not rest.startswith("//") or rest[2:3] in {"/", ""}:
-        raise InvalidArgument(f"{redacted(path)}: a path on an object store is {scheme}://bucket/path")
+        raise InvalidArgument(f"{redacted(path)}: a path on an object store must be {scheme}://bucket/path")
     if _CREDENTIALS.match(rest[2:]):
-        raise UnsupportedOption(
-            "path", f"{redacted(path)}: credentials do not belong there, where they would be shown; give storage_options"
-        )
+        raise UnsupportedOption("path", f"{redacted(path)}: credentials in a path would be visible; pass storage_options instead")
     authority, _, tail = rest[2:].partition("/")
     bucket, _, account = authority.partition("@")
     if account and FAMILIES[scheme] is not StoreFamily.AZURE:
-        raise InvalidArgument(f"{redacted(path)}: '@' stands in no bucket's name")
+        raise InvalidArgument(f"{redacted(path)}: a bucket name cannot contain '@'")
     normal = posixpath.normpath("/" + tail).strip("/")
     return ObjectPlace(scheme, bucket, normal, account)
 

@@ -1,6 +1,7 @@
-"""Options of stores that a client gave for the session that this process works for, beside those of its own environment.
+"""Store options that a client gave for its session.
 
-Who runs the process knows where such options lie, and says so by ``found_by``; nobody does in a process that works for itself.
+They complement the environment of the process that works for the session. The code that runs the process registers a source with
+``found_by``. Other processes have no source.
 """
 
 from __future__ import annotations
@@ -13,18 +14,24 @@ if TYPE_CHECKING:
     from manifest.storage.storage_options import StorageOptions
 
 OptionsSource: TypeAlias = Callable[[], Sequence[tuple[str, "StorageOptions"]]]
-"""The options of the session in the order in which they were given, each with the URI that it is for; an empty one is all."""
+"""Returns (URI, options) in the order they were given. An empty URI applies to all paths."""
 
 _sources: list[OptionsSource] = []
 
 
 def found_by(source: OptionsSource) -> None:
-    """From now on ``source`` is asked by this process, whenever it opens a store without options."""
+    """Set the source of session options for this process.
+
+    It is used whenever a store is opened without options.
+    """
     _sources[:] = [source]
 
 
 def session_options(place: ObjectPlace) -> StorageOptions | None:
-    """What the session has for a place, which may be a table's branch: of the longest URI that it lies below, the newest, if any."""
+    """Return the session's options for a place, or None.
+
+    The longest URI above the place wins, then the newest options. The place may be a table's branch.
+    """
     from manifest.io.paths import split_branch  # noqa: PLC0415  # every process of a server imports this module
 
     best: tuple[int, StorageOptions | None] = (-1, None)

@@ -1,4 +1,7 @@
-"""A file that is uploaded while it is written: in parts, a few of them in memory; what is given up leaves nothing behind."""
+"""Upload of a file while it is written, in parts.
+
+Only a few parts are in memory. An aborted upload leaves nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,15 @@ from manifest.storage.bucket import PART_BYTES, Bucket
 _POLL_SECONDS = 0.5
 
 
-class _GivenUp(Exception):  # not an error: the program ends
-    """Makes the client library take back the parts that it has sent."""
+class _Aborted(Exception):  # not an error: the program ends
+    """Makes the client library delete the sent parts."""
 
 
 class _Upload:
-    """What Arrow writes into. One that fits in a part is one request, made when it is closed."""
+    """File interface for Arrow.
+
+    A file that fits into one part is a single request on close.
+    """
 
     def __init__(self, bucket: Bucket, key: str) -> None:
         self._bucket = bucket
@@ -46,7 +52,7 @@ class _Upload:
             room = PART_BYTES - self._held
             self._take(rest[:room])
             rest = rest[room:]
-            self._send(self._taken_together())
+            self._send(self._join_pending())
         self._take(rest)
         return len(view)
 
@@ -54,7 +60,7 @@ class _Upload:
         self._pending.append(bytes(data))
         self._held += len(data)
 
-    def _taken_together(self) -> bytes:
+    def _join_pending(self) -> bytes:
         part = b"".join(self._pending)
         self._pending.clear()
         self._held = 0
@@ -74,22 +80,23 @@ class _Upload:
             return
         self.closed = True
         if self._thread is None:
-            self._bucket.put(self._key, self._taken_together())
+            self._bucket.put(self._key, self._join_pending())
         else:
-            self._send(self._taken_together())
+            self._send(self._join_pending())
             self._send(None)
             self._thread.join()
             if self._error is not None:
                 raise self._error
 
     def abort(self) -> None:
-        """To take an upload back while parts are under way would leave those: it ends with what was sent, and that is deleted."""
+        """Abort the upload."""
         if self.closed:
             return
         self.closed = True
         self._pending.clear()
+        # Cancelling would leave parts that are being sent. So the upload is completed and the object deleted.
         if self._thread is not None:
-            with suppress(Exception):  # it has failed by itself, and is taken back
+            with suppress(Exception):  # the upload has failed and was cancelled
                 self._send(None)
             self._thread.join()
             with suppress(StorageError):
@@ -108,17 +115,17 @@ class _Upload:
 
     def _upload(self) -> None:
         try:
-            self._bucket.put_stream(self._key, self._taken())
-        except BaseException as error:  # noqa: BLE001  # it is raised in the writer's thread
+            self._bucket.put_stream(self._key, self._next_parts())
+        except BaseException as error:  # noqa: BLE001  # raised in the writer's thread
             self._error = error
 
-    def _taken(self) -> Iterator[bytes]:
+    def _next_parts(self) -> Iterator[bytes]:
         while True:
             try:
                 part = self._parts.get(timeout=_POLL_SECONDS)
             except queue.Empty:
                 if not self._writer.is_alive() and not threading.main_thread().is_alive():
-                    raise _GivenUp from None
+                    raise _Aborted from None
                 continue
             if part is None:
                 return
@@ -126,22 +133,25 @@ class _Upload:
 
 
 class ObjectOutput(pa.PythonFile):  # type: ignore[misc]  # pyarrow ships no types
-    """A new object as a writable Arrow file: there once it is closed, never there if it is aborted."""
+    """A new object as a writable Arrow file.
+
+    It exists once it is closed, and never if it is aborted.
+    """
 
     _upload: _Upload
 
     def __new__(cls, bucket: Bucket, key: str) -> Self:
-        """Arrow takes its file when it makes the object, not later."""
+        """Create the object with its file, which Arrow requires here."""
         upload = _Upload(bucket, key)
-        made: Self = super().__new__(cls, upload, mode="w")
-        made._upload = upload
-        return made
+        created: Self = super().__new__(cls, upload, mode="w")
+        created._upload = upload
+        return created
 
     def __init__(self, bucket: Bucket, key: str) -> None:  # noqa: ARG002  # __new__ has them
         super().__init__()
 
     def abort(self) -> None:
-        """Give the object up, and take back what was sent of it."""
+        """Abort the object and delete its parts."""
         self._upload.abort()
 
 

@@ -1,4 +1,4 @@
-"""Paimon's data types: their text, their DDL, which casts are allowed, default values.
+"""Paimon's data types, their text and DDL, casts, default values.
 
 Public: ``DataType``, ``DataField`` (data_type), ``type_parser``.
 """

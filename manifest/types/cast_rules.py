@@ -1,7 +1,7 @@
-"""Which changes of a column's type Paimon allows (``DataTypeCasts``), and which of them keep values or their order.
+"""Allowed changes of a column's type (Paimon's ``DataTypeCasts``).
 
-An *implicit* change keeps every value in its meaning; an *explicit* one may cut, round or fail, and is allowed unless the table
-sets ``disable-explicit-type-casting``. Files are never rewritten: readers cast, so a change is only as good as the cast.
+Also which of them keep values or their order. An *implicit* change keeps the meaning of every value. An *explicit* one may truncate, round or
+fail, and is allowed unless the table sets ``disable-explicit-type-casting``. Files are never rewritten: readers cast the values.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ INTEGER_BITS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 6
 NUMBERS = INTEGERS | FLOATS | {Kind.DECIMAL}
 _DATETIMES = TIMESTAMPS | {Kind.DATE, Kind.TIME}
 _SECONDS = frozenset({Kind.INT, Kind.BIGINT})
-"""Numbers that stand for seconds since the epoch."""
+"""Numbers that may be seconds since the epoch."""
 
 
 class Cast(Enum):
-    """What Paimon thinks of a change of type."""
+    """Paimon's rating of a type change."""
 
     IMPLICIT = "implicit"
     EXPLICIT = "explicit"
@@ -28,7 +28,9 @@ class Cast(Enum):
 
 
 def cast_of(old: DataType, new: DataType) -> Cast:
-    """How Paimon rates the change between two atomic types; nullability does not count.
+    """Return the rating of a change between two types.
+
+    Ignores nullability.
 
     >>> cast_of(DataType(Kind.INT), DataType(Kind.BIGINT)), cast_of(DataType(Kind.BIGINT), DataType(Kind.INT))
     (<Cast.IMPLICIT: 'implicit'>, <Cast.EXPLICIT: 'explicit'>)
@@ -80,7 +82,9 @@ def _is_explicit(old: DataType, new: DataType) -> bool:
 
 
 def keeps_order(old: DataType, new: DataType) -> bool:
-    """Whether the cast of every value succeeds and never turns a smaller value into a greater one: then bounds can be cast too.
+    """Return whether a cast never fails and keeps order.
+
+    Bounds can then be cast too.
 
     >>> keeps_order(DataType(Kind.INT), DataType(Kind.BIGINT)), keeps_order(DataType(Kind.INT), DataType(Kind.SMALLINT))
     (True, False)
@@ -102,7 +106,10 @@ def keeps_order(old: DataType, new: DataType) -> bool:
 
 
 def may_null(old: DataType, new: DataType) -> bool:
-    """Whether a value can become null: a number with too many digits for a DECIMAL does."""
+    """Return whether a cast can turn a value into null.
+
+    As for a number with too many digits for a DECIMAL.
+    """
     return new.kind is Kind.DECIMAL and not keeps_order(old, new) and old.kind is not Kind.BOOLEAN
 
 

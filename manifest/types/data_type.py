@@ -1,6 +1,7 @@
-"""Paimon's data types: to and from schema JSON and Arrow, with field ids numbered as Paimon numbers them.
+"""Paimon's data types, with conversion to schema JSON and Arrow.
 
-Follows ``org.apache.paimon.types`` and ``DataTypeJsonParser``. Atomic types are text in JSON, constructed types objects.
+Follows ``org.apache.paimon.types`` and ``DataTypeJsonParser``. Atomic types are text in JSON, constructed types objects. Field ids are
+assigned in Paimon's order.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from manifest.types.type_parser import parse_atomic, parse_geo, quoted
 MAX_LENGTH = 2**31 - 1
 NESTED = frozenset({Kind.ARRAY, Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VECTOR})
 VARIANT_ARROW = pa.struct([pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)])
-"""A VARIANT in memory, as it lies in Parquet: its value, and the names in it (the open "Variant Binary Encoding")."""
+"""A VARIANT in memory, as in Parquet: value and metadata in the open "Variant Binary Encoding"."""
 Json: TypeAlias = str | dict[str, Any]
 
 
 @dataclass(frozen=True)
 class DataType:
-    """A type with its nullability; which parameters mean something depends on ``kind`` (``detail``: the geo types' text).
+    """A type with its nullability.
+
+    The used parameters depend on ``kind``. ``detail`` is the text of geo types.
 
     >>> str(DataType(Kind.DECIMAL, nullable=False, precision=10, scale=2))
     'DECIMAL(10, 2) NOT NULL'
@@ -46,7 +49,7 @@ class DataType:
 
     @classmethod
     def from_json(cls, json: object) -> DataType:
-        """A type from its schema-file form; ``UnsupportedType`` if it is none."""
+        """Parse a type of a schema file. Raises ``UnsupportedType``."""
         if isinstance(json, str):
             geo = parse_geo(json)
             if geo is not None:
@@ -54,7 +57,7 @@ class DataType:
             kind, nullable, length, precision, scale = parse_atomic(json)
             return cls(kind, nullable, length, precision, scale)
         if not isinstance(json, dict) or not isinstance(json.get("type"), str):
-            raise UnsupportedType(f"{json!r} is no type of a schema file")
+            raise UnsupportedType(f"{json!r} is not a type of a schema file")
         root = json["type"]
         nullable = "NOT NULL" not in root
         for kind in (Kind.ARRAY, Kind.MULTISET, Kind.VECTOR, Kind.MAP, Kind.ROW):
@@ -68,7 +71,7 @@ class DataType:
         raise UnsupportedType(f"type '{root}' is unknown")
 
     def to_json(self) -> Json:
-        """The schema-file form."""
+        """Return the schema-file form."""
         if self.kind not in NESTED:
             return str(self)
         json: dict[str, Any] = {"type": f"{self.kind}{self._suffix}"}
@@ -118,30 +121,36 @@ class DataType:
                 return str(self.kind)
 
     def part(self, name: str) -> DataType:
-        """The ``element``, ``key`` or ``value`` type, which must be there."""
+        """Return the ``element``, ``key`` or ``value`` type, which must exist."""
         found = getattr(self, name)
         if not isinstance(found, DataType):
             raise UnsupportedType(f"{self.kind} has no {name} type")
         return found
 
     def with_nullable(self, nullable: bool) -> DataType:
-        """The same type with another nullability."""
+        """Return the type with another nullability."""
         return self if self.nullable == nullable else replace(self, nullable=nullable)
 
     @cached_property
     def is_nested(self) -> bool:
-        """True for ARRAY, MAP, MULTISET, ROW, VECTOR, and for VARIANT, which has two parts."""
+        """Whether the type has parts.
+
+        True for ARRAY, MAP, MULTISET, ROW, VECTOR and VARIANT.
+        """
         return self.kind in NESTED or self.kind is Kind.VARIANT
 
     @cached_property
     def column_type(self) -> ColumnType:
-        """What indexes and filters know of the type."""
+        """The type for indexes and filters."""
         key, value = (None if part is None else part.column_type for part in (self.key, self.value))
         return ColumnType(self.kind, self.precision, self.scale, self.length, key, value)
 
     @cached_property
     def arrow(self) -> pa.DataType:
-        """The Arrow type that holds the column in memory; ``UnsupportedType`` for geo types."""
+        """Arrow type of the column in memory.
+
+        Raises ``UnsupportedType`` for geo types.
+        """
         match self.kind:
             case Kind.ARRAY:
                 return pa.list_(_arrow_item("element", self.part("element")))
@@ -164,7 +173,7 @@ class DataType:
 
     @property
     def children(self) -> tuple[DataType, ...]:
-        """Types nested directly inside this one."""
+        """Types nested directly in this one."""
         parts = tuple(part for part in (self.element, self.key, self.value) if part is not None)
         return parts + tuple(field.type for field in self.fields)
 
@@ -175,7 +184,10 @@ def _arrow_item(name: str, data_type: DataType) -> pa.Field:
 
 @dataclass(frozen=True)
 class DataField:
-    """A column, or a field of a ROW: a name that may change and an ``id`` that never does."""
+    """A column, or a field of a ROW.
+
+    The name may change, but the ``id`` does not.
+    """
 
     id: int
     name: str
@@ -185,7 +197,10 @@ class DataField:
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> DataField:
-        """A field from its schema-file form; ``UnsupportedType`` names the column if its type is unknown."""
+        """Parse a field of a schema file.
+
+        Raises ``UnsupportedType`` with the column's name.
+        """
         try:
             data_type = DataType.from_json(json["type"])
         except UnsupportedType as error:
@@ -193,7 +208,7 @@ class DataField:
         return cls(int(json["id"]), str(json["name"]), data_type, json.get("description"), json.get("defaultValue"))
 
     def to_json(self) -> dict[str, Any]:
-        """The schema-file form; absent members are left out."""
+        """Return the schema-file form, without absent members."""
         json: dict[str, Any] = {"id": self.id, "name": self.name, "type": self.type.to_json()}
         if self.description is not None:
             json["description"] = self.description
@@ -203,7 +218,7 @@ class DataField:
 
     @cached_property
     def arrow_field(self) -> pa.Field:
-        """The Arrow field, with its nullability."""
+        """Arrow field, with its nullability."""
         try:
             return pa.field(self.name, self.type.arrow, nullable=self.type.nullable)
         except UnsupportedType as error:
@@ -211,12 +226,14 @@ class DataField:
 
 
 def arrow_schema(fields: Iterable[DataField]) -> pa.Schema:
-    """The in-memory Arrow schema of ``fields``."""
+    """Return the in-memory Arrow schema of ``fields``."""
     return pa.schema([field.arrow_field for field in fields])
 
 
 def number_fields(columns: Sequence[DataField], first: int = 0) -> tuple[DataField, ...]:
-    """The columns with fresh ids: a column before its nested fields, a nested field after its own (Paimon's order).
+    """Return the columns with new ids, in Paimon's order.
+
+    A column is numbered before its nested fields, a nested field after its own.
 
     >>> inner = DataField(-1, "a", DataType(Kind.INT))
     >>> row = DataField(-1, "c", DataType(Kind.ROW, fields=(inner,)))
@@ -245,7 +262,10 @@ def _number(data_type: DataType, counter: list[int]) -> DataType:
 
 
 def highest_id(fields: Iterable[DataField]) -> int:
-    """The highest id among the fields and those nested in them; -1 if there is none."""
+    """Return the highest id of fields and nested fields.
+
+    -1 without fields.
+    """
     return max((max(field.id, _highest_nested(field.type)) for field in fields), default=-1)
 
 
@@ -255,9 +275,10 @@ def _highest_nested(data_type: DataType) -> int:
 
 
 def from_arrow(schema: pa.Schema) -> tuple[DataField, ...]:
-    """Columns for an Arrow schema, ids numbered from 0; ``UnsupportedType`` names a column whose type has no counterpart.
+    """Return columns for an Arrow schema, with ids from 0.
 
-    Dictionaries stand for their values, unsigned integers take the next wider signed type, time zones become local time zones.
+    Dictionaries become their value type, unsigned integers the next wider signed type, time zones local time zones. Raises ``UnsupportedType``
+    with the column whose type has no counterpart.
 
     >>> [str(field.type) for field in from_arrow(pa.schema([pa.field("id", pa.int64(), nullable=False), ("t", pa.timestamp("us", "UTC"))]))]
     ['BIGINT NOT NULL', 'TIMESTAMP(6) WITH LOCAL TIME ZONE']

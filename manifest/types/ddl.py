@@ -1,4 +1,7 @@
-"""Column lists as people type them, in Spark's or Paimon's spelling: ``id BIGINT NOT NULL, tags MAP<STRING, INT> COMMENT 'x'``."""
+"""Parser of column lists in Spark's and Paimon's syntax.
+
+As in ``id BIGINT NOT NULL, tags MAP<STRING, INT> COMMENT 'x'``.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ _CONSTRUCTED = frozenset({"ARRAY", "MULTISET", "MAP", "STRUCT", "ROW"})
 
 
 def parse_ddl(text: str) -> tuple[DataField, ...]:
-    """The columns of a DDL list, ids numbered from 0; ``InvalidSchema`` shows where the text stops making sense.
+    """Return the columns of a DDL list.
+
+    Ids start from 0. Raises ``InvalidSchema`` with the position of the error.
 
     >>> [f"{field.name} {field.type}" for field in parse_ddl("id BIGINT NOT NULL, attrs MAP<STRING, INT>, p STRUCT<x: DOUBLE>")]
     ['id BIGINT NOT NULL', 'attrs MAP<STRING NOT NULL, INT>', 'p ROW<x DOUBLE>']
@@ -30,7 +35,7 @@ def parse_ddl(text: str) -> tuple[DataField, ...]:
 
 @dataclass(frozen=True)
 class TableDdl:
-    """What a DDL text says of a table: its columns, and keys if it names them."""
+    """Columns and keys in a DDL text."""
 
     fields: tuple[DataField, ...]
     primary_keys: tuple[str, ...] = ()
@@ -39,7 +44,9 @@ class TableDdl:
 
 
 def parse_table_ddl(text: str) -> TableDdl:
-    """A column list, which may have a ``PRIMARY KEY (...)``, ``PARTITIONED BY (...)`` behind it, and ``CREATE TABLE name (...)`` around it.
+    """Parse a column list with optional keys.
+
+    Accepts ``PRIMARY KEY (...)`` in it, ``PARTITIONED BY (...)`` behind it, and ``CREATE TABLE name (...)`` around it.
 
     >>> ddl = parse_table_ddl("CREATE TABLE t (id BIGINT, day DATE, PRIMARY KEY (day, id) NOT ENFORCED) PARTITIONED BY (day) COMMENT 'x'")
     >>> ddl.primary_keys, ddl.partition_keys, ddl.comment
@@ -49,7 +56,7 @@ def parse_table_ddl(text: str) -> TableDdl:
 
 
 class _Parser:
-    """Recursive descent over the tokens of one text."""
+    """Recursive descent parser."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -108,7 +115,7 @@ class _Parser:
             elif self.accept("COMMENT"):
                 comment = self.take()[1:-1].replace("''", "'")
             else:
-                raise self.error("the text goes on; options are given as options={...}")
+                raise self.error("unexpected text; pass options as options={...}")
         if not fields:
             raise InvalidSchema("the column list is empty")
         return TableDdl(number_fields(fields), keys.get("primary", ()), keys.get("partition", ()), comment)
@@ -176,7 +183,7 @@ class _Parser:
         elif root == "MAP":
             key = self.data_type(column).with_nullable(nullable=False)
             if not self.accept(","):
-                raise self.error(f"column '{column}' is a MAP of one type, where two are wanted: MAP<STRING, INT>;")
+                raise self.error(f"column '{column}' is a MAP with one type, but needs two: MAP<STRING, INT>;")
             found = DataType(Kind.MAP, key=key, value=self.data_type(column))
         else:
             found = DataType(Kind(root), element=self.data_type(column))

@@ -1,4 +1,7 @@
-"""Default values of columns: text in the schema, put by writers where a row has null (``CastUtils``, ``DefaultValueRow``)."""
+"""Default values of columns (Paimon's ``CastUtils``, ``DefaultValueRow``).
+
+They are text in the schema. Writers use them for null.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ _READ_AS_TEXT = frozenset(
 
 @lru_cache(maxsize=1024)
 def default_scalar(field: DataField) -> pa.Scalar | None:
-    """The column's default as an Arrow scalar of its type, None if it has none.
+    """Return the column's default as an Arrow scalar, or None.
 
-    Raises ``UnsupportedTable`` that names the column if the text is no value of the type, or the type is one whose text other
-    engines read by their own rules: local-zoned timestamps (by the session's zone), TIME, BINARY and constructed types.
+    Raises ``UnsupportedTable`` with the column if the text is not a value of the type. Also for types whose text each engine parses by its
+    own rules: local-zoned timestamps (by the session's zone), TIME, BINARY and constructed types.
 
     >>> from manifest.types.data_type import DataType
     >>> default_scalar(DataField(0, "n", DataType(Kind.INT), default_value=" 42"))
@@ -49,12 +52,12 @@ def default_scalar(field: DataField) -> pa.Scalar | None:
     if data_type.kind not in _READ_AS_TEXT:
         unfit = data_type.kind in STRINGS | BINARIES
         raise UnsupportedTable(
-            f"column '{field.name}': default value '{text}' of type {data_type} {'does not fit' if unfit else 'is not built'}"
+            f"column '{field.name}': default value '{text}' of type {data_type} {'does not fit' if unfit else 'is not supported'}"
         )
     try:
         return pa.scalar(text.strip()).cast(data_type.arrow)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise UnsupportedTable(f"column '{field.name}': default value '{text}' is no {data_type} ({error})") from error
+        raise UnsupportedTable(f"column '{field.name}': default value '{text}' is not a valid {data_type} ({error})") from error
 
 
 __all__ = ["default_scalar"]

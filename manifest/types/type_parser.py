@@ -1,4 +1,7 @@
-"""The SQL-like text of types: atomic ones as schema files spell them, and whole DDL column lists as people type them."""
+"""Parser of atomic and geo types.
+
+For the text in schema files and DDL.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +48,8 @@ _BARE = {
 _GEO = re.compile(r"(?P<root>GEOMETRY|GEOGRAPHY)\s*(?:\((?P<detail>[^()]+)\))?(?P<null>\s+NOT\s+NULL|\s+NULL)?", re.IGNORECASE)
 _GEO_DEFAULT = {Kind.GEOMETRY: "OGC:CRS84", Kind.GEOGRAPHY: "OGC:CRS84, spherical"}
 _DEFAULT_PRECISION = {"TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
-_ELSEWHERE = {"SERIAL": "BIGINT", "BIGSERIAL": "BIGINT", "DATETIME": "TIMESTAMP", "TEXT": "STRING", "UUID": "STRING", "JSON": "STRING"}
-"""Types of other systems, which look like others here than they mean."""
+_OTHER_SYSTEMS = {"SERIAL": "BIGINT", "BIGSERIAL": "BIGINT", "DATETIME": "TIMESTAMP", "TEXT": "STRING", "UUID": "STRING", "JSON": "STRING"}
+"""Types of other systems, for hints. A similar name would be a wrong hint."""
 _ROOTS = (*_BARE, *_LENGTHS, *_UNBOUNDED, *_DEFAULT_PRECISION, *_SYNONYMS, "DECIMAL", "ARRAY", "MAP", "MULTISET", "ROW", "STRUCT")
 _WORD = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"[0-9]{1,10}")
@@ -54,7 +57,9 @@ _MAX_TEXT = 200
 
 
 def parse_atomic(text: str) -> Atomic:
-    """Kind, nullability, length, precision and scale of an atomic type; ``UnsupportedType`` if the text is none.
+    """Parse an atomic type. Raises ``UnsupportedType``.
+
+    Returns kind, nullability, length, precision and scale.
 
     >>> parse_atomic("decimal(10, 2) NOT NULL")
     (<Kind.DECIMAL: 'DECIMAL'>, False, 0, 10, 2)
@@ -63,7 +68,7 @@ def parse_atomic(text: str) -> Atomic:
     """
     match = _TEXT.fullmatch(text.strip().upper()) if len(text) < _MAX_TEXT else None
     if match is None:
-        raise UnsupportedType(f"'{text[:_MAX_TEXT]}' is no type")
+        raise UnsupportedType(f"'{text[:_MAX_TEXT]}' is not a type")
     root = re.sub(r"\s+", " ", match["root"])
     root = _SYNONYMS.get(root, root)
     nullable = "NOT" not in (match["null"] or "")
@@ -74,13 +79,15 @@ def parse_atomic(text: str) -> Atomic:
         raise UnsupportedType(f"'{text}': the type has no time zone")
     arguments = [] if match["arguments"] is None else match["arguments"].split(",")
     if not all(_NUMBER.fullmatch(argument.strip()) for argument in arguments):
-        raise UnsupportedType(f"'{text}': parameters are whole numbers")
+        raise UnsupportedType(f"'{text}': parameters must be whole numbers")
     numbers = [int(argument) for argument in arguments]
     return _atomic(text, root, nullable, numbers)
 
 
 def parse_geo(text: str) -> tuple[Kind, bool, str] | None:
-    """Kind, nullability and coordinate system of a geo type, None if the text is no geo type.
+    """Parse a geo type, None for another type.
+
+    Returns kind, nullability and coordinate system.
 
     >>> parse_geo("GEOMETRY(EPSG:3857) NOT NULL")
     (<Kind.GEOMETRY: 'GEOMETRY'>, False, 'EPSG:3857')
@@ -93,7 +100,9 @@ def parse_geo(text: str) -> tuple[Kind, bool, str] | None:
 
 
 def quoted(name: str) -> str:
-    """A field's name as column lists spell it: in backticks unless it is a plain word.
+    """Return a field's name for column lists.
+
+    In backticks unless it is a plain word.
 
     >>> quoted("id"), quoted("my id")
     ('id', '`my id`')
@@ -119,8 +128,8 @@ def _atomic(text: str, root: str, nullable: bool, numbers: list[int]) -> Atomic:
         if precision <= 9:
             return Kind(root), nullable, 0, precision, 0
     else:
-        hint = f", did you mean '{_ELSEWHERE[root]}'" if root in _ELSEWHERE else did_you_mean(root, _ROOTS)
-        raise UnsupportedType(f"'{text}' is no type that tables can have{hint}")
+        hint = f", did you mean '{_OTHER_SYSTEMS[root]}'" if root in _OTHER_SYSTEMS else did_you_mean(root, _ROOTS)
+        raise UnsupportedType(f"'{text}' is not a supported type{hint}")
     raise UnsupportedType(f"'{text}': a parameter is out of range")
 
 

@@ -118,7 +118,7 @@ def test_a_file_names_directories_too_and_comments(inside, tmp_path, monkeypatch
 
 def test_a_mistake_in_the_setting_opens_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv(ROOTS, "warehouse")
-    with pytest.raises(InvalidArgument, match="'warehouse' is no absolute directory"):
+    with pytest.raises(InvalidArgument, match="'warehouse' is not an absolute directory"):
         file_io_for(tmp_path)
     monkeypatch.setenv(ROOTS, "s3://")
     with pytest.raises(InvalidArgument, match="s3://bucket/path"):

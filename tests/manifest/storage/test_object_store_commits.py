@@ -235,7 +235,7 @@ def test_metadata_that_a_store_forgets_leaves_the_bytes_to_compare(through, s3, 
     assert not bucket._is_ours(key, b"other", "a name")
     bucket.create(f"{key}2", b"mine")
     assert not bucket._is_ours(f"{key}2", b"mine", "a name"), f"{WRITER} says whose it is"
-    with pytest.raises(StorageError, match="nobody can tell"):
+    with pytest.raises(StorageError, match="its creator is unknown"):
         bucket._is_ours(f"{key}3", b"mine", "a name")
 
 
