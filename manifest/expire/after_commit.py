@@ -24,7 +24,7 @@ else:
 _LOG = logger_of(__name__)
 
 
-def after_commit(store: FileStore, newest: int | None, inputs: snapshots.FirstLook | None) -> None:
+def after_commit(store: FileStore, newest: int | None, inputs: snapshots.ExpiryInputs | None) -> None:
     """Create tags and expire snapshots as the table's options say.
 
     ``newest`` is the id of the new snapshot.
