@@ -1,4 +1,7 @@
-"""File indexes: built from Arrow columns, kept as bytes, asked by predicates. The ground floor: knows no files and no tables."""
+"""Bloom, bitmap and range file indexes built from Arrow columns.
+
+The lowest layer: indexes are bytes, queried by predicates. It knows no files and no tables.
+"""
 
 from fileindex.siblings import check_siblings
 

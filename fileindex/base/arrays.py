@@ -1,4 +1,4 @@
-"""The numpy arrays that all rooms hand around, named by what an element is."""
+"""Type aliases of numpy arrays, named by their element type."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""Column types as indexes and predicates need them, and the *plain* form of literals.
+"""Column types and the *plain* form of literals.
 
-A *plain* value is the form that all rooms exchange for bounds, partitions and filter literals, one Python type per kind:
+All packages exchange bounds, partitions and filter literals as *plain* values. Each kind has one Python type:
 BOOLEAN bool; integers int; FLOAT and DOUBLE float; strings str; binaries bytes; DECIMAL int (unscaled); DATE int (days);
 TIME int (milliseconds of the day); TIMESTAMP int in the unit of the precision (``ColumnType.unit``); null None.
-Plain values of one column compare with ``<`` in Paimon's key order (UTF-8 order of strings is code-point order), floats apart.
+
+Except for floats, plain values of one column compare with ``<`` in Paimon's key order.
+The UTF-8 order of strings equals their code-point order.
 """
 
 from __future__ import annotations
@@ -58,7 +60,10 @@ TIMESTAMPS = frozenset({Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ})
 
 @dataclass(frozen=True)
 class ColumnType:
-    """Kind and parameters of a column; ``key`` and ``value`` are set for MAP only."""
+    """Kind and parameters of a column.
+
+    ``key`` and ``value`` are set for MAP only.
+    """
 
     kind: Kind
     precision: int = 0
@@ -69,12 +74,15 @@ class ColumnType:
 
     @property
     def unit(self) -> str:
-        """Arrow unit of a TIMESTAMP: ``ms`` up to precision 3, ``us`` up to 6, else ``ns``."""
+        """Arrow unit of a TIMESTAMP.
+
+        ``ms`` up to precision 3, ``us`` up to 6, else ``ns``.
+        """
         return "ms" if self.precision <= 3 else "us" if self.precision <= 6 else "ns"
 
     @cached_property
     def arrow(self) -> pa.DataType:
-        """Arrow type that holds the column in memory (atomic kinds only)."""
+        """In-memory Arrow type of an atomic column."""
         match self.kind:
             case Kind.CHAR | Kind.VARCHAR:
                 return pa.string()

@@ -1,4 +1,7 @@
-"""What an index reader raises for bytes that do not hold together; the evaluation then answers REMAIN."""
+"""The error of index readers for malformed bytes.
+
+The evaluation answers REMAIN (keep the file) when it is raised.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from fileindex.base.errors import PaimonError
 
 
 class CorruptIndex(PaimonError, ValueError):
-    """Bytes of an index container or payload are not what their format says."""
+    """An index container or payload violates its format."""
 
 
 __all__ = ["CorruptIndex"]

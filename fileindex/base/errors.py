@@ -1,6 +1,6 @@
-"""Typed errors: the base of all of them, and those that this package raises.
+"""Base of all errors, and this package's errors.
 
-Every error names the thing (column, option, file, table) and says what to do; rooms above add their own subclasses.
+Every error names the column, option, file or table, and says what to do. Packages above add subclasses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from fileindex.base.redaction import redacted
 
 @public
 class PaimonError(Exception):
-    """Base of every error that this project raises on purpose; what it shows holds no secrets."""
+    """Base of every error that this project raises.
+
+    Its text never contains secrets.
+    """
 
     def __str__(self) -> str:
         return redacted(super().__str__())
@@ -25,12 +28,15 @@ class PaimonError(Exception):
 
 @public
 class InvalidArgument(PaimonError, ValueError):
-    """An argument has a value that no option of the call allows."""
+    """An argument has an invalid value."""
 
 
 @public
 class UnsupportedOption(PaimonError, ValueError):
-    """A table or call option is unknown, malformed, or names a feature that is not built; ``option`` is its key."""
+    """An option is unknown, malformed or not supported.
+
+    It is a table option or an argument of a call. ``option`` is its key.
+    """
 
     def __init__(self, option: str, reason: str) -> None:
         super().__init__(f"option '{option}': {reason}")
@@ -48,21 +54,26 @@ class UnsupportedType(PaimonError, TypeError):
 
 @public
 class InvalidFilter(PaimonError, ValueError):
-    """A filter cannot be parsed, or compares a column with a literal of another type."""
+    """A filter is malformed or compares incompatible types."""
 
 
 @public
 class FilterFailed(PaimonError, ArithmeticError):
-    """A filter computes what has no value: a number that does not fit its type, a divisor of zero, a text that is no number."""
+    """Computing a filter failed for a row.
+
+    A number does not fit its type, a divisor is zero, or a text is not a number.
+    """
 
 
 @public
 class OutOfRange(PaimonError, ArithmeticError):
-    """A sum does not fit the type that sums of its column have."""
+    """A sum exceeds the result type of its column."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question after the name that is most like ``name``, whatever its case; nothing where none is.
+    """Return a hint at the known name most like ``name``.
+
+    Case is ignored. Empty without a similar name.
 
     >>> did_you_mean("citi", ["id", "City"]), did_you_mean("x", ["id"])
     (", did you mean 'City'", '')
@@ -74,7 +85,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 @public
 class UnknownColumn(PaimonError, KeyError):
-    """A filter, projection or option names a column that the table does not have; ``column`` is the name."""
+    """A filter, projection or option names an unknown column.
+
+    ``column`` is the name.
+    """
 
     def __init__(self, column: str, known: tuple[str, ...] = ()) -> None:
         super().__init__(column, known)
@@ -88,7 +102,10 @@ class UnknownColumn(PaimonError, KeyError):
 
 @public
 class CorruptFile(PaimonError):
-    """A file's bytes are not what its format or its metadata promise; ``path`` is the file."""
+    """A file's bytes contradict its format or metadata.
+
+    ``path`` is the file.
+    """
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")

@@ -1,4 +1,7 @@
-"""The least and the greatest value of an array, in Spark's order: NaN is the greatest, nulls do not count."""
+"""Smallest and greatest value of an array, in Spark's order.
+
+NaN is the greatest. Nulls are ignored.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ from fileindex.base.plain_value import plain_array
 
 
 def extremes(array: Any, column_type: ColumnType) -> tuple[Plain, Plain]:
-    """Least and greatest plain value of an Arrow array of the column; (None, None) if all are null.
+    """Return the smallest and greatest plain value of an array.
+
+    (None, None) if all values are null.
 
     >>> import pyarrow as pa
     >>> extremes(pa.array([1.5, None, float("nan"), -2.0]), ColumnType(Kind.DOUBLE))
@@ -21,7 +26,7 @@ def extremes(array: Any, column_type: ColumnType) -> tuple[Plain, Plain]:
     physical = plain_array(array, column_type)
     found = pc.min_max(physical)
     least, greatest = found["min"].as_py(), found["max"].as_py()
-    if column_type.kind in FLOATS:  # Arrow passes over NaN
+    if column_type.kind in FLOATS:  # Arrow ignores NaN
         nans = pc.sum(pc.is_nan(physical)).as_py() or 0
         if nans:
             return (math.nan if nans == len(physical) - physical.null_count else least), math.nan

@@ -1,6 +1,7 @@
-"""The two orders of floats, for arrays and for single values; NaN is the greatest and equal to itself in both.
+"""Java's and Spark's order of floats.
 
-Java's total order, which keys have, puts -0.0 before 0.0. Spark's order, in which filters compare, holds both zeros equal.
+In both, NaN is the greatest value and equal to itself. Java's total order, which keys have, puts -0.0 before 0.0.
+In Spark's order, which filters use, both zeros are equal.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ from fileindex.base.arrays import AnyArray, Int64s
 
 
 def sortable_bits(bits: AnyArray, width: int = 64) -> Int64s:
-    """Signed bit patterns of floats as whole numbers that compare as Java's order does, or the other way round: an involution."""
+    """Map float bits to integers in Java's order, or back.
+
+    The patterns are signed. The function is its own inverse.
+    """
     wide = bits.astype(np.int64, copy=False)
     found: Int64s = wide ^ ((wide >> (width - 1)) & (2 ** (width - 1) - 1))
     return found
 
 
 def total_order(floats: AnyArray) -> Int64s:
-    """64-bit floats as whole numbers in Java's total order.
+    """Return 64-bit floats as integers in Java's total order.
 
     >>> total_order(np.array([0.0, np.nan, -0.0, -1.0])).argsort().tolist()
     [3, 2, 0, 1]
@@ -30,7 +34,7 @@ def total_order(floats: AnyArray) -> Int64s:
 
 
 def spark_order(floats: Any) -> Any:
-    """Floats, or one float, as whole numbers in Spark's order.
+    """Return floats, or one float, as integers in Spark's order.
 
     >>> spark_order(np.array([-1.0, -0.0, 0.0, float("inf"), float("nan")])).argsort(kind="stable").tolist(), spark_order(-0.0)
     ([0, 1, 2, 3, 4], 0)
@@ -40,7 +44,9 @@ def spark_order(floats: Any) -> Any:
 
 
 def total_order_key(value: Any) -> tuple[Any, ...]:
-    """A plain value as a sort key: null first, floats in Java's total order, others in their own.
+    """Return a sort key of a plain value.
+
+    Nulls come first. Floats sort in Java's total order.
 
     >>> sorted([math.nan, 0.0, -0.0, None], key=total_order_key)
     [None, -0.0, 0.0, nan]
@@ -53,7 +59,9 @@ def total_order_key(value: Any) -> tuple[Any, ...]:
 
 
 def spark_order_key(value: Any) -> tuple[bool, Any]:
-    """A plain value as a sort key: floats in Spark's order, others in their own.
+    """Return a sort key of a plain value.
+
+    Floats sort in Spark's order.
 
     >>> max([math.inf, math.nan, 1.0], key=spark_order_key), spark_order_key(-0.0) == spark_order_key(0.0)
     (nan, True)

@@ -1,6 +1,7 @@
-"""Nulls under a null: the parts of a null row are null too, also those whose type allows none.
+"""Casts of nested arrays with hidden nulls.
 
-Arrow's casts and Spark's readers refuse such parts. Here they get a value, which nobody can see.
+The fields of a null row are null too, even those whose type is not nullable. Arrow's casts and Spark's readers reject such
+hidden nulls. These functions replace them by zeros, which no reader sees.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ _LONGEST_FIXED = 32
 
 
 def cast_nested(column: Any, wanted: Any, *, safe: bool = True) -> Any:
-    """Cast to ``wanted``, with values for hidden nulls where it allows none. Raises Arrow's errors, also for nulls that can be seen.
+    """Cast to ``wanted`` and fill hidden nulls of non-nullable fields.
+
+    Raises Arrow's errors, also for visible nulls in such fields.
 
     >>> part = pa.field("n", pa.int64(), nullable=False)
     >>> rows = cast_nested(pa.nulls(1, pa.struct([part])), pa.struct([part]))
@@ -27,12 +30,12 @@ def cast_nested(column: Any, wanted: Any, *, safe: bool = True) -> Any:
         return column if column.type.equals(wanted) else pc.cast(column, wanted, safe=safe)
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([cast_nested(chunk, wanted, safe=safe) for chunk in column.chunks], wanted)
-    return pc.cast(_filled(column, wanted, hidden=None), wanted, safe=safe)
+    return pc.cast(_fill(column, wanted, hidden=None), wanted, safe=safe)
 
 
 @lru_cache(maxsize=256)
 def _needs_values(wanted: Any) -> bool:
-    """Whether a type has a part inside a row that cannot be null."""
+    """Return whether a type has a row with non-nullable fields."""
     if pa.types.is_map(wanted):
         return _needs_values(wanted.item_type)  # keys are never null
     fields = [wanted.field(at) for at in range(wanted.num_fields)]
@@ -40,8 +43,11 @@ def _needs_values(wanted: Any) -> bool:
     return own or any(_needs_values(field.type) for field in fields)
 
 
-def _filled(array: Any, wanted: Any, *, hidden: Any) -> Any:
-    """``array`` without hidden nulls inside; ``hidden``: which of its rows nobody sees, where it must have no nulls itself."""
+def _fill(array: Any, wanted: Any, *, hidden: Any) -> Any:
+    """Return ``array`` without hidden nulls inside.
+
+    hidden: Mask of the rows that no reader sees, if ``array`` must not contain nulls. None: it may.
+    """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if hidden is None and not _needs_values(wanted):
@@ -54,58 +60,62 @@ def _filled(array: Any, wanted: Any, *, hidden: Any) -> Any:
         array = array.cast(wanted)
     nulls = array.is_null() if array.null_count else None
     if hidden is not None and nulls is not None and not pc.any(pc.and_not(nulls, hidden)).as_py():
-        return _valued(array, wanted, pc.or_(nulls, hidden))
+        return _fill_all(array, wanted, pc.or_(nulls, hidden))
     unseen = nulls if hidden is None or nulls is None else pc.or_(nulls, hidden)
-    return _rebuilt(array, wanted, nulls, hidden if nulls is None else unseen)
+    return _rebuild(array, wanted, nulls, hidden if nulls is None else unseen)
 
 
-def _valued(array: Any, wanted: Any, unseen: Any) -> Any:
-    """An array without nulls of its own, all of which are hidden."""
+def _fill_all(array: Any, wanted: Any, unseen: Any) -> Any:
+    """Fill an array whose own nulls are all hidden."""
     if pa.types.is_nested(array.type):
-        return _rebuilt(array, wanted, None, unseen)
-    return pc.fill_null(array, _nothing(array.type))
+        return _rebuild(array, wanted, None, unseen)
+    return pc.fill_null(array, _zero(array.type))
 
 
-def _rebuilt(array: Any, wanted: Any, nulls: Any, unseen: Any) -> Any:
-    """A nested array with ``nulls`` for its own, and its parts filled below the rows that are ``unseen``."""
+def _rebuild(array: Any, wanted: Any, nulls: Any, unseen: Any) -> Any:
+    """Return a nested array with mask ``nulls`` and filled children.
+
+    unseen: Mask of the rows whose children no reader sees.
+    """
     if pa.types.is_struct(array.type) and pa.types.is_struct(wanted):
-        return _rebuilt_rows(array, wanted, nulls, unseen)
+        return _rebuild_struct(array, wanted, nulls, unseen)
     if pa.types.is_map(array.type) and pa.types.is_map(wanted):
         kind = array.type
-        offsets, places = _entries(array)
-        keys, items = array.keys.take(places), _filled(array.items.take(places), wanted.item_type, hidden=None)
+        offsets, positions = _entries(array)
+        keys, items = array.keys.take(positions), _fill(array.items.take(positions), wanted.item_type, hidden=None)
         made = pa.map_(pa.field(kind.key_field.name, keys.type, nullable=False), kind.item_field.with_type(items.type))
         return pa.MapArray.from_arrays(offsets, keys, items, type=made, mask=nulls)
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
-        values = _filled(array.flatten(), wanted.value_type, hidden=None)
+        values = _fill(array.flatten(), wanted.value_type, hidden=None)
         kind = pa.list_(array.type.value_field.with_type(values.type))
         lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
         return pa.ListArray.from_arrays(_offsets(lengths), values, type=kind, mask=nulls)
     return array
 
 
-def _rebuilt_rows(array: Any, wanted: Any, nulls: Any, unseen: Any) -> Any:
-    places = {wanted.field(at).name: at for at in range(wanted.num_fields)}
+def _rebuild_struct(array: Any, wanted: Any, nulls: Any, unseen: Any) -> Any:
+    positions = {wanted.field(at).name: at for at in range(wanted.num_fields)}
     parts, fields = [], []
     for at in range(array.type.num_fields):
         field = array.type.field(at)
-        goal = wanted.field(places.get(field.name, min(at, wanted.num_fields - 1)))
+        goal = wanted.field(positions.get(field.name, min(at, wanted.num_fields - 1)))
         needed = unseen if not goal.nullable else None
-        part = _filled(array.field(at), goal.type, hidden=needed)
+        part = _fill(array.field(at), goal.type, hidden=needed)
         parts.append(part)
         fields.append(field.with_type(part.type).with_nullable(True))
     return pa.StructArray.from_arrays(parts, fields=fields, mask=nulls)
 
 
 def entry_lists(maps: Any) -> Any:
-    """Lists of the entries of maps, as rows of key and value; Arrow's cast refuses hidden nulls in them.
+    """Convert maps to lists of key-value rows.
 
     >>> entry_lists(pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64()))).to_pylist()
     [[{'key': 'a', 'value': 1}], None]
     """
-    offsets, places = _entries(maps)
+    # Arrow's own cast rejects maps with hidden nulls.
+    offsets, positions = _entries(maps)
     entries = pa.StructArray.from_arrays(
-        [maps.keys.take(places), maps.items.take(places)], fields=[maps.type.key_field, maps.type.item_field]
+        [maps.keys.take(positions), maps.items.take(positions)], fields=[maps.type.key_field, maps.type.item_field]
     )
     return pa.ListArray.from_arrays(offsets, entries, mask=maps.is_null() if maps.null_count else None)
 
@@ -115,16 +125,16 @@ def _offsets(lengths: Any) -> Any:
 
 
 def _entries(maps: Any) -> tuple[Any, Any]:
-    """Offsets of the maps without the entries of null ones, and where the other entries stand among all."""
+    """Return offsets and positions of the entries of non-null maps."""
     bounds = maps.offsets.to_numpy()
     lengths = np.where(maps.is_valid().to_numpy(zero_copy_only=False), np.diff(bounds), 0)
     offsets = _offsets(lengths)
-    places = np.repeat(bounds[:-1] - offsets.to_numpy()[:-1], lengths) + np.arange(lengths.sum())
-    return offsets, pa.array(places)
+    positions = np.repeat(bounds[:-1] - offsets.to_numpy()[:-1], lengths) + np.arange(lengths.sum())
+    return offsets, pa.array(positions)
 
 
-def _nothing(kind: Any) -> Any:
-    """Zero, or the empty text, as a scalar."""
+def _zero(kind: Any) -> Any:
+    """Return zero, or the empty text, as a scalar."""
     width = kind.byte_width if pa.types.is_fixed_size_binary(kind) else 0
     zeros = pa.py_buffer(bytes(max(_LONGEST_FIXED, width)))
     variable = pa.types.is_binary(kind) or pa.types.is_string(kind) or pa.types.is_large_binary(kind) or pa.types.is_large_string(kind)

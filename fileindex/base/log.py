@@ -1,6 +1,7 @@
-"""The one tree of loggers: ``pyspark_paimon``, and below it a logger for each module that logs, whichever room it is in.
+"""Loggers of all packages, in one tree below ``pyspark_paimon``.
 
-WARNING tells what was lost and what comes of it, INFO what was done (committed, compacted, expired, retried), DEBUG why.
+Each module that logs has its own logger, whichever package it is in. WARNING reports a loss and its consequence, INFO what was done
+(committed, compacted, expired, retried), DEBUG the reason.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from contextvars import ContextVar
 from fileindex.base.redaction import redacted
 
 TREE = "pyspark_paimon"
-"""The name under which an application sets levels and handlers for all of it."""
+"""Root logger: applications set levels and handlers here."""
 
-logging.getLogger(TREE).addHandler(logging.NullHandler())  # where nobody listens nothing is said, as libraries do
+logging.getLogger(TREE).addHandler(logging.NullHandler())  # no output unless the application adds a handler
 
 
 _silent: ContextVar[bool] = ContextVar("silent", default=False)
@@ -30,7 +31,10 @@ def _without_secrets(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Say nothing of what this thread does in the block, because nothing comes of it."""
+    """Discard the log records of this thread inside the block.
+
+    For work whose result is discarded, such as a dry run.
+    """
     before = _silent.set(True)
     try:
         yield
@@ -39,7 +43,9 @@ def unlogged() -> Iterator[None]:
 
 
 def logger_of(module: str) -> logging.Logger:
-    """The logger of a module, by its ``__name__``; what it says is without secrets.
+    """Return the logger of a module, by its ``__name__``.
+
+    Its records are redacted.
 
     >>> logger_of("manifest.commit").name, logger_of("pyspark_paimon.jobs").name
     ('pyspark_paimon.manifest.commit', 'pyspark_paimon.jobs')

@@ -18,10 +18,12 @@ _MAX_LONG = 2**63 - 1
 
 
 def parse_memory_size(text: str, option: str) -> int:
-    """Bytes of a memory size: digits, optional blanks, optional unit (``b k m g t`` and their long names, any case).
+    """Return the bytes of a memory size.
+
+    Digits, optional blanks, and an optional unit in any case: ``b k m g t`` or their long names.
 
     Raises:
-        UnsupportedOption: naming ``option``, if the text is no such size or exceeds 63 bits.
+        UnsupportedOption: Naming ``option``, if the text is malformed or exceeds 63 bits.
 
     >>> [parse_memory_size(text, "x") for text in ("16kb", "16 KB", "16384")]
     [16384, 16384, 16384]
@@ -29,10 +31,10 @@ def parse_memory_size(text: str, option: str) -> int:
     match = _TEXT.fullmatch(text)
     power = _POWERS.get(match[2].lower()) if match else None
     if match is None or power is None:
-        raise UnsupportedOption(option, f"'{text}' is no memory size such as '16kb'")
+        raise UnsupportedOption(option, f"'{text}' is not a memory size; write it as '16kb'")
     size = int(match[1]) << (10 * power)
     if size > _MAX_LONG:
-        raise UnsupportedOption(option, f"'{text}' exceeds 63 bits")
+        raise UnsupportedOption(option, f"'{text}' exceeds 63 bits; use a smaller size")
     return size
 
 

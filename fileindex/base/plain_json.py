@@ -1,6 +1,7 @@
-"""Plain values as JSON that gives each back bit for bit.
+"""Plain values as JSON, without loss.
 
-Booleans, integers, texts and null are JSON's own; a float is ``{"float": "0x1.8p+1"}`` (``nan``, ``inf``, ``-inf``), bytes are ``{"bytes": "6869"}``.
+Booleans, integers, texts and null are JSON values. A float is ``{"float": "0x1.8p+1"}`` (``nan``, ``inf``, ``-inf``).
+Bytes are ``{"bytes": "6869"}``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from fileindex.base.column_type import Plain
 
 
 def plain_to_json(value: Plain) -> Any:
-    """What ``json.dumps`` takes.
+    """Return an object that ``json.dumps`` accepts.
 
     >>> plain_to_json(3.0), plain_to_json(b"hi"), plain_to_json(7)
     ({'float': '0x1.8000000000000p+1'}, {'bytes': '6869'}, 7)
@@ -26,7 +27,10 @@ def plain_to_json(value: Plain) -> Any:
 
 
 def plain_from_json(given: Any) -> Plain:
-    """The value of which ``plain_to_json`` made it. Raises ``ValueError`` for what it cannot have made."""
+    """Return the value that ``plain_to_json`` encoded.
+
+    Raises ``ValueError`` for anything else.
+    """
     match given:
         case bool() | int() | str() | None:
             return given
@@ -37,7 +41,7 @@ def plain_from_json(given: Any) -> Plain:
                 raise ValueError(str(error)) from error
         case {"bytes": str(text), **rest} if not rest:
             return bytes.fromhex(text)
-    raise ValueError("no such value is written")
+    raise ValueError("the JSON is not an encoded value")
 
 
 __all__ = ["plain_from_json", "plain_to_json"]

@@ -1,4 +1,7 @@
-"""Arrow values to *plain* values and back: scalars for literals and bounds, whole arrays for hashing and encoding."""
+"""Conversion between Arrow values and *plain* values.
+
+Scalars serve literals and bounds; arrays serve hashing and encoding.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ _RANGES: dict[Kind, tuple[int, int]] = {
 
 
 def is_plain(value: Plain, column_type: ColumnType) -> bool:
-    """True if ``value`` is None or has the Python type and range that a plain value of ``column_type`` has.
+    """Return whether ``value`` is a plain value of ``column_type``.
+
+    None is. Other values need the Python type and range of the column type.
 
     >>> is_plain(127, ColumnType(Kind.TINYINT)), is_plain(128, ColumnType(Kind.TINYINT)), is_plain(True, ColumnType(Kind.INT))
     (True, False, False)
@@ -66,10 +71,10 @@ def _encodes(text: str) -> bool:
 
 
 def to_scalar(value: Plain, column_type: ColumnType) -> Any:
-    """The Arrow scalar of type ``column_type.arrow`` that ``value`` stands for.
+    """Return ``value`` as an Arrow scalar of type ``column_type.arrow``.
 
     Raises:
-        InvalidFilter: the value has another Python type, or lies outside the type's range.
+        InvalidFilter: The value has another Python type, or is outside the type's range.
 
     >>> to_scalar(-300, ColumnType(Kind.DECIMAL, precision=10, scale=2))
     <pyarrow.Decimal128Scalar: Decimal('-3.00')>
@@ -78,7 +83,7 @@ def to_scalar(value: Plain, column_type: ColumnType) -> Any:
     """
     arrow_type = column_type.arrow
     if not is_plain(value, column_type):
-        raise InvalidFilter(f"{value!r} is no value of type {column_type.kind}")
+        raise InvalidFilter(f"{value!r} is not a value of type {column_type.kind}")
     if column_type.kind is Kind.DECIMAL and isinstance(value, int):
         digits = tuple(int(digit) for digit in str(abs(value)))
         return pa.scalar(Decimal((int(value < 0), digits, -column_type.scale)), arrow_type)
@@ -86,14 +91,16 @@ def to_scalar(value: Plain, column_type: ColumnType) -> Any:
 
 
 def literal_array(values: Sequence[Plain], column_type: ColumnType) -> Any:
-    """The array of type ``column_type.arrow`` of plain values, null for None; raises as ``to_scalar``.
+    """Return plain values as an array of type ``column_type.arrow``.
+
+    None becomes null. Raises as ``to_scalar``.
 
     >>> literal_array([-300, None], ColumnType(Kind.DECIMAL, precision=10, scale=2)).to_pylist()
     [Decimal('-3.00'), None]
     """
     wrong = next((value for value in values if not is_plain(value, column_type)), None)
     if wrong is not None:
-        raise InvalidFilter(f"{wrong!r} is no value of type {column_type.kind}")
+        raise InvalidFilter(f"{wrong!r} is not a value of type {column_type.kind}")
     if column_type.kind is not Kind.DECIMAL:
         return pa.array(values, column_type.arrow)
     unscaled = pa.array([None if value is None else Decimal(int(value)) for value in values], pa.decimal128(38, 0))
@@ -101,7 +108,7 @@ def literal_array(values: Sequence[Plain], column_type: ColumnType) -> Any:
 
 
 def plain_values(array: Any, column_type: ColumnType) -> list[Plain]:
-    """The plain values of an array in physical form (``plain_array``).
+    """Return the plain values of an array in physical form.
 
     >>> plain_values(plain_array(pa.array([1, None], pa.timestamp("ms")), ColumnType(Kind.TIMESTAMP, precision=3)), ColumnType(Kind.TIMESTAMP))
     [1, None]
@@ -115,10 +122,12 @@ def plain_values(array: Any, column_type: ColumnType) -> list[Plain]:
 
 
 def from_scalar(scalar: Any, column_type: ColumnType) -> Plain:
-    """The plain value of an Arrow scalar; a scalar of another Arrow type is cast first, if no digit gets lost.
+    """Return the plain value of an Arrow scalar.
+
+    A scalar of another Arrow type is cast first, without loss of digits.
 
     Raises:
-        InvalidFilter: the scalar does not fit the type.
+        InvalidFilter: The scalar does not fit the type.
 
     >>> from_scalar(pa.scalar("2020-01-02").cast(pa.date32()), ColumnType(Kind.DATE))
     18263
@@ -127,7 +136,7 @@ def from_scalar(scalar: Any, column_type: ColumnType) -> Plain:
     try:
         exact = scalar if scalar.type == arrow_type else scalar.cast(arrow_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidFilter(f"{scalar!r} is no value of type {column_type.kind}: {error}") from error
+        raise InvalidFilter(f"{scalar!r} is not a value of type {column_type.kind}: {error}") from error
     if not exact.is_valid:
         return None
     if column_type.kind is Kind.DECIMAL:
@@ -141,15 +150,17 @@ def from_scalar(scalar: Any, column_type: ColumnType) -> Plain:
 
 
 def plain_array(array: Any, column_type: ColumnType) -> Any:
-    """``array`` (an Array or ChunkedArray of the column) in physical form, nulls kept, without copying where Arrow allows.
+    """Return the column ``array`` in physical form.
+
+    array: Array or ChunkedArray. Nulls are kept. Nothing is copied where Arrow allows it.
 
     Returns:
         bool, int8/16/32/64 (also for DATE, TIME, TIMESTAMP in its unit, and DECIMAL up to 18 digits: unscaled), float32/64,
-        string or large_string, binary or large_binary; wider DECIMALs become ``decimal128(38, 0)`` of the unscaled numbers.
+        string or large_string, binary or large_binary. Wider DECIMALs become ``decimal128(38, 0)`` of the unscaled numbers.
         Dictionaries and views are expanded.
 
     Raises:
-        UnsupportedType: the array is of a type that the column cannot have.
+        UnsupportedType: The array has a type that the column cannot have.
 
     >>> plain_array(pa.array([1, None], pa.timestamp("ms")), ColumnType(Kind.TIMESTAMP, precision=3)).type
     DataType(int64)
@@ -161,10 +172,12 @@ def plain_array(array: Any, column_type: ColumnType) -> Any:
 
 
 def canonical_array(array: Any, column_type: ColumnType) -> Any:
-    """``array`` as ``column_type.arrow``, or the large_string or large_binary that it is; dictionaries and views expanded.
+    """Return ``array`` as type ``column_type.arrow``.
+
+    A large_string or large_binary keeps its type. Dictionaries and views are expanded.
 
     Raises:
-        UnsupportedType: the array is of a type that the column cannot have.
+        UnsupportedType: The array has a type that the column cannot have.
     """
     dense = _dense(array)
     if (column_type.kind in STRINGS and pa.types.is_large_string(dense.type)) or (

@@ -1,6 +1,6 @@
-"""What this package changes in the whole process, each with its reason: garbage collector, forks, threads, environment.
+"""Changes to the process: garbage collector, forks, threads, environment.
 
-Importing the package changes nothing but the hooks that run in children of a fork.
+Importing the package only registers hooks that run in forked children.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ def run_after_fork(hook: Callable[[], None]) -> None:
 
 
 class _Pause:
-    """Number of threads that need the collector off. The last one restores it."""
+    """Count of threads that need the collector off.
+
+    The last one restores it.
+    """
 
     def __init__(self) -> None:
         self._reset()
-        # A child has none of the other threads: nobody would switch the collector on again.
+        # The other threads do not exist in a child: none would switch the collector on again.
         run_after_fork(self._resume)
 
     def _reset(self) -> None:
@@ -42,7 +45,7 @@ class _Pause:
             if not self._threads:
                 self._was_on = gc.isenabled()
                 # Thousands of new objects start full collections, which visit everything that the process holds: without the pause,
-                # 30,000 file entries took 1.3 to 1.5 times as long beside 400,000 other objects.
+                # 30,000 file entries took 1.3 to 1.5 times as long in a process with 400,000 other objects.
                 gc.disable()
             self._threads += 1
 
@@ -57,9 +60,9 @@ _PAUSE = _Pause()
 
 
 def gc_paused() -> _Pause:
-    """Pause the cyclic garbage collector while objects without cycles are made.
+    """Pause the cyclic garbage collector while creating objects without cycles.
 
-    Other threads find their cycles collected later. The collector stays off if it was off before.
+    Other threads' cycles are collected later. The collector stays off if it was off before.
 
     >>> with gc_paused():
     ...     gc.isenabled()
@@ -71,7 +74,7 @@ def gc_paused() -> _Pause:
 
 
 def freeze_heap() -> None:
-    """Exclude all present objects from garbage collection, for good.
+    """Exclude all present objects from garbage collection, permanently.
 
     For a process that only forks workers.
     """
@@ -83,17 +86,20 @@ def freeze_heap() -> None:
 _POLARS_LOST_THREADS = threading.Event()
 
 
-def _note_polars() -> None:
+def _record_polars() -> None:
     if "polars" in sys.modules:
         _POLARS_LOST_THREADS.set()
 
 
 # A child has polars without its thread pool: a query would wait forever.
-run_after_fork(_note_polars)
+run_after_fork(_record_polars)
 
 
 def can_use_polars() -> bool:
-    """Return whether the threads of polars exist: not in a child that forked after it was loaded."""
+    """Return whether the threads of polars exist.
+
+    They do not in a child that forked after polars was loaded.
+    """
     return not _POLARS_LOST_THREADS.is_set()
 
 
@@ -108,7 +114,10 @@ def limit_threads(count: int) -> None:
 
 
 def set_environment(name: str, value: str) -> None:
-    """Set an environment variable of this process and its children, for good."""
+    """Set an environment variable permanently.
+
+    It applies to this process and its children.
+    """
     os.environ[name] = value
 
 

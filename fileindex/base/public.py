@@ -1,4 +1,4 @@
-"""The mark of classes and functions that users import from ``pyspark_paimon``."""
+"""Decorator of the classes and functions that ``pyspark_paimon`` exports."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What must not be read in a message: credentials in URLs, and values whose names say that they are secrets.
+"""Redaction of credentials in messages.
 
-Every typed error passes its text through here, and so does what is shown of options. Table files, filters and the values of
-rows are data, not messages: they pass as they are.
+Hides the credentials of URLs, and values whose names mark them as secrets. Every typed error and every display of options
+is redacted. Table files, filters and row values are data, not messages: they are not redacted.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ _PAIR = re.compile(
     rf"((?:{_NAME})[\w.-]{{0,60}}(?:['\"]\s{{0,4}}[=:]|\s{{0,4}}(?:=|:\s))\s{{0,4}})(?:'[^']{{0,1000}}'|\"[^\"]{{0,1000}}\"|(?!(?:is|are|has|cannot|must|needs|would)\b)[^\s'\",;&)}}\]]+)",
     re.IGNORECASE,
 )
-"""Both take time in proportion to the text, whatever it is: every repetition is bounded, but for the last."""
+"""Both patterns run in linear time on any text: every repetition except the last is bounded."""
 
 
 def redacted(text: str) -> str:
-    """``text`` without secrets: neither ``user:password@`` of a URL nor what follows ``...token=`` and its like.
+    """Return ``text`` without secrets.
+
+    Hides ``user:password@`` in URLs, and the value after ``token=`` or a similar name.
 
     >>> redacted("s3://key:secret@bucket/t is no table; sc://host:1/;token=abc;user_id=me")
     's3://***@bucket/t is no table; sc://host:1/;token=***;user_id=me'
@@ -35,14 +37,15 @@ def redacted(text: str) -> str:
 
 
 def _without_user(found: re.Match[str]) -> str:
-    """The beginning of a URL without its user; Azure's have a container there, which everybody may read."""
+    """Return the beginning of a URL without its user."""
     scheme, whole = found[1], found[0]
+    # Azure URLs have a container before the @, which is not secret.
     container = scheme.lower().rstrip("/") in _CONTAINER_SCHEMES and ":" not in whole[len(scheme) :]
     return whole if container else f"{scheme}{HIDDEN}@"
 
 
 def names_secret(option: str) -> bool:
-    """Whether an option's name says that its value is a secret.
+    """Return whether an option's name marks its value as secret.
 
     >>> names_secret("fs.oss.accessKeySecret"), names_secret("primary-key"), names_secret("file-index.bloom-filter.columns")
     (True, False, False)
@@ -51,7 +54,7 @@ def names_secret(option: str) -> bool:
 
 
 def shown(options: Mapping[str, str]) -> dict[str, str]:
-    """``options`` as they may be shown to people.
+    """Return ``options`` with secrets hidden.
 
     >>> shown({"bucket": "4", "s3.secret-key": "x", "path": "oss://id:key@b/t"})
     {'bucket': '4', 's3.secret-key': '***', 'path': 'oss://***@b/t'}

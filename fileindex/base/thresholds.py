@@ -1,8 +1,8 @@
-"""Sizes and counts at which the code changes its behaviour, all in one object that tests can shrink.
+"""Sizes and counts at which the code changes its behaviour.
 
-A threshold decides which code runs, never what comes out: a table reads the same under any of them. Code calls ``thresholds()``
-where it needs one, at each use, so that ``use_thresholds`` takes effect at once. Limits that a file format, Java or Arrow sets, and
-options of users, stand elsewhere.
+They are fields of one object that tests can shrink. A threshold decides which code runs, never its result.
+Code calls ``thresholds()`` at each use, so that ``use_thresholds`` takes effect at once.
+Limits set by a file format, Java or Arrow, and options of users, are defined elsewhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _limit(default: int, tiny: int, crossing: str) -> Any:
     Args:
         default: Value in production.
         tiny: Value that a table of 100 rows crosses.
-        crossing: Unit, and what happens there.
+        crossing: Unit, and the effect of crossing it.
     """
     return field(default=default, metadata={"tiny": tiny, "crossing": crossing})
 
@@ -34,46 +34,49 @@ class Thresholds:
 
     @classmethod
     def tiny(cls) -> Self:
-        """Return thresholds that a table of 100 rows in five writes crosses."""
+        """Return thresholds that small test tables cross.
+
+        A table of 100 rows in five writes crosses all of them.
+        """
         return cls(**{one.name: one.metadata["tiny"] for one in fields(cls)})
 
-    # Parquet files that are written.
+    # Writing Parquet files.
     group_rows: int = _limit(1 << 19, 8, "Rows at which a row group ends.")
-    group_bytes: int = _limit(64 << 20, 2000, "In-memory bytes at which a row group ends, unless options say less.")
-    page_rows: int = _limit(10_000, 3, "Most rows of a page.")
+    group_bytes: int = _limit(64 << 20, 2000, "In-memory bytes at which a row group ends, unless options set a smaller size.")
+    page_rows: int = _limit(10_000, 3, "Maximum rows of a page.")
     # Half of the encoder's default: a lookup decodes half as much, and a file grows by a sixth of a percent.
-    page_bytes: int = _limit(1 << 20, 64, "Bytes at which a page ends, unless an option says otherwise.")
+    page_bytes: int = _limit(1 << 20, 64, "Bytes at which a page ends, unless an option sets another size.")
     sample_rows: int = _limit(1024, 4, "Rows sampled to decide whether values repeat.")
     sample_window: int = _limit(1 << 16, 8, "First rows of a file from which samples are drawn.")
-    repeats: int = _limit(4, 2, "Mean number of equal values for which a dictionary pays.")
+    repeats: int = _limit(4, 2, "Mean number of equal values from which a dictionary is used.")
     most_distinct: int = _limit(1 << 15, 2, "Largest number of values of a dictionary. More do not fit the cache.")
     fewest_rows: int = _limit(4096, 4, "Rows of a file below which no encoding is tried.")
-    trial_rows: int = _limit(4096, 3, "Rows of each of the two places that are encoded in a trial.")
-    kept_rows: int = _limit(1 << 18, 20, "Rows for which a choice of encodings holds. Then trials cost a few percent of the encoding.")
-    # To find out the encoder copies the value five times.
+    trial_rows: int = _limit(4096, 3, "Rows of each of the two ranges that a trial encodes.")
+    kept_rows: int = _limit(1 << 18, 20, "Rows that reuse a choice of encodings. Trials then cost a few percent of the encoding time.")
+    # The encoder copies a value five times to find its bounds.
     bulky: int = _limit(1 << 20, 12, "Bytes of a value beyond which the encoder drops dictionaries and bounds.")
-    file_write_bytes: int = _limit(1 << 16, 16, "Bytes of an encoder's write from which it goes on at once. Smaller ones are joined.")
+    file_write_bytes: int = _limit(1 << 16, 16, "Bytes from which an encoder's write is passed on at once. Smaller writes are joined.")
 
     # Texts in memory.
-    text_rows: int = _limit(1 << 17, 8, "Rows of an input from which on a form is chosen for its texts. Fewer fit the cache.")
+    text_rows: int = _limit(1 << 17, 8, "Rows of an input from which its texts may be dictionary encoded. Fewer rows fit the cache.")
     text_sample_rows: int = _limit(4096, 8, "Rows sampled to count distinct texts.")
-    text_sample_distinct: int = _limit(256, 3, "Most distinct texts of a sample for a dictionary.")
+    text_sample_distinct: int = _limit(256, 3, "Maximum distinct texts of a sample for a dictionary.")
     text_dictionary: int = _limit(1 << 15, 4, "Texts of a dictionary. More need wider codes.")
-    text_sort_words: int = _limit(8, 1, "Words of eight bytes by which texts are sorted before Arrow compares what is still equal.")
+    text_sort_words: int = _limit(8, 1, "Words of eight bytes by which texts are sorted. Arrow compares texts that are equal up to there.")
 
     # Batches of readers.
-    batch_bytes: int = _limit(16 << 20, 400, "Decoded bytes of a batch, about.")
-    batch_rows: int = _limit(1 << 17, 5, "Most rows of a batch.")
+    batch_bytes: int = _limit(16 << 20, 400, "Approximate decoded bytes of a batch.")
+    batch_rows: int = _limit(1 << 17, 5, "Maximum rows of a batch.")
     masked_bytes: int = _limit(64 << 20, 300, "Decoded bytes of a row group up to which a second decoder filters all of it at once.")
     blob_batch_bytes: int = _limit(16 << 20, 200, "Bytes of the blobs of a batch.")
-    blob_batch_rows: int = _limit(1 << 16, 3, "Most blobs of a batch.")
+    blob_batch_rows: int = _limit(1 << 16, 3, "Maximum blobs of a batch.")
 
-    # Parquet files that are read.
+    # Reading Parquet files.
     footer_read_bytes: int = _limit(64 << 10, 256, "Bytes of a file's end that are read first. Longer footers need a second read.")
-    footer_seal_bytes: int = _limit(1024, 16, "Bytes read in front of a footer. A longer seal needs a second read.")
-    footer_index_bytes: int = _limit(256 << 10, 3000, "Bytes of a footer beyond which page indexes are not looked at.")
+    footer_seal_bytes: int = _limit(1024, 16, "Bytes read before a footer. A longer checksum block needs a second read.")
+    footer_index_bytes: int = _limit(256 << 10, 3000, "Bytes of a footer beyond which page indexes are not used.")
     offset_index_ahead_bytes: int = _limit(
-        64 << 10, 200, "Bytes of offset indexes up to which those of all row groups are decoded together."
+        64 << 10, 200, "Bytes of offset indexes up to which the indexes of all row groups are decoded together."
     )
     paged_rows: int = _limit(32 << 10, 4, "Rows of a row group below which it is decoded whole, without its page indexes.")
     one_thread_rows: int = _limit(8 << 10, 6, "Rows that one thread decodes.")
@@ -82,12 +85,14 @@ class Thresholds:
     )
     small_dictionary_bytes: int = _limit(64 << 10, 60, "Bytes of a chunk's dictionary up to which its texts stay one.")
     page_thread_bytes: int = _limit(256 << 10, 300, "Compressed bytes of pages from which several threads decode them.")
-    pages_pay: int = _limit(2, 1, "At most one page in so many is touched where pages are read alone.")
-    sparse: int = _limit(8, 2, "At most one row in so many is few: pages are decoded alone, texts stay dictionaries.")
-    dense: int = _limit(2, 1, "More than one row in so many is a lot: the others are decoded along.")
-    unasked_bytes: int = _limit(8 << 20, 200, "Bytes of column chunks that are fetched before their page indexes are asked.")
+    pages_pay: int = _limit(2, 1, "Pages are read separately if at most one in this number is needed.")
+    sparse: int = _limit(8, 2, "At most one row in this number is needed: pages are decoded separately, texts stay dictionaries.")
+    dense: int = _limit(2, 1, "More than one row in this number is needed: the other rows are decoded too.")
+    unasked_bytes: int = _limit(
+        8 << 20, 200, "Bytes of column chunks up to which the returned columns are fetched together with the filtered ones."
+    )
     text_search_bytes: int = _limit(32 << 20, 200, "Compressed bytes of row groups that are searched for a text together.")
-    plain_text_rows: int = _limit(1 << 16, 6, "Rows of a file below which its texts are merged plain.")
+    plain_text_rows: int = _limit(1 << 16, 6, "Rows of a file below which its texts are merged without dictionaries.")
     listed_values: int = _limit(64, 4, "Values of an IN list from which rows are looked up in a set.")
 
     # Other formats.
@@ -98,34 +103,34 @@ class Thresholds:
     avro_window_bytes: int = _limit(256 << 10, 128, "Bytes of an Avro data file that are read at once.")
 
     # Writes.
-    route_rows: int = _limit(1 << 17, 16, "Waiting rows of a write that are routed to buckets together.")
+    route_rows: int = _limit(1 << 17, 16, "Buffered rows of a write that are routed to buckets together.")
     route_bytes: int = _limit(16 << 20, 1000, "Bytes of such rows.")
     route_part_rows: int = _limit(1 << 18, 5, "Rows whose bucket one thread computes.")
     hash_rows: int = _limit(1 << 16, 4, "Rows hashed at once. Their words stay in the processor's cache.")
-    source_bytes: int = _limit(1 << 30, 2500, "Bytes of routed rows that are one source, and of rows that wait for their partitions.")
+    source_bytes: int = _limit(1 << 30, 2500, "Bytes of routed rows that form one source, and of rows that wait for their partitions.")
     piece_bytes: int = _limit(1 << 30, 700, "Expanded bytes beyond which rows are cut into pieces.")
-    open_files: int = _limit(128, 1, "Buckets from which on those that make room close their files.")
-    kept_share: int = _limit(8, 8, "Buckets that make room keep this part of the write buffer.")
-    file_checks: int = _limit(8, 8, "Times that the size of a file is looked at until it reaches its target.")
+    open_files: int = _limit(128, 1, "Open buckets beyond which a bucket that frees memory also closes its files.")
+    kept_share: int = _limit(8, 8, "Buckets free memory until at most one part in this number of the write buffer stays used.")
+    file_checks: int = _limit(8, 8, "Checks of the size of a file until it reaches its target.")
     few_sources: int = _limit(64, 2, "Parts of a buffer that are sorted as they are. More are cut into blocks.")
-    block_rows: int = _limit(1 << 16, 24, "Rows of a block of a sort buffer, at most, and those of small parts that are joined.")
+    block_rows: int = _limit(1 << 16, 24, "Maximum rows of a block of a sort buffer, and of small parts that are joined.")
     block_bytes: int = _limit(4 << 20, 300, "Bytes of such a block.")
     emit_bytes: int = _limit(8 << 20, 300, "Bytes of sorted rows that a sort buffer emits together.")
     spill_fan_in: int = _limit(64, 2, "Spilled runs that are merged together. More are merged in rounds.")
     spill_batch_bytes: int = _limit(2 << 20, 300, "In-memory bytes of a batch of a spilled run.")
-    spill_fewest_rows: int = _limit(1024, 3, "Rows that a batch of a spilled run has at least.")
-    spill_fewest_bytes: int = _limit(1 << 20, 100, "Bytes up to which a batch keeps that many rows.")
+    spill_fewest_rows: int = _limit(1024, 3, "Minimum rows of a batch of a spilled run.")
+    spill_fewest_bytes: int = _limit(1 << 20, 100, "Bytes up to which a batch keeps the minimum number of rows.")
     one_by_one_hashes: int = _limit(4, 3, "Key hashes of a call that are looked up in their sorted form one by one.")
     scanned_hashes: int = _limit(20_000, 30, "Key hashes of all calls up to which index files are scanned. For more they are sorted.")
-    listed_keys: int = _limit(1000, 3, "Keys without a known partition that are looked for one by one. Of more only the bounds.")
+    listed_keys: int = _limit(1000, 3, "Keys without a known partition that are looked up one by one. Of more, only the bounds are used.")
     buckets_a_commit: int = _limit(64, 2, "Buckets whose compactions after a commit are committed together.")
 
     # Merges and compactions.
-    many_runs: int = _limit(8, 2, "Runs of a merge from which on small ones are joined.")
-    small_run_rows: int = _limit(1 << 14, 4, "Rows of a run that is small.")
+    many_runs: int = _limit(8, 2, "Runs of a merge from which small ones are joined.")
+    small_run_rows: int = _limit(1 << 14, 4, "Maximum rows of a small run.")
     gathered_bytes: int = _limit(32 << 20, 300, "Bytes of small runs that are joined.")
     merge_bytes: int = _limit(96 << 20, 2000, "Bytes of the batches of all runs of a merge.")
-    merge_batch_bytes: int = _limit(1 << 20, 100, "Least bytes of a batch of such a run.")
+    merge_batch_bytes: int = _limit(1 << 20, 100, "Minimum bytes of a batch of such a run.")
     sum_rounds: int = _limit(32, 1, "Rounds of sums, after which keys with more versions are summed one by one.")
     kept_order_rows: int = _limit(64 << 10, 4, "Rows that order_by holds before it drops what the limit excludes.")
     cluster_sample_rows: int = _limit(1 << 17, 8, "Rows sampled for the bounds of a clustering.")
@@ -133,84 +138,86 @@ class Thresholds:
     # Scans.
     plan_files: int = _limit(16_384, 2, "Files of a plan up to which its splits are held as objects.")
     plan_files_at_once: int = _limit(1024, 2, "Files of a larger plan whose entries are decoded together.")
-    block_residuals: int = _limit(16, 1, "Filters left over by partitions, up to which they choose blocks of manifests.")
+    block_residuals: int = _limit(16, 1, "Residual filters of partitions up to which they select blocks of manifests.")
     short_filter: int = _limit(16, 2, "Leaves of a filter, and values of a list, up to which all of its bounds are compared.")
     bucket_keys: int = _limit(1000, 2, "Combinations of bucket-key values up to which their buckets are computed.")
     exact_distinct: int = _limit(1 << 16, 4, "Distinct values that analyze counts exactly. More are estimated.")
-    checked_buckets: int = _limit(8, 1, "Buckets of which a check of files holds key hashes.")
+    checked_buckets: int = _limit(8, 1, "Buckets whose key hashes a check of files keeps in memory.")
 
     # Manifests and snapshots.
-    manifest_block_bytes: int = _limit(16_000, 400, "Bytes of a block of a clustered manifest, about.")
+    manifest_block_bytes: int = _limit(16_000, 400, "Approximate bytes of a block of a clustered manifest.")
     manifest_bytes_together: int = _limit(4 << 20, 2000, "Compressed bytes of manifests that are decoded together.")
     fewest_blocks: int = _limit(4, 2, "Blocks of a manifest from which their ranges are stored.")
     narrowed_manifest_bytes: int = _limit(32 << 10, 1200, "Bytes of a manifest below which it is read whole.")
     manifest_head_bytes: int = _limit(256 << 10, 64, "Bytes of a manifest that are read first for its header.")
-    manifest_gap_bytes: int = _limit(32 << 10, 16, "Unwanted bytes between blocks that are read along.")
-    shared_entries: int = _limit(1024, 2, "Entries of wanted blocks that are held for all filters. Of more, what one filter leaves.")
-    held_objects: int = _limit(8192, 2, "Entries of a manifest whose file objects are held.")
+    manifest_gap_bytes: int = _limit(32 << 10, 16, "Unneeded bytes between blocks that are read too.")
+    shared_entries: int = _limit(
+        1024, 2, "Entries of selected blocks that are cached for all filters. Of more, only the matches of one filter are."
+    )
+    held_objects: int = _limit(8192, 2, "Entries of a manifest whose file objects are cached.")
     records_one_by_one: int = _limit(16, 1, "Records of a manifest up to which they are decoded one after the other.")
     bounds_one_by_one: int = _limit(64, 1, "Entries whose null counts are decoded one by one.")
     partitions_one_by_one: int = _limit(64, 4, "Entries whose partitions are not grouped.")
     ranges_one_by_one: int = _limit(16, 1, "Files whose value ranges are collected one by one.")
     range_bytes: int = _limit(4096, 24, "Bytes of the column ranges of a manifest. Further columns have none.")
-    held_names: int = _limit(100_000, 9, "File names of manifests that are known by heart.")
+    held_names: int = _limit(100_000, 9, "File names of manifests that are kept in memory.")
     avro_metadata_block_bytes: int = _limit(64_000, 300, "Bytes of a block of other Avro metadata.")
     clustered_entries: int = _limit(500, 3, "Entries of a commit from which they are sorted and clustered.")
     expired_at_once: int = _limit(1000, 2, "Snapshots that one pass of an expiry removes.")
-    snapshots_ahead: int = _limit(8, 2, "Snapshots read ahead on a distant store.")
+    snapshots_ahead: int = _limit(8, 2, "Snapshots that are prefetched from a remote store.")
 
     # Stores.
-    joined_gap_bytes: int = _limit(1 << 20, 64, "Bytes between two ranges of an object that are read along.")
-    object_tail_bytes: int = _limit(64 << 10, 200, "Bytes of an object's end that come with the first read of a data file.")
-    object_head_bytes: int = _limit(1 << 20, 200, "Bytes of an object that come with a read of a side file.")
-    object_held_bytes: int = _limit(64 << 20, 2000, "Bytes of one object that are held.")
+    joined_gap_bytes: int = _limit(1 << 20, 64, "Unneeded bytes between two ranges of an object that are read too.")
+    object_tail_bytes: int = _limit(64 << 10, 200, "Bytes of an object's end that the first read of a data file fetches.")
+    object_head_bytes: int = _limit(1 << 20, 200, "Bytes of an object that a read of a side file fetches.")
+    object_held_bytes: int = _limit(64 << 20, 2000, "Bytes of one object that are cached.")
     deleted_together: int = _limit(1000, 2, "Objects that one request deletes.")
 
     # Indexes.
     bloom_spread_bits: int = _limit(1 << 26, 16, "Bits of a bloom filter beyond which hashes are sorted before they are set.")
     bloom_whole_probes: int = _limit(64, 6, "Probes of a list of values that are computed together.")
     bloom_step: int = _limit(1024, 2, "Hashes that are probed at once.")
-    bloom_few_hashes: int = _limit(1 << 16, 8, "Hashes that are counted exactly. Of more, a sample.")
-    index_block_rows: int = _limit(10_000, 8, "Rows of a block of an index of row blocks, unless an option says otherwise.")
-    index_blocks: int = _limit(1024, 4, "Most blocks of such an index. Neighbours of more are joined.")
+    bloom_few_hashes: int = _limit(1 << 16, 8, "Hashes that are counted exactly. Of more, a sample is counted.")
+    index_block_rows: int = _limit(10_000, 8, "Rows of a block of an index of row blocks, unless an option sets another number.")
+    index_blocks: int = _limit(1024, 4, "Maximum blocks of such an index. Neighbours are joined to stay below.")
     small_bloom_bytes: int = _limit(1024, 4, "Bytes of a bloom filter from which a file gets row blocks, too.")
-    block_literals: int = _limit(256, 2, "Values of an IN list for which row blocks are asked.")
+    block_literals: int = _limit(256, 2, "Values of an IN list up to which row blocks are evaluated.")
     index_sample_rows: int = _limit(1024, 2, "Rows sampled for repeated texts before an index takes them.")
     index_looked_bytes: int = _limit(64 << 10, 64, "Bytes of a bitmap's directory that are compared with the options.")
-    row_sets: int = _limit(4096, 2, "Values of an IN list for which an index makes a row set each.")
+    row_sets: int = _limit(4096, 2, "Values of an IN list up to which an index makes one row set for each.")
     asked_values: int = _limit(512, 2, "Distinct values for which a rebuilt index and the stored one are compared.")
     large_group: int = _limit(256, 3, "Rows of a set from which it becomes a bitmap object.")
     row_set_part: int = _limit(16_384, 2, "Row sets that are serialized in one step. Their temporaries stay in the cache.")
-    long_value_bytes: int = _limit(256, 4, "Bytes of a value from which it is hashed by itself.")
+    long_value_bytes: int = _limit(256, 4, "Bytes of a value from which it is hashed alone.")
     few_values: int = _limit(16, 2, "Values of one length that are hashed one by one.")
     hash_chunk: int = _limit(16_384, 3, "Values hashed in one step. Their temporaries stay in the cache.")
     group_table: int = _limit(1 << 22, 8, "Range of integers up to which they are grouped by a table. Wider ones are sorted.")
 
     # Jobs and tasks.
-    task_bytes: int = _limit(16 << 20, 2000, "Bytes that a read task has at least.")
-    open_cost_bytes: int = _limit(1 << 20, 1, "Bytes that a file counts at least in a task.")
+    task_bytes: int = _limit(16 << 20, 2000, "Minimum bytes of a read task.")
+    open_cost_bytes: int = _limit(1 << 20, 1, "Minimum bytes that a file counts as in a task.")
     ahead_bytes: int = _limit(256 << 20, 500, "Bytes that threads decode ahead of the consumer.")
-    ahead_item_bytes: int = _limit(1024, 64, "Bytes that an item counts at least.")
+    ahead_item_bytes: int = _limit(1024, 64, "Minimum bytes that an item counts as.")
     idle_core_bytes: int = _limit(8 << 20, 1000, "Bytes of a write task while cores are idle.")
     busy_core_bytes: int = _limit(64 << 20, 4000, "Bytes of a write task where all cores are busy.")
-    piece_cost_bytes: int = _limit(256 << 10, 16, "Bytes that a piece of a job counts at least.")
+    piece_cost_bytes: int = _limit(256 << 10, 16, "Minimum bytes that a piece of a job counts as.")
     small_bucket_bytes: int = _limit(128 << 10, 1500, "Bytes of a bucket up to which others are compacted in the same job.")
     buckets_a_job: int = _limit(64, 2, "Small buckets of one compaction job.")
     deleted_at_once: int = _limit(1000, 2, "Files that an expiry deletes between two reports of progress.")
-    checked_at_once: int = _limit(64, 2, "Files that a check takes between two looks at expiries.")
+    checked_at_once: int = _limit(64, 2, "Files that a check reads before it looks for expired snapshots again.")
     pandas_rows: int = _limit(1 << 18, 7, "Rows of a pandas frame that are converted together.")
-    held_splits: int = _limit(64, 2, "Splits of a plan that is held for the next equal scan.")
-    held_manifests: int = _limit(64, 2, "Manifests of a state whose plans are held.")
-    counted_files: int = _limit(256, 2, "Files that a count asks without tasks.")
+    held_splits: int = _limit(64, 2, "Splits of a plan that is cached for the next equal scan.")
+    held_manifests: int = _limit(64, 2, "Manifests of a state whose plans are cached.")
+    counted_files: int = _limit(256, 2, "Files that a count reads without tasks.")
     import_block_bytes: int = _limit(4 << 20, 256, "Bytes of a CSV or JSON file that are parsed together.")
 
     # Spark.
     native_files: int = _limit(1000, 2, "Files of a scan up to which Spark's own Parquet reader takes them.")
-    wire_blob_rows: int = _limit(1 << 16, 5, "Most rows of a blob that a client sends.")
+    wire_blob_rows: int = _limit(1 << 16, 5, "Maximum rows of a blob that a client sends.")
     wire_blob_bytes: int = _limit(8 << 20, 400, "In-memory bytes of such a blob.")
-    wire_chunk_rows: int = _limit(1 << 19, 16, "Rows that a client shares out to tasks at once.")
+    wire_chunk_rows: int = _limit(1 << 19, 16, "Rows that a client distributes to tasks at once.")
     wire_chunk_bytes: int = _limit(64 << 20, 1000, "Bytes of such rows.")
-    own_blob_rows: int = _limit(1024, 3, "Rows of a bucket from which it has blobs of its own.")
+    own_blob_rows: int = _limit(1024, 3, "Rows from which a bucket gets separate blobs.")
     check_task_bytes: int = _limit(32 << 20, 2000, "Bytes of a task of a check, while tasks are few enough.")
     fetched_merge_rows: int = _limit(20_000, 2, "Rows of a DataFrame that a client fetches to merge them itself. They travel twice.")
     fetched_merge_bytes: int = _limit(4 << 20, 200, "Estimated bytes of such a DataFrame.")
@@ -218,9 +225,9 @@ class Thresholds:
     held_merge_bytes: int = _limit(16 << 20, 400, "Bytes of such a source.")
 
     # Filter texts.
-    parsed_chain: int = _limit(64, 2, "Conditions joined by one word from which a filter is read without its parser.")
-    listed_literals: int = _limit(64, 2, "Literals of an IN list from which it is read without the parser.")
-    nested_groups: int = _limit(12, 1, "Parentheses in each other beyond which a filter is parsed group by group.")
+    parsed_chain: int = _limit(64, 2, "Conditions joined by one AND or OR from which a filter is read without the general parser.")
+    listed_literals: int = _limit(64, 2, "Literals of an IN list from which it is read without the general parser.")
+    nested_groups: int = _limit(12, 1, "Nested parentheses beyond which a filter is parsed group by group.")
     chained_values: int = _limit(16, 2, "Equalities of one column in an OR that become an IN list.")
 
 
@@ -228,16 +235,21 @@ _current = Thresholds()
 
 
 def thresholds() -> Thresholds:
-    """Return the thresholds of this process. Do not keep them: a test may exchange them."""
+    """Return the thresholds of this process.
+
+    Call it at each use: a test may replace them.
+    """
     return _current
 
 
 @contextmanager
 def use_thresholds(base: Thresholds | None = None, **changes: int) -> Iterator[Thresholds]:
-    """Use other thresholds in all threads of this process, and in processes forked meanwhile.
+    """Use other thresholds inside the block.
+
+    They apply to all threads of this process, and to processes forked in the block.
 
     Args:
-        base: The thresholds. None: those in use.
+        base: The thresholds. None: the current ones.
         changes: Fields that differ from ``base``.
 
     >>> with use_thresholds(group_rows=10):

@@ -1,7 +1,8 @@
-"""The time zone in which filters and casts read wall clocks, and the arithmetic of zones.
+"""Session time zone of filters and casts, and zone arithmetic.
 
-A call binds its filter in one zone: of the Spark session, of a ``time_zone`` block, else of the process. Bound filters hold it.
-A wall clock that a zone skips counts as if its clocks had not been put forward; of one that comes twice the first is meant. So does ``java.time``.
+A call binds its filter in one zone: that of the Spark session, of a ``time_zone`` block, or of the process. Bound filters keep it.
+
+As in ``java.time``, a wall clock that a zone skips is read with the offset before the gap. Of an ambiguous one the first is meant.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ _zone: ContextVar[Callable[[], str] | None] = ContextVar("time_zone", default=No
 @public
 @contextmanager
 def time_zone(zone: str | Callable[[], str]) -> Iterator[None]:
-    """Read wall clocks in ``zone`` inside the block. A function is called once, when the zone is needed.
+    """Read wall clocks in ``zone`` inside the block.
 
-    Raises ``InvalidArgument`` for a name that no zone has.
+    zone: A name, or a function that returns one. It is called once, when the zone is needed.
+
+    Raises ``InvalidArgument`` for an unknown name.
 
     >>> with time_zone("Asia/Tokyo"):
     ...     session_zone()
@@ -58,13 +61,19 @@ def time_zone(zone: str | Callable[[], str]) -> Iterator[None]:
 
 
 def session_zone() -> str:
-    """The zone of the innermost ``time_zone`` block, else of the process. Raises ``InvalidArgument`` for one without a name."""
+    """Return the zone of the innermost ``time_zone`` block.
+
+    Outside a block, the zone of the process. Raises ``InvalidArgument`` if that has no name.
+    """
     found = _zone.get()
     return process_zone() if found is None else found()
 
 
 def process_zone() -> str:
-    """The process's zone, as ``TZ`` or the machine has it. Raises ``InvalidArgument`` for one without a name."""
+    """Return the process's zone, from ``TZ`` or the machine.
+
+    Raises ``InvalidArgument`` if it has no name.
+    """
     return _zone_of_process(os.environ.get("TZ", ""))
 
 
@@ -78,14 +87,14 @@ def _zone_of_process(variable: str) -> str:
     try:
         return zone_named(given)
     except InvalidArgument:
-        raise InvalidArgument(
-            f"the time zone '{given}' of this process has no name that is known; set TZ, as in TZ=Europe/Berlin"
-        ) from None
+        raise InvalidArgument(f"the time zone '{given}' of this process is unknown; set TZ, for example TZ=Europe/Berlin") from None
 
 
 @lru_cache(maxsize=256)
 def zone_named(text: str) -> str:
-    """The zone's name as Arrow has it. Raises ``InvalidArgument``.
+    """Return Arrow's name of a zone.
+
+    Raises ``InvalidArgument`` for an unknown zone.
 
     >>> zone_named("GMT+1"), zone_named("Z"), zone_named("Europe/Berlin")
     ('+01:00', 'UTC', 'Europe/Berlin')
@@ -100,12 +109,12 @@ def zone_named(text: str) -> str:
     try:
         ZoneInfo(text)
     except (KeyError, ValueError, OSError):
-        raise InvalidArgument(f"'{text}' names no time zone that is known here; write it as Europe/Berlin or +02:00") from None
+        raise InvalidArgument(f"'{text}' is not a known time zone; write it as Europe/Berlin or +02:00") from None
     return text
 
 
 def to_wall_clock(moments: Any, zone: str) -> Any:
-    """TIMESTAMP_LTZ as the TIMESTAMP that clocks show in ``zone``.
+    """Convert TIMESTAMP_LTZ to the TIMESTAMP of clocks in ``zone``.
 
     >>> to_wall_clock(pa.array([0], pa.timestamp("s", "UTC")), "Asia/Tokyo")[0].as_py().isoformat()
     '1970-01-01T09:00:00'
@@ -114,7 +123,9 @@ def to_wall_clock(moments: Any, zone: str) -> Any:
 
 
 def to_moment(clocks: Any, zone: str) -> Any:
-    """TIMESTAMP as the moment, in UTC, at which clocks show it in ``zone``.
+    """Convert TIMESTAMP to the instant when ``zone``'s clocks show it.
+
+    The result is in UTC.
 
     >>> clocks = pa.array(["2024-03-31T02:30:00", "2024-10-27T02:30:00"]).cast(pa.timestamp("s"))
     >>> [moment.as_py().isoformat() for moment in to_moment(clocks, "Europe/Berlin")]
@@ -137,7 +148,9 @@ def _moments(clocks: Any, zone: str) -> Any:
 
 
 def instant_of(wall_nanos: int, zone: str) -> int:
-    """Nanoseconds since the epoch at which clocks in ``zone`` show a wall clock. Raises ``InvalidFilter`` beyond the year 32,000.
+    """Return the instant of a wall clock in ``zone``.
+
+    In nanoseconds since the epoch. Raises ``InvalidFilter`` beyond the year 32,000.
 
     >>> instant_of(0, "Asia/Tokyo") // 3_600_000_000_000
     -9
@@ -149,7 +162,10 @@ def instant_of(wall_nanos: int, zone: str) -> int:
 
 
 def wall_of(instant_nanos: int, zone: str) -> int:
-    """What clocks in ``zone`` show at an instant, in nanoseconds since their 1970. Raises as ``instant_of``."""
+    """Return the wall clock in ``zone`` at an instant.
+
+    In nanoseconds since 1970 on that clock. Raises as ``instant_of``.
+    """
     if zone == UTC:
         return instant_nanos
     seconds, rest = _within_years(instant_nanos)
@@ -159,7 +175,7 @@ def wall_of(instant_nanos: int, zone: str) -> int:
 def _within_years(nanos: int) -> tuple[int, int]:
     seconds, rest = divmod(nanos, _NANOS)
     if abs(seconds) > _MOST_SECONDS:
-        raise InvalidFilter("a year is beyond 32,000, which no time zone knows; write the timestamp with the zone UTC")
+        raise InvalidFilter("the year is beyond 32,000, where time zones are not defined; write the timestamp with the zone UTC")
     return seconds, rest
 
 

@@ -1,4 +1,7 @@
-"""Indexes that cost more than they give, told before and while they are built."""
+"""Advice about indexes that cost more than they save.
+
+It is given when indexes are declared, and after they are built.
+"""
 
 from __future__ import annotations
 
@@ -7,48 +10,56 @@ from collections.abc import Collection, Iterable, Iterator
 from fileindex.build.options import IndexSpec
 
 FEW_ROWS_A_VALUE = 2
-"""With fewer rows for each distinct value an index by value is mostly the list of values."""
+"""With fewer rows for each distinct value, a bitmap index consists mostly of the list of values."""
 
 SMALL = 4096
-"""Bytes of an index about which nothing need be said."""
+"""Bytes of an index up to which no advice is given."""
 
 BY_VALUE = "bitmap"
-"""The index type that has a bitmap for each value."""
+"""Index type with one bitmap per value."""
 
 
 def nearly_all_differ(rows: int, distinct: int, size: int) -> bool:
-    """Whether an index by value, of ``size`` bytes, is large because nearly every row has a value of its own."""
+    """Return whether nearly all rows have distinct values.
+
+    Small indexes are exempt. size: Bytes of the index.
+    """
     return 0 < rows < FEW_ROWS_A_VALUE * distinct and size > SMALL
 
 
-def costly(rows: int, distinct: int, size: int) -> str | None:
-    """What to say of an index by value that was just built, with what it costs; None if it is well chosen.
+def size_advice(rows: int, distinct: int, size: int) -> str | None:
+    """Return advice for a bitmap index that was just built.
 
-    >>> costly(1000, 1000, 50_000)
-    'takes 50,000 bytes, for 1,000 of 1,000 rows have a value of their own; file-index.bloom-filter.columns finds equal values in about 1,000 bytes'
-    >>> costly(1000, 10, 50_000)
+    None if its size is justified.
+
+    >>> size_advice(1000, 1000, 50_000)
+    'takes 50,000 bytes: 1,000 of 1,000 rows have distinct values; file-index.bloom-filter.columns finds equal values in about 1,000 bytes'
+    >>> size_advice(1000, 10, 50_000)
     """
     if not nearly_all_differ(rows, distinct, size):
         return None
-    return (  # of the bloom filter: a byte a value lets about one in fifty through
-        f"takes {size:,} bytes, for {distinct:,} of {rows:,} rows have a value of their own; "
+    # A bloom filter of one byte per value has a false positive rate of about 2 %.
+    return (
+        f"takes {size:,} bytes: {distinct:,} of {rows:,} rows have distinct values; "
         f"file-index.bloom-filter.columns finds equal values in about {distinct:,} bytes"
     )
 
 
-def unwise(specs: Iterable[IndexSpec], unique: Collection[str]) -> Iterator[str]:
-    """What to say of indexes that are asked for; ``unique`` columns have no value twice.
+def unique_column_advice(specs: Iterable[IndexSpec], unique: Collection[str]) -> Iterator[str]:
+    """Yield advice about declared indexes on unique columns.
+
+    unique: Columns without repeated values.
 
     >>> from fileindex.predicate.tree import ColumnRef
-    >>> next(unwise([IndexSpec(ColumnRef("id"), "bitmap")], {"id"}))
-    "file-index.bitmap.columns: no value of 'id' is there twice, so a bitmap is as large as the column; use file-index.bloom-filter.columns"
+    >>> next(unique_column_advice([IndexSpec(ColumnRef("id"), "bitmap")], {"id"}))
+    "file-index.bitmap.columns: the values of 'id' are unique, so a bitmap is as large as the column; use file-index.bloom-filter.columns"
     """
     for spec in specs:
         if spec.index_type == BY_VALUE and spec.column.key is None and spec.column.name in unique:
             yield (
-                f"file-index.bitmap.columns: no value of '{spec.column.name}' is there twice, so a bitmap is as large as the column; "
+                f"file-index.bitmap.columns: the values of '{spec.column.name}' are unique, so a bitmap is as large as the column; "
                 "use file-index.bloom-filter.columns"
             )
 
 
-__all__ = ["BY_VALUE", "FEW_ROWS_A_VALUE", "SMALL", "costly", "nearly_all_differ", "unwise"]
+__all__ = ["BY_VALUE", "FEW_ROWS_A_VALUE", "SMALL", "size_advice", "nearly_all_differ", "unique_column_advice"]

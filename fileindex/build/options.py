@@ -1,4 +1,7 @@
-"""The ``file-index.*`` table options: which columns and map entries get which index, and what becomes of the container."""
+"""The ``file-index.*`` table options.
+
+They declare which columns and map entries get which index, and where the container is stored.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,9 @@ DEFAULT_THRESHOLD = 500
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """One index to build: of ``index_type`` on a column or map entry, with the options that were given for it.
+    """Declaration of one index on a column or map entry.
 
-    ``block_rows`` is that of the row blocks that accompany it (``format.row_blocks``), 0 for none.
+    ``block_rows`` is the rows per block of the row blocks that accompany it (``format.row_blocks``). 0: no row blocks.
     """
 
     column: ColumnRef
@@ -35,20 +38,23 @@ class IndexSpec:
     block_rows: int = 0
 
     def of(self, column: ColumnRef, column_types: Mapping[str, ColumnType]) -> Self:
-        """The same index on a column of another schema; no row blocks if a column there has their name."""
+        """Return the same index on a column of another schema.
+
+        Without row blocks if that schema has a column with their name.
+        """
         taken = row_blocks_name(str(column)) in column_types
         return replace(self, column=column, block_rows=0 if taken else self.block_rows)
 
 
 @dataclass(frozen=True, slots=True)
 class FileIndexOptions:
-    """The parsed options.
+    """The parsed ``file-index.*`` options of a table.
 
     Attributes:
-        specs: indexes to build, in the order of their declaration.
-        in_manifest_threshold: bytes; a larger container becomes a file of its own.
-        read_enabled: use indexes when planning and reading.
-        ignored: why declared indexes are missing in ``specs`` (only if parsed with ``strict=False``).
+        specs: Indexes to build, in the order of their declaration.
+        in_manifest_threshold: Bytes. A larger container becomes a separate file.
+        read_enabled: Use indexes when planning and reading.
+        ignored: Reasons why declared indexes are missing in ``specs`` (only if parsed with ``strict=False``).
     """
 
     specs: tuple[IndexSpec, ...] = ()
@@ -58,16 +64,18 @@ class FileIndexOptions:
 
     @classmethod
     def parse(cls, raw: Mapping[str, str], column_types: Mapping[str, ColumnType], *, strict: bool = True) -> FileIndexOptions:
-        """Parse a table's options; those without our prefix are passed over.
+        """Parse a table's options.
+
+        Options without the ``file-index.`` prefix are ignored.
 
         Args:
-            raw: all options of the table.
-            column_types: the table's columns.
-            strict: raise for what cannot be built; else leave that index out and say so in ``ignored``.
+            raw: All options of the table.
+            column_types: The table's columns.
+            strict: Raise for an index that cannot be built. If False, omit it and add the reason to ``ignored``.
 
         Raises:
-            UnsupportedOption: naming the key, if a column does not exist or has a type the index does not support, or an
-                index type, option or value is unknown.
+            UnsupportedOption: Naming the key, if a column does not exist or has a type the index does not support.
+                Also for an unknown index type, option or value.
 
         >>> types = {"id": ColumnType(Kind.BIGINT), "attrs": ColumnType(Kind.MAP, key=ColumnType(Kind.VARCHAR), value=ColumnType(Kind.INT))}
         >>> options = FileIndexOptions.parse({"file-index.bitmap.columns": "id, attrs[clicks]", "file-index.bitmap.attrs.version": "1"}, types)
@@ -104,7 +112,10 @@ class FileIndexOptions:
 
 
 def _with_blocks(specs: list[IndexSpec], column_types: Mapping[str, ColumnType]) -> Iterator[IndexSpec]:
-    """The indexes; a bloom filter that has no index beside it that finds single rows is accompanied by row blocks."""
+    """Yield the indexes, bloom filters with row blocks.
+
+    A bloom filter gets none if another index of its column finds single rows.
+    """
     finds_rows = {spec.column for spec in specs if INDEX_TYPES[spec.index_type].grouping is not None}
     for spec in specs:
         alone = spec.index_type == _BLOOM and spec.column not in finds_rows
@@ -112,7 +123,10 @@ def _with_blocks(specs: list[IndexSpec], column_types: Mapping[str, ColumnType])
 
 
 class _Declarations:
-    """Columns by index type, and the options given to each; a map column's own options are inherited by its entries."""
+    """Declared columns by index type, with their options.
+
+    Entries of a map column inherit the options of the column.
+    """
 
     def __init__(self) -> None:
         self.columns: dict[tuple[str, ColumnRef], None] = {}
@@ -124,7 +138,7 @@ class _Declarations:
                 continue
             index_type = key[len(OPTION_PREFIX) : -len(COLUMNS_OPTION)]
             if not index_type:
-                yield UnsupportedOption(key, "names no index type; write 'file-index.<type>.columns'")
+                yield UnsupportedOption(key, "has no index type; write 'file-index.<type>.columns'")
                 continue
             pieces = text.split(",")
             while len(pieces) > 1 and not pieces[-1]:
@@ -145,7 +159,7 @@ class _Declarations:
                 continue
             parts = key[len(OPTION_PREFIX) :].split(".")
             if len(parts) != 3:
-                yield UnsupportedOption(key, "is no file index option; write 'file-index.<type>.<column>.<option>'")
+                yield UnsupportedOption(key, "is not a file index option; write 'file-index.<type>.<column>.<option>'")
                 continue
             index_type, column, option = parts
             if (index_type, column) not in declared:
@@ -160,14 +174,19 @@ class _Declarations:
         return {**inherited, **self._options.get((index_type, str(column)), {})}
 
     def key_of(self, spec: IndexSpec, option: str) -> str:
-        """Where an option of an index was given: for the column or entry itself, or for the map column that it is an entry of."""
+        """Return the key under which an index option was given.
+
+        The column or entry has precedence over the map column of an entry.
+        """
         own = option in self._options.get((spec.index_type, str(spec.column)), {})
         of_map = option in self._options.get((spec.index_type, spec.column.name), {})
         return f"{OPTION_PREFIX}{spec.index_type}.{spec.column.name if of_map and not own else spec.column}.{option}"
 
 
 def parse_column(text: str) -> ColumnRef:
-    """A column name, or ``map[key]``: the key is what stands between the first bracket and the last character.
+    """Parse a column name, or ``map[key]``.
+
+    The key is the text between the first bracket and the last character.
 
     >>> parse_column("m[a[b]]")
     ColumnRef(name='m', key='a[b]')
@@ -182,15 +201,17 @@ def _check(spec: IndexSpec, column_types: Mapping[str, ColumnType], option_key: 
     key = f"{OPTION_PREFIX}{spec.index_type}{COLUMNS_OPTION}"
     known = INDEX_TYPES.get(spec.index_type)
     if known is None:
-        raise UnsupportedOption(key, f"index type '{spec.index_type}' is unknown; there are: {', '.join(INDEX_TYPES)}")
+        raise UnsupportedOption(key, f"index type '{spec.index_type}' is unknown; known types: {', '.join(INDEX_TYPES)}")
     column_type = column_types.get(spec.column.name)
     if column_type is None:
         raise UnsupportedOption(key, str(UnknownColumn(spec.column.name, tuple(column_types))))
     if spec.column.key is not None:
         if column_type.kind is not Kind.MAP or column_type.key is None or column_type.value is None:
-            raise UnsupportedOption(key, f"'{spec.column}': column '{spec.column.name}' of type {column_type.kind} is no MAP")
+            raise UnsupportedOption(key, f"'{spec.column}': column '{spec.column.name}' of type {column_type.kind} is not a MAP")
         if column_type.key.kind not in STRINGS:
-            raise UnsupportedOption(key, f"'{spec.column}': the MAP has keys of type {column_type.key.kind}, not text")
+            raise UnsupportedOption(
+                key, f"'{spec.column}': the MAP has keys of type {column_type.key.kind}; only string keys are supported"
+            )
         column_type = column_type.value
     if not known.supports(column_type):
         raise UnsupportedOption(

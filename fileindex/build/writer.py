@@ -1,7 +1,7 @@
-"""Building the index container of one data file while the file is written.
+"""Construction of a data file's indexes while it is written.
 
-Call order: ``write`` with every batch of rows, in file order; then ``finish`` once. A row's number is its position in
-the file, so one writer serves exactly one file. Each column is taken out of a batch once for all of its indexes.
+Call ``write`` with every batch of rows, in file order, then ``finish`` once. A row's number is its position in the file.
+So one writer serves exactly one file. Each column is converted once per batch for all of its indexes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fileindex.base.column_type import STRINGS, ColumnType
 from fileindex.base.errors import UnknownColumn
 from fileindex.base.plain_value import plain_array
 from fileindex.base.thresholds import thresholds
-from fileindex.build.advice import BY_VALUE, costly
+from fileindex.build.advice import BY_VALUE, size_advice
 from fileindex.build.options import FileIndexOptions, IndexSpec
 from fileindex.format.container import ROW_BLOCKS, StoredIndex
 from fileindex.format.registry import INDEX_TYPES, HashingBuilder, IndexType
@@ -26,7 +26,7 @@ from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.map_entries import map_entries
 from fileindex.predicate.tree import ColumnRef
 
-_HARMFUL = "range-bitmap"
+_RANGE_BITMAP = "range-bitmap"
 
 
 class FileIndexMaintainer:
@@ -57,12 +57,15 @@ class FileIndexMaintainer:
         self._without_values = False
 
     def write(self, array: Any) -> None:
-        """Take the column of the next rows: an Array of the column's Arrow type, or dictionary encoded, large, a view."""
+        """Add the column of the next rows.
+
+        array: Array of the column's Arrow type; also dictionary encoded, large or a view.
+        """
         values = self._physical(array)
         if self._rows is not None:
             self._rows.append(values)
             return
-        values = _coded(values)
+        values = _encode(values)
         if self._blocks is not None:
             for hashes in self._blocks.add(values):
                 for _, builder in self._hashing:
@@ -72,7 +75,10 @@ class FileIndexMaintainer:
             builder.add(values.dictionary if pa.types.is_dictionary(values.type) else values)
 
     def finish(self) -> list[tuple[str, str, bytes]]:
-        """The payloads as ``(column, index type, bytes)``; an index that cannot hold this file's values is left out, see ``omitted``."""
+        """Return the payloads as ``(column, index type, bytes)``.
+
+        An index that cannot hold this file's values is left out, see ``omitted``.
+        """
         payloads: list[tuple[str, str, bytes]] = []
         name = str(self.column)
         try:
@@ -87,18 +93,21 @@ class FileIndexMaintainer:
         if self._blocks is not None and pays(self._block_rows, self._blocks.row_count, len(payloads[0][2])):
             payloads.append((name, ROW_BLOCKS, self._blocks.finish()))
         if grouped is not None:
-            payloads += self._exact(grouped)
+            payloads += self._grouping_payloads(grouped)
             self._without_values = not len(grouped.values)
         return payloads
 
-    def stored(self) -> list[StoredIndex]:
-        """What goes into the container: the payloads, but for a range-bitmap without any value the marker of an empty index.
+    def stored_indexes(self) -> list[StoredIndex]:
+        """Return the container's entries for this column.
 
-        Of such an index Paimon's reader finds only the first and the last row when it looks for nulls, and loses the others.
+        A range-bitmap without any value is stored as the marker of an empty index (None).
         """
-        return [(column, kind, None if kind == _HARMFUL and self._without_values else payload) for column, kind, payload in self.finish()]
+        # Of such an index, Paimon's reader finds only the first and the last null row and loses the others.
+        return [
+            (column, kind, None if kind == _RANGE_BITMAP and self._without_values else payload) for column, kind, payload in self.finish()
+        ]
 
-    def _exact(self, grouped: GroupedColumn) -> Iterator[tuple[str, str, bytes]]:
+    def _grouping_payloads(self, grouped: GroupedColumn) -> Iterator[tuple[str, str, bytes]]:
         name = str(self.column)
         for spec, index_type in self._grouping:
             assert index_type.grouping is not None
@@ -107,12 +116,15 @@ class FileIndexMaintainer:
             except OverflowError as error:
                 self.omitted.append(f"{spec.index_type} of '{name}': {error}")
                 continue
-            if spec.index_type == BY_VALUE and (said := costly(grouped.row_count, len(grouped.keys), len(payload))):
-                self.advice[f"{BY_VALUE} of '{name}'"] = said
+            if spec.index_type == BY_VALUE and (advice := size_advice(grouped.row_count, len(grouped.keys), len(payload))):
+                self.advice[f"{BY_VALUE} of '{name}'"] = advice
             yield name, spec.index_type, payload
 
     def _physical(self, array: Any) -> Any:
-        """Physical form; a text dictionary that is used throughout is kept, so that each text is looked at once."""
+        """Return the physical form of ``array``.
+
+        A text dictionary without unused values is kept, so that each text is processed once.
+        """
         if pa.types.is_dictionary(array.type) and self._type.kind in STRINGS:
             dictionary = array.dictionary
             if len(dictionary) <= len(array) and not dictionary.null_count and len(array.indices.unique().drop_null()) == len(dictionary):
@@ -120,8 +132,11 @@ class FileIndexMaintainer:
         return plain_array(array, self._type)
 
 
-def _coded(values: Any) -> Any:
-    """The values of an array; one that repeats its texts, as a sample tells, as a dictionary, so that each is hashed once."""
+def _encode(values: Any) -> Any:
+    """Return an array, dictionary encoded if its texts repeat.
+
+    Each text is then hashed once. A sample decides.
+    """
     if not pa.types.is_string(values.type) or len(values) < 4 * thresholds().index_sample_rows:
         return values
     sample = thresholds().index_sample_rows
@@ -130,10 +145,10 @@ def _coded(values: Any) -> Any:
 
 
 class MapFileIndexMaintainer:
-    """The indexes of entries of one MAP column: their values are taken out of the maps together.
+    """Indexes of several entries of one MAP column.
 
-    A row whose map is null, lacks the key or maps it to null counts as null; of a repeated key the last value counts;
-    a null key is passed over.
+    The maps are unpacked once for all entries. A row counts as null if its map is null, lacks the key, or maps it to null.
+    Of a repeated key the last value counts. A null key is ignored.
     """
 
     def __init__(self, entries: Sequence[FileIndexMaintainer]) -> None:
@@ -142,26 +157,29 @@ class MapFileIndexMaintainer:
 
     @property
     def omitted(self) -> list[str]:
-        """Indexes that were left out, and why."""
+        """Omitted indexes, with reasons."""
         return [line for entry in self._entries for line in entry.omitted]
 
     @property
     def advice(self) -> dict[str, str]:
-        """Indexes that cost more than they give."""
-        return {index: said for entry in self._entries for index, said in entry.advice.items()}
+        """Advice about indexes that cost more than they save."""
+        return {index: advice for entry in self._entries for index, advice in entry.advice.items()}
 
     def write(self, array: Any) -> None:
-        """Take the map column of the next rows."""
+        """Add the map column of the next rows."""
         for entry, values in zip(self._entries, map_entries(array, self._keys), strict=True):
             entry.write(values)
 
-    def stored(self) -> list[StoredIndex]:
-        """What goes into the container for all entries."""
-        return [payload for entry in self._entries for payload in entry.stored()]
+    def stored_indexes(self) -> list[StoredIndex]:
+        """Return the container's entries for all map entries."""
+        return [payload for entry in self._entries for payload in entry.stored_indexes()]
 
 
 class DataFileIndexWriter:
-    """Feeds the batches of one data file to the maintainers of all indexed columns."""
+    """Index writer of one data file.
+
+    Passes its batches to the maintainers of all indexed columns.
+    """
 
     def __init__(self, maintainers: Mapping[str, FileIndexMaintainer | MapFileIndexMaintainer]) -> None:
         self._maintainers = maintainers
@@ -169,7 +187,9 @@ class DataFileIndexWriter:
 
     @classmethod
     def create(cls, options: FileIndexOptions, column_types: Mapping[str, ColumnType]) -> Self | None:
-        """A writer for one data file; None if no column that is written has an index.
+        """Return a writer for one data file.
+
+        None if no written column has an index.
 
         >>> types = {"a": ColumnType("INT")}
         >>> options = FileIndexOptions.parse({"file-index.bitmap.columns": "a"}, types)
@@ -194,10 +214,12 @@ class DataFileIndexWriter:
         return cls({**plain, **maps}) if plain or maps else None
 
     def write(self, batch: Any) -> None:
-        """Take the next rows of the file: a RecordBatch or Table that has at least the indexed columns.
+        """Add the next rows of the file.
+
+        batch: RecordBatch or Table with at least the indexed columns.
 
         Raises:
-            UnknownColumn: an indexed column is missing in the batch.
+            UnknownColumn: An indexed column is missing in the batch.
         """
         if batch.num_rows == 0:
             return
@@ -212,17 +234,23 @@ class DataFileIndexWriter:
 
     @property
     def omitted(self) -> list[str]:
-        """After ``finish``: indexes that could not hold this file's values, and why."""
+        """Indexes that could not hold this file's values, with reasons.
+
+        Available after ``finish``.
+        """
         return [line for maintainer in self._maintainers.values() for line in maintainer.omitted]
 
     @property
     def advice(self) -> dict[str, str]:
-        """After ``finish``: indexes that cost more than they give, and what would serve better."""
-        return {index: said for maintainer in self._maintainers.values() for index, said in maintainer.advice.items()}
+        """Advice about indexes that cost more than they save.
+
+        Available after ``finish``.
+        """
+        return {index: advice for maintainer in self._maintainers.values() for index, advice in maintainer.advice.items()}
 
     def finish(self) -> list[StoredIndex]:
-        """The indexes of all rows written, for ``write_index_container``."""
-        return [index for maintainer in self._maintainers.values() for index in maintainer.stored()]
+        """Return the indexes of all rows, for ``write_index_container``."""
+        return [index for maintainer in self._maintainers.values() for index in maintainer.stored_indexes()]
 
 
 __all__ = ["DataFileIndexWriter", "FileIndexMaintainer"]

@@ -1,6 +1,7 @@
-"""Arithmetic as Spark's ANSI mode has it: numbers that do not fit and divisors of zero are errors, never other numbers.
+"""Arithmetic of Spark's ANSI mode.
 
-Every kernel takes arrays of the types that ``functions`` has made alike, and gives null where an argument is null.
+Overflow and division by zero are errors. Every kernel takes arrays whose types ``functions`` has already matched.
+It returns null where an argument is null.
 """
 
 from __future__ import annotations
@@ -40,26 +41,26 @@ def _exact(kernel: Any, values: Arrays, result: ColumnType) -> Any:
 def divide(values: Arrays, _: ColumnType) -> Any:
     """``a / b`` of DOUBLEs."""
     left, right = values
-    _refuse_zero(left, right)
+    _check_divisors(left, right)
     return pc.divide(left, right)
 
 
-def divide_whole(values: Arrays, _: ColumnType) -> Any:
-    """``a DIV b`` of BIGINTs, towards zero."""
+def integer_divide(values: Arrays, _: ColumnType) -> Any:
+    """``a DIV b`` of BIGINTs, rounded towards zero."""
     left, right = values
-    _refuse_zero(left, right)
+    _check_divisors(left, right)
     return pc.divide_checked(left, right)
 
 
 def remainder(values: Arrays, result: ColumnType) -> Any:
     """``a % b``, with the sign of ``a``."""
     left, right = values
-    _refuse_zero(left, right)
+    _check_divisors(left, right)
     numbers, divisors = _numbers(left, 0), _numbers(right, 1)
     with np.errstate(all="ignore"):
         found = np.fmod(numbers, divisors)
     if result.kind not in FLOATS:
-        found = np.where(divisors == -1, 0, found).astype(numbers.dtype)  # the least number, divided by -1, overflows in some machines
+        found = np.where(divisors == -1, 0, found).astype(numbers.dtype)  # the smallest integer % -1 overflows on some CPUs
     missing = ~(np.asarray(left.is_valid()) & np.asarray(right.is_valid()))
     return pa.array(found, result.arrow, mask=missing)
 
@@ -76,13 +77,13 @@ def absolute(values: Arrays, _: ColumnType) -> Any:
     return pc.abs_checked(value)
 
 
-def _refuse_zero(left: Any, right: Any) -> None:
+def _check_divisors(left: Any, right: Any) -> None:
     if pc.any(pc.and_(pc.equal(right, pa.scalar(0, right.type)), left.is_valid())).as_py():
-        raise FilterFailed("a divisor is zero; write nullif(divisor, 0) to have no answer there")
+        raise FilterFailed("a divisor is zero; write nullif(divisor, 0) to get null for these rows")
 
 
 def _numbers(array: Any, instead_of_null: int) -> Any:
     return np.asarray(array.fill_null(pa.scalar(instead_of_null, array.type)))
 
 
-__all__ = ["Arrays", "absolute", "add", "divide", "divide_whole", "multiply", "negative", "remainder", "subtract"]
+__all__ = ["Arrays", "absolute", "add", "divide", "integer_divide", "multiply", "negative", "remainder", "subtract"]

@@ -1,4 +1,7 @@
-"""Parts of dates and times, in the proleptic Gregorian calendar and in UTC."""
+"""Parts of dates and times.
+
+In the proleptic Gregorian calendar and in UTC.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +27,26 @@ PARTS = {
     "dayofweek": lambda value: pc.day_of_week(value, count_from_zero=False, week_start=7),
     "weekday": pc.day_of_week,
 }
-"""A part's kernel by its name in Spark: a week begins on Monday, but days of a week are numbered from Sunday, 1."""
+"""Kernels of parts by their names in Spark. A week begins on Monday; ``dayofweek`` counts from Sunday, 1."""
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _MOST_DAYS = 32_000 * 365
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
-def part_of(name: str, values: Arrays) -> Any:
-    """A part of ``PARTS`` as an INT."""
+def extract_part(name: str, values: Arrays) -> Any:
+    """Return a part of ``PARTS`` as an INT."""
     return PARTS[name](in_calendar(without_zone(values[0]))).cast(pa.int32())
 
 
-def truncated(value: Any, unit: str) -> Any:
-    """``date_trunc(unit, a)``; a week begins on Monday."""
+def truncate(value: Any, unit: str) -> Any:
+    """``date_trunc(unit, a)``.
+
+    A week begins on Monday.
+    """
     return pc.floor_temporal(in_calendar(without_zone(value)), unit=unit).cast(value.type)
 
 
-def days_after(values: Arrays, result: ColumnType) -> Any:
+def add_days(values: Arrays, result: ColumnType) -> Any:
     """``date_add(day, number)``."""
     day, number = values
     return pc.add_checked(day.cast(pa.int32()), number).cast(result.arrow)
@@ -53,21 +59,25 @@ def days_between(values: Arrays, _: ColumnType) -> Any:
 
 
 def without_zone(value: Any) -> Any:
-    """Instants as their readings in UTC."""
+    """Return instants as wall clocks in UTC."""
     kind = value.type
     return value.view(pa.timestamp(kind.unit)) if pa.types.is_timestamp(kind) and kind.tz is not None else value
 
 
 def in_calendar(value: Any) -> Any:
-    """``value``, if Arrow's calendar, whose years have 16 bits, knows its days."""
+    """Return ``value`` after checking its range of years.
+
+    Raises ``FilterFailed`` beyond the year 32,000.
+    """
     kind = value.type
     if pa.types.is_time(kind):
         return value
+    # Arrow's calendar has 16-bit years.
     per_day = _PER_DAY[kind.unit] if pa.types.is_timestamp(kind) else 1
     ends = pc.min_max(value.view(pa.int64() if pa.types.is_timestamp(kind) else pa.int32()))
     if any(end is not None and abs(end) > _MOST_DAYS * per_day for end in (ends["min"].as_py(), ends["max"].as_py())):
-        raise FilterFailed("a year is beyond 32,000, which has no parts here; compare the column itself")
+        raise FilterFailed("a year is beyond 32,000, the limit of date functions; compare the column itself")
     return value
 
 
-__all__ = ["PARTS", "UNITS", "days_after", "days_between", "in_calendar", "part_of", "truncated", "without_zone"]
+__all__ = ["PARTS", "UNITS", "add_days", "days_between", "in_calendar", "extract_part", "truncate", "without_zone"]

@@ -1,4 +1,7 @@
-"""Comparisons and logic of three values: null is unknown; NaN equals itself and is the greatest, -0.0 equals 0.0."""
+"""Comparisons and three-valued logic.
+
+Null is unknown. NaN equals itself and is the greatest value. -0.0 equals 0.0.
+"""
 
 from __future__ import annotations
 
@@ -16,38 +19,41 @@ from fileindex.expression.types import BOOLEAN_TYPE
 COMPARISONS = {"=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
 
 
-def compared(name: str, values: Arrays, operands: ColumnType) -> Any:
+def compare(name: str, values: Arrays, operands: ColumnType) -> Any:
     """``a op b`` for an operator of ``COMPARISONS``."""
-    left, right = (_placed(value) if operands.kind in FLOATS else value for value in values)
+    left, right = (_sortable(value) if operands.kind in FLOATS else value for value in values)
     return COMPARISONS[name](left, right)
 
 
 def same_or_both_null(values: Arrays, operands: ColumnType) -> Any:
-    """``a <=> b``: never null."""
+    """``a <=> b``, which is never null."""
     left, right = values
     both_null = pc.and_(left.is_null(), right.is_null())
-    return pc.or_(compared("=", values, operands).fill_null(False), both_null)
+    return pc.or_(compare("=", values, operands).fill_null(False), both_null)
 
 
-def null_test(values: Arrays, _: ColumnType = BOOLEAN_TYPE) -> Any:
+def is_null(values: Arrays, _: ColumnType = BOOLEAN_TYPE) -> Any:
     """``isnull(a)``."""
     return values[0].is_null()
 
 
-def nan_test(values: Arrays, _: ColumnType = BOOLEAN_TYPE) -> Any:
-    """``isnan(a)``: false for null, as in Spark."""
+def is_nan(values: Arrays, _: ColumnType = BOOLEAN_TYPE) -> Any:
+    """``isnan(a)``.
+
+    False for null, as in Spark.
+    """
     return pc.is_nan(values[0]).fill_null(False)
 
 
-def inverted(values: Arrays, _: ColumnType = BOOLEAN_TYPE) -> Any:
+def invert(values: Arrays, _: ColumnType = BOOLEAN_TYPE) -> Any:
     """``NOT a``."""
     return pc.invert(values[0])
 
 
-def _placed(array: Any) -> Any:
-    """Floats as whole numbers in Spark's order."""
+def _sortable(array: Any) -> Any:
+    """Return floats as integers in Spark's order."""
     floats = np.asarray(array.cast(pa.float64()).fill_null(0.0))
     return pa.array(spark_order(floats), mask=np.asarray(array.is_null()))
 
 
-__all__ = ["COMPARISONS", "compared", "inverted", "nan_test", "null_test", "same_or_both_null"]
+__all__ = ["COMPARISONS", "compare", "invert", "is_nan", "is_null", "same_or_both_null"]

@@ -1,6 +1,7 @@
-"""The value of an expression for every row: an Arrow array. An argument is computed only for rows that need it.
+"""Evaluation of expressions on Arrow arrays.
 
-``a <> 0 AND b / a > 1`` divides by no zero: AND, OR, CASE and COALESCE narrow the rows before they go on, as Spark's row by row does.
+An argument is computed only for rows that need it: ``a <> 0 AND b / a > 1`` never divides by zero.
+AND, OR, CASE and COALESCE narrow the rows before they evaluate the next argument, as Spark does row by row.
 """
 
 from __future__ import annotations
@@ -23,15 +24,17 @@ ColumnArrays = Callable[[ColumnValue], Any]
 
 
 def computed(expression: Expression, columns: ColumnArrays, rows: int) -> Any:
-    """The array of ``rows`` values, of ``expression.type``; texts and binaries are large ones.
+    """Return the values of an expression for all rows.
+
+    The array has type ``expression.type``; texts and binaries have the large types.
 
     Args:
-        expression: made by ``call`` and ``cast_to``.
-        columns: gives the array of a column in any form that its type may have.
-        rows: how many rows there are.
+        expression: Built by ``call`` and ``cast_to``.
+        columns: Function that returns the array of a column, in any form that its type may have.
+        rows: Number of rows.
 
     Raises:
-        FilterFailed: a number does not fit, a divisor is zero, a text is no number.
+        FilterFailed: A number does not fit its type, a divisor is zero, or a text is not a number.
     """
     match expression:
         case ColumnValue():
@@ -40,7 +43,7 @@ def computed(expression: Expression, columns: ColumnArrays, rows: int) -> Any:
             return pa.repeat(_uniform_scalar(value, column_type), rows)
         case FunctionCall():
             try:
-                return _called(expression, columns, rows)
+                return _compute_call(expression, columns, rows)
             except pa.ArrowInvalid as error:
                 raise FilterFailed(f"'{expression}': {error}") from error
             except FilterFailed as error:
@@ -50,11 +53,12 @@ def computed(expression: Expression, columns: ColumnArrays, rows: int) -> Any:
 def _uniform(array: Any, column_type: ColumnType) -> Any:
     wanted = _arrow(column_type)
     cast = array if array.type == wanted else array.cast(wanted)
-    return _from_the_start(cast) if column_type.kind in STRINGS | BINARIES else cast
+    return _without_offset(cast) if column_type.kind in STRINGS | BINARIES else cast
 
 
-def _from_the_start(array: Any) -> Any:
-    """``array`` without the bytes before a slice's first text: some kernels of Arrow's count offsets from zero."""
+def _without_offset(array: Any) -> Any:
+    """Return ``array`` without unused bytes before its first text."""
+    # Some of Arrow's kernels count offsets from zero.
     if not len(array) or array.buffers()[1] is None:
         return array
     first = np.frombuffer(array.buffers()[1], np.int64, 1, 8 * array.offset)[0]
@@ -71,93 +75,99 @@ def _arrow(column_type: ColumnType) -> Any:
     return pa.large_binary() if column_type.kind in BINARIES else column_type.arrow
 
 
-def _called(made: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
-    kernel = kernel_of(made)
+def _compute_call(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
+    kernel = kernel_of(node)
     if kernel is not None:
-        values = [computed(argument, columns, rows) for argument in made.arguments]
-        return _uniform(kernel(values, made.type), made.type)
-    first = made.arguments[0]
-    match made.function:
+        values = [computed(argument, columns, rows) for argument in node.arguments]
+        return _uniform(kernel(values, node.type), node.type)
+    first = node.arguments[0]
+    match node.function:
         case "and" | "or":
-            return _logic(made, columns, rows)
+            return _logic(node, columns, rows)
         case "coalesce":
-            return _first_known(made.arguments, columns, rows)
+            return _coalesce(node.arguments, columns, rows)
         case "case":
-            return _chosen(made, columns, rows)
+            return _case(node, columns, rows)
         case "=" | "<>" | "<" | "<=" | ">" | ">=":
-            return comparison.compared(made.function, [computed(one, columns, rows) for one in made.arguments], first.type)
+            return comparison.compare(node.function, [computed(one, columns, rows) for one in node.arguments], first.type)
         case "<=>":
-            return comparison.same_or_both_null([computed(one, columns, rows) for one in made.arguments], first.type)
+            return comparison.same_or_both_null([computed(one, columns, rows) for one in node.arguments], first.type)
         case "date_trunc":
-            return calendar.truncated(computed(made.arguments[1], columns, rows), _texts(made.arguments[:1])[0])
+            return calendar.truncate(computed(node.arguments[1], columns, rows), _texts(node.arguments[:1])[0])
         case zones.TRUNCATED:
-            unit, zone = _texts((first, made.arguments[2]))
-            return zones.truncated_instant(computed(made.arguments[1], columns, rows), unit, zone)
-    return _of_text(made, computed(first, columns, rows))
+            unit, zone = _texts((first, node.arguments[2]))
+            return zones.truncate_instant(computed(node.arguments[1], columns, rows), unit, zone)
+    return _compute_text(node, computed(first, columns, rows))
 
 
-def _of_text(made: FunctionCall, value: Any) -> Any:
-    """Functions of a text and literals."""
-    match made.function:
+def _compute_text(node: FunctionCall, value: Any) -> Any:
+    """Compute a function of one text and literals."""
+    match node.function:
         case "like":
-            return text.matches_like(value, *_texts(made.arguments[1:]))
+            return text.matches_like(value, *_texts(node.arguments[1:]))
         case "contains":
-            return text.contains(value, *_texts(made.arguments[1:]))
+            return text.contains(value, *_texts(node.arguments[1:]))
         case "startswith":
-            return text.startswith(value, *_texts(made.arguments[1:]))
+            return text.startswith(value, *_texts(node.arguments[1:]))
         case "endswith":
-            return text.endswith(value, *_texts(made.arguments[1:]))
+            return text.endswith(value, *_texts(node.arguments[1:]))
         case "substring":
-            start, *size = [int(one.value or 0) for one in made.arguments[1:] if isinstance(one, LiteralValue)]
+            start, *size = [int(one.value or 0) for one in node.arguments[1:] if isinstance(one, LiteralValue)]
             return text.substring(value, start, size[0] if size else None)
-    raise InvalidFilter(f"'{made.function}' is not computed in filters")
+    raise InvalidFilter(f"'{node.function}' is not supported in filters")
 
 
 def _texts(arguments: Sequence[Expression]) -> list[str]:
     return [str(one.value) for one in arguments if isinstance(one, LiteralValue)]
 
 
-def _logic(made: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
-    """AND, OR of three values: a row that is decided is not looked at again."""
-    decides = made.function == "or"
+def _logic(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
+    """Compute AND or OR in three-valued logic.
+
+    Rows that are already decided are not evaluated again.
+    """
+    decides = node.function == "or"
     combine = pc.or_kleene if decides else pc.and_kleene
-    found = computed(made.arguments[0], columns, rows)
-    for argument in made.arguments[1:]:
+    found = computed(node.arguments[0], columns, rows)
+    for argument in node.arguments[1:]:
         opened = np.asarray(pc.not_equal(found, decides).fill_null(True))
-        found = combine(found, _among(argument, opened, columns, otherwise=pa.scalar(decides)))
+        found = combine(found, _compute_rows(argument, opened, columns, otherwise=pa.scalar(decides)))
     return found
 
 
-def _first_known(arguments: Sequence[Expression], columns: ColumnArrays, rows: int) -> Any:
+def _coalesce(arguments: Sequence[Expression], columns: ColumnArrays, rows: int) -> Any:
     found = computed(arguments[0], columns, rows)
     for argument in arguments[1:]:
         if not found.null_count:
             break
-        found = pc.coalesce(found, _among(argument, np.asarray(found.is_null()), columns))
+        found = pc.coalesce(found, _compute_rows(argument, np.asarray(found.is_null()), columns))
     return found
 
 
-def _chosen(made: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
-    """The value of the first condition that is true."""
-    *pairs, otherwise = made.arguments
+def _case(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
+    """Return each row's value of the first true condition."""
+    *pairs, otherwise = node.arguments
     opened = np.ones(rows, np.bool_)
-    found = pa.nulls(rows, _arrow(made.type))
+    found = pa.nulls(rows, _arrow(node.type))
     for condition, value in zip(pairs[::2], pairs[1::2], strict=True):
-        true = np.asarray(_among(condition, opened, columns).fill_null(False))
-        found = pc.if_else(pa.array(true), _among(value, true, columns), found)
+        true = np.asarray(_compute_rows(condition, opened, columns).fill_null(False))
+        found = pc.if_else(pa.array(true), _compute_rows(value, true, columns), found)
         opened = opened & ~true
-    return pc.if_else(pa.array(opened), _among(otherwise, opened, columns), found)
+    return pc.if_else(pa.array(opened), _compute_rows(otherwise, opened, columns), found)
 
 
-def _among(expression: Expression, wanted: Any, columns: ColumnArrays, otherwise: Any = None) -> Any:
-    """The expression's values for the ``wanted`` rows; null, or ``otherwise``, for the others, which are not looked at."""
+def _compute_rows(expression: Expression, wanted: Any, columns: ColumnArrays, otherwise: Any = None) -> Any:
+    """Return the expression's values for the ``wanted`` rows.
+
+    The other rows are not evaluated: they are null, or ``otherwise``.
+    """
     rows = len(wanted)
     if wanted.all():
         return computed(expression, columns, rows)
     mask = pa.array(wanted)
     some = computed(expression, lambda column: columns(column).filter(mask), int(wanted.sum()))
-    places = np.cumsum(wanted) - 1
-    found = some.take(pa.array(places, mask=~wanted))
+    positions = np.cumsum(wanted) - 1
+    found = some.take(pa.array(positions, mask=~wanted))
     return found if otherwise is None else pc.if_else(mask, found, otherwise)
 
 

@@ -1,4 +1,7 @@
-"""The functions of filters: what each takes, what it gives, and how Arrow computes it. What is not here is refused by its name."""
+"""The functions of filters: argument types, result type and kernel.
+
+A function that is not listed here is rejected by name.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +40,10 @@ _Sign = Callable[[str, tuple[Expression, ...]], FunctionCall]
 
 @dataclass(frozen=True)
 class FunctionRule:
-    """How many arguments a function takes (``most`` None: any number), how a call of it is typed, and what computes it.
+    """Argument count, typing and kernel of a function.
 
-    ``kernel`` gets the arguments' arrays and the call's type; None: ``compute`` evaluates the arguments itself.
+    ``most`` None: any number of arguments. ``kernel`` gets the arguments' arrays and the call's type.
+    None: ``compute`` evaluates the arguments.
     """
 
     least: int
@@ -49,9 +53,9 @@ class FunctionRule:
 
 
 def call(name: str, arguments: Sequence[Expression]) -> FunctionCall:
-    """A call of a function, its arguments turned into the types that it takes.
+    """Return a function call, arguments cast to its types.
 
-    Raises ``InvalidFilter`` for a function that is not known, or does not take such arguments.
+    Raises ``InvalidFilter`` for an unknown function, or arguments that it does not take.
 
     >>> from fileindex.expression.literals import literal_value
     >>> str(call("length", [literal_value("Oslo")])), call("=", [literal_value(1), literal_value(2.5)]).arguments[0].value
@@ -61,7 +65,7 @@ def call(name: str, arguments: Sequence[Expression]) -> FunctionCall:
     if rule is None:
         near = get_close_matches(name, FUNCTION_RULES, n=1)
         hint = f", did you mean '{near[0]}'?" if near else ""
-        raise InvalidFilter(f"the function '{name}' is not computed in filters{hint}; filter the result for it")
+        raise InvalidFilter(f"the function '{name}' is not supported in filters{hint}; filter the result instead")
     if len(arguments) < rule.least or (rule.most is not None and len(arguments) > rule.most):
         most = "or more" if rule.most is None else f"to {rule.most}" if rule.most > rule.least else ""
         raise InvalidFilter(f"'{name}' takes {rule.least} {most} arguments, not {len(arguments)}".replace("  ", " "))
@@ -69,7 +73,10 @@ def call(name: str, arguments: Sequence[Expression]) -> FunctionCall:
 
 
 def cast_to(argument: Expression, wanted: ColumnType) -> Expression:
-    """``argument`` as a value of ``wanted``, as CAST has it. Raises ``InvalidFilter`` for types that are not turned exactly."""
+    """Return ``argument`` cast to ``wanted``, as by CAST.
+
+    Raises ``InvalidFilter`` for an unsupported pair of types.
+    """
     if (
         argument.type == wanted
         or (wanted == TEXT_TYPE and argument.type.kind in STRINGS)
@@ -85,14 +92,17 @@ def cast_to(argument: Expression, wanted: ColumnType) -> Expression:
 
 
 def shared_type(name: str, arguments: Sequence[Expression]) -> ColumnType:
-    """The type in which all arguments meet; NULLs and literal numbers take the others' side as Spark lets them."""
+    """Return the type to which all arguments are cast.
+
+    NULLs and number literals take the type of the other arguments, as in Spark.
+    """
     typed = [argument for argument in arguments if not is_null_literal(argument)]
     if not typed:
         return BOOLEAN_TYPE
     floats = any(argument.type.kind in FLOATS for argument in typed)
     found: ColumnType | None = None
     for argument in typed:
-        kind = _met(argument, floats=floats, decimals=any(one.type.kind is Kind.DECIMAL for one in typed))
+        kind = _operand_type(argument, floats=floats, decimals=any(one.type.kind is Kind.DECIMAL for one in typed))
         found = kind if found is None else common_type(found, kind, name)
     assert found is not None
     if found.kind in STRINGS:
@@ -100,7 +110,7 @@ def shared_type(name: str, arguments: Sequence[Expression]) -> ColumnType:
     return BYTES_TYPE if found.kind in BINARIES else found
 
 
-def _met(argument: Expression, *, floats: bool, decimals: bool) -> ColumnType:
+def _operand_type(argument: Expression, *, floats: bool, decimals: bool) -> ColumnType:
     if isinstance(argument, LiteralValue) and argument.value is not None:
         if argument.type.kind is Kind.DECIMAL and floats:
             return DOUBLE_TYPE
@@ -109,18 +119,21 @@ def _met(argument: Expression, *, floats: bool, decimals: bool) -> ColumnType:
     return argument.type
 
 
-def _alike(name: str, arguments: tuple[Expression, ...], result: ColumnType | None = None) -> FunctionCall:
-    """All arguments in one type, which is the result's unless another is given."""
+def _with_shared_type(name: str, arguments: tuple[Expression, ...], result: ColumnType | None = None) -> FunctionCall:
+    """Return a call with all arguments cast to one type.
+
+    result: None: the same type.
+    """
     shared = shared_type(name, arguments)
     return FunctionCall(name, tuple(cast_to(argument, shared) for argument in arguments), result or shared)
 
 
-def _compared(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
-    return _alike(name, arguments, BOOLEAN_TYPE)
+def _comparison(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    return _with_shared_type(name, arguments, BOOLEAN_TYPE)
 
 
-def _taking(wanted: ColumnType, result: ColumnType) -> _Sign:
-    """Arguments of one type."""
+def _with_type(wanted: ColumnType, result: ColumnType) -> _Sign:
+    """Return a typing rule: all arguments have type ``wanted``."""
 
     def sign(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
         for argument in arguments:
@@ -141,18 +154,21 @@ def _widens(given: ColumnType, wanted: ColumnType) -> bool:
     )
 
 
-def _reckoned(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
-    """``+``, ``-``, ``*`` and ``%``: in the wider of two integer types, in DOUBLE, or in a DECIMAL that holds every result."""
+def _arithmetic(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    """Type ``+``, ``-``, ``*`` and ``%``.
+
+    The type is the wider integer type, DOUBLE, or a DECIMAL that holds every result.
+    """
     for argument in arguments:
         if not is_number(argument.type) and not is_null_literal(argument):
-            raise InvalidFilter(f"'{name}' reckons with numbers, not with {argument} of type {argument.type.kind}")
+            raise InvalidFilter(f"'{name}' takes numbers, not {argument} of type {argument.type.kind}")
     shared = shared_type(name, arguments)
     if shared == BOOLEAN_TYPE:
         shared = INT_TYPE
     if shared.kind is not Kind.DECIMAL:
         return FunctionCall(name, tuple(cast_to(argument, shared) for argument in arguments), shared)
     if name not in _DECIMAL_RESULTS:
-        raise InvalidFilter(f"'{name}' of DECIMALs is rounded by rules that are not built; write a CAST of both sides to DOUBLE")
+        raise InvalidFilter(f"'{name}' of DECIMALs is not supported, as its rounding differs; write a CAST of both sides to DOUBLE")
     sides = tuple(cast_to(argument, _as_decimal(argument, shared)) for argument in arguments)
     left, right = (side.type for side in sides)
     return FunctionCall(name, sides, _DECIMAL_RESULTS[name](left, right, name))
@@ -167,8 +183,11 @@ def _as_decimal(argument: Expression, shared: ColumnType) -> ColumnType:
 _DECIMAL_RESULTS = {"+": sum_type, "-": sum_type, "*": product_type}
 
 
-def _quotient(_: str, arguments: tuple[Expression, ...]) -> FunctionCall:
-    """Arrow's ``divide``: of whole numbers a whole number, towards zero."""
+def _division(_: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    """Type Arrow's ``divide``.
+
+    Of two integers it is an integer, rounded towards zero.
+    """
     whole = all(argument.type.kind in INTEGERS or is_null_literal(argument) for argument in arguments)
     return call("div" if whole else "/", arguments)
 
@@ -180,18 +199,18 @@ def _number(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     return FunctionCall(name, arguments, argument.type)
 
 
-def _measured(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+def _length(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     (argument,) = arguments
     return FunctionCall(
-        name, (argument if argument.type.kind in BINARIES else _taking(TEXT_TYPE, INT_TYPE)(name, arguments).arguments[0],), INT_TYPE
+        name, (argument if argument.type.kind in BINARIES else _with_type(TEXT_TYPE, INT_TYPE)(name, arguments).arguments[0],), INT_TYPE
     )
 
 
-def _kinds(wanted: frozenset[Kind], said: str, result: ColumnType) -> _Sign:
+def _kinds(wanted: frozenset[Kind], description: str, result: ColumnType) -> _Sign:
     def sign(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
         for argument in arguments:
             if argument.type.kind not in wanted:
-                raise InvalidFilter(f"'{name}' takes {said}, not {argument} of type {argument.type.kind}")
+                raise InvalidFilter(f"'{name}' takes {description}, not {argument} of type {argument.type.kind}")
         return FunctionCall(name, arguments, result)
 
     return sign
@@ -201,52 +220,63 @@ def _any(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     return FunctionCall(name, arguments, BOOLEAN_TYPE)
 
 
-def _chosen(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
-    """``case(condition, value, ..., otherwise)``: conditions are BOOLEAN, values of one type."""
+def _case(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    """Type ``case(condition, value, ..., otherwise)``.
+
+    Conditions are BOOLEAN. All values have one type.
+    """
     if len(arguments) % 2 == 0:
-        raise InvalidFilter("CASE takes pairs of a condition and a value, and a value for the rest")
-    conditions = _taking(BOOLEAN_TYPE, BOOLEAN_TYPE)(name, arguments[:-1:2]).arguments
-    values = _alike(name, (*arguments[1::2], arguments[-1]))
+        raise InvalidFilter("CASE takes pairs of a condition and a value, and a value for ELSE")
+    conditions = _with_type(BOOLEAN_TYPE, BOOLEAN_TYPE)(name, arguments[:-1:2]).arguments
+    values = _with_shared_type(name, (*arguments[1::2], arguments[-1]))
     pairs = [one for pair in zip(conditions, values.arguments, strict=False) for one in pair]
     return FunctionCall(name, (*pairs, values.arguments[-1]), values.type)
 
 
-def _patterned(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+def _pattern_match(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     value, *patterns = arguments
     for pattern in patterns:
         if not isinstance(pattern, LiteralValue):
-            raise InvalidFilter(f"'{name}' takes a text in quotes as its pattern, not {pattern}")
+            raise InvalidFilter(f"'{name}' takes a quoted text as its pattern, not {pattern}")
         text.literal_text(pattern.value, pattern.type, name)
     if name == "like":
-        text.like_parts(*(str(pattern.value) for pattern in patterns))  # type: ignore[union-attr]  # literals, as just seen
-    return FunctionCall(name, (_taking(TEXT_TYPE, TEXT_TYPE)(name, (value,)).arguments[0], *patterns), BOOLEAN_TYPE)
+        text.like_parts(*(str(pattern.value) for pattern in patterns))  # type: ignore[union-attr]  # checked above: all are literals
+    return FunctionCall(name, (_with_type(TEXT_TYPE, TEXT_TYPE)(name, (value,)).arguments[0], *patterns), BOOLEAN_TYPE)
 
 
-def _cut(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+def _substring(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     value, *numbers = arguments
     if not all(isinstance(number, LiteralValue) and number.type.kind is Kind.INT for number in numbers):
-        raise InvalidFilter(f"'{name}' takes whole numbers as its places, not {', '.join(map(str, numbers))}")
-    return FunctionCall(name, (_taking(TEXT_TYPE, TEXT_TYPE)(name, (value,)).arguments[0], *numbers), TEXT_TYPE)
+        raise InvalidFilter(f"'{name}' takes integer literals as positions, not {', '.join(map(str, numbers))}")
+    return FunctionCall(name, (_with_type(TEXT_TYPE, TEXT_TYPE)(name, (value,)).arguments[0], *numbers), TEXT_TYPE)
 
 
-def _floored(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+def _date_trunc(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     unit, value = arguments
     named = str(unit.value).lower() if isinstance(unit, LiteralValue) else ""
     if named not in calendar.UNITS or value.type.kind not in TIMESTAMPS:
-        raise InvalidFilter(f"'{name}' takes one of {', '.join(calendar.UNITS)}, and a TIMESTAMP; of a DATE compare year(), month() ...")
+        raise InvalidFilter(
+            f"'{name}' takes one of {', '.join(calendar.UNITS)}, and a TIMESTAMP; for a DATE, compare year(), month() and day()"
+        )
     return FunctionCall(name, (LiteralValue(named, TEXT_TYPE), value), value.type)
 
 
-def _shifted(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
-    """``date_add`` and ``datediff``: of days; the day of a TIMESTAMP is taken."""
+def _date_arithmetic(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    """Type ``date_add`` and ``datediff``.
+
+    A TIMESTAMP is cast to its day.
+    """
     first, second = arguments
     if name == "datediff":
         return FunctionCall(name, (cast_to(first, DATE_TYPE), cast_to(second, DATE_TYPE)), INT_TYPE)
-    return FunctionCall(name, (cast_to(first, DATE_TYPE), _taking(INT_TYPE, INT_TYPE)(name, (second,)).arguments[0]), DATE_TYPE)
+    return FunctionCall(name, (cast_to(first, DATE_TYPE), _with_type(INT_TYPE, INT_TYPE)(name, (second,)).arguments[0]), DATE_TYPE)
 
 
-def _zoned(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
-    """A timestamp of one kind as the other's, in the zone that a literal names."""
+def _zone_conversion(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    """Type a conversion between TIMESTAMP and TIMESTAMP_LTZ.
+
+    The zone is a literal.
+    """
     *_, value, zone = arguments
     given, wanted = (Kind.TIMESTAMP, zones.instant_type) if name == zones.INSTANT else (Kind.TIMESTAMP_LTZ, zones.wall_type)
     if value.type.kind is not given or not isinstance(zone, LiteralValue) or zone_named(str(zone.value)) != zone.value:
@@ -255,57 +285,59 @@ def _zoned(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
 
 
 def _part(name: str, values: Arrays, _: ColumnType) -> Any:
-    return calendar.part_of(name, values)
+    return calendar.extract_part(name, values)
 
 
-_DAYS = frozenset({Kind.DATE, *TIMESTAMPS})
-_MOMENTS = TIMESTAMPS | {Kind.TIME}
-_CLOCK = {"hour", "minute", "second"}
+_DAY_TYPES = frozenset({Kind.DATE, *TIMESTAMPS})
+_CLOCK_TYPES = TIMESTAMPS | {Kind.TIME}
+_CLOCK_PARTS = {"hour", "minute", "second"}
 
 FUNCTION_RULES: dict[str, FunctionRule] = {
-    "+": FunctionRule(2, 2, _reckoned, arithmetic.add),
-    "-": FunctionRule(2, 2, _reckoned, arithmetic.subtract),
-    "*": FunctionRule(2, 2, _reckoned, arithmetic.multiply),
-    "%": FunctionRule(2, 2, _reckoned, arithmetic.remainder),
-    "/": FunctionRule(2, 2, _taking(DOUBLE_TYPE, DOUBLE_TYPE), arithmetic.divide),
-    "div": FunctionRule(2, 2, _taking(BIGINT_TYPE, BIGINT_TYPE), arithmetic.divide_whole),
-    "quotient": FunctionRule(2, 2, _quotient, None),
+    "+": FunctionRule(2, 2, _arithmetic, arithmetic.add),
+    "-": FunctionRule(2, 2, _arithmetic, arithmetic.subtract),
+    "*": FunctionRule(2, 2, _arithmetic, arithmetic.multiply),
+    "%": FunctionRule(2, 2, _arithmetic, arithmetic.remainder),
+    "/": FunctionRule(2, 2, _with_type(DOUBLE_TYPE, DOUBLE_TYPE), arithmetic.divide),
+    "div": FunctionRule(2, 2, _with_type(BIGINT_TYPE, BIGINT_TYPE), arithmetic.integer_divide),
+    "quotient": FunctionRule(2, 2, _division, None),
     "negative": FunctionRule(1, 1, _number, arithmetic.negative),
     "abs": FunctionRule(1, 1, _number, arithmetic.absolute),
-    **{name: FunctionRule(2, 2, _compared, None) for name in comparison.COMPARISONS},
-    "<=>": FunctionRule(2, 2, _compared, None),
-    "isnull": FunctionRule(1, 1, _any, comparison.null_test),
-    "isnan": FunctionRule(1, 1, _kinds(FLOATS, "a FLOAT or DOUBLE", BOOLEAN_TYPE), comparison.nan_test),
-    "not": FunctionRule(1, 1, _taking(BOOLEAN_TYPE, BOOLEAN_TYPE), comparison.inverted),
-    "and": FunctionRule(1, None, _taking(BOOLEAN_TYPE, BOOLEAN_TYPE), None),
-    "or": FunctionRule(1, None, _taking(BOOLEAN_TYPE, BOOLEAN_TYPE), None),
-    "coalesce": FunctionRule(1, None, _alike, None),
-    "case": FunctionRule(3, None, _chosen, None),
-    "lower": FunctionRule(1, 1, _taking(TEXT_TYPE, TEXT_TYPE), text.lower),
-    "upper": FunctionRule(1, 1, _taking(TEXT_TYPE, TEXT_TYPE), text.upper),
-    "trim": FunctionRule(1, 1, _taking(TEXT_TYPE, TEXT_TYPE), text.trim),
-    "ltrim": FunctionRule(1, 1, _taking(TEXT_TYPE, TEXT_TYPE), text.ltrim),
-    "rtrim": FunctionRule(1, 1, _taking(TEXT_TYPE, TEXT_TYPE), text.rtrim),
-    "reverse": FunctionRule(1, 1, _taking(TEXT_TYPE, TEXT_TYPE), text.reverse),
-    "concat": FunctionRule(1, None, _taking(TEXT_TYPE, TEXT_TYPE), text.concat),
-    "length": FunctionRule(1, 1, _measured, text.length),
-    "octet_length": FunctionRule(1, 1, _measured, text.octet_length),
-    "substring": FunctionRule(2, 3, _cut, None),
-    "like": FunctionRule(3, 3, _patterned, None),
-    "contains": FunctionRule(2, 2, _patterned, None),
-    "startswith": FunctionRule(2, 2, _patterned, None),
-    "endswith": FunctionRule(2, 2, _patterned, None),
-    "date_trunc": FunctionRule(2, 2, _floored, None),
-    zones.LOCAL: FunctionRule(2, 2, _zoned, zones.local),
-    zones.INSTANT: FunctionRule(2, 2, _zoned, zones.instant),
-    zones.TRUNCATED: FunctionRule(3, 3, _zoned, None),
-    "date_add": FunctionRule(2, 2, _shifted, calendar.days_after),
-    "datediff": FunctionRule(2, 2, _shifted, calendar.days_between),
+    **{name: FunctionRule(2, 2, _comparison, None) for name in comparison.COMPARISONS},
+    "<=>": FunctionRule(2, 2, _comparison, None),
+    "isnull": FunctionRule(1, 1, _any, comparison.is_null),
+    "isnan": FunctionRule(1, 1, _kinds(FLOATS, "a FLOAT or DOUBLE", BOOLEAN_TYPE), comparison.is_nan),
+    "not": FunctionRule(1, 1, _with_type(BOOLEAN_TYPE, BOOLEAN_TYPE), comparison.invert),
+    "and": FunctionRule(1, None, _with_type(BOOLEAN_TYPE, BOOLEAN_TYPE), None),
+    "or": FunctionRule(1, None, _with_type(BOOLEAN_TYPE, BOOLEAN_TYPE), None),
+    "coalesce": FunctionRule(1, None, _with_shared_type, None),
+    "case": FunctionRule(3, None, _case, None),
+    "lower": FunctionRule(1, 1, _with_type(TEXT_TYPE, TEXT_TYPE), text.lower),
+    "upper": FunctionRule(1, 1, _with_type(TEXT_TYPE, TEXT_TYPE), text.upper),
+    "trim": FunctionRule(1, 1, _with_type(TEXT_TYPE, TEXT_TYPE), text.trim),
+    "ltrim": FunctionRule(1, 1, _with_type(TEXT_TYPE, TEXT_TYPE), text.ltrim),
+    "rtrim": FunctionRule(1, 1, _with_type(TEXT_TYPE, TEXT_TYPE), text.rtrim),
+    "reverse": FunctionRule(1, 1, _with_type(TEXT_TYPE, TEXT_TYPE), text.reverse),
+    "concat": FunctionRule(1, None, _with_type(TEXT_TYPE, TEXT_TYPE), text.concat),
+    "length": FunctionRule(1, 1, _length, text.length),
+    "octet_length": FunctionRule(1, 1, _length, text.octet_length),
+    "substring": FunctionRule(2, 3, _substring, None),
+    "like": FunctionRule(3, 3, _pattern_match, None),
+    "contains": FunctionRule(2, 2, _pattern_match, None),
+    "startswith": FunctionRule(2, 2, _pattern_match, None),
+    "endswith": FunctionRule(2, 2, _pattern_match, None),
+    "date_trunc": FunctionRule(2, 2, _date_trunc, None),
+    zones.LOCAL: FunctionRule(2, 2, _zone_conversion, zones.local),
+    zones.INSTANT: FunctionRule(2, 2, _zone_conversion, zones.instant),
+    zones.TRUNCATED: FunctionRule(3, 3, _zone_conversion, None),
+    "date_add": FunctionRule(2, 2, _date_arithmetic, calendar.add_days),
+    "datediff": FunctionRule(2, 2, _date_arithmetic, calendar.days_between),
     **{
         name: FunctionRule(
             1,
             1,
-            _kinds(_MOMENTS, "a TIMESTAMP or TIME", INT_TYPE) if name in _CLOCK else _kinds(_DAYS, "a DATE or TIMESTAMP", INT_TYPE),
+            _kinds(_CLOCK_TYPES, "a TIMESTAMP or TIME", INT_TYPE)
+            if name in _CLOCK_PARTS
+            else _kinds(_DAY_TYPES, "a DATE or TIMESTAMP", INT_TYPE),
             partial(_part, name),
         )
         for name in calendar.PARTS
@@ -313,11 +345,14 @@ FUNCTION_RULES: dict[str, FunctionRule] = {
 }
 
 
-def kernel_of(made: FunctionCall) -> _Kernel | None:
-    """What computes a call from the arrays of its arguments; None if they are not all evaluated for every row."""
-    if made.function == "cast":
-        return partial(_cast, cast_kernel(made.arguments[0].type, made.type))
-    return FUNCTION_RULES[made.function].kernel
+def kernel_of(node: FunctionCall) -> _Kernel | None:
+    """Return the kernel that computes a call from argument arrays.
+
+    None if the arguments must not all be evaluated for every row.
+    """
+    if node.function == "cast":
+        return partial(_cast, cast_kernel(node.arguments[0].type, node.type))
+    return FUNCTION_RULES[node.function].kernel
 
 
 def _cast(kernel: Callable[[Any, ColumnType], Any], values: Arrays, wanted: ColumnType) -> Any:

@@ -1,4 +1,9 @@
-"""Expressions as plain JSON: an object with one member a node. Types of calls are not written: reading makes the calls anew."""
+"""JSON form of expressions.
+
+A node is an object with one member.
+
+The types of calls are not written. Reading computes them again.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +21,12 @@ _MEMBERS = {"value": {"name", "key", "type"}, "literal": {"plain", "type"}, "cal
 
 
 def expression_to_json(expression: Expression, depth: int = 0) -> dict[str, Any]:
-    """``expression`` as what ``expression_from_json`` reads. Raises ``InvalidFilter`` if it nests deeper than MOST_NESTED."""
+    """Return ``expression`` as an object for ``expression_from_json``.
+
+    Raises ``InvalidFilter`` if it nests deeper than MOST_NESTED.
+    """
     if depth > MOST_NESTED:
-        raise InvalidFilter(f"an expression nests deeper than {MOST_NESTED} calls")
+        raise InvalidFilter(f"an expression nests deeper than {MOST_NESTED} calls; split it")
     match expression:
         case ColumnValue(name, key, column_type):
             return {"value": {"name": name, "key": key, "type": _type_json(column_type)}}
@@ -31,9 +39,9 @@ def expression_to_json(expression: Expression, depth: int = 0) -> dict[str, Any]
 
 
 def expression_from_json(node: Any, depth: int = 0) -> Expression:
-    """The expression that ``expression_to_json`` wrote, typed anew.
+    """Return the expression that ``expression_to_json`` wrote.
 
-    Raises ``InvalidFilter`` for what it cannot have written.
+    Calls are typed again. Raises ``InvalidFilter`` for any other object.
 
     >>> expression_from_json({"call": {"function": "length", "arguments": [{"literal": {"plain": "ab", "type": ["VARCHAR", 0, 0, 9]}}]}}).type.kind
     <Kind.INT: 'INT'>
@@ -80,7 +88,7 @@ def _type(given: Any) -> ColumnType:
 
 
 def _bad(node: object) -> InvalidFilter:
-    return InvalidFilter(f"a filter's JSON has the bad expression {repr(node)[:80]}")
+    return InvalidFilter(f"a filter's JSON has an invalid expression: {repr(node)[:80]}")
 
 
 __all__ = ["MOST_NESTED", "expression_from_json", "expression_to_json"]

@@ -1,4 +1,4 @@
-"""Literals inside expressions: the type that Spark gives one, and a literal as a value of another type."""
+"""Typing and conversion of literals in expressions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ NULL = LiteralValue(None, BOOLEAN_TYPE)
 
 
 def literal_value(value: bool | float | str | bytes | Decimal | None) -> LiteralValue:
-    """A literal with the type that Spark gives it: an INT if it fits, else a BIGINT; a DECIMAL of just its digits.
+    """Return a literal with Spark's type for it.
+
+    An integer is INT if it fits, else BIGINT. A DECIMAL has the literal's number of digits.
 
     >>> literal_value(7).type.kind, literal_value(Decimal("1.50"))
     (<Kind.INT: 'INT'>, LiteralValue(value=150, type=ColumnType(kind=<Kind.DECIMAL: 'DECIMAL'>, precision=3, scale=2, length=0, key=None, value=None)))
@@ -44,7 +46,7 @@ def literal_value(value: bool | float | str | bytes | Decimal | None) -> Literal
 def _decimal(value: Decimal) -> LiteralValue:
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
-        raise InvalidFilter(f"{value} is no DECIMAL")
+        raise InvalidFilter(f"{value} is not a DECIMAL")
     unscaled = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
     scale = max(-exponent, 0)
     precision = max(len(str(unscaled)), scale)
@@ -52,17 +54,22 @@ def _decimal(value: Decimal) -> LiteralValue:
 
 
 def is_null_literal(expression: Expression) -> bool:
-    """Whether the expression is NULL, which has any type."""
+    """Return whether the expression is NULL, which has any type."""
     return isinstance(expression, LiteralValue) and expression.value is None
 
 
 def tight_decimal(literal: LiteralValue) -> ColumnType:
-    """The DECIMAL that Spark takes an integer literal for: of as many digits as it has."""
+    """Return the DECIMAL that Spark uses for an integer literal.
+
+    Its precision is the literal's number of digits.
+    """
     return ColumnType(Kind.DECIMAL, precision=len(str(abs(int(literal.value or 0)))), scale=0)
 
 
 def literal_as(literal: LiteralValue, wanted: ColumnType) -> LiteralValue | None:
-    """The literal as a value of another type, if that is done without Arrow; None if it is not.
+    """Return the literal converted to another type.
+
+    None if this function does not support the conversion.
 
     >>> literal_as(literal_value(Decimal("1.5")), DOUBLE_TYPE)
     LiteralValue(value=1.5, type=ColumnType(kind=<Kind.DOUBLE: 'DOUBLE'>, precision=0, scale=0, length=0, key=None, value=None))

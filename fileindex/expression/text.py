@@ -1,4 +1,7 @@
-"""Functions of texts, in Unicode code points; patterns are literals."""
+"""String functions, in Unicode code points.
+
+Patterns are literals.
+"""
 
 from __future__ import annotations
 
@@ -17,39 +20,46 @@ _WHITESPACE_OF_TRIM = " "  # Spark trims spaces only
 
 
 def lower(values: Arrays, _: ColumnType) -> Any:
-    """``lower(a)`` by Unicode's full mapping, as Spark's."""
-    return _mapped(values[0], pc.ascii_lower, str.lower)
+    """``lower(a)``, by Unicode's full mapping, as in Spark."""
+    return _map_case(values[0], pc.ascii_lower, str.lower)
 
 
 def upper(values: Arrays, _: ColumnType) -> Any:
-    """``upper(a)``: of the German sharp s, too, whose capital is two letters."""
-    return _mapped(values[0], pc.ascii_upper, str.upper)
+    """``upper(a)``, by Unicode's full mapping, as in Spark.
+
+    The German sharp s becomes SS.
+    """
+    return _map_case(values[0], pc.ascii_upper, str.upper)
 
 
-def _mapped(texts: Any, ascii_kernel: Any, mapping: Callable[[str], str]) -> Any:
-    """Arrow maps one letter to one letter, which is right for ASCII; of other texts each distinct one is mapped once."""
-    plain = pc.string_is_ascii(texts)
-    if pc.all(plain, min_count=0).as_py():
+def _map_case(texts: Any, ascii_kernel: Any, mapping: Callable[[str], str]) -> Any:
+    """Map the case of texts."""
+    # Arrow maps one letter to one letter, which is correct only for ASCII.
+    is_ascii = pc.string_is_ascii(texts)
+    if pc.all(is_ascii, min_count=0).as_py():
         return ascii_kernel(texts)
-    coded = texts.dictionary_encode()
+    coded = texts.dictionary_encode()  # maps each distinct text once
     mapped = pa.array(list(map(mapping, coded.dictionary.to_pylist())), texts.type)
     return mapped.take(coded.indices)
 
 
 def length(values: Arrays, _: ColumnType) -> Any:
-    """``length(a)``: code points of a text, bytes of a binary."""
+    """``length(a)``.
+
+    Code points of a text, bytes of a binary.
+    """
     (value,) = values
     is_text = pa.types.is_large_string(value.type) or pa.types.is_string(value.type)
     return (pc.utf8_length(value) if is_text else pc.binary_length(value)).cast(pa.int32())
 
 
 def octet_length(values: Arrays, _: ColumnType) -> Any:
-    """``octet_length(a)``: bytes."""
+    """``octet_length(a)``, in bytes."""
     return pc.binary_length(values[0]).cast(pa.int32())
 
 
 def trim(values: Arrays, _: ColumnType) -> Any:
-    """``trim(a)``: without spaces at its ends."""
+    """``trim(a)``, of spaces only."""
     return pc.utf8_trim(values[0], characters=_WHITESPACE_OF_TRIM)
 
 
@@ -69,12 +79,18 @@ def reverse(values: Arrays, _: ColumnType) -> Any:
 
 
 def concat(values: Arrays, _: ColumnType) -> Any:
-    """``concat(a, b, ...)``: null if one is."""
+    """``concat(a, b, ...)``.
+
+    Null if an argument is null.
+    """
     return pc.binary_join_element_wise(*values, pa.scalar("", values[0].type), null_handling="emit_null")
 
 
 def substring(value: Any, start: int, size: int | None) -> Any:
-    """``substring(a, start, size)``: the first letter has the number 1, and so has 0; a negative start counts from the end."""
+    """``substring(a, start, size)``.
+
+    The first letter has position 1; 0 means 1. A negative start counts from the end.
+    """
     if size is not None and size <= 0:
         return pc.if_else(value.is_valid(), pa.scalar("", value.type), pa.scalar(None, value.type))
     if start >= 0:
@@ -100,7 +116,10 @@ def endswith(value: Any, part: str) -> Any:
 
 
 def matches_like(value: Any, pattern: str, escape: str) -> Any:
-    """``a LIKE pattern ESCAPE escape``: ``%`` is any text and ``_`` any code point, line ends too."""
+    """``a LIKE pattern ESCAPE escape``.
+
+    ``%`` matches any text and ``_`` any code point, including line ends.
+    """
     parts = like_parts(pattern, escape)
     texts = [part for part in parts if isinstance(part, str)]
     match parts:
@@ -114,9 +133,10 @@ def matches_like(value: Any, pattern: str, escape: str) -> Any:
 
 
 def like_parts(pattern: str, escape: str) -> list[str | int | None]:
-    r"""A pattern's fixed texts, None for a run of ``%``, and numbers for ``_`` as often as they stand there.
+    r"""Split a LIKE pattern into its parts.
 
-    Raises ``InvalidFilter`` where the escape character stands before an ordinary one, or last.
+    str: a fixed text. None: a run of ``%``. int: the length of a run of ``_``.
+    Raises ``InvalidFilter`` if the escape character is last, or precedes an ordinary character.
 
     >>> like_parts(r"a\%_%%b", "\\")
     ['a%', 1, None, 'b']
@@ -128,7 +148,7 @@ def like_parts(pattern: str, escape: str) -> list[str | int | None]:
         if letter == escape:
             following = pattern[at + 1 : at + 2]
             if following not in {"%", "_", escape} or not following:
-                raise InvalidFilter(f"LIKE '{pattern}': the escape '{escape}' must stand before %, _ or itself")
+                raise InvalidFilter(f"LIKE '{pattern}': the escape '{escape}' must precede %, _ or itself")
             next(rest)
         last = found[-1] if found else False
         if letter == "%" and letter != escape:
@@ -149,9 +169,12 @@ def _regex(part: str | int | None) -> str:
 
 
 def literal_text(value: Plain, column_type: ColumnType, what: str) -> str:
-    """A pattern. Raises ``InvalidFilter`` if it is no literal text."""
+    """Return a pattern.
+
+    Raises ``InvalidFilter`` if it is not a string literal.
+    """
     if column_type.kind not in STRINGS or not isinstance(value, str):
-        raise InvalidFilter(f"'{what}' takes a text in quotes as its pattern")
+        raise InvalidFilter(f"'{what}' takes a quoted text as its pattern")
     return value
 
 

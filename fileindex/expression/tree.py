@@ -1,4 +1,7 @@
-"""The expression tree: columns, literals and calls, each with its type. Calls are made by ``functions.call``, which checks them."""
+"""The expression tree: typed columns, literals and calls.
+
+Create calls with ``functions.call``, which checks them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from fileindex.base.column_type import ColumnType, Plain
 
 @dataclass(frozen=True, slots=True)
 class ColumnValue:
-    """The value of a column, or of the entry ``key`` of a MAP column; ``type`` is the value's."""
+    """A column, or the entry ``key`` of a MAP column.
+
+    ``type`` is the type of the value.
+    """
 
     name: str
     key: str | None
@@ -23,7 +29,10 @@ class ColumnValue:
 
 @dataclass(frozen=True, slots=True)
 class LiteralValue:
-    """A plain value of ``type``; None is null."""
+    """A plain value of ``type``.
+
+    None is null.
+    """
 
     value: Plain
     type: ColumnType
@@ -34,7 +43,10 @@ class LiteralValue:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A function of ``functions.FUNCTION_RULES``, or ``cast``, on arguments of the types it takes."""
+    """A function call, or a ``cast``.
+
+    ``function`` is a key of ``functions.FUNCTION_RULES``. The arguments have the types that it takes.
+    """
 
     function: str
     arguments: tuple[Expression, ...]
@@ -51,7 +63,10 @@ Expression: TypeAlias = ColumnValue | LiteralValue | FunctionCall
 
 
 def column_values(expression: Expression) -> Iterator[ColumnValue]:
-    """Every column of the expression, left to right, as often as it stands there."""
+    """Yield every column of the expression, left to right.
+
+    A repeated column is yielded each time.
+    """
     match expression:
         case ColumnValue():
             yield expression
@@ -61,7 +76,10 @@ def column_values(expression: Expression) -> Iterator[ColumnValue]:
 
 
 def map_columns(expression: Expression, change: Callable[[ColumnValue], Expression]) -> Expression:
-    """The expression with every column replaced by ``change(column)``, which has the column's type."""
+    """Return the expression with ``change`` applied to every column.
+
+    ``change`` must keep the column's type.
+    """
     match expression:
         case ColumnValue():
             return change(expression)

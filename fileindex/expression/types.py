@@ -1,4 +1,7 @@
-"""The types of expressions: which of two types Spark widens to (ANSI mode), and the type of sums and products of decimals."""
+"""Types of expressions, as in Spark's ANSI mode.
+
+Common types of operands, and the types of DECIMAL sums and products.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,16 @@ MOST_DIGITS = 38
 
 
 def is_number(column_type: ColumnType) -> bool:
-    """Whether values of the type can be reckoned with."""
+    """Return whether the type is numeric."""
     return column_type.kind in INTEGERS or column_type.kind in FLOATS or column_type.kind is Kind.DECIMAL
 
 
 def common_type(left: ColumnType, right: ColumnType, what: str) -> ColumnType:
-    """The type in which Spark compares two types, or chooses between values of them.
+    """Return the type in which Spark compares two types.
 
-    Raises ``InvalidFilter`` where there is none, or none that holds both exactly as Spark has it; ``what`` names the call.
+    Also for a choice between values of both. what: The call, for the error.
+
+    Raises ``InvalidFilter`` without a common type, or if it would not hold both exactly.
 
     >>> common_type(INT_TYPE, ColumnType(Kind.FLOAT), "=").kind, common_type(ColumnType(Kind.DECIMAL, 10, 2), INT_TYPE, "=")
     (<Kind.DOUBLE: 'DOUBLE'>, ColumnType(kind=<Kind.DECIMAL: 'DECIMAL'>, precision=12, scale=2, length=0, key=None, value=None))
@@ -41,19 +46,22 @@ def common_type(left: ColumnType, right: ColumnType, what: str) -> ColumnType:
     if kinds <= INTEGERS:
         return ColumnType(max(kinds, key=_WIDTHS.index))
     if kinds <= FLOATS | INTEGERS:
-        return left if left.kind is right.kind else DOUBLE_TYPE  # ANSI: FLOAT and an integer meet in DOUBLE
+        return left if left.kind is right.kind else DOUBLE_TYPE  # ANSI: FLOAT and an integer widen to DOUBLE
     if kinds <= INTEGERS | {Kind.DECIMAL}:
         return _wider_decimal(as_decimal(left), as_decimal(right), what)
     if kinds <= TIMESTAMPS | {Kind.DATE}:
         zoned = Kind.TIMESTAMP_LTZ if Kind.TIMESTAMP_LTZ in kinds else Kind.TIMESTAMP
         precision = max(one.precision for one in (left, right) if one.kind is not Kind.DATE)
         return ColumnType(zoned, precision=precision)
-    hint = "; a DECIMAL meets a DOUBLE only rounded" if Kind.DECIMAL in kinds and kinds & FLOATS else ""
-    raise InvalidFilter(f"'{what}' cannot put {left.kind} and {right.kind} together{hint}; write a CAST of one of them")
+    hint = " (a DECIMAL would be rounded)" if Kind.DECIMAL in kinds and kinds & FLOATS else ""
+    raise InvalidFilter(f"'{what}' has no common type for {left.kind} and {right.kind}{hint}; write a CAST of one of them")
 
 
 def as_decimal(column_type: ColumnType) -> ColumnType:
-    """The DECIMAL that holds an integer type's values, or the DECIMAL that it is."""
+    """Return the DECIMAL that holds an integer type's values.
+
+    A DECIMAL is returned unchanged.
+    """
     return column_type if column_type.kind is Kind.DECIMAL else ColumnType(Kind.DECIMAL, precision=_DIGITS[column_type.kind], scale=0)
 
 
@@ -64,22 +72,25 @@ def _wider_decimal(left: ColumnType, right: ColumnType, what: str) -> ColumnType
 
 
 def decimal_type(precision: int, scale: int, what: str) -> ColumnType:
-    """A DECIMAL; raises ``InvalidFilter`` where Spark would round to stay within 38 digits."""
+    """Return a DECIMAL.
+
+    Raises ``InvalidFilter`` beyond 38 digits, where Spark would round.
+    """
     if precision > MOST_DIGITS:
         raise InvalidFilter(
-            f"'{what}' on these DECIMALs takes {precision} digits, more than {MOST_DIGITS}; write a CAST of a side to fewer"
+            f"'{what}' of these DECIMALs needs {precision} digits, more than {MOST_DIGITS}; write a CAST of one side to fewer digits"
         )
     return ColumnType(Kind.DECIMAL, precision=precision, scale=scale)
 
 
 def sum_type(left: ColumnType, right: ColumnType, what: str) -> ColumnType:
-    """The DECIMAL that holds ``left + right`` and ``left - right``."""
+    """Return the DECIMAL that holds a sum or a difference."""
     scale = max(left.scale, right.scale)
     return decimal_type(max(left.precision - left.scale, right.precision - right.scale) + scale + 1, scale, what)
 
 
 def product_type(left: ColumnType, right: ColumnType, what: str) -> ColumnType:
-    """The DECIMAL that holds ``left * right``."""
+    """Return the DECIMAL that holds ``left * right``."""
     return decimal_type(left.precision + right.precision + 1, left.scale + right.scale, what)
 
 

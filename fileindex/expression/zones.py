@@ -1,4 +1,7 @@
-"""Time zones in expressions: calls that turn instants into wall clocks and back, with the zone as an argument."""
+"""Conversions between instants and wall clocks in a zone.
+
+The zone is an argument of the calls.
+"""
 
 from __future__ import annotations
 
@@ -9,37 +12,40 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.time_zone import to_moment, to_wall_clock
 from fileindex.expression.arithmetic import Arrays
-from fileindex.expression.calendar import in_calendar, truncated
+from fileindex.expression.calendar import in_calendar, truncate
 
 LOCAL, INSTANT, TRUNCATED = "@local", "@instant", "@date_trunc"
-"""Names that no filter text can spell."""
+"""Names that a filter text cannot contain."""
 
 
 def local(values: Arrays, _: ColumnType) -> Any:
-    """What clocks show in a zone at instants."""
+    """Return the wall clocks in a zone at instants."""
     return to_wall_clock(in_calendar(values[0]), _zone(values))
 
 
 def instant(values: Arrays, _: ColumnType) -> Any:
-    """The instants at which clocks in a zone show a time."""
+    """Return the instants of wall clocks in a zone."""
     return to_moment(in_calendar(values[0]), _zone(values))
 
 
-def truncated_instant(value: Any, unit: str, zone: str) -> Any:
-    """``date_trunc`` of instants in a zone. Of an hour that comes twice the offset is kept where it can be, as ``java.time`` does."""
+def truncate_instant(value: Any, unit: str, zone: str) -> Any:
+    """``date_trunc`` of instants in a zone.
+
+    Of an ambiguous hour, the offset is kept if possible, as in ``java.time``.
+    """
     shown = to_wall_clock(in_calendar(value), zone)
-    start = truncated(shown, unit)
+    start = truncate(shown, unit)
     near = pc.subtract(value, pc.subtract(shown, start)).cast(value.type)
     return pc.if_else(pc.equal(to_wall_clock(near, zone), start), near, to_moment(start, zone).cast(value.type))
 
 
 def wall_type(given: ColumnType) -> ColumnType:
-    """The TIMESTAMP of a TIMESTAMP_LTZ."""
+    """Return the TIMESTAMP of a TIMESTAMP_LTZ."""
     return ColumnType(Kind.TIMESTAMP, precision=given.precision)
 
 
 def instant_type(given: ColumnType) -> ColumnType:
-    """The TIMESTAMP_LTZ of a TIMESTAMP."""
+    """Return the TIMESTAMP_LTZ of a TIMESTAMP."""
     return ColumnType(Kind.TIMESTAMP_LTZ, precision=given.precision)
 
 
@@ -48,4 +54,4 @@ def _zone(values: Arrays) -> str:
     return str(zones[0].as_py()) if len(zones) else "UTC"
 
 
-__all__ = ["INSTANT", "LOCAL", "TRUNCATED", "instant", "instant_type", "local", "truncated_instant", "wall_type"]
+__all__ = ["INSTANT", "LOCAL", "TRUNCATED", "instant", "instant_type", "local", "truncate_instant", "wall_type"]

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from fileindex.base.errors import CorruptFile
 from fileindex.base.log import logger_of
-from fileindex.build.advice import unwise
+from fileindex.build.advice import unique_column_advice
 from manifest.io.errors import FileReplaced, SchemaMismatch, TableExists, TableNotFound
 from manifest.io.file_cache import SHARED, FileCache
 from manifest.io.file_io import FileIO, FileStatus
@@ -192,7 +192,7 @@ class SchemaManager:
     def _advise(self, schema: TableSchema) -> None:
         """Log indexes of a new schema that are not worthwhile."""
         unique = set(schema.trimmed_primary_keys if len(schema.trimmed_primary_keys) == 1 else ())
-        for line in unwise(schema.file_index.specs, unique):
+        for line in unique_column_advice(schema.file_index.specs, unique):
             _LOG.warning("%s: %s", self._table_path, line)
 
     def _put(self, schema: TableSchema, guard: Callable[[], bool] | None = None) -> bool:

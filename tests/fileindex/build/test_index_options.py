@@ -83,10 +83,10 @@ def test_a_column_can_have_several_indexes():
 @pytest.mark.parametrize(
     ("key", "text", "reason"),
     [
-        ("file-index.columns", "a", "names no index type"),
+        ("file-index.columns", "a", "has no index type"),
         ("file-index.full-text.columns", "a", "'full-text' is unknown"),
         ("file-index.bitmap.columns", "nope", "unknown column 'nope'"),
-        ("file-index.bitmap.columns", "f3[k]", "is no MAP"),
+        ("file-index.bitmap.columns", "f3[k]", "is not a MAP"),
         ("file-index.bitmap.columns", "mi[k]", "keys of type INT"),
         ("file-index.bitmap.columns", "m", "type MAP is not supported by 'bitmap' index"),
         ("file-index.bitmap.columns", "list", "type ARRAY is not supported by 'bitmap' index"),
@@ -98,8 +98,8 @@ def test_a_column_can_have_several_indexes():
         ("file-index.range-bitmap.columns", "nanos", r"type TIMESTAMP\(9\) is not supported"),
         ("file-index.bloom-filter.vin.items", "10", "column 'vin' is not declared in 'file-index.bloom-filter.columns'"),
         ("file-index.x.y.z", "1", "not declared"),
-        ("file-index.a.b", "1", "is no file index option"),
-        ("file-index.in-manifest-threshold", "lots", "no memory size"),
+        ("file-index.a.b", "1", "is not a file index option"),
+        ("file-index.in-manifest-threshold", "lots", "not a memory size"),
         ("file-index.read.enabled", "maybe", "neither true nor false"),
     ],
 )
@@ -113,10 +113,10 @@ def test_what_cannot_be_built_is_refused_by_name(key, text, reason):
     ("option", "text", "reason"),
     [
         ("bitmap.a.version", "3", "unknown"),
-        ("bitmap.a.index-block-size", "big", "no memory size"),
+        ("bitmap.a.index-block-size", "big", "not a memory size"),
         ("bitmap.a.items", "3", "has no option 'items'"),
         ("bsi.a.version", "1", "has no option 'version'; it has: none"),
-        ("range-bitmap.a.chunk-size", "x", "no memory size"),
+        ("range-bitmap.a.chunk-size", "x", "not a memory size"),
         ("bloom-filter.a.items", "-1", "lies outside"),
         ("bloom-filter.a.items", "ten", "no integer"),
         ("bloom-filter.a.fpp", "0", "no false positive rate"),
