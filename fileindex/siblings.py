@@ -1,4 +1,7 @@
-"""The four packages of this distribution have short names: a check that no other module or distribution shadows one of them."""
+"""Check that no module shadows a package of this distribution.
+
+The four packages have short names.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ PACKAGES = ("fileindex", "manifest", "lsm", "pyspark_paimon")
 
 
 def check_siblings(init_file: str) -> None:
-    """Raise ImportError unless all of our packages stand beside the one whose ``__init__`` file is ``init_file``.
+    """Raise ImportError if one of the packages is unavailable.
 
-    The error names the file that Python found instead, and the way out.
+    A package may be missing or shadowed.
+    init_file: The ``__init__`` file of one of the packages. All must be in the same folder.
+    The error names the file that Python found instead, and a remedy.
     """
     home = PurePath(init_file).parent.parent
     for name in PACKAGES:
@@ -19,12 +24,12 @@ def check_siblings(init_file: str) -> None:
         origin = None if spec is None else spec.origin
         if origin is None:
             raise ImportError(
-                f"pyspark-paimon needs its package '{name}' in {home}, and it is not there: install pyspark-paimon anew", name=name
+                f"pyspark-paimon needs its package '{name}' in {home}, but it is missing: reinstall pyspark-paimon", name=name
             )
         if PurePath(origin).parent != home / name:
             raise ImportError(
                 f"{origin} shadows the package '{name}' of pyspark-paimon: rename that file or folder if it is yours (or run from another "
-                "directory); if another distribution brought it, install pyspark-paimon into an environment of its own",
+                "directory); if another distribution brought it, install pyspark-paimon into a separate environment",
                 name=name,
             )
 

@@ -62,4 +62,4 @@ def unique_column_advice(specs: Iterable[IndexSpec], unique: Collection[str]) ->
             )
 
 
-__all__ = ["BY_VALUE", "FEW_ROWS_A_VALUE", "SMALL", "size_advice", "nearly_all_differ", "unique_column_advice"]
+__all__ = ["BY_VALUE", "FEW_ROWS_A_VALUE", "SMALL", "nearly_all_differ", "size_advice", "unique_column_advice"]

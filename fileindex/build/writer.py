@@ -82,7 +82,7 @@ class FileIndexMaintainer:
         payloads: list[tuple[str, str, bytes]] = []
         name = str(self.column)
         try:
-            grouped = None if self._rows is None else self._rows.grouped()
+            grouped = None if self._rows is None else self._rows.group()
         except OverflowError as error:
             self.omitted += [f"{spec.index_type} of '{name}': {error}" for spec, _ in self._grouping]
             return payloads

@@ -80,4 +80,4 @@ def in_calendar(value: Any) -> Any:
     return value
 
 
-__all__ = ["PARTS", "UNITS", "add_days", "days_between", "in_calendar", "extract_part", "truncate", "without_zone"]
+__all__ = ["PARTS", "UNITS", "add_days", "days_between", "extract_part", "in_calendar", "truncate", "without_zone"]

@@ -1,4 +1,7 @@
-"""Reading the ``bitmap`` index: the directory first, then only the blocks and sets that a predicate needs, by byte range."""
+"""Reader of the ``bitmap`` index.
+
+It reads the directory first. Then it reads only the blocks and row sets that a predicate needs, by byte range.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from fileindex.base.column_type import STRINGS, ColumnType, Plain
 from fileindex.base.corrupt import CorruptIndex
 from fileindex.format.bitmap_writer import VERSION_1, VERSION_2
 from fileindex.format.container import Payload
-from fileindex.keys.fixed import is_lossy, key_dtype, literal_keys, turn
+from fileindex.keys.fixed import convert_keys, is_lossy, key_dtype, literal_keys
 from fileindex.predicate.tree import Compare, In, IsNull, Leaf, Op
 from fileindex.rowset.result import REMAIN, FileIndexResult, RowSet
 from fileindex.rowset.roaring import all_rows
@@ -26,7 +29,10 @@ _Key = int | bytes
 
 
 class BitmapReader:
-    """Answers ``=``, ``<>``, ``[NOT] IN`` and ``IS [NOT] NULL`` with the rows, everything else with REMAIN."""
+    """Reader of one bitmap index.
+
+    Answers ``=``, ``<>``, ``[NOT] IN`` and ``IS [NOT] NULL`` with the rows, everything else with REMAIN.
+    """
 
     def __init__(self, payload: Payload, column_type: ColumnType) -> None:
         self._type = column_type
@@ -37,12 +43,15 @@ class BitmapReader:
         cursor = _Cursor(payload, _HEAD.size)
         self._null_offset = cursor.number() if has_null else None
         self._null_length = cursor.number() if has_null and version == VERSION_2 else _UNKNOWN
-        read_keys = _version_1 if version == VERSION_1 else _Blocks
+        read_keys = _read_version_1 if version == VERSION_1 else _Blocks
         self._index: _Version1 | _Blocks = read_keys(cursor, value_count, column_type)
         self._sets = _Sets(payload, self._index.body, self.row_count)
 
     def evaluate(self, leaf: Leaf) -> FileIndexResult:
-        """The rows that match; literals fit the column."""
+        """Return the matching rows.
+
+        The literals must fit the column.
+        """
         match leaf:
             case IsNull(_, negated):
                 nulls = self._nulls()
@@ -66,8 +75,8 @@ class BitmapReader:
             keys.update(found)
         if negated and lossy:
             return REMAIN
-        places = self._index.lookup(sorted(keys))
-        sets = [self._sets.at(offset, length) for offset, length in places]
+        locations = self._index.lookup(sorted(keys))
+        sets = [self._sets.at(offset, length) for offset, length in locations]
         rows = sets[0] if len(sets) == 1 else BitMap.union(*sets) if sets else BitMap()
         if negated:
             return RowSet(all_rows(self.row_count) - rows - self._nulls(), exact=True)
@@ -78,7 +87,7 @@ class BitmapReader:
 
 
 class _Sets:
-    """The body: row sets by offset and length."""
+    """The row sets of a payload's body."""
 
     def __init__(self, payload: Payload, start: int, row_count: int) -> None:
         self._payload = payload
@@ -86,16 +95,22 @@ class _Sets:
         self._row_count = row_count
 
     def at(self, offset: int, length: int) -> BitMap:
-        """The set of an index entry; raises CorruptIndex if it is broken or names rows that the file does not have."""
+        """Return the row set of an index entry.
+
+        Raises CorruptIndex if it is malformed or contains rows beyond the file's end.
+        """
         if offset < 0:
             if -1 - offset >= self._row_count:
-                raise CorruptIndex(f"a row set names row {-1 - offset} of {self._row_count}")
+                raise CorruptIndex(f"a row set contains row {-1 - offset}, but the file has {self._row_count} rows")
             return BitMap([-1 - offset])
         return self._payload.row_set(self._start + offset, None if length < 0 else length, self._row_count)
 
 
 class _Cursor:
-    """Reads on through the head of a payload; of large ones in pieces, the first of them small."""
+    """Sequential reader of a payload's head.
+
+    A large head is fetched in pieces. The first piece is small.
+    """
 
     FIRST_PIECE = 4 * 1024
     LAST_PIECE = 256 * 1024
@@ -136,7 +151,10 @@ def _record(column_type: ColumnType, *numbers: str) -> np.dtype[Any]:
 
 
 class _Version1:
-    """All keys with their offsets; the sets follow the last of them."""
+    """All keys with their offsets.
+
+    The row sets follow the last key.
+    """
 
     def __init__(self, entries: dict[_Key, int], body: int) -> None:
         self._entries = entries
@@ -146,7 +164,7 @@ class _Version1:
         return [(self._entries[key], _UNKNOWN) for key in keys if key in self._entries]
 
 
-def _version_1(cursor: _Cursor, value_count: int, column_type: ColumnType) -> _Version1:
+def _read_version_1(cursor: _Cursor, value_count: int, column_type: ColumnType) -> _Version1:
     entries: dict[_Key, int] = {}
     if column_type.kind in STRINGS:
         for _ in range(value_count):
@@ -154,12 +172,15 @@ def _version_1(cursor: _Cursor, value_count: int, column_type: ColumnType) -> _V
             entries[key] = cursor.number()
     else:
         table = cursor.table(_record(column_type, "offset"), value_count)
-        entries.update(zip(turn(table["key"], column_type).tolist(), table["offset"].tolist(), strict=True))
+        entries.update(zip(convert_keys(table["key"], column_type).tolist(), table["offset"].tolist(), strict=True))
     return _Version1(entries, cursor.at)
 
 
 class _Blocks:
-    """Version 2: first keys and places of the sorted index blocks; a block is read when a key may be in it."""
+    """Version 2: first keys and locations of sorted index blocks.
+
+    A block is read when a key may be in it.
+    """
 
     def __init__(self, cursor: _Cursor, value_count: int, column_type: ColumnType) -> None:
         self._payload = cursor.payload
@@ -174,23 +195,26 @@ class _Blocks:
             self._offsets = [offset for _, offset in pairs]
         else:
             table = cursor.table(_record(column_type, "offset"), count)
-            self._first_keys = turn(table["key"], column_type).tolist()
+            self._first_keys = convert_keys(table["key"], column_type).tolist()
             self._offsets = table["offset"].tolist()
         size = cursor.number()
         self._start = cursor.at
         self.body = self._start + size
         self._offsets.append(size)
         if size < 0 or self._offsets != sorted(self._offsets) or self._offsets[0] != 0 or self.body > self._payload.length:
-            raise CorruptIndex("the blocks of a bitmap index do not hold together")
+            raise CorruptIndex("the block offsets of a bitmap index are inconsistent")
 
     def lookup(self, keys: list[_Key]) -> list[tuple[int, int]]:
-        """Offset and length of the sets of those of the ascending ``keys`` that the index has."""
+        """Return offsets and lengths of the sets of existing ``keys``.
+
+        keys: In ascending order.
+        """
         wanted: dict[int, list[_Key]] = {}
         for key in keys:
             block = bisect.bisect_right(self._first_keys, key) - 1
             if block >= 0:
                 wanted.setdefault(block, []).append(key)
-        return [place for block, block_keys in wanted.items() for place in self._find(block, block_keys)]
+        return [location for block, block_keys in wanted.items() for location in self._find(block, block_keys)]
 
     def _find(self, block: int, keys: list[_Key]) -> Iterator[tuple[int, int]]:
         start, end = self._offsets[block], self._offsets[block + 1]
@@ -206,7 +230,7 @@ class _Blocks:
                     return
             return
         table = cursor.table(_record(self._type, "offset", "length"), count)
-        stored = turn(table["key"], self._type)
+        stored = convert_keys(table["key"], self._type)
         for at in np.flatnonzero(np.isin(stored, np.array(keys, dtype=np.int64))).tolist():
             yield int(table["offset"][at]), int(table["length"][at])
 

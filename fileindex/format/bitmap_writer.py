@@ -1,7 +1,8 @@
-"""Writing the ``bitmap`` index, versions 1 and 2: for every distinct value of a column, and for null, the set of its rows.
+"""Writer of the ``bitmap`` index, versions 1 and 2.
 
-A value with one row costs no set: its offset is ``-1 - row``. All parts (keys, offsets, index blocks, sets) are assembled
-for all values at once. Layout as Paimon's ``BitmapFileIndexMeta`` and ``BitmapFileIndexMetaV2`` write it.
+For every distinct value of a column, and for null, the index stores the set of its rows. A value with one row needs no set:
+its offset is ``-1 - row``. All parts (keys, offsets, index blocks, sets) are assembled for all values at once.
+Layout as in Paimon's ``BitmapFileIndexMeta`` and ``BitmapFileIndexMetaV2``.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ _Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 def write_bitmap(
     column: GroupedColumn, column_type: ColumnType, *, version: int = VERSION_2, block_size: int = DEFAULT_BLOCK_SIZE
 ) -> bytes:
-    """The payload for a grouped column.
+    """Return the payload for a grouped column.
 
     Raises:
-        OverflowError: the sets exceed the 2 GiB that offsets can reach.
+        OverflowError: The row sets exceed 2 GiB, the range of offsets.
 
     >>> import pyarrow as pa
     >>> from fileindex.keys.group_by import ColumnRows
     >>> rows, kind = ColumnRows(ColumnType("INT")), ColumnType("INT")
     >>> rows.append(pa.array([0, 1, None], pa.int32()))
-    >>> write_bitmap(rows.grouped(), kind, version=1).hex()
+    >>> write_bitmap(rows.group(), kind, version=1).hex()
     '01000000030000000201fffffffd00000000ffffffff00000001fffffffe'
     """
     keys, nulls = column.keys, _null_set(column)
@@ -59,7 +60,10 @@ def _null_set(column: GroupedColumn) -> bytes:
 
 
 def _value_sets(column: GroupedColumn, start: int) -> tuple[_Ints, _Ints, bytes]:
-    """Offset and length of every value's set, and the sets, which follow ``start`` bytes of the body in key order."""
+    """Return offsets, lengths and bytes of the row sets.
+
+    The sets are in key order and follow ``start`` bytes of the body.
+    """
     counts = np.diff(column.starts)
     single = counts == 1
     offsets = np.empty(len(counts), dtype=np.int64)
@@ -76,7 +80,10 @@ def _value_sets(column: GroupedColumn, start: int) -> tuple[_Ints, _Ints, bytes]
 
 
 def _blocks(entries: KeyEntries, block_size: int) -> list[bytes | memoryview]:
-    """Version 2's directory of first keys, and the blocks: as many entries each as ``block_size`` holds, but at least one."""
+    """Return version 2's directory of first keys, and the blocks.
+
+    A block holds as many entries as ``block_size`` allows, but at least one.
+    """
     directory: list[bytes | memoryview] = []
     blocks: list[bytes | memoryview] = []
     size = 0

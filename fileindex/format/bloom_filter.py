@@ -1,4 +1,7 @@
-"""The ``bloom-filter`` index: is a value surely not in the file? Four bytes with the number of hash functions, then the bits."""
+"""The ``bloom-filter`` index.
+
+It shows which values are certainly absent. Layout: four bytes with the number of hash functions, then the bits.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult
 DEFAULT_ITEMS = 1_000_000
 DEFAULT_FPP = 0.1
 MAX_HASHES = 127
-"""Paimon's reader takes the count from signed bytes and misreads more."""
+"""Paimon's reader reads the count from a signed byte, so more would be misread."""
 
 _MAX_BITS = 2**31 - 1 - 8
 _SANE_HASHES = 2048
@@ -33,7 +36,7 @@ _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
 @dataclass(frozen=True, slots=True)
 class BloomSize:
-    """Bits and hash functions of a filter for ``items`` values with the false positive rate ``fpp``, as Paimon's ``BloomFilter64`` sizes it.
+    """Number of bits and hash functions of a filter.
 
     >>> BloomSize.of(1_000_000, 0.1)
     BloomSize(bits=4792536, hashes=3)
@@ -43,7 +46,7 @@ class BloomSize:
     hashes: int
 
     def is_of_some(self, most: int, fpp: float) -> bool:
-        """Whether it is the size for some number of items up to ``most``.
+        """Return whether this size fits up to ``most`` items.
 
         >>> size = BloomSize.of(700, 0.1)
         >>> size.is_of_some(1000, 0.1), size.is_of_some(699, 0.1), size.is_of_some(1000, 0.01)
@@ -57,9 +60,12 @@ class BloomSize:
 
     @classmethod
     def of(cls, items: int, fpp: float) -> BloomSize:
-        """The size; raises ValueError for parameters that give none."""
+        """Return the size for ``items`` values.
+
+        fpp: False positive rate. The size is that of Paimon's ``BloomFilter64``. Raises ValueError for invalid or too large parameters.
+        """
         if items < 0 or not 0 < fpp <= 1:
-            raise ValueError(f"no bloom filter has {items} items and a false positive rate of {fpp}")
+            raise ValueError(f"a bloom filter cannot have {items} items and a false positive rate of {fpp}")
         wanted = -items * math.log(fpp) / (math.log(2) * math.log(2))
         if wanted > _MAX_BITS:
             raise ValueError(f"a bloom filter for {items} items with a false positive rate of {fpp} exceeds 2^31 bits")
@@ -69,7 +75,10 @@ class BloomSize:
 
 
 class BloomFilterBuilder:
-    """Sets the bits of all values it is given; nulls and repetitions change nothing."""
+    """Builder of a filter of fixed size.
+
+    Nulls and repeated values change nothing.
+    """
 
     def __init__(self, column_type: ColumnType, size: BloomSize) -> None:
         self._type = column_type
@@ -80,27 +89,30 @@ class BloomFilterBuilder:
         self._flush_at = max(65536, size.bits // 32)
 
     def add(self, values: Any) -> None:
-        """Take an array in physical form."""
+        """Add an array in physical form."""
         self.add_hashes(hash_array(values, self._type))
 
     def add_keys(self, keys: Any) -> None:
-        """Take index keys of the column (``keys.to_keys``, or texts), each once or more often."""
+        """Add index keys of the column (``keys.to_keys``, or texts).
+
+        A key may be repeated.
+        """
         self.add_hashes(hash_keys(keys, self._type))
 
     def add_hashes(self, hashes: _Words) -> None:
-        """Take hashes of values."""
+        """Add hashes of values."""
         self._pending.append(hashes)
         self._pending_count += len(hashes)
         if self._pending_count >= self._flush_at:
             self._flush()
 
     def finish(self) -> bytes:
-        """The payload."""
+        """Return the payload."""
         self._flush()
         return self._size.hashes.to_bytes(4, "big") + self._bits.tobytes()
 
     def _flush(self) -> None:
-        """Set the bits of the pending hashes through one byte per bit, which costs a pass over the filter: hence rarely."""
+        """Set the bits of the pending hashes."""
         if not self._pending_count:
             return
         hashes = np.concatenate(self._pending)
@@ -109,6 +121,7 @@ class BloomFilterBuilder:
             for positions in bit_positions(hashes, self._size):
                 np.bitwise_or.at(self._bits, positions >> 3, (1 << (positions & 7)).astype(np.uint8))
             return
+        # One byte per bit is fast to set, but costs a pass over the filter: flush rarely.
         spread = np.zeros(self._size.bits, dtype=bool)
         for positions in bit_positions(hashes, self._size):
             spread[positions] = True
@@ -116,7 +129,9 @@ class BloomFilterBuilder:
 
 
 class FittedBloomFilterBuilder:
-    """As ``BloomFilterBuilder``, but sized for as many values as there turn out to be; it holds eight bytes for each until then.
+    """Builder of a filter sized for its distinct values.
+
+    It holds eight bytes per value until ``finish``.
 
     >>> import pyarrow as pa
     >>> builder = FittedBloomFilterBuilder(ColumnType("INT"), 0.1)
@@ -133,22 +148,25 @@ class FittedBloomFilterBuilder:
         self._unite_at = thresholds().bloom_few_hashes
 
     def add(self, values: Any) -> None:
-        """Take an array in physical form."""
+        """Add an array in physical form."""
         self.add_hashes(hash_array(values, self._type))
 
     def add_keys(self, keys: Any) -> None:
-        """Take index keys of the column, each once or more often."""
+        """Add index keys of the column.
+
+        A key may be repeated.
+        """
         self.add_hashes(hash_keys(keys, self._type))
 
     def finish(self) -> bytes:
-        """The payload."""
+        """Return the payload."""
         builder = BloomFilterBuilder(self._type, BloomSize.of(max(1, self._distinct()), self._fpp))
         for hashes in self._hashes:
             builder.add_hashes(hashes)
         return builder.finish()
 
     def add_hashes(self, hashes: _Words) -> None:
-        """Take hashes of values."""
+        """Add hashes of values."""
         self._hashes.append(hashes)
         self._count += len(hashes)
         if self._count >= self._unite_at:
@@ -158,7 +176,10 @@ class FittedBloomFilterBuilder:
             self._unite_at = 2 * max(thresholds().bloom_few_hashes, self._count)
 
     def _distinct(self) -> int:
-        """How many values there are: counted if they are few, else by those of every 64th hash, within some percent."""
+        """Return the number of distinct values.
+
+        Few values are counted exactly. Otherwise it is estimated from every 64th hash, within a few percent.
+        """
         if self._count <= thresholds().bloom_few_hashes:
             return len(np.unique(np.concatenate(self._hashes))) if self._hashes else 0
         some = np.concatenate([hashes[hashes & np.uint64(_SHARE - 1) == 0] for hashes in self._hashes])
@@ -166,7 +187,10 @@ class FittedBloomFilterBuilder:
 
 
 class BloomFilterReader:
-    """Answers ``=`` and ``IN`` with SKIP or REMAIN, everything else with REMAIN."""
+    """Reader of one bloom filter.
+
+    Answers ``=`` and ``IN`` with SKIP or REMAIN, everything else with REMAIN.
+    """
 
     row_count: int | None = None
     distinct: int | None = None
@@ -180,11 +204,17 @@ class BloomFilterReader:
             raise CorruptIndex(f"a bloom filter of {payload.length} bytes has {self.hashes} hash functions")
 
     def share_of_set_bits(self) -> float:
-        """Between 0 and 1; to the power of ``hashes`` it is the false positive rate."""
+        """Return the fraction of set bits.
+
+        To the power of ``hashes`` it is the false positive rate.
+        """
         return int(np.bitwise_count(np.frombuffer(self._payload.whole(), np.uint8, offset=4)).sum()) / self.bits
 
     def evaluate(self, leaf: Leaf) -> FileIndexResult:
-        """SKIP if no row of the file can match; literals fit the column."""
+        """Return SKIP if none of the values is present.
+
+        The literals must fit the column.
+        """
         match leaf:
             case Compare(_, Op.EQ, value):
                 values: tuple[Plain, ...] = (value,)
@@ -199,12 +229,18 @@ class BloomFilterReader:
         return REMAIN if found else SKIP
 
     def _has_one(self, hashes: _Words) -> bool:
-        """Whether all bits of one of the hashes are set; bits are read one by one."""
+        """Return whether all bits of a hash are set.
+
+        Bits are read one by one.
+        """
         probes = np.stack(list(bit_positions(hashes, BloomSize(self.bits, self.hashes))), axis=1)
         return any(all(map(self._is_set, probe)) for probe in probes.tolist())
 
     def _has_one_of_many(self, hashes: _Words) -> bool:
-        """The same for so many that the filter is read whole; the first ones mostly have a hit."""
+        """Return the same, after reading the whole filter.
+
+        Stops at the first hit: a long list mostly has an early one.
+        """
         bits = np.frombuffer(self._payload.whole(), np.uint8, offset=4)
         for first in range(0, len(hashes), thresholds().bloom_step):
             some = hashes[first : first + thresholds().bloom_step]
@@ -221,7 +257,11 @@ class BloomFilterReader:
 
 @lru_cache(maxsize=64)
 def literal_hashes(values: tuple[Plain, ...], column_type: ColumnType) -> _Words | None:
-    """Hashes of literals, which are asked of one file after the other, a zero as both of its floats; None if one has none."""
+    """Return hashes of literals.
+
+    None if a literal has no hash. A zero is hashed as both of its floats.
+    """
+    # Cached: the same literals are looked up in many files, one after the other.
     if any(isinstance(value, float) and float_bits(value, column_type) is None for value in values):
         return None
     both = [other for value in values for other in ((0.0, -0.0) if isinstance(value, float) and value == 0 else (value,))]
@@ -229,7 +269,10 @@ def literal_hashes(values: tuple[Plain, ...], column_type: ColumnType) -> _Words
 
 
 def bit_positions(hashes: _Words, size: BloomSize) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
-    """For each hash function the bit of every hash: the 64 bits are split into a start and a stride of 32 signed bits."""
+    """Yield the bit positions of all hashes by hash function.
+
+    The 64 bits of a hash are a start and a stride, both signed 32-bit numbers.
+    """
     halves = hashes.view(np.int64)
     stride = (halves >> 32).astype(np.int32)
     at = halves.astype(np.int32)

@@ -1,7 +1,8 @@
-"""The ``bsi`` index: the numbers of a column sliced by bit, those below zero apart with their absolute values.
+"""The ``bsi`` index: the bit slices of a numeric column.
 
-Layout as Paimon's ``BitSliceIndexBitmapFileIndex`` and ``BitSliceIndexRoaringBitmap`` write it. Answers every comparison exactly,
-but for timestamps finer than a microsecond, which it holds in microseconds.
+Negative numbers are stored separately by their absolute values.
+Layout as in Paimon's ``BitSliceIndexBitmapFileIndex`` and ``BitSliceIndexRoaringBitmap``. It answers every comparison exactly,
+except for timestamps finer than a microsecond, which it stores in microseconds.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ _Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def write_bsi(column: GroupedColumn) -> bytes:
-    """The payload for a grouped column.
+    """Return the payload for a grouped column.
 
     Raises:
-        OverflowError: the column holds -2^63, which has no absolute value of 63 bits.
+        OverflowError: The column contains -2^63, whose absolute value exceeds 63 bits.
 
     >>> from fileindex.keys.group_by import ColumnRows
     >>> import pyarrow as pa
     >>> rows = ColumnRows(ColumnType("INT"))
     >>> rows.append(pa.array([None, None], pa.int32()))
-    >>> write_bsi(rows.grouped()).hex()
+    >>> write_bsi(rows.group()).hex()
     '01000000020000'
     """
     values = column.values
     if len(values) and int(values.min()) == _MIN_LONG:
-        raise OverflowError("-2^63 has no absolute value of 63 bits")
-    present, numbers = column.present, column.spread(values)
+        raise OverflowError("the absolute value of -2^63 exceeds 63 bits")
+    present, numbers = column.present, column.expand(values)
     halves = (_half(present & (numbers >= 0), numbers), _half(numbers < 0, -numbers))
     return struct.pack(">bi", BSI_VERSION, column.row_count) + b"".join(halves)
 
@@ -64,7 +65,10 @@ def _half(chosen: _Flags, numbers: _Numbers) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class NumberSummary:
-    """What the numbers of some rows come to; rows without a number do not count."""
+    """Count, extremes and sum of the numbers of some rows.
+
+    Rows without a number do not count.
+    """
 
     count: int
     least: int | None
@@ -73,7 +77,10 @@ class NumberSummary:
 
 
 class _Half:
-    """Numbers of one sign: comparisons with literals of that sign, as absolute values."""
+    """Numbers of one sign, as absolute values.
+
+    It compares them with literals of that sign.
+    """
 
     def __init__(self, low: int, high: int, slices: BitSlices) -> None:
         self.rows = slices.existence
@@ -97,7 +104,10 @@ class _Half:
 
 
 class BsiReader:
-    """Answers all comparisons, ``[NOT] IN`` and ``IS [NOT] NULL`` with the rows, prefixes with REMAIN."""
+    """Reader of one bit-sliced index.
+
+    Answers all comparisons, ``[NOT] IN`` and ``IS [NOT] NULL`` with the rows, prefixes with REMAIN.
+    """
 
     distinct: int | None = None
 
@@ -128,7 +138,7 @@ class BsiReader:
         if version != BSI_VERSION or not 0 <= low <= high or count != (high - low).bit_length():
             raise CorruptIndex(f"half of a bit-sliced index has version {version}, numbers {low} to {high} and {count} slices")
         if existence and existence.max() >= self.row_count:
-            raise CorruptIndex(f"a row set names row {existence.max()} of {self.row_count}")
+            raise CorruptIndex(f"a row set contains row {existence.max()}, but the file has {self.row_count} rows")
         slices = []
         for _ in range(count):
             rows, used = deserialize(data[at:])
@@ -137,7 +147,10 @@ class BsiReader:
         return _Half(low, high, BitSlices(existence, count, slices.__getitem__)), at
 
     def evaluate(self, leaf: Leaf) -> FileIndexResult:
-        """The rows that match; literals fit the column."""
+        """Return the matching rows.
+
+        The literals must fit the column.
+        """
         match leaf:
             case IsNull(_, negated):
                 return RowSet(self._rows if negated else all_rows(self.row_count) - self._rows, exact=True)
@@ -153,15 +166,18 @@ class BsiReader:
                 return REMAIN
 
     def summary(self, rows: BitMap | None) -> NumberSummary | None:
-        """Count, extremes and sum of the numbers of ``rows`` (None: all); None for values that are held in a coarser unit."""
+        """Return count, extremes and sum of the numbers of ``rows``.
+
+        rows: None: all rows. Returns None if the index stores values in a coarser unit than the column.
+        """
         if self._lossy:
             return None
         among = self._rows if rows is None else rows & self._rows
         below, above = self._negative.extreme, self._positive.extreme
         return NumberSummary(
             len(among),
-            _first(_negated(below(among, greatest=True)), above(among, greatest=False)),
-            _first(above(among, greatest=True), _negated(below(among, greatest=False))),
+            _first(_negate(below(among, greatest=True)), above(among, greatest=False)),
+            _first(above(among, greatest=True), _negate(below(among, greatest=False))),
             self._positive.total(among) - self._negative.total(among),
         )
 
@@ -178,7 +194,8 @@ class BsiReader:
         return RowSet(self._rows - found if negated else found, exact=not self._lossy)
 
     def _range(self, op: Op, number: int) -> BitMap:
-        """Of keys that stand for several values the bound's own rows may match: a strict bound is read as a loose one."""
+        """Return the rows that match a comparison."""
+        # A lossy key represents several values, so rows with the bound itself may match: read a strict bound as an inclusive one.
         match op:
             case Op.LT:
                 return self._below(number + self._lossy)
@@ -190,13 +207,14 @@ class BsiReader:
                 return self._rows - self._below(number)
 
     def _below(self, number: int) -> BitMap:
-        """Rows with numbers less than ``number``: below zero these are the greater absolute values."""
+        """Return the rows with numbers less than ``number``."""
         if number >= 0:
             return self._positive.below(number) | self._negative.rows
+        # Negative numbers below it have greater absolute values.
         return self._negative.rows - self._negative.below(1 - number)
 
 
-def _negated(number: int | None) -> int | None:
+def _negate(number: int | None) -> int | None:
     return None if number is None else -number
 
 

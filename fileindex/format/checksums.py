@@ -1,8 +1,8 @@
-"""Checksums of an index container in a side file, where only a flipped bit of a payload would make a filter miss rows.
+"""Checksums of an index container in a side file.
 
-Paimon's format has none, but room behind the header's entries that its readers pass over: ours holds a mark, the checksum of the header
-and one for every block of what follows, so that a question still reads only the blocks that it needs. Containers inside of manifests
-need none, for manifests have theirs.
+Without them, a flipped bit of a payload could make a filter miss rows. Paimon's format has no checksums, but its readers ignore
+extra bytes after the header's entries. There we store a magic number, the checksum of the header, and one for every block
+of the body. A query still reads only the blocks that it needs. Containers in manifests need none: manifests have checksums.
 """
 
 from __future__ import annotations
@@ -19,24 +19,29 @@ _BLOCK = 1024
 _CRC = struct.Struct(">I")
 
 
-def room_needed(body: int) -> int:
-    """Bytes that the checksums of payloads of ``body`` bytes take up."""
+def checksums_size(body: int) -> int:
+    """Return the bytes of the checksums of ``body`` payload bytes."""
     return len(_MARK) + _CRC.size * (1 + -(-body // _BLOCK))
 
 
 def checksums_of(name: str, header: bytes, body: bytes) -> bytes:
-    """What stands behind the entries of ``header`` in the side file of that name.
+    """Return the checksum bytes that follow the entries of ``header``.
+
+    name: Name of the side file.
 
     >>> len(checksums_of("a.index", b"header", bytes(1025))) == room_needed(1025)
     True
     """
-    sums = [_of_header(name, header), *_sums(body)]
+    sums = [_header_checksum(name, header), *_sums(body)]
     return _MARK + struct.pack(f">{len(sums)}I", *sums)
 
 
 @dataclass(frozen=True, slots=True)
 class BlockChecksums:
-    """The checksums of the blocks between ``start`` and ``end`` of a container, as they are stored: a question needs few of many."""
+    """Checksums of the blocks of a container.
+
+    The blocks lie from ``start`` to ``end``. ``sums`` are the stored bytes. A query decodes only the sums that it needs.
+    """
 
     start: int
     end: int
@@ -44,36 +49,41 @@ class BlockChecksums:
 
     @classmethod
     def of(cls, redundant: bytes, name: str, header: bytes, start: int, end: int) -> BlockChecksums | None:
-        """What stands behind the entries of a header; None if that is nothing of ours. Raises ``CorruptIndex`` if it is of another."""
+        """Parse the bytes that follow the entries of a header.
+
+        None if they are not our checksums. Raises ``CorruptIndex`` if they do not match the header.
+        """
         if not redundant.startswith(_MARK):
             return None
-        if len(redundant) != room_needed(end - start):
-            raise CorruptIndex("an index container has checksums of another number of blocks")
+        if len(redundant) != checksums_size(end - start):
+            raise CorruptIndex("an index container has a wrong number of block checksums")
         own = len(_MARK)
-        if _CRC.unpack_from(redundant, own) != (_of_header(name, header),):
-            raise CorruptIndex("the header of an index container has another checksum")
+        if _CRC.unpack_from(redundant, own) != (_header_checksum(name, header),):
+            raise CorruptIndex("the header of an index container does not match its checksum")
         return cls(start, end, redundant[own + _CRC.size :])
 
     def read(self, offset: int, length: int, read: Callable[[int, int], bytes]) -> bytes:
-        """Bytes of the container, read with all of the blocks that they lie in. Raises ``CorruptIndex`` if one is another."""
+        """Return verified bytes of the container.
+
+        Reads the whole blocks that contain them. Raises ``CorruptIndex`` on a mismatch.
+        """
         first = (offset - self.start) // _BLOCK
         at = self.start + first * _BLOCK
         end = min(self.end, self.start + -(-(offset + length - self.start) // _BLOCK) * _BLOCK)
         data = read(at, end - at)
         sums = _sums(data)
         if sums != list(struct.unpack_from(f">{len(sums)}I", self.sums, first * _CRC.size)):
-            raise CorruptIndex("a block of an index container has another checksum")
+            raise CorruptIndex("a block of an index container does not match its checksum")
         return data[offset - at : offset - at + length]
 
 
 def _sums(data: bytes) -> list[int]:
-    """Of every block."""
     crc32, view = zlib.crc32, memoryview(data)
     return [crc32(view[at : at + _BLOCK]) for at in range(0, len(data), _BLOCK)]
 
 
-def _of_header(name: str, header: bytes) -> int:
+def _header_checksum(name: str, header: bytes) -> int:
     return zlib.crc32(header, zlib.crc32(name.encode()))
 
 
-__all__ = ["BlockChecksums", "checksums_of", "room_needed"]
+__all__ = ["BlockChecksums", "checksums_of", "checksums_size"]

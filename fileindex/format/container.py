@@ -1,7 +1,8 @@
-"""The container: all index payloads of one data file behind one header, in a ``.index`` file or inside a manifest entry.
+"""Index container of one data file.
 
-Layout as Paimon's ``FileIndexFormat`` writes it: magic, version, header length, then per column its name and per index
-its type, offset and length; big endian, names in Java's modified UTF-8. Offset -1 marks an index that was fed nothing.
+It stores all index payloads behind one header, in a ``.index`` file or inside a manifest entry. Layout as in Paimon's ``FileIndexFormat``:
+magic, version, header length, then per column its name and per index its type, offset and length. Numbers are big endian,
+names are in Java's modified UTF-8. Offset -1 marks an empty index, which was built from no values.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from pyroaring import BitMap
 
 from fileindex.base.corrupt import CorruptIndex
-from fileindex.format.checksums import BlockChecksums, checksums_of, room_needed
+from fileindex.format.checksums import BlockChecksums, checksums_of, checksums_size
 from fileindex.rowset.roaring import bytes_in_memory, deserialize
 
 T = TypeVar("T")
@@ -28,17 +29,20 @@ _MAX_INT = 2**31 - 1
 _ENTRY_IN_MEMORY = 300
 
 ROW_BLOCKS = "bloom-filter-blocks"
-"""An index type of ours (``format.row_blocks``): stored under a name that is no column, where engines that do not know it never look."""
+"""Our own index type (``format.row_blocks``). It is stored under a name that is not a column, so other engines ignore it."""
 
 _ROW_BLOCKS_SUFFIX = "#row-blocks"
 
 StoredIndex: TypeAlias = tuple[str, str, bytes | None]
-"""Column (a name or ``map[key]``), index type and payload; None stands for the marker of an index that was fed nothing."""
+"""Column (a name or ``map[key]``), index type and payload. None: the marker of an empty index."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerEntry:
-    """One index of a container: ``column`` is a column name or ``map[key]``; ``start`` is -1 if it was fed nothing."""
+    """One index of a container.
+
+    ``column`` is a column name or ``map[key]``. ``start`` is -1 for the marker of an empty index.
+    """
 
     column: str
     index_type: str
@@ -47,12 +51,12 @@ class ContainerEntry:
 
     @property
     def is_empty(self) -> bool:
-        """True for the marker of an index that was fed nothing."""
+        """True for the marker of an empty index."""
         return self.start < 0
 
 
 def row_blocks_name(column: str) -> str:
-    """The name that the row blocks of a column are stored under.
+    """Return the stored name of a column's row blocks.
 
     >>> row_blocks_name("a")
     'a#row-blocks'
@@ -61,7 +65,9 @@ def row_blocks_name(column: str) -> str:
 
 
 def worth_storing(payloads: Sequence[StoredIndex], threshold: int) -> list[StoredIndex]:
-    """The indexes, but no row blocks if the others stay in the manifest, which takes ``threshold`` bytes, only without them.
+    """Return the indexes to store.
+
+    Row blocks are dropped if the container fits the manifest, up to ``threshold`` bytes, only without them.
 
     >>> indexes = [("a", "bloom-filter", b"xyz"), ("a", "bloom-filter-blocks", bytes(500))]
     >>> [len(worth_storing(indexes, threshold)) for threshold in (50, 500, 1000)]
@@ -72,7 +78,9 @@ def worth_storing(payloads: Sequence[StoredIndex], threshold: int) -> list[Store
 
 
 def container_size(payloads: Sequence[StoredIndex]) -> int:
-    """Bytes of the container of ``payloads`` without checksums. Raises as ``write_index_container``.
+    """Return the container's bytes, without checksums.
+
+    Raises as ``write_index_container``.
 
     >>> container_size([("a", "bitmap", b"xyz")]) == len(write_index_container([("a", "bitmap", b"xyz")]))
     True
@@ -81,16 +89,18 @@ def container_size(payloads: Sequence[StoredIndex]) -> int:
 
 
 def write_index_container(payloads: Sequence[StoredIndex], name: str | None = None) -> bytes:
-    """The container of indexes in their order. With the ``name`` of its side file it has checksums.
+    """Return the container of the indexes, in their order.
+
+    name: Name of the side file. The container then has checksums.
 
     Raises:
-        OverflowError: a name exceeds 65535 bytes, or the container 2^31-1.
+        OverflowError: A name exceeds 65535 bytes, or the container 2^31-1.
 
     >>> write_index_container([]).hex()
     '00054e4ed01a35ae00000001000000180000000000000000'
     """
     columns = _by_column(payloads)
-    room = 0 if name is None else room_needed(_body_length(payloads))
+    room = 0 if name is None else checksums_size(_body_length(payloads))
     head_length = _head_length(columns) + room
     head = [_FIXED.pack(CONTAINER_MAGIC, CONTAINER_VERSION, head_length), struct.pack(">i", len(columns))]
     body: list[bytes] = []
@@ -111,7 +121,7 @@ def write_index_container(payloads: Sequence[StoredIndex], name: str | None = No
 
 
 def _by_column(payloads: Sequence[StoredIndex]) -> dict[bytes, list[tuple[bytes, bytes | None]]]:
-    """Encoded types and payloads by encoded column, in order."""
+    """Return encoded types and payloads by encoded column, in order."""
     columns: dict[bytes, list[tuple[bytes, bytes | None]]] = {}
     for column, index_type, payload in payloads:
         columns.setdefault(_utf(row_blocks_name(column) if index_type == ROW_BLOCKS else column), []).append((_utf(index_type), payload))
@@ -119,7 +129,7 @@ def _by_column(payloads: Sequence[StoredIndex]) -> dict[bytes, list[tuple[bytes,
 
 
 def _head_length(columns: dict[bytes, list[tuple[bytes, bytes | None]]]) -> int:
-    """Bytes of the header, checksums apart."""
+    """Return the bytes of the header, without checksums."""
     of_types = sum(len(type_name) + 8 for indexes in columns.values() for type_name, _ in indexes)
     return _FIXED.size + 8 + sum(len(column) + 4 for column in columns) + of_types
 
@@ -130,36 +140,44 @@ def _body_length(payloads: Sequence[StoredIndex]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ContainerHeader:
-    """What a container begins with: its indexes, of a repeated (column, type) only the last, and the checksums of their blocks if it has any."""
+    """Indexes of a container, and the checksums of its blocks.
+
+    Of a repeated (column, type) only the last entry is kept. Without checksums, ``checksums`` has no value (None).
+    """
 
     entries: tuple[ContainerEntry, ...]
     checksums: BlockChecksums | None
 
     @property
     def weight(self) -> int:
-        """Bytes in memory, about."""
+        """Approximate bytes in memory."""
         return _ENTRY_IN_MEMORY * (1 + len(self.entries)) + (0 if self.checksums is None else len(self.checksums.sums))
 
 
-class Hold(Protocol):
-    """Gives a part of a container: one that was held, or else what ``make`` reads, of ``weight`` bytes; ``lesser`` ones may fall out sooner."""
+class PartCache(Protocol):
+    """Cache of a container's parts.
+
+    Returns a cached part, or reads it with ``make``. ``weight`` returns its bytes. ``lesser`` parts may be evicted first.
+    """
 
     def __call__(self, part: Hashable, make: Callable[[], T], weight: Callable[[T], int], *, lesser: bool = False) -> T:
-        """The part of that name."""
+        """Return the part of that name."""
 
 
-def _made(part: Hashable, make: Callable[[], T], weight: Callable[[T], int], *, lesser: bool = False) -> T:  # noqa: ARG001
+def _uncached(part: Hashable, make: Callable[[], T], weight: Callable[[T], int], *, lesser: bool = False) -> T:  # noqa: ARG001
     return make()
 
 
 class ContainerReader:
-    """A container read by byte ranges: the header once, when first needed, and of the payloads what a query asks for.
+    """Reader of a container, by byte ranges.
+
+    It reads the header once, when first needed, and only the parts of payloads that a query needs.
 
     Args:
-        read: ``read(offset, length)`` gives that part of the container.
-        size: bytes of the container.
-        name: of the side file that it is in.
-        hold: gives the header and row sets, which nobody may change.
+        read: ``read(offset, length)`` returns that part of the container.
+        size: Bytes of the container.
+        name: Name of its side file.
+        hold: Cache of the header and row sets. Do not modify the returned objects.
 
     >>> reader = ContainerReader.of(write_index_container([("a", "bitmap", b"xyz"), ("m[k]", "bsi", None)]))
     >>> [(entry.column, entry.index_type, entry.length, entry.is_empty) for entry in reader.entries()]
@@ -171,7 +189,7 @@ class ContainerReader:
         read: Callable[[int, int], bytes],
         size: int,
         name: str = "",
-        hold: Hold = _made,
+        hold: PartCache = _uncached,
     ) -> None:
         self._read = read
         self._name = name
@@ -182,11 +200,14 @@ class ContainerReader:
 
     @classmethod
     def of(cls, data: bytes, name: str = "") -> ContainerReader:
-        """A reader of a container held in memory."""
+        """Return a reader of a container in memory."""
         return cls(lambda offset, length: data[offset : offset + length], len(data), name)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Bytes ``offset`` to ``offset + length`` of the container; raises CorruptIndex if it does not have them."""
+        """Return ``length`` bytes of the container.
+
+        Raises CorruptIndex if they lie outside.
+        """
         if offset < 0 or length < 0 or offset + length > self.size:
             raise CorruptIndex(f"bytes {offset}+{length} lie outside an index container of {self.size} bytes")
         if self._header is not None and self._header.checksums is not None and length:
@@ -201,10 +222,12 @@ class ContainerReader:
         return data
 
     def entries(self) -> tuple[ContainerEntry, ...]:
-        """All indexes in header order; of a repeated (column, type) only the last.
+        """Return all indexes in header order.
+
+        Of a repeated (column, type) only the last.
 
         Raises:
-            CorruptIndex: wrong magic, unknown version, a header that does not hold together, or payloads that do not fill the rest.
+            CorruptIndex: Wrong magic, unknown version, a malformed header, or payloads that do not fill the rest.
         """
         if self._header is None:
             self._header = self._hold("header", self._read_header, _weight)
@@ -214,9 +237,9 @@ class ContainerReader:
         fixed = self.read(0, _FIXED.size)
         magic, version, head_length = _FIXED.unpack(fixed)
         if magic != CONTAINER_MAGIC:
-            raise CorruptIndex("the bytes are no index container: wrong magic number")
+            raise CorruptIndex("the bytes are not an index container: wrong magic number")
         if version != CONTAINER_VERSION:
-            raise CorruptIndex(f"index container version {version} is unknown; {CONTAINER_VERSION} is read")
+            raise CorruptIndex(f"index container version {version} is unknown; only {CONTAINER_VERSION} is supported")
         header = _Header(self.read(_FIXED.size, head_length - _FIXED.size))
         found = list(_parse(header))
         entries_end, redundant = header.end()
@@ -225,22 +248,28 @@ class ContainerReader:
         return ContainerHeader(tuple({(entry.column, entry.index_type): entry for entry in found}.values()), checksums)
 
     def of_column(self, column: str) -> tuple[ContainerEntry, ...]:
-        """The indexes of a column (``name`` or ``map[key]``)."""
+        """Return the indexes of a column (``name`` or ``map[key]``)."""
         return tuple(entry for entry in self.entries() if entry.column == column)
 
     def payload(self, entry: ContainerEntry) -> Payload:
-        """The bytes of one index, read by range; raises CorruptIndex if they lie outside the container."""
+        """Return the payload of one index.
+
+        Raises CorruptIndex if it lies outside the container.
+        """
         if entry.start < 0 or entry.length < 0 or entry.start + entry.length > self.size:
             raise CorruptIndex(f"the {entry.index_type} of '{entry.column}' lies outside its container")
         return Payload(self.read, entry.start, entry.length, self._hold)
 
 
 class Payload:
-    """The bytes of one index: small ones are fetched whole at the first read, of large ones only what is asked for."""
+    """Bytes of one index.
+
+    A small payload is fetched whole at the first read. Of a large one only the requested ranges are read.
+    """
 
     WHOLE = 16 * 1024
 
-    def __init__(self, read: Callable[[int, int], bytes], start: int, length: int, hold: Hold = _made) -> None:
+    def __init__(self, read: Callable[[int, int], bytes], start: int, length: int, hold: PartCache = _uncached) -> None:
         self._read_container = read
         self._hold = hold
         self._start = start
@@ -249,11 +278,14 @@ class Payload:
 
     @classmethod
     def of(cls, data: bytes) -> Payload:
-        """A payload held in memory."""
+        """Return a payload in memory."""
         return cls(ContainerReader.of(data).read, 0, len(data))
 
     def read(self, offset: int, length: int) -> bytes:
-        """``length`` bytes from ``offset`` on, counted from the payload's start; raises CorruptIndex if it is shorter."""
+        """Return ``length`` bytes, starting at ``offset`` of the payload.
+
+        Raises CorruptIndex if the payload is shorter.
+        """
         if offset < 0 or length < 0 or offset + length > self.length:
             raise CorruptIndex(f"bytes {offset}+{length} lie outside an index of {self.length} bytes")
         if self.length <= self.WHOLE or self._whole is not None:
@@ -261,16 +293,18 @@ class Payload:
         return self._read_container(self._start + offset, length)
 
     def whole(self) -> bytes:
-        """All bytes, kept from then on."""
+        """Return all bytes, and cache them."""
         if self._whole is None:
             self._whole = self._read_container(self._start, self.length)
         return self._whole
 
     def row_set(self, offset: int, length: int | None, row_count: int) -> BitMap:
-        """The row set of ``length`` bytes (None: as many as it has) from ``offset`` on, which nobody may change.
+        """Return the row set at ``offset``.
+
+        length: Bytes of the set. None: until its end. Do not modify the set: it is cached.
 
         Raises:
-            CorruptIndex: it is broken, has another length, or rows that a file of ``row_count`` rows does not have.
+            CorruptIndex: It is malformed, has another length, or contains rows beyond ``row_count``.
         """
         make = partial(self._row_set, offset, length, row_count)
         return self._hold((self._start + offset, length), make, bytes_in_memory, lesser=True)
@@ -278,9 +312,9 @@ class Payload:
     def _row_set(self, offset: int, length: int | None, row_count: int) -> BitMap:
         rows, used = deserialize(self.read(offset, self.length - offset if length is None else length))
         if length not in {None, used}:
-            raise CorruptIndex(f"a row set of {used} bytes is said to have {length}")
+            raise CorruptIndex(f"a row set has {used} bytes instead of {length}")
         if rows and rows.max() >= row_count:
-            raise CorruptIndex(f"a row set names row {rows.max()} of {row_count}")
+            raise CorruptIndex(f"a row set contains row {rows.max()}, but the file has {row_count} rows")
         return rows
 
 
@@ -289,7 +323,7 @@ def _weight(header: ContainerHeader) -> int:
 
 
 class _Header:
-    """A cursor over the header's bytes."""
+    """Cursor over the header's bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -299,7 +333,10 @@ class _Header:
         return int.from_bytes(self._take(4), "big", signed=True)
 
     def end(self) -> tuple[bytes, bytes]:
-        """The entries' bytes, and what stands behind them; CorruptIndex if the header is not as long as it says."""
+        """Return the entries' bytes, and the bytes after them.
+
+        Raises CorruptIndex if the header has another length than it states.
+        """
         entries = self._data[: self._at]
         redundant = self._take(max(0, self.number()))
         if self._at != len(self._data):
@@ -318,10 +355,11 @@ class _Header:
 
 
 def _check_extents(entries: Iterable[ContainerEntry], start: int, size: int) -> None:
-    """Raises ``CorruptIndex`` unless the payloads lie one after the other from ``start`` up to the container's end, in any order.
+    """Raise ``CorruptIndex`` unless the payloads fill the container.
 
-    A container has no checksum: bytes that were put in or lost show nowhere else.
+    They must follow one another from ``start`` to the end, in any order.
     """
+    # Without checksums, nothing else would reveal inserted or lost bytes.
     for first, length in sorted({(entry.start, entry.length) for entry in entries if not entry.is_empty}):
         if length < 0 or first != start:
             raise CorruptIndex(f"a payload of {length} bytes lies at byte {first} of an index container instead of {start}")
@@ -340,7 +378,10 @@ def _parse(header: _Header) -> Iterable[ContainerEntry]:
 
 
 def _utf(text: str) -> bytes:
-    """Length-prefixed modified UTF-8: U+0000 as two bytes, characters beyond the BMP as two surrogates."""
+    """Return length-prefixed modified UTF-8.
+
+    U+0000 is encoded as two bytes, a character beyond the BMP as two surrogates.
+    """
     data = text.encode()
     if not text.isascii() or "\0" in text:
         units = text.encode("utf-16-be", "surrogatepass")
@@ -361,7 +402,7 @@ def _text(data: bytes) -> str:
         text = data.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
         return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
     except UnicodeError as error:
-        raise CorruptIndex("a name in an index container is no modified UTF-8") from error
+        raise CorruptIndex("a name in an index container is not modified UTF-8") from error
 
 
 __all__ = [
@@ -369,7 +410,7 @@ __all__ = [
     "ContainerEntry",
     "ContainerHeader",
     "ContainerReader",
-    "Hold",
+    "PartCache",
     "Payload",
     "StoredIndex",
     "container_size",

@@ -1,4 +1,7 @@
-"""Reading the ``range-bitmap`` index: a literal is looked up in the chunked dictionary, then rows by their codes' bit slices."""
+"""Reader of the ``range-bitmap`` index.
+
+It looks a literal up in the chunked dictionary, then finds rows by the bit slices of their codes.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ _Key = int | bytes
 
 
 class RangeBitmapReader:
-    """Answers all comparisons, ``[NOT] IN``, ``IS [NOT] NULL`` and prefixes of texts exactly with the rows."""
+    """Reader of one range bitmap.
+
+    Answers all comparisons, ``[NOT] IN``, ``IS [NOT] NULL`` and prefixes of texts exactly with the rows.
+    """
 
     def __init__(self, payload: Payload, column_type: ColumnType) -> None:
         self._payload = payload
@@ -39,7 +45,10 @@ class RangeBitmapReader:
         self._slices_at = self._dictionary_at + cursor.number()
 
     def evaluate(self, leaf: Leaf) -> FileIndexResult:
-        """The rows that match; literals fit the column."""
+        """Return the matching rows.
+
+        The literals must fit the column.
+        """
         match leaf:
             case IsNull(_, negated):
                 rows = self._slices.existence
@@ -53,21 +62,22 @@ class RangeBitmapReader:
             case Compare(_, op, value):
                 return self._range(op, value)
             case StartsWith(_, prefix, negated) if self._type.kind in STRINGS:
-                rows = self._with_prefix(prefix.encode())
+                rows = self._prefix_rows(prefix.encode())
                 return RowSet(self._slices.existence - rows if negated else rows, exact=True)
             case _:
                 return REMAIN
 
     def top_n(self, k: int, *, ascending: bool, nulls_first: bool, strict: bool, candidates: BitMap | None) -> BitMap:
-        """Rows that hold the first ``k`` (at least 1) of ``candidates``; exactly as many if ``strict``, else with all that tie.
+        """Return the rows with the first ``k`` values of ``candidates``.
 
-        Of rows that tie the last ones are kept, of nulls the first, as Paimon's ``RangeBitmap`` does.
+        k: At least 1. strict: Return exactly ``k`` rows; otherwise also all tied rows.
         """
+        # Of tied rows the last ones are kept, of nulls the first, as in Paimon's RangeBitmap.
         wanted = all_rows(self.row_count) if candidates is None else candidates
         nulls = wanted - self._slices.existence
 
         def best(count: int) -> BitMap:
-            sure, tied = self._slices.best(count, wanted, greatest=not ascending)
+            sure, tied = self._slices.top_k(count, wanted, greatest=not ascending)
             if strict:
                 return sure | tied[len(tied) - (count - len(sure)) :] if tied else sure
             return self._with_other_zero(sure | tied) & wanted
@@ -82,10 +92,10 @@ class RangeBitmapReader:
         return found | (nulls[: k - len(found)] if strict else nulls)
 
     def _with_other_zero(self, rows: BitMap) -> BitMap:
-        """If rows of one zero of a float column are in, those of the other tie with them."""
+        """Add the rows of the other float zero, which tie."""
         if self._type.kind not in FLOATS or not self.distinct:
             return rows
-        zeros = BitMap.union(*(self._slices.equal(code) for code, present in map(self._place, (-1, 0)) if present), BitMap())
+        zeros = BitMap.union(*(self._slices.equal(code) for code, present in map(self._code_of, (-1, 0)) if present), BitMap())
         return rows | zeros if rows & zeros else rows
 
     def _any_of(self, values: tuple[Plain, ...], *, negated: bool) -> FileIndexResult:
@@ -95,33 +105,39 @@ class RangeBitmapReader:
             if keys is None:
                 return REMAIN
             for key in keys:
-                code, present = self._place(key)
+                code, present = self._code_of(key)
                 if present:
                     found |= self._slices.equal(code)
         return RowSet(self._slices.existence - found if negated else found, exact=True)
 
     def _range(self, op: Op, value: Plain) -> FileIndexResult:
-        """Both zeros lie on the same side of a bound."""
+        """Return the rows that match a comparison.
+
+        Both zeros are on the same side of a bound.
+        """
         keys = literal_keys(value, self._type)
         if keys is None:
             return REMAIN
         strictly = op in {Op.LT, Op.GE}
-        code, present = self._place(keys[0] if strictly else keys[-1])
+        code, present = self._code_of(keys[0] if strictly else keys[-1])
         rows = self._below(code if strictly else code + present)
         return RowSet(rows if op in {Op.LT, Op.LE} else self._slices.existence - rows, exact=True)
 
-    def _with_prefix(self, prefix: bytes) -> BitMap:
-        """Rows from the prefix itself up to what would follow all texts that begin with it."""
+    def _prefix_rows(self, prefix: bytes) -> BitMap:
+        """Return the rows with texts that start with ``prefix``."""
         if not prefix:
             return self._slices.existence
         after = prefix[:-1] + bytes([prefix[-1] + 1])  # no byte of UTF-8 is 255
-        return self._below(self._place(after)[0]) - self._below(self._place(prefix)[0])
+        return self._below(self._code_of(after)[0]) - self._below(self._code_of(prefix)[0])
 
     def _below(self, code: int) -> BitMap:
         return self._slices.existence if code >= self.distinct else self._slices.below(code)
 
-    def _place(self, key: _Key) -> tuple[int, bool]:
-        """The number of distinct values less than ``key``, which is its code if it is one of them; and if it is."""
+    def _code_of(self, key: _Key) -> tuple[int, bool]:
+        """Return the number of smaller values, and whether ``key`` exists.
+
+        If it exists, that number is its code.
+        """
         if not self.distinct or key < self._low:
             return 0, False
         if key > self._high:
@@ -156,7 +172,10 @@ class RangeBitmapReader:
 
 
 class _Dictionary:
-    """Sorted keys in chunks; a lookup reads the chunk headers and one chunk."""
+    """Sorted keys in chunks.
+
+    A lookup reads the chunk headers and one chunk.
+    """
 
     def __init__(self, payload: Payload, start: int, end: int, column_type: ColumnType) -> None:
         self._payload = payload
@@ -176,7 +195,10 @@ class _Dictionary:
         self._headers = memoryview(payload.read(headers_at, headers_length))
 
     def find(self, key: _Key) -> tuple[int, bool]:
-        """The code of the first key not less than ``key``, and if it is ``key``."""
+        """Return the code of the first key >= ``key``.
+
+        Also returns whether it equals ``key``.
+        """
         low, high = 0, len(self._offsets)
         while low < high:
             middle = (low + high) // 2
@@ -225,7 +247,7 @@ class _Dictionary:
 
 
 class _Cursor:
-    """Reads numbers and keys one after the other."""
+    """Sequential reader of numbers and keys."""
 
     def __init__(self, data: bytes | memoryview, column_type: ColumnType) -> None:
         self._data = memoryview(data)

@@ -1,6 +1,7 @@
-"""Writing the ``range-bitmap`` index: a sorted dictionary numbers the distinct values, bit slices hold every row's number.
+"""Writer of the ``range-bitmap`` index.
 
-Layout as Paimon's ``RangeBitmap``, ``ChunkedDictionary`` and ``BitSliceIndexBitmap`` write it.
+A sorted dictionary numbers the distinct values. Bit slices store every row's number.
+Layout as in Paimon's ``RangeBitmap``, ``ChunkedDictionary`` and ``BitSliceIndexBitmap``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def default_chunk_size(column_type: ColumnType) -> int:
-    """Bytes of keys that one dictionary chunk holds by default: none but the first for the smallest types.
+    """Return the default bytes of keys per dictionary chunk.
+
+    For the smallest types 0: a chunk has only its first key.
 
     >>> default_chunk_size(ColumnType("INT")), default_chunk_size(ColumnType("TINYINT"))
     (16384, 0)
@@ -35,16 +38,16 @@ def default_chunk_size(column_type: ColumnType) -> int:
 
 
 def write_range_bitmap(column: GroupedColumn, column_type: ColumnType, *, chunk_size: int | None = None) -> bytes:
-    """The payload for a grouped column.
+    """Return the payload for a grouped column.
 
     Raises:
-        OverflowError: a section exceeds the 2 GiB that offsets can reach.
+        OverflowError: A section exceeds 2 GiB, the range of offsets.
 
     >>> from fileindex.keys.group_by import ColumnRows
     >>> import pyarrow as pa
     >>> rows = ColumnRows(ColumnType("INT"))
     >>> rows.append(pa.array([7, 7], pa.int32()))
-    >>> len(write_range_bitmap(rows.grouped(), ColumnType("INT")))
+    >>> len(write_range_bitmap(rows.group(), ColumnType("INT")))
     121
     """
     keys = key_entries(column.keys, column_type)
@@ -58,7 +61,10 @@ def write_range_bitmap(column: GroupedColumn, column_type: ColumnType, *, chunk_
 
 
 def _fixed_dictionary(keys: KeyEntries, width: int, room: int) -> bytes:
-    """Chunks of equal numbers of keys; the first key of each stands in its header."""
+    """Return a dictionary of fixed-size keys.
+
+    All chunks have the same number of keys. The first key of each is in its header.
+    """
     count, per_chunk = len(keys), 1 + room // width
     first = np.arange(0, count, per_chunk)
     size = np.diff(np.append(first, count)) - 1
@@ -87,7 +93,10 @@ def _fixed_dictionary(keys: KeyEntries, width: int, room: int) -> bytes:
 
 
 def _text_dictionary(keys: KeyEntries, room: int) -> bytes:
-    """Chunks filled while texts and offsets stay within ``room`` each; a chunk's key area is its offsets, then its texts."""
+    """Return a dictionary of texts.
+
+    A chunk is filled while its texts, and its offsets, fit ``room`` bytes. A chunk's key area has the offsets first, then the texts.
+    """
     offsets: list[int] = []
     headers: list[bytes | memoryview] = []
     areas: list[bytes | memoryview] = []
@@ -123,7 +132,7 @@ def _dictionary(offsets: bytes, headers: bytes, keys: bytes) -> bytes:
 
 
 def _slices(column: GroupedColumn, cardinality: int) -> bytes:
-    slices = serialize_slices(column.spread(column.codes), max(1, (cardinality - 1).bit_length() if cardinality else 1))
+    slices = serialize_slices(column.expand(column.codes), max(1, (cardinality - 1).bit_length() if cardinality else 1))
     existence = serialize_flags(column.present)
     lengths = np.array([len(data) for data in slices], dtype=np.int64)
     offsets = np.cumsum(lengths) - lengths

@@ -1,4 +1,7 @@
-"""The index types, by the name that options and containers use: which columns, which options, writer and reader."""
+"""The index types, by their names in options and containers.
+
+Each has its column types, options, writer and reader.
+"""
 
 from __future__ import annotations
 
@@ -30,46 +33,57 @@ from fileindex.predicate.tree import Leaf
 from fileindex.rowset.result import FileIndexResult
 
 BLOCK_ROWS = "block-rows"
-"""An option of ours of bloom filters."""
+"""Option of bloom filters that Paimon does not have."""
 
 
 class HashingBuilder(Protocol):
-    """Builds an index that needs the values only, in any order, repeated or not."""
+    """Builder of an index from a set of values.
+
+    Values come in any order, and may be repeated.
+    """
 
     def add(self, values: Any) -> None:
-        """Take an array in physical form."""
+        """Add an array in physical form."""
 
     def add_hashes(self, hashes: Any) -> None:
-        """Take hashes of values (``keys.hash_array``)."""
+        """Add hashes of values (``keys.hash_array``)."""
 
     def add_keys(self, keys: Any) -> None:
-        """Take index keys of the column, as a grouped column has them."""
+        """Add index keys, as in a grouped column."""
 
     def finish(self) -> bytes:
-        """The payload."""
+        """Return the payload."""
 
 
 class IndexReader(Protocol):
-    """Answers leaves from one payload; ``row_count`` is that of the file it was built for, if the format keeps it."""
+    """Reader of one index payload, which evaluates leaves."""
 
     @property
     def row_count(self) -> int | None:
-        """Rows of the file, or None."""
+        """Rows of the indexed file.
+
+        None if the format does not store it.
+        """
 
     @property
     def distinct(self) -> int | None:
-        """Distinct values (keys) of the column, or None."""
+        """Number of distinct values (keys) of the column, or None."""
 
     def evaluate(self, leaf: Leaf) -> FileIndexResult:
-        """What the index says about a leaf on its column whose literals fit the column; CorruptIndex if it is broken."""
+        """Evaluate a leaf on the index's column.
+
+        The literals must fit the column. Raises CorruptIndex if the index is malformed.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class IndexType:
-    """An index type: exactly one of ``hashing`` and ``grouping`` builds its payload, neither if it accompanies another type.
+    """An index type.
 
-    ``checks`` has for every option what raises UnsupportedOption, given a value and the full key, if the type does not take it;
-    ``check_together`` does so for all options of an index, given how to spell their full keys.
+    Either ``hashing`` or ``grouping`` builds its payload. Neither is set if it accompanies another type.
+
+    ``checks`` maps each option to a function of (value, full key), which raises UnsupportedOption for an invalid value.
+    ``check_together`` does so for all options of an index. It gets a function that returns their full keys.
     """
 
     name: str
@@ -82,12 +96,15 @@ class IndexType:
     check_together: Callable[[Mapping[str, str], Callable[[str], str]], object] | None = None
 
     def supports(self, column_type: ColumnType) -> bool:
-        """True if a column of that type can have this index."""
+        """Return whether a column type can have this index."""
         greatest = self.max_precisions.get(column_type.kind)
         return column_type.kind in self.kinds and (greatest is None or column_type.precision <= greatest)
 
     def check_options(self, options: Mapping[str, str], key: Callable[[str], str]) -> None:
-        """Raise UnsupportedOption, naming ``key(option)``, for an unknown option or a value it does not take."""
+        """Raise UnsupportedOption for an unknown option or invalid value.
+
+        key: Function that returns the full key of an option, for the error.
+        """
         for option, text in options.items():
             check = self.checks.get(option)
             if check is None:
@@ -102,9 +119,9 @@ def _int(text: str, option: str) -> int:
     try:
         number = int(text.strip())
     except ValueError:
-        raise UnsupportedOption(option, f"'{text}' is no integer") from None
+        raise UnsupportedOption(option, f"'{text}' is not an integer") from None
     if not 0 <= number < 2**31:
-        raise UnsupportedOption(option, f"{number} lies outside 0 to 2147483647")
+        raise UnsupportedOption(option, f"{number} is outside 0 to 2147483647")
     return number
 
 
@@ -112,21 +129,23 @@ def _fraction(text: str, option: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise UnsupportedOption(option, f"'{text}' is no number") from None
+        raise UnsupportedOption(option, f"'{text}' is not a number") from None
     if not 0 < number <= 1:
-        raise UnsupportedOption(option, f"{text} is no false positive rate between 0 and 1")
+        raise UnsupportedOption(option, f"{text} is not a false positive rate between 0 and 1")
     return number
 
 
 def _block_rows(text: str, option: str) -> int:
     number = _int(text, option)
     if 0 < number < FEWEST_BLOCK_ROWS:
-        raise UnsupportedOption(option, f"{number} rows are too few for a block; it takes {FEWEST_BLOCK_ROWS} or more, or 0 for no blocks")
+        raise UnsupportedOption(option, f"{number} rows are too few for a block; write {FEWEST_BLOCK_ROWS} or more, or 0 for no blocks")
     return number
 
 
 def block_rows_of(options: Mapping[str, str]) -> int:
-    """Rows of the blocks that accompany a bloom filter with valid ``options``; 0 for none.
+    """Return the rows per block that accompany a bloom filter.
+
+    ``options`` must be valid. 0: no blocks.
 
     >>> block_rows_of({}), block_rows_of({"block-rows": "0"})
     (10000, 0)
@@ -137,7 +156,7 @@ def block_rows_of(options: Mapping[str, str]) -> int:
 
 def _version(text: str, option: str) -> int:
     if text.strip() not in {str(VERSION_1), str(VERSION_2)}:
-        raise UnsupportedOption(option, f"bitmap version '{text}' is unknown; 1 and 2 are written")
+        raise UnsupportedOption(option, f"bitmap version '{text}' is unknown; write 1 or 2")
     return int(text)
 
 
@@ -211,13 +230,13 @@ INDEX_TYPES: Mapping[str, IndexType] = {
         ),
     )
 }
-"""Index types by name, those that options can ask for."""
+"""Index types by name that options can declare."""
 
 STORED_TYPES: Mapping[str, IndexType] = {
     **INDEX_TYPES,
     ROW_BLOCKS: IndexType(ROW_BLOCKS, INDEX_TYPES["bloom-filter"].kinds, {}, {}, RowBlocksReader),
 }
-"""Index types by name, those that containers can have."""
+"""Index types by name that containers can contain."""
 
 
 __all__ = ["INDEX_TYPES", "STORED_TYPES", "HashingBuilder", "IndexReader", "IndexType", "block_rows_of"]

@@ -1,9 +1,13 @@
-"""The ``bloom-filter-blocks`` index: which blocks of rows may hold a value, asked after the file's bloom filter said 'perhaps'.
+"""The ``bloom-filter-blocks`` index.
 
-It is ours: other engines look indexes up by their own columns, and it is stored beside them (``container.ROW_BLOCKS``). Bits of
-all blocks are transposed: a line has one bit a block, and each value sets some lines of one segment of 512 (a blocked bloom filter,
-Putze, Sanders and Singler, 2007), so that a question reads one range of bytes and joins a few lines. Layout, big endian: version, hash
-functions, two bytes of zero, rows of the file, rows of a block, segments; then the lines, low bits first.
+After the file's bloom filter found a possible match, it finds the blocks of rows that may hold the value.
+
+It is our own format. Other engines look indexes up by their own columns, and it is stored under another name (``container.ROW_BLOCKS``).
+
+The bits of all blocks are transposed: a line has one bit per block. Each value sets some lines of one segment of 512 lines
+(a blocked bloom filter, Putze, Sanders and Singler, 2007). So a query reads one range of bytes and joins a few lines.
+
+Layout, big endian: version, hash functions, two bytes of zero, rows of the file, rows of a block, segments; then the lines, low bits first.
 """
 
 from __future__ import annotations
@@ -43,7 +47,9 @@ _Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def pays(block_rows: int, row_count: int, bloom_bytes: int) -> bool:
-    """Whether a file gets the index: it has several blocks, and so many values (as its bloom filter's size tells) that a block lacks most.
+    """Return whether a file gets row blocks.
+
+    It needs several blocks, and enough distinct values that a block lacks most of them. Their number follows from the bloom filter's size.
 
     >>> pays(10_000, 10_000, 6_000), pays(10_000, 10_001, 6_000), pays(10_000, 10_001, 12), pays(0, 10_001, 6_000)
     (False, True, False, False)
@@ -52,7 +58,10 @@ def pays(block_rows: int, row_count: int, bloom_bytes: int) -> bool:
 
 
 class RowBlocksBuilder:
-    """Takes a column in the order of its rows; holds eight bytes for each value of a block until the end."""
+    """Builder of row blocks from a column in row order.
+
+    It holds eight bytes for each value of a block until ``finish``.
+    """
 
     def __init__(self, column_type: ColumnType, block_rows: int, segments: int | None = None) -> None:
         self.row_count = 0
@@ -62,14 +71,17 @@ class RowBlocksBuilder:
         self._blocks: list[list[_Words]] = []
 
     def add(self, values: Any) -> list[_Words]:
-        """Take the next rows in physical form, perhaps as a dictionary; their hashes, some repeated."""
+        """Add the next rows, and return their hashes.
+
+        The rows are in physical form or a dictionary. Some hashes may be repeated.
+        """
         of_dictionary = hash_array(values.dictionary, self._type) if pa.types.is_dictionary(values.type) else None
         found, at = [], 0
         while at < len(values):
             block, before = divmod(self.row_count, self._block_rows)
             piece = values.slice(at, min(self._block_rows - before, len(values) - at))
             if of_dictionary is None:
-                hashes = _fewer(hash_array(piece, self._type))
+                hashes = _unique_if_repeated(hash_array(piece, self._type))
             else:
                 hashes = of_dictionary[np.unique(piece.indices.drop_null().to_numpy(zero_copy_only=False))]
             if block == len(self._blocks):
@@ -81,7 +93,10 @@ class RowBlocksBuilder:
         return found
 
     def finish(self) -> bytes:
-        """The payload. Of so many blocks that lines would be long, neighbours are joined."""
+        """Return the payload.
+
+        Neighbouring blocks are joined until their number is within ``thresholds().index_blocks``.
+        """
         blocks, block_rows = self._blocks, self._block_rows
         while len(blocks) > thresholds().index_blocks:
             blocks = [[*one, *other] for one, other in zip(blocks[::2], [*blocks[1::2], []], strict=False)]
@@ -100,7 +115,10 @@ class RowBlocksBuilder:
 
 
 class RowBlocksReader:
-    """Answers ``=`` and ``IN`` with the rows of the blocks that may have a value, everything else with REMAIN."""
+    """Reader of row blocks.
+
+    Answers ``=`` and ``IN`` with the rows of the blocks that may have a value, everything else with REMAIN.
+    """
 
     distinct: int | None = None
 
@@ -116,10 +134,13 @@ class RowBlocksReader:
         self.blocks = -(-rows // self.block_rows)
         self._width = -(-self.blocks // 8)
         if payload.length != _HEAD.size + self.segments * _SEGMENT * self._width:
-            raise CorruptIndex(f"row blocks take {payload.length} bytes, not those of {self.segments} segments for {self.blocks} blocks")
+            raise CorruptIndex(f"row blocks of {payload.length} bytes do not fit {self.segments} segments for {self.blocks} blocks")
 
     def evaluate(self, leaf: Leaf) -> FileIndexResult:
-        """The rows of all blocks that can match; literals fit the column."""
+        """Return the rows of all blocks that can match.
+
+        The literals must fit the column.
+        """
         match leaf:
             case Compare(_, Op.EQ, value):
                 values: tuple[Plain, ...] = (value,)
@@ -138,7 +159,10 @@ class RowBlocksReader:
         return RowSet(self._rows(found)) if len(found) else SKIP
 
     def _blocks_of(self, hashes: _Words) -> _Bytes:
-        """A bit a block: set if all lines of one of the hashes have it."""
+        """Return one bit per block.
+
+        It is set if all lines of one of the hashes have it.
+        """
         lines = np.stack(_lines(hashes, self.segments), axis=1)
         part = _SEGMENT * self._width
         if 2 * len(lines) * part >= self._payload.length:
@@ -149,7 +173,10 @@ class RowBlocksReader:
         return _any(segments.reshape(-1, self._width)[lines % _SEGMENT + _SEGMENT * np.arange(len(lines))[:, None]])
 
     def _rows(self, blocks: _Longs) -> BitMap:
-        """The rows of blocks, those of neighbours at once."""
+        """Return the rows of blocks.
+
+        Neighbouring blocks are added as one range.
+        """
         rows = BitMap()
         edges = np.flatnonzero(np.diff(blocks, prepend=-2, append=blocks[-1] + 2) != 1)
         for first, end in pairwise(edges.tolist()):
@@ -158,19 +185,28 @@ class RowBlocksReader:
 
 
 def _any(lines: _Bytes) -> _Bytes:
-    """Blocks that have all lines of some hash; ``lines`` are by hash and hash function."""
+    """Return the blocks that have all lines of some hash.
+
+    lines: By hash and hash function.
+    """
     found: _Bytes = np.bitwise_or.reduce(np.bitwise_and.reduce(lines, axis=1), axis=0)
     return found
 
 
-def _fewer(hashes: _Words) -> _Words:
-    """The hashes of a block, each once if a sample of them says that many repeat."""
+def _unique_if_repeated(hashes: _Words) -> _Words:
+    """Return the hashes of a block, deduplicated if many repeat.
+
+    A sample decides.
+    """
     some = hashes[hashes & np.uint64(_SHARE - 1) == 0]
     return np.unique(hashes) if len(some) < 8 or 4 * len(np.unique(some)) <= 3 * len(some) else hashes
 
 
 def _lines(hashes: _Words, segments: int) -> list[_Longs]:
-    """For each hash function the line of every hash: the low half chooses a segment, bits of the mixed hash its lines."""
+    """Return the lines of all hashes, for each hash function.
+
+    The low half chooses a segment, bits of the mixed hash its lines.
+    """
     base = ((hashes & _LOW) * np.uint64(segments) >> np.uint64(32)).astype(np.int64) * _SEGMENT
     mixed = (hashes ^ hashes >> np.uint64(32)) * _MIX
     shifts = (np.uint64(64 - _LINE_BITS * (number + 1)) for number in range(_HASHES))

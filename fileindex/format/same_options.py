@@ -1,7 +1,9 @@
-"""Was a payload built with these options? Told from its first bytes, so that a rewrite of indexes can leave it as it is.
+"""Check whether a payload was built with given options.
 
-The options are not stored, but the layout shows them: the size of a bloom filter, the version of a bitmap, where blocks of
-keys and dictionary chunks end, which Paimon's writers fill in one way only.
+A rewrite of indexes can then keep it. The check reads only the first bytes.
+
+The options are not stored, but the layout shows them: the size of a bloom filter, the version of a bitmap, and where blocks of
+keys and dictionary chunks end. Paimon's writers fill these in one way only.
 """
 
 from __future__ import annotations
@@ -29,20 +31,23 @@ _EMPTY_FOR_NULLS = "range-bitmap"
 
 
 def has_same_options(index_type: str, payload: Payload | None, column_type: ColumnType, options: Mapping[str, str], row_count: int) -> bool:
-    """Whether an index of a file with ``row_count`` rows has the form that ``options`` give it; False if it is broken or unknown.
+    """Return whether an index has the form that ``options`` define.
 
-    ``payload`` is None for the marker of an empty index: one that was fed nothing, or a range-bitmap of nulls. Paimon has no such question: its
-    ``rewrite_file_index`` rebuilds every index.
+    False if it is malformed or unknown.
+
+    payload: None: the marker of an empty index, built from no values, or a range-bitmap of nulls only.
+    row_count: Rows of the file.
 
     >>> import pyarrow as pa
     >>> from fileindex.format.bitmap_writer import write_bitmap
     >>> from fileindex.keys.group_by import ColumnRows
     >>> rows, kind = ColumnRows(ColumnType("INT")), ColumnType("INT")
     >>> rows.append(pa.array([7, 8, 7], pa.int32()))
-    >>> payload = Payload.of(write_bitmap(rows.grouped(), kind, version=1))
+    >>> payload = Payload.of(write_bitmap(rows.group(), kind, version=1))
     >>> [has_same_options("bitmap", payload, kind, {"version": version}, 3) for version in "12"]
     [True, False]
     """
+    # Paimon has no such check: its rewrite_file_index rebuilds every index.
     if payload is None:
         return row_count == 0 or index_type == _EMPTY_FOR_NULLS
     check = _CHECKS.get(index_type)
@@ -55,7 +60,10 @@ def has_same_options(index_type: str, payload: Payload | None, column_type: Colu
 
 
 def _bloom(payload: Payload, _type: ColumnType, options: Mapping[str, str], rows: int) -> bool:
-    """Without ``items`` a filter is for the values of its file or, as Paimon makes it, for a fixed number."""
+    """Check a bloom filter.
+
+    Without ``items``, its size is that of the file's values, or the fixed default of Paimon.
+    """
     fpp = float(options.get("fpp", DEFAULT_FPP))
     found = BloomSize(8 * (payload.length - 4), int.from_bytes(payload.read(0, 4), "big"))
     if found == BloomSize.of(int(options.get("items", DEFAULT_ITEMS)), fpp):
@@ -64,7 +72,10 @@ def _bloom(payload: Payload, _type: ColumnType, options: Mapping[str, str], rows
 
 
 def _row_blocks(payload: Payload, column_type: ColumnType, options: Mapping[str, str], rows: int) -> bool:
-    """Neighbouring blocks of a large file are joined, two at a time."""
+    """Check row blocks.
+
+    Neighbouring blocks of a large file are joined in pairs, so their size may be a multiple by a power of two.
+    """
     found, wanted = RowBlocksReader(payload, column_type), int(options.get("block-rows", thresholds().index_block_rows))
     joined, rest = divmod(found.block_rows, max(1, wanted))
     return found.row_count == rows and rest == 0 and joined.bit_count() == 1
@@ -82,28 +93,37 @@ def _bitmap(payload: Payload, column_type: ColumnType, options: Mapping[str, str
     if version == VERSION_1:
         return True
     room = min(parse_memory_size(options.get("index-block-size", str(DEFAULT_BLOCK_SIZE)), "index-block-size"), _MAX_INT)
-    return _are_filled(_blocks(payload, 18 if has_null else 10, column_type), room)
+    return _are_full(_blocks(payload, 18 if has_null else 10, column_type), room)
 
 
 @dataclass(frozen=True, slots=True)
-class _Filled:
-    """A block or chunk: bytes in it, what its first key takes where it is an entry, and the fewest bytes that one can have."""
+class _BlockSize:
+    """Sizes of a block in bytes.
+
+    size: Used bytes. first: Bytes of an entry with the block's first key. least: Minimum bytes of the block.
+    """
 
     size: int
     first: int
     least: int
 
 
-def _are_filled(blocks: Iterator[_Filled], room: int) -> bool:
-    """Whether each block holds as much as ``room`` allows: the first entry of the next one would have been too much."""
+def _are_full(blocks: Iterator[_BlockSize], room: int) -> bool:
+    """Return whether each block is as full as ``room`` allows.
+
+    The first entry of the next block would not have fit.
+    """
     found = list(blocks)
     return all(block.size <= max(room, block.least) for block in found) and all(
         block.size + following.first > room for block, following in pairwise(found)
     )
 
 
-def _blocks(payload: Payload, at: int, column_type: ColumnType) -> Iterator[_Filled]:
-    """The blocks of a version 2 bitmap whose directory begins at ``at``."""
+def _blocks(payload: Payload, at: int, column_type: ColumnType) -> Iterator[_BlockSize]:
+    """Yield the blocks of a version 2 bitmap.
+
+    at: Position of its directory.
+    """
     directory = _Bytes(payload, at)
     count = directory.number()
     starts: list[tuple[int, int]] = []
@@ -115,7 +135,7 @@ def _blocks(payload: Payload, at: int, column_type: ColumnType) -> Iterator[_Fil
     if starts and len(starts) == count:
         ends.append(directory.number())
     for (key, start), end in zip(starts, ends, strict=False):
-        yield _Filled(end - start, key + 8, 4 + key + 8)
+        yield _BlockSize(end - start, key + 8, 4 + key + 8)
 
 
 def _range_bitmap(payload: Payload, column_type: ColumnType, options: Mapping[str, str], rows: int) -> bool:
@@ -135,7 +155,10 @@ def _range_bitmap(payload: Payload, column_type: ColumnType, options: Mapping[st
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """A dictionary chunk: bytes of its first key, number of further keys, their bytes."""
+    """A dictionary chunk.
+
+    first: Bytes of its first key. size: Number of further keys. bytes: Bytes of the further keys.
+    """
 
     first: int
     size: int
@@ -162,20 +185,26 @@ def _chunks(headers: _Bytes, count: int, column_type: ColumnType) -> Iterator[_C
 
 
 class _Bytes:
-    """A cursor over a payload from a position on; ``left`` is what remains of the bytes to look at."""
+    """Cursor over a payload.
+
+    ``left`` is the number of bytes that may still be read.
+    """
 
     def __init__(self, payload: Payload, at: int) -> None:
         self._payload = payload
         self._at = at
         self._data = b""
         self._next = 0
-        self.left = thresholds().index_looked_bytes
+        self.left = thresholds().index_check_bytes
 
     def number(self) -> int:
         return int.from_bytes(self._take(4), "big", signed=True)
 
     def key(self, column_type: ColumnType) -> int:
-        """Pass over a key; its bytes, with those of its length."""
+        """Skip a key and return its size.
+
+        In bytes, including the length prefix of a text.
+        """
         if column_type.kind not in STRINGS:
             return self.skip(key_width(column_type))
         length = self.number()
@@ -191,7 +220,7 @@ class _Bytes:
     def _take(self, length: int) -> bytes:
         if self._next + length > len(self._data):
             self._at, self._next = self._at + self._next, 0
-            wanted = max(length, min(thresholds().index_looked_bytes, self._payload.length - self._at))
+            wanted = max(length, min(thresholds().index_check_bytes, self._payload.length - self._at))
             self._data = self._payload.read(self._at, wanted)
         data = self._data[self._next : self._next + length]
         self.skip(length)

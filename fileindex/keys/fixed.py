@@ -1,7 +1,8 @@
-"""Index keys of fixed-width columns as signed 64-bit numbers that sort as the index formats sort, and their big-endian bytes.
+"""Index keys of fixed-width columns.
 
-Booleans, integers, dates and times are themselves; timestamps milliseconds up to precision 3, else microseconds; floats
-their bits, turned so that the order is Java's total order (-Inf ... -0.0 < 0.0 ... Inf < NaN, one NaN).
+Keys are signed 64-bit numbers that sort as the index formats sort. They are stored as big-endian bytes.
+Booleans, integers, dates and times are their own keys. Timestamps are milliseconds up to precision 3, else microseconds. Floats are
+their bits, converted so that they sort in Java's total order (-Inf ... -0.0 < 0.0 ... Inf < NaN, one NaN).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _WIDTHS: dict[Kind, int] = {
 
 
 def key_width(column_type: ColumnType) -> int:
-    """Bytes of a key of a fixed-width type.
+    """Return the bytes of a key of a fixed-width type.
 
     >>> key_width(ColumnType(Kind.DATE))
     4
@@ -42,12 +43,14 @@ def key_width(column_type: ColumnType) -> int:
 
 
 def key_dtype(column_type: ColumnType) -> np.dtype[Any]:
-    """The big-endian integer that holds a key's bytes."""
+    """Return the big-endian integer type of a key's bytes."""
     return np.dtype(f">i{_WIDTHS[column_type.kind]}")
 
 
 def is_lossy(column_type: ColumnType) -> bool:
-    """True if different values share a key: timestamps finer than a microsecond.
+    """Return whether different values share a key.
+
+    This is so for timestamps finer than a microsecond.
 
     >>> is_lossy(ColumnType(Kind.TIMESTAMP, precision=9))
     True
@@ -56,10 +59,12 @@ def is_lossy(column_type: ColumnType) -> bool:
 
 
 def to_keys(values: Any, column_type: ColumnType) -> Int64s:
-    """Keys of the non-null values of an array in physical form (``plain_array``).
+    """Return the keys of an array's non-null values.
+
+    values: In physical form (``plain_array``).
 
     Raises:
-        OverflowError: a DECIMAL of more than 18 digits holds a number beyond 64 bits.
+        OverflowError: A DECIMAL of more than 18 digits contains a number beyond 64 bits.
 
     >>> to_keys(pa.array([-0.0, 0.0, None]), ColumnType(Kind.DOUBLE)).tolist()
     [-1, 0]
@@ -74,27 +79,32 @@ def to_keys(values: Any, column_type: ColumnType) -> Int64s:
     if column_type.kind in FLOATS:
         floats = numbers.astype(np.float32 if column_type.kind is Kind.FLOAT else np.float64, copy=True)
         floats[np.isnan(floats)] = np.nan
-        return turn(floats.view(np.int32 if column_type.kind is Kind.FLOAT else np.int64), column_type)
+        return convert_keys(floats.view(np.int32 if column_type.kind is Kind.FLOAT else np.int64), column_type)
     if is_lossy(column_type):
         return np.asarray(np.floor_divide(numbers, 1000))
     return np.asarray(numbers.astype(np.int64))
 
 
 def stored_keys(bits: Any, column_type: ColumnType) -> Int64s:
-    """Sortable keys of key numbers that an index holds, in which any NaN may stand for NaN.
+    """Return the sortable keys of stored key numbers.
 
-    >>> stored_keys(np.array([-1], dtype=np.int32), ColumnType(Kind.FLOAT)) == turn(np.array([0x7FC00000]), ColumnType(Kind.FLOAT))
+    All NaN bit patterns become one key.
+
+    >>> stored_keys(np.array([-1], dtype=np.int32), ColumnType(Kind.FLOAT)) == convert_keys(np.array([0x7FC00000]), ColumnType(Kind.FLOAT))
     array([ True])
     """
     if column_type.kind in FLOATS:
         native = bits.astype(np.int32 if column_type.kind is Kind.FLOAT else np.int64)
         floats = native.view(np.float32 if column_type.kind is Kind.FLOAT else np.float64)
         bits = np.where(np.isnan(floats), 0x7FC00000 if column_type.kind is Kind.FLOAT else 0x7FF8000000000000, native)
-    return turn(bits, column_type)
+    return convert_keys(bits, column_type)
 
 
-def turn(bits: Any, column_type: ColumnType) -> Int64s:
-    """Sortable keys of stored key numbers, or the other way round: an involution on float bits, else nothing."""
+def convert_keys(bits: Any, column_type: ColumnType) -> Int64s:
+    """Convert stored key numbers to sortable keys, or back.
+
+    Only float bits change. The function is its own inverse.
+    """
     if column_type.kind not in FLOATS:
         return np.asarray(bits.astype(np.int64))
     size = 32 if column_type.kind is Kind.FLOAT else 64
@@ -102,8 +112,9 @@ def turn(bits: Any, column_type: ColumnType) -> Int64s:
 
 
 def literal_keys(value: Plain, column_type: ColumnType) -> tuple[int | bytes, ...] | None:
-    """The keys that rows equal to a (plain, fitting) literal can have: both zeros for a zero; UTF-8 bytes for a text.
+    """Return the keys of rows that equal a literal.
 
+    value: A plain value that fits the column. A zero has the keys of both zeros, a text its UTF-8 bytes.
     None if the literal has no key: a float that a FLOAT column cannot hold.
 
     >>> literal_keys(0.0, ColumnType(Kind.FLOAT)), literal_keys(0.1, ColumnType(Kind.FLOAT)), literal_keys("a", ColumnType(Kind.CHAR))
@@ -117,14 +128,17 @@ def literal_keys(value: Plain, column_type: ColumnType) -> tuple[int | bytes, ..
         if value == 0:
             return (-1, 0)
         bits = float_bits(value, column_type)
-        return None if bits is None else (int(turn(np.array([bits]), column_type)[0]),)
+        return None if bits is None else (int(convert_keys(np.array([bits]), column_type)[0]),)
     if isinstance(value, int):
         return (value // 1000,) if is_lossy(column_type) else (int(value),)
     return None
 
 
 def float_bits(value: float, column_type: ColumnType) -> int | None:
-    """Signed bit pattern of a float in the column's width, NaN as the one NaN; None if it does not fit exactly."""
+    """Return the signed bit pattern of a float.
+
+    In the column's width. NaN has one pattern. None if the float does not fit exactly.
+    """
     if column_type.kind is Kind.DOUBLE:
         return int(struct.unpack(">q", struct.pack(">d", math.nan if math.isnan(value) else value))[0])
     if math.isnan(value):
@@ -136,4 +150,4 @@ def float_bits(value: float, column_type: ColumnType) -> int | None:
     return int(struct.unpack(">i", data)[0]) if struct.unpack(">f", data)[0] == value else None
 
 
-__all__ = ["float_bits", "is_lossy", "key_dtype", "key_width", "literal_keys", "stored_keys", "to_keys", "turn"]
+__all__ = ["convert_keys", "float_bits", "is_lossy", "key_dtype", "key_width", "literal_keys", "stored_keys", "to_keys"]

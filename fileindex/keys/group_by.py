@@ -1,7 +1,8 @@
-"""The rows of a column by value: what the exact indexes (bitmap, bsi, range-bitmap) of one column are all made from.
+"""Rows of a column grouped by value.
 
-Batches are appended as they are written; at the end equal values are brought together, once for all indexes of the column
-and only as far as they need it: bsi takes the values in file order, range-bitmap a number for each, bitmap the groups.
+All exact indexes (bitmap, bsi, range-bitmap) of a column are built from it. Batches are appended as they are written.
+At the end equal values are grouped, once for all indexes of the column. Each index triggers only the work that it needs:
+bsi takes the values in file order, range-bitmap a code for each, bitmap the groups.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ _Codes: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
 
 
 class GroupedColumn:
-    """A column's rows by value.
+    """Rows of a column by value.
 
     Args:
-        row_count: rows of the file.
-        null_rows: those without a value, ascending.
-        values: of the other rows, in file order: sortable numbers of fixed-width types (``keys.to_keys``), or positions in ``texts``.
-        texts: ascending texts, used or not; None for fixed-width types.
+        row_count: Rows of the file.
+        null_rows: Rows without a value, ascending.
+        values: Values of the other rows, in file order: sortable numbers of fixed-width types (``keys.to_keys``), or positions in ``texts``.
+        texts: Ascending texts, used or not. None for fixed-width types.
     """
 
     def __init__(self, row_count: int, null_rows: UInt32s, values: Int64s, texts: Any = None) -> None:
@@ -40,14 +41,17 @@ class GroupedColumn:
 
     @cached_property
     def keys(self) -> Any:
-        """The distinct values ascending: sortable numbers, or a large_string array of texts."""
+        """The distinct values, ascending.
+
+        Sortable numbers, or a large_string array of texts.
+        """
         if self._texts is None:
             return self._distinct
         return self._texts if len(self._distinct) == len(self._texts) else take_texts(self._texts, self._distinct)
 
     @cached_property
     def codes(self) -> _Codes:
-        """For each row with a value, in file order, the number of its value in ``keys``."""
+        """Positions in ``keys`` of all non-null rows, in file order."""
         if self._table is not None:
             return self._table[1]
         _, starts, positions = self._groups
@@ -57,29 +61,38 @@ class GroupedColumn:
 
     @property
     def starts(self) -> _Longs:
-        """Where each value's rows start in ``rows``; one element more than ``keys``."""
+        """Start of each value's rows in ``rows``.
+
+        One element more than ``keys``.
+        """
         return self._groups[1]
 
     @cached_property
     def rows(self) -> UInt32s:
-        """Row numbers in the order of ``keys``, ascending for one key."""
+        """Row numbers in the order of ``keys``.
+
+        They ascend within one key.
+        """
         positions = self._groups[2]
         return np.flatnonzero(self.present).astype(np.uint32)[positions] if len(self.null_rows) else positions
 
     @cached_property
     def present(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """For every row of the file whether it has a value."""
+        """Mask of the file's non-null rows."""
         present = np.ones(self.row_count, dtype=bool)
         present[self.null_rows] = False
         return present
 
-    def spread(self, values: Any) -> Any:
-        """An array of the rows with a value as one of all rows, zero at nulls."""
+    def expand(self, values: Any) -> Any:
+        """Expand an array of the non-null rows to all rows.
+
+        Nulls become zero.
+        """
         if not len(self.null_rows):
             return values
-        spread = np.zeros(self.row_count, dtype=values.dtype)
-        spread[self.present] = values
-        return spread
+        expanded = np.zeros(self.row_count, dtype=values.dtype)
+        expanded[self.present] = values
+        return expanded
 
     @property
     def _distinct(self) -> Int64s:
@@ -87,7 +100,10 @@ class GroupedColumn:
 
     @cached_property
     def _table(self) -> tuple[Int64s, _Codes, _Longs] | None:
-        """Distinct values, codes and starts through a table of all values that there could be; None if these are too many."""
+        """Distinct values, codes and starts, by counting in a table.
+
+        The table has an element for each possible value. None if these are too many.
+        """
         if not len(self.values):
             return None
         least, greatest = (int(self.values.min()), int(self.values.max())) if self._texts is None else (0, len(self._texts) - 1)
@@ -109,7 +125,7 @@ class GroupedColumn:
 
 
 class ColumnRows:
-    """Collects one column of a file, batch after batch."""
+    """Collector of one column of a file, batch by batch."""
 
     def __init__(self, column_type: ColumnType) -> None:
         self._type = column_type
@@ -120,9 +136,9 @@ class ColumnRows:
         self.row_count = 0
 
     def append(self, values: Any) -> None:
-        """Take the next rows, an array in physical form (texts: or dictionary encoded).
+        """Add the next rows.
 
-        Texts are kept as a dictionary and codes as long as that is the smaller form.
+        values: Array in physical form. Texts may be dictionary encoded.
         """
         if values.null_count:
             missing = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
@@ -133,6 +149,7 @@ class ColumnRows:
                 self._chunks.append(to_keys(values, self._type))
             except OverflowError as error:
                 self._overflow = str(error)
+        # Texts are kept as a dictionary and codes while that is smaller.
         elif self._repetitive or pa.types.is_dictionary(values.type):
             encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
             texts = encoded.dictionary.cast(pa.large_string())
@@ -141,8 +158,11 @@ class ColumnRows:
         else:
             self._chunks.append((values.drop_null().cast(pa.large_string()), None))
 
-    def grouped(self) -> GroupedColumn:
-        """All appended rows, given away: call it once; raises OverflowError if one of the values has no key of 64 bits."""
+    def group(self) -> GroupedColumn:
+        """Return all appended rows, grouped.
+
+        Call it once: it releases the collected rows. Raises OverflowError if a value has no key of 64 bits.
+        """
         if self._overflow:
             raise OverflowError(self._overflow)
         nulls = np.concatenate(self._nulls) if self._nulls else np.zeros(0, dtype=np.uint32)
@@ -154,9 +174,9 @@ class ColumnRows:
 
 
 def group_rows(keys: Any) -> tuple[Any, _Longs, UInt32s]:
-    """Distinct keys ascending, where each one's group starts, and the positions of ``keys`` in group order.
+    """Return distinct keys, group starts, and positions in group order.
 
-    Key and position are packed into one word where they fit, because sorting words is many times faster than a stable argsort.
+    The keys ascend.
 
     >>> [part.tolist() for part in group_rows(np.array([7, -1, 7]))]
     [[-1, 7], [0, 1, 3], [1, 0, 2]]
@@ -166,6 +186,7 @@ def group_rows(keys: Any) -> tuple[Any, _Longs, UInt32s]:
         return keys, np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint32)
     least = int(keys.min())
     position_bits = count.bit_length()
+    # Pack key and position into one word where they fit: sorting words is many times faster than a stable argsort.
     if (int(keys.max()) - least).bit_length() + position_bits <= 64:
         words = (keys - least).astype(np.uint64)
     else:
@@ -181,7 +202,10 @@ def group_rows(keys: Any) -> tuple[Any, _Longs, UInt32s]:
 
 
 def _sorted_positions(words: Any) -> UInt32s:
-    """Positions in the order of the words, which become words and positions in that order; both must fit into 64 bits."""
+    """Return positions in the order of the words.
+
+    Modifies ``words``: they become the sorted words with their positions. Both must fit into 64 bits.
+    """
     bits = len(words).bit_length()
     words <<= np.uint64(bits)
     words |= np.arange(len(words), dtype=np.uint64)
@@ -190,9 +214,9 @@ def _sorted_positions(words: Any) -> UInt32s:
 
 
 def _rank_rows(chunks: list[tuple[Any, Any]]) -> tuple[Any, Int64s]:
-    """Distinct texts ascending, and for every non-null row the number of its text in them.
+    """Return distinct texts, and each non-null row's position among them.
 
-    A chunk is a text per row, or its distinct texts and the row's codes.
+    The texts ascend. A chunk is a text per row, or its distinct texts and the row's codes.
     """
     if not chunks:
         return pa.array([], pa.large_string()), np.zeros(0, dtype=np.int64)

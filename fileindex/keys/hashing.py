@@ -1,7 +1,7 @@
-"""The 64-bit hashes of the bloom filter, over whole columns: XXH64 of texts and bytes, Thomas Wang's mix of numbers.
+"""Hashes of the bloom filter: XXH64, and Thomas Wang's mix.
 
-XXH64 runs over all values of an array at once: one numpy step per 8-byte lane instead of one call per value. Values so
-long that their lanes outnumber what is saved go to the ``xxhash`` library one by one.
+XXH64 hashes texts and bytes, Wang's mix hashes numbers; both give 64 bits. XXH64 processes all values of an array together:
+one numpy step per 8-byte lane instead of one call per value. Long values, for which this is slower, go to the ``xxhash`` library one by one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import xxhash
 
 from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.thresholds import thresholds
-from fileindex.keys.fixed import turn
+from fileindex.keys.fixed import convert_keys
 
 _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
@@ -28,10 +28,10 @@ _ROTATIONS = (1, 7, 12, 18)
 
 
 def hash_array(values: Any, column_type: ColumnType) -> _Words:
-    """Hashes of the non-null values of an array in physical form (``plain_array``), in order.
+    """Return the hashes of an array's non-null values, in order.
 
-    Numbers are hashed by Paimon's ``FastHash`` rules: integers, dates and times sign extended; floats by their bits with
-    one NaN; timestamps as milliseconds up to precision 3, else as microseconds.
+    values: In physical form (``plain_array``). Numbers are hashed by Paimon's ``FastHash`` rules: integers, dates and times sign extended;
+    floats by their bits with one NaN; timestamps as milliseconds up to precision 3, else as microseconds.
 
     >>> [f"{value:016x}" for value in hash_array(pa.array(["a", None, "hello"]), ColumnType(Kind.VARCHAR))]
     ['d24ec4f1a98c6e5b', '26c7827d889f6da3']
@@ -58,7 +58,9 @@ def _longs(values: Any, column_type: ColumnType) -> _Longs:
 
 
 def wang_mix(values: _Longs) -> _Longs:
-    """Thomas Wang's 64-bit mix of each value, with the sign-propagating right shifts that Paimon uses.
+    """Return Thomas Wang's 64-bit mix of each value.
+
+    Right shifts propagate the sign, as in Paimon.
 
     >>> f"{wang_mix(np.array([-1]))[0]:016x}"
     '5bca868437950d03'
@@ -84,16 +86,20 @@ def _mix(values: _Longs) -> _Longs:
 
 
 def hash_keys(keys: Any, column_type: ColumnType) -> _Words:
-    """Hashes of index keys: sortable numbers (``keys.to_keys``), or a large_string array; the same as of the values themselves.
+    """Return the hashes of index keys.
+
+    keys: Sortable numbers (``keys.to_keys``), or a large_string array. A key has the same hash as its value.
 
     >>> hash_keys(np.array([2]), ColumnType(Kind.INT)) == hash_array(pa.array([2]), ColumnType(Kind.INT))
     array([ True])
     """
-    return xxh64(keys) if column_type.kind in STRINGS else wang_mix(turn(keys, column_type)).view(np.uint64)
+    return xxh64(keys) if column_type.kind in STRINGS else wang_mix(convert_keys(keys, column_type)).view(np.uint64)
 
 
 def xxh64(values: Any) -> _Words:
-    """XXH64 with seed 0 of every value of a string or binary array (small or large offsets) without nulls.
+    """Return XXH64 with seed 0 of every value.
+
+    values: String or binary array (small or large offsets) without nulls.
 
     >>> f"{xxh64(pa.array(['paimon']))[0]:016x}"
     '088c6247bf3815e4'
@@ -103,7 +109,7 @@ def xxh64(values: Any) -> _Words:
     result = np.empty(len(values), dtype=np.uint64)
     limits = thresholds()
     classes = np.minimum(lengths, limits.long_value_bytes).astype(np.uint16)
-    order = np.argsort(classes, kind="stable")  # a radix sort: values of one length stand together
+    order = np.argsort(classes, kind="stable")  # a radix sort that groups values of one length
     bounds = np.searchsorted(classes[order], np.arange(limits.long_value_bytes + 2))
     for length in np.flatnonzero(np.diff(bounds)).tolist():
         first, last = int(bounds[length]), int(bounds[length + 1])
@@ -118,7 +124,10 @@ def xxh64(values: Any) -> _Words:
 
 
 def text_buffers(values: Any) -> tuple[_Longs, np.ndarray[Any, np.dtype[np.uint8]]]:
-    """Offsets (int64, one more than values) and data bytes of a string or binary array; offsets count from the data's start."""
+    """Return offsets and data of a string or binary array.
+
+    Offsets are int64, one more than values. They count from the start of the data.
+    """
     wide = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
     if not (wide or pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
         raise TypeError(f"{values.type} is neither text nor bytes")
@@ -130,7 +139,10 @@ def text_buffers(values: Any) -> tuple[_Longs, np.ndarray[Any, np.dtype[np.uint8
 
 
 def _xxh64_equal(data: np.ndarray[Any, np.dtype[np.uint8]], at: _Longs, length: int) -> _Words:
-    """XXH64 of values of one length; ``at`` is where each begins."""
+    """Return XXH64 of values of one length.
+
+    at: Position of each value.
+    """
     words, halves = _unaligned(data, np.dtype("<u8")), _unaligned(data, np.dtype("<u4"))
     state = _stripes(words, at, length) if length >= _STRIPE else np.full(len(at), _P5)
     state += np.uint64(length)
@@ -152,7 +164,7 @@ def _xxh64_equal(data: np.ndarray[Any, np.dtype[np.uint8]], at: _Longs, length: 
 
 
 def _stripes(words: _Words, at: _Longs, length: int) -> _Words:
-    """The four accumulators over all whole stripes, merged."""
+    """Return the merged four accumulators over all whole stripes."""
     lanes = [np.full(len(at), seed) for seed in _SEEDS]
     for stripe in range(0, length - _STRIPE + 1, _STRIPE):
         for number in range(4):
@@ -170,7 +182,7 @@ def _rotate(values: _Words, bits: int) -> _Words:
 
 
 def _unaligned(data: np.ndarray[Any, np.dtype[np.uint8]], kind: np.dtype[Any]) -> Any:
-    """A view in which element ``i`` is the number whose bytes start at byte ``i``."""
+    """Return a view whose element ``i`` starts at byte ``i``."""
     count = max(0, len(data) - kind.itemsize + 1)
     return np.ndarray((count,), dtype=kind, buffer=data, strides=(1,)) if count else np.zeros(0, dtype=kind)
 

@@ -1,4 +1,7 @@
-"""Index keys in stored form, for all distinct values of a column at once: big-endian numbers, or length-prefixed UTF-8."""
+"""Index keys in stored form.
+
+All distinct values of a column are converted together, to big-endian numbers or length-prefixed UTF-8.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.column_type import STRINGS, ColumnType
-from fileindex.keys.fixed import key_dtype, turn
+from fileindex.keys.fixed import convert_keys, key_dtype
 from fileindex.keys.hashing import text_buffers
 from fileindex.keys.text_sort import common_length
 
@@ -18,7 +21,10 @@ _Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class KeyEntries:
-    """Index entries back to back: ``data[bounds[i]:bounds[i + 1]]`` is entry ``i`` and begins with its key."""
+    """Consecutive index entries.
+
+    ``data[bounds[i]:bounds[i + 1]]`` is entry ``i`` and begins with its key.
+    """
 
     def __init__(self, data: memoryview, bounds: _Ints, numbers: int) -> None:
         self.data = data
@@ -29,12 +35,14 @@ class KeyEntries:
         return len(self.bounds) - 1
 
     def key(self, entry: int) -> memoryview:
-        """The key of an entry, in stored form."""
+        """Return the key of an entry, in stored form."""
         return self.data[int(self.bounds[entry]) : int(self.bounds[entry + 1]) - self._numbers_bytes]
 
 
 def key_entries(keys: Any, column_type: ColumnType, numbers: Sequence[_Ints] = ()) -> KeyEntries:
-    """Each key followed by its numbers (32 bits each); ``keys`` are sortable numbers (``keys.to_keys``) or a large_string array.
+    """Return entries of each key followed by its numbers.
+
+    keys: Sortable numbers (``keys.to_keys``) or a large_string array. numbers: Columns of 32-bit numbers.
 
     >>> key_entries(np.array([1, -1]), ColumnType("SMALLINT"), [np.array([7, 8])]).data.hex(" ", 2)
     '0001 0000 0007 ffff 0000 0008'
@@ -43,12 +51,12 @@ def key_entries(keys: Any, column_type: ColumnType, numbers: Sequence[_Ints] = (
         return _text_entries(keys, numbers)
     record = np.dtype([("key", key_dtype(column_type)), *((f"n{at}", ">i4") for at in range(len(numbers)))])
     table = np.empty(len(keys), dtype=record)
-    table["key"] = turn(keys, column_type)
-    return _filled(table, numbers)
+    table["key"] = convert_keys(keys, column_type)
+    return _with_numbers(table, numbers)
 
 
 def _text_entries(texts: Any, numbers: Sequence[_Ints]) -> KeyEntries:
-    """Arrow joins length, text and numbers of each entry, and so lays all entries out in one buffer."""
+    """Return entries of texts of different lengths."""
     if not len(texts):
         return KeyEntries(memoryview(b""), np.zeros(1, dtype=np.int64), len(numbers))
     offsets, data = text_buffers(texts)
@@ -57,6 +65,7 @@ def _text_entries(texts: Any, numbers: Sequence[_Ints]) -> KeyEntries:
         return _equal_texts(data[offsets[0] : offsets[-1]], width, numbers)
     prefixes = _fixed_binary(np.diff(offsets).astype(">i4"))
     suffixes = [_fixed_binary(np.stack(numbers, axis=1).astype(">i4"))] if numbers else []
+    # Arrow joins length, text and numbers of each entry, so all entries are in one buffer.
     joined = pc.binary_join_element_wise(prefixes, texts.cast(pa.large_binary()), *suffixes, pa.scalar(b"", pa.large_binary()))
     bounds, data = text_buffers(joined)
     return KeyEntries(memoryview(data.data)[int(bounds[0]) : int(bounds[-1])], bounds - bounds[0], len(numbers))
@@ -67,17 +76,17 @@ def _equal_texts(data: np.ndarray[Any, np.dtype[np.uint8]], width: int, numbers:
     table = np.empty(len(data) // width, dtype=record)
     table["length"] = width
     table["text"] = np.ascontiguousarray(data).view(np.dtype((np.void, width)))
-    return _filled(table, numbers)
+    return _with_numbers(table, numbers)
 
 
-def _filled(table: np.ndarray[Any, Any], numbers: Sequence[_Ints]) -> KeyEntries:
+def _with_numbers(table: np.ndarray[Any, Any], numbers: Sequence[_Ints]) -> KeyEntries:
     for at, column in enumerate(numbers):
         table[f"n{at}"] = column
     return KeyEntries(memoryview(table.view(np.uint8).data), np.arange(len(table) + 1) * table.itemsize, len(numbers))
 
 
 def _fixed_binary(table: np.ndarray[Any, Any]) -> Any:
-    """Each row of a contiguous table as one binary value."""
+    """Return the rows of a contiguous table as binary values."""
     width = table.nbytes // len(table)
     offsets = np.arange(len(table) + 1, dtype=np.int64) * width
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(table), [None, pa.py_buffer(offsets), pa.py_buffer(table.tobytes())])

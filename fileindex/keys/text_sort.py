@@ -1,4 +1,7 @@
-"""Sorting many texts at once: by the UTF-8 bytes, eight at a time as one machine word, instead of text against text."""
+"""Sorting of many texts.
+
+Texts are compared by their UTF-8 bytes, eight at a time as one machine word.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ _Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def rank_texts(texts: Any) -> tuple[Any, _Longs]:
-    """The distinct texts of a large_string array without nulls, ascending, and for each element the number of its text in them.
+    """Return the distinct texts, and each element's position among them.
+
+    texts: A large_string array without nulls. The distinct texts ascend.
 
     >>> distinct, ranks = rank_texts(pa.array(["b", "a", "b"], pa.large_string()))
     >>> distinct.to_pylist(), ranks.tolist()
@@ -32,7 +37,9 @@ def rank_texts(texts: Any) -> tuple[Any, _Longs]:
 
 
 def take_texts(texts: Any, positions: _Longs) -> Any:
-    """Elements of a large_string array without nulls; those of one length are moved as blocks of bytes, which is far quicker.
+    """Return the elements of a large_string array at ``positions``.
+
+    The array has no nulls.
 
     >>> take_texts(pa.array(["b", "a"], pa.large_string()), np.array([1, 0, 1])).to_pylist()
     ['a', 'b', 'a']
@@ -41,6 +48,7 @@ def take_texts(texts: Any, positions: _Longs) -> Any:
     width = common_length(offsets)
     if not width:
         return texts.take(pa.array(positions))
+    # Texts of one length are moved as fixed-size blocks, which is much faster.
     block = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(texts), [None, pa.py_buffer(data[offsets[0] : offsets[-1]])])
     taken = block.take(pa.array(positions))
     bounds = np.arange(len(positions) + 1, dtype=np.int64) * width
@@ -48,7 +56,9 @@ def take_texts(texts: Any, positions: _Longs) -> Any:
 
 
 def common_length(offsets: _Longs) -> int:
-    """The length of all values between the offsets; 0 if they have several (or none).
+    """Return the common length of values, else 0.
+
+    0 if lengths differ, or without values.
 
     >>> common_length(np.array([0, 2, 4])), common_length(np.array([0, 2, 5]))
     (2, 0)
@@ -68,10 +78,10 @@ def _sort_by_comparison(texts: Any) -> tuple[_Longs, _Flags]:
 
 
 def _sort_by_words(texts: Any) -> tuple[_Longs, _Flags] | None:
-    """Order, and where in it another text begins; None if words do not tell the texts apart soon enough.
+    """Return the order, and the positions where another text begins.
 
-    Each round sorts the runs of texts that are equal so far by their next word. Behind its end a text reads as zeros, so
-    in the last round the lengths tell a text from the same with zero bytes behind it.
+    None if too many words would be needed to distinguish the texts. Each round sorts the runs of equal prefixes by their next word.
+    Beyond its end a text counts as zeros. So the last round sorts by length, to distinguish a text from the same text with zero bytes.
     """
     offsets, data = text_buffers(texts)
     padded = np.append(data, np.zeros(8, dtype=np.uint8))
@@ -104,7 +114,8 @@ def _sort_by_words(texts: Any) -> tuple[_Longs, _Flags] | None:
 
 
 def _common_prefix(texts: Any) -> int:
-    """How many bytes all texts begin with: those that the least and the greatest have in common."""
+    """Return the length of the texts' common prefix."""
+    # The smallest and the greatest text share it.
     ends = pc.min_max(texts)
     least, greatest = (np.frombuffer(ends[end].as_buffer(), dtype=np.uint8) for end in ("min", "max"))
     length = min(len(least), len(greatest))
@@ -113,7 +124,10 @@ def _common_prefix(texts: Any) -> int:
 
 
 def _next_words(view: Any, at: _Longs, left: _Longs) -> _Words:
-    """Eight bytes from ``at`` on as a big-endian number; those beyond the ``left`` ones count as zeros."""
+    """Return eight bytes from ``at`` on as a big-endian number.
+
+    Bytes beyond the ``left`` remaining ones count as zeros.
+    """
     shortest = int(left.min())
     words = view[at if shortest > 0 else np.where(left > 0, at, 0)].byteswap(inplace=True)
     if shortest >= 8:
@@ -125,8 +139,11 @@ def _next_words(view: Any, at: _Longs, left: _Longs) -> _Words:
 
 
 def _sort_in_runs(words: _Words, opens: _Flags) -> _Longs:
-    """Positions that sort the words inside each run; ``opens`` says where runs begin."""
-    order = sorted_positions(words)
+    """Return positions that sort the words inside each run.
+
+    opens: Mask of the starts of runs.
+    """
+    order = _sorted_positions(words)
     runs = np.cumsum(opens)
     if int(runs[-1]) == 1:
         return order
@@ -135,8 +152,8 @@ def _sort_in_runs(words: _Words, opens: _Flags) -> _Longs:
     return order[(packed & np.uint64(0xFFFFFFFF)).astype(np.int64)]
 
 
-def sorted_positions(words: _Words) -> _Longs:
-    """Positions that sort the words; packed with them into one word where they fit, which sorts several times faster.
+def _sorted_positions(words: _Words) -> _Longs:
+    """Return positions that sort the words.
 
     >>> sorted_positions(np.array([9, 7, 8], dtype=np.uint64)).tolist()
     [1, 2, 0]
@@ -144,6 +161,7 @@ def sorted_positions(words: _Words) -> _Longs:
     bits = len(words).bit_length()
     least = int(words.min())
     spare = _trailing_zeros(words)
+    # Word and position packed into one word sort several times faster.
     if ((int(words.max()) - least) >> spare).bit_length() + bits > 64:
         return np.argsort(words)
     packed = words - np.uint64(least)
@@ -156,7 +174,10 @@ def sorted_positions(words: _Words) -> _Longs:
 
 
 def _trailing_zeros(words: _Words) -> int:
-    """Low bits that are zero in all words, as behind the ends of short texts."""
+    """Return the number of common trailing zero bits.
+
+    Ends of short texts cause them.
+    """
     union = int(np.bitwise_or.reduce(words))
     return (union & -union).bit_length() - 1 if union else 0
 

@@ -1,5 +1,5 @@
-"""Predicates: a frozen tree of comparisons on columns and map entries, its JSON form, and its exact answer for a batch of rows.
+"""Predicates: the tree, its JSON form, and row evaluation.
 
-Knows column types and Arrow arrays; not which language a filter was written in, nor where the rows come from. Public:
+Knows column types and Arrow arrays; not the language of a filter, nor the source of the rows. Public:
 ``Predicate`` and its nodes (tree), ``ValueSet`` (value_set), ``evaluate_rows``, ``unwiden``.
 """

@@ -1,4 +1,7 @@
-"""The exact filter: which rows of an Arrow batch a predicate is true for. Everything else in this project only prunes."""
+"""Exact evaluation of predicates on Arrow batches.
+
+All other uses of a predicate only prune.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,11 @@ _KERNELS = {Op.EQ: pc.equal, Op.NE: pc.not_equal, Op.LT: pc.less, Op.LE: pc.less
 
 
 def type_of(column: ColumnRef, types: Mapping[str, ColumnType]) -> ColumnType:
-    """The type of what ``column`` stands for: the column's, or the value type of the MAP whose entry it is.
+    """Return the type of a column or MAP entry.
 
     Raises:
-        UnknownColumn: the table has no such column.
-        InvalidFilter: an entry of a column that is no MAP with text keys.
+        UnknownColumn: The table has no such column.
+        InvalidFilter: An entry of a column that is not a MAP with string keys.
     """
     found = types.get(column.name)
     if found is None:
@@ -37,25 +40,27 @@ def type_of(column: ColumnRef, types: Mapping[str, ColumnType]) -> ColumnType:
     if column.key is None:
         return found
     if found.kind is not Kind.MAP or found.key is None or found.value is None or found.key.kind not in STRINGS:
-        raise InvalidFilter(f"'{column}': column '{column.name}' of type {found.kind} has no entries with text keys")
+        raise InvalidFilter(f"'{column}': column '{column.name}' of type {found.kind} is not a MAP with string keys")
     return found.value
 
 
 def mask(predicate: Predicate, batch: Any, types: Mapping[str, ColumnType]) -> Any:
-    """True where ``predicate`` is true, with Spark SQL's semantics; never null.
+    """Return a mask of the rows that satisfy ``predicate``.
+
+    Follows Spark SQL. The mask has no nulls.
 
     Args:
-        predicate: literals are plain values of the types in ``types``.
-        batch: a RecordBatch or a Table; columns may be dictionary encoded, large or views.
-        types: the table's columns by name.
+        predicate: Its literals are plain values of the types in ``types``.
+        batch: A RecordBatch or a Table. Columns may be dictionary encoded, large or views.
+        types: The table's columns by name.
 
     Returns:
         A BooleanArray of the batch's rows; a ChunkedArray for a Table.
 
     Raises:
-        UnknownColumn, InvalidFilter: the predicate does not fit the types.
-        UnsupportedType: a column's Arrow type is not one its Paimon type can have.
-        FilterFailed: a formula has no value for a row that the other conditions have not decided.
+        UnknownColumn, InvalidFilter: The predicate does not fit the types.
+        UnsupportedType: A column's Arrow type is not valid for its Paimon type.
+        FilterFailed: A formula has no value for a row that the other conditions have not decided.
 
     >>> from fileindex.predicate.tree import Compare
     >>> batch = pa.record_batch({"a": pa.array([1, None, 3])})
@@ -98,17 +103,21 @@ def _computes(predicate: Predicate) -> bool:
 
 
 def _where_open(predicate: Predicate, found: Any, batch: Any, types: Mapping[str, ColumnType], *, decided: bool) -> Any:
-    """The answers for the rows that ``found`` has not decided; the others get one that changes nothing."""
+    """Return answers for the rows that ``found`` leaves undecided.
+
+    The other rows get an answer that changes nothing.
+    """
     opened = pc.invert(found) if decided else found
     if opened.true_count == len(opened):
         return _tree(predicate, batch, types)
     answers = _tree(predicate, batch.filter(opened), types)
-    places = np.cumsum(np.asarray(opened)) - 1
-    return answers.take(pa.array(places, mask=~np.asarray(opened))).fill_null(not decided)
+    positions = np.cumsum(np.asarray(opened)) - 1
+    return answers.take(pa.array(positions, mask=~np.asarray(opened))).fill_null(not decided)
 
 
 def _formula(formula: Formula, batch: Any, types: Mapping[str, ColumnType]) -> Any:
-    """A formula of one column of few values is computed for each of these once."""
+    """Evaluate a formula."""
+    # A formula of one dictionary-encoded column is computed once per distinct value.
     names = {(column.name, column.key) for column in column_values(formula.test)}
     found = None
     if len(names) == 1:
@@ -122,7 +131,10 @@ def _formula(formula: Formula, batch: Any, types: Mapping[str, ColumnType]) -> A
 
 
 def _by_values(formula: Formula, array: Any, batch: Any, types: Mapping[str, ColumnType]) -> Any:
-    """None where some value of the dictionary, which need be in no row, has no answer."""
+    """Evaluate a formula on the values of a dictionary.
+
+    None if that fails for some value: the value may not occur in any row.
+    """
     values = pa.concat_arrays([array.dictionary, pa.nulls(1, array.dictionary.type)])
     for column in column_values(formula.test):
         _typed_column(column, batch.slice(0, 0), types)
@@ -137,7 +149,7 @@ def _typed_column(column: ColumnValue, batch: Any, types: Mapping[str, ColumnTyp
     reference = ColumnRef(column.name, column.key)
     if type_of(reference, types) != column.type:
         raise InvalidFilter(
-            f"'{reference}' of type {type_of(reference, types).kind} is taken for {column.type.kind}: the filter is another table's"
+            f"'{reference}' of type {type_of(reference, types).kind} is used as {column.type.kind}: the filter was built for another table"
         )
     return _column(reference, batch)
 
@@ -177,7 +189,7 @@ def _matches(leaf: Leaf, array: Any, column_type: ColumnType) -> Any:
             found = pc.and_(pc.invert(found), array.is_valid()) if negated else found
         case StartsWith(column, prefix, negated):
             if column_type.kind not in STRINGS:
-                raise InvalidFilter(f"'{column}' of type {column_type.kind} is no text: it has no prefix")
+                raise InvalidFilter(f"'{column}' of type {column_type.kind} is not a string column; a prefix needs one")
             found = pc.starts_with(array, pattern=prefix)
             found = pc.invert(found) if negated else found
     return found.fill_null(False)
@@ -204,7 +216,7 @@ def _is_in(array: Any, values: tuple[Plain, ...], column_type: ColumnType) -> An
         return pc.is_in(array, value_set=wanted)
     floats = derived(values, column_type, partial(_floats, column_type))
     found = pc.is_in(array.cast(pa.float64()), value_set=floats.others)
-    if floats.zero:  # Arrow's hash tells the two zeros apart
+    if floats.zero:  # Arrow's hash distinguishes the two zeros
         found = pc.or_(found, pc.equal(array, 0.0).fill_null(False))
     if floats.nan:
         found = pc.or_(found, pc.is_nan(array).fill_null(False))
@@ -212,36 +224,39 @@ def _is_in(array: Any, values: tuple[Plain, ...], column_type: ColumnType) -> An
 
 
 @dataclass(frozen=True, slots=True)
-class _Floats:
-    """Literals that Arrow's hash tells apart as Spark does, and whether zero and NaN are among the rest."""
+class _FloatLiterals:
+    """Float literals of an IN list.
+
+    ``others`` are those that Arrow's hash compares as Spark does. ``zero`` and ``nan``: whether these are in the list, too.
+    """
 
     others: Any
     zero: bool
     nan: bool
 
 
-def _floats(column_type: ColumnType, values: tuple[Plain, ...]) -> _Floats:
+def _floats(column_type: ColumnType, values: tuple[Plain, ...]) -> _FloatLiterals:
     numbers = np.array([_float(value, column_type) for value in values], np.float64)
     zero, nan = numbers == 0, np.isnan(numbers)
-    return _Floats(pa.array(numbers[~(zero | nan)]), bool(zero.any()), bool(nan.any()))
+    return _FloatLiterals(pa.array(numbers[~(zero | nan)]), bool(zero.any()), bool(nan.any()))
 
 
 def _literal(value: Plain, column_type: ColumnType, arrow_type: Any) -> Any:
     if value is None:
-        raise InvalidFilter("a comparison with null is resolved when the filter is built")
+        raise InvalidFilter("a predicate must not compare with null; use IsNull")
     scalar = to_scalar(value, column_type)
     return scalar if scalar.type == arrow_type else scalar.cast(arrow_type)
 
 
 def _literals(values: tuple[Plain, ...], column_type: ColumnType) -> Any:
     if None in values:
-        raise InvalidFilter("a comparison with null is resolved when the filter is built")
+        raise InvalidFilter("a predicate must not compare with null; use IsNull")
     return literal_array(values, column_type)
 
 
 def _float(value: Plain, column_type: ColumnType) -> float:
     if not isinstance(value, float):
-        raise InvalidFilter(f"{value!r} is no value of type {column_type.kind}")
+        raise InvalidFilter(f"{value!r} is not a value of type {column_type.kind}")
     return value
 
 

@@ -1,7 +1,7 @@
-"""Predicate trees as plain JSON text: how a bound filter travels to another process without a pickle.
+"""JSON form of predicate trees.
 
-A node is an object with one member, named for its kind; its value is an object or a list with a fixed set of members.
-Every literal comes back bit for bit (``fileindex.base.plain_json``).
+It carries a bound filter to another process without pickle. A node is an object with one member, named by its kind.
+The member's value is an object or a list with a fixed set of members. Literals are exact (``fileindex.base.plain_json``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Json: TypeAlias = dict[str, Any] | list[Any] | str | int | bool | None
 
 
 def to_json(predicate: Predicate) -> str:
-    """``predicate`` as ASCII JSON text that ``from_json`` turns into an equal tree.
+    """Return ``predicate`` as ASCII JSON text for ``from_json``.
 
     Raises:
         InvalidFilter: AND and OR are nested deeper than MAX_DEPTH.
@@ -34,16 +34,16 @@ def to_json(predicate: Predicate) -> str:
 
 
 def from_json(text: str) -> Predicate:
-    """The tree that ``to_json`` wrote.
+    """Return the tree that ``to_json`` wrote.
 
     Raises:
-        InvalidFilter: the text is no JSON, nests too deeply, or has a node, member, operator or literal unknown to us.
+        InvalidFilter: The text is not JSON, nests too deeply, or has an unknown node, member, operator or literal.
 
     >>> from_json('{"is_null":{"column":"a","key":null,"negated":true}}')
     IsNull(column=ColumnRef(name='a', key=None), negated=True)
     """
     try:
-        tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_no_float)
+        tree = json.loads(text, object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant, parse_float=_reject_float)
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidFilter(f"a filter's JSON text cannot be read: {error}") from error
     return _decode(tree, 0)
@@ -77,7 +77,7 @@ def _decode(node: Any, depth: int) -> Predicate:
     if depth > MAX_DEPTH:
         raise InvalidFilter(f"the filter nests deeper than {MAX_DEPTH} levels")
     if not isinstance(node, dict) or len(node) != 1:
-        raise InvalidFilter(f"a filter's JSON node has one named member, not {_shown(node)}")
+        raise InvalidFilter(f"a node of a filter's JSON must have exactly one member, not {_abbreviate(node)}")
     ((kind, body),) = node.items()
     if kind in {"and", "or"}:
         children = tuple(_decode(child, depth + 1) for child in _typed(body, list, kind))
@@ -86,7 +86,7 @@ def _decode(node: Any, depth: int) -> Predicate:
         return _decode_formula(_typed(body, dict, kind))
     decode = _LEAVES.get(kind)
     if decode is None:
-        raise InvalidFilter(f"a filter's JSON has an unknown node '{_shown(kind)}'")
+        raise InvalidFilter(f"a filter's JSON has an unknown node '{_abbreviate(kind)}'")
     return decode(_typed(body, dict, kind))
 
 
@@ -95,7 +95,7 @@ def _decode_compare(body: dict[str, Any]) -> Predicate:
     try:
         operator = Op(op)
     except ValueError as error:
-        raise InvalidFilter(f"a filter's JSON has an unknown operator {_shown(op)}") from error
+        raise InvalidFilter(f"a filter's JSON has an unknown operator {_abbreviate(op)}") from error
     return Compare(column, operator, _decode_value(value))
 
 
@@ -116,10 +116,10 @@ def _decode_starts_with(body: dict[str, Any]) -> Predicate:
 
 def _decode_formula(body: dict[str, Any]) -> Predicate:
     if body.keys() != {"test", "negated"}:
-        raise InvalidFilter(f"a filter's JSON node 'formula' has the members {_shown(sorted(body))}")
+        raise InvalidFilter(f"a filter's JSON node 'formula' has the members {_abbreviate(sorted(body))}")
     test = expression_from_json(body["test"])
     if test.type.kind is not Kind.BOOLEAN:
-        raise InvalidFilter(f"a filter's JSON has a formula of type {test.type.kind}, which is no condition")
+        raise InvalidFilter(f"a filter's JSON has a formula of type {test.type.kind}, which is not a condition")
     return Formula(test, _typed(body["negated"], bool, "negated"))
 
 
@@ -133,44 +133,44 @@ _LEAVES: dict[str, Callable[[dict[str, Any]], Predicate]] = {
 
 def _members(body: dict[str, Any], kind: str, *names: str) -> list[Any]:
     if body.keys() != {"column", "key", *names}:
-        raise InvalidFilter(f"a filter's JSON node '{kind}' has the members {_shown(sorted(body))}")
+        raise InvalidFilter(f"a filter's JSON node '{kind}' has the members {_abbreviate(sorted(body))}")
     key = body["key"]
     column = ColumnRef(_typed(body["column"], str, "column"), None if key is None else _typed(key, str, "key"))
     return [column, *(body[name] for name in names)]
 
 
 def _decode_value(value: Any) -> Plain:
-    if value is None:  # which no comparison has
-        raise InvalidFilter("a filter's JSON has the bad literal null")
+    if value is None:  # comparisons never contain null
+        raise InvalidFilter("a filter's JSON has the invalid literal null")
     try:
         return plain_from_json(value)
     except ValueError as error:
-        raise InvalidFilter(f"a filter's JSON has the bad literal {_shown(value)}: {error}") from error
+        raise InvalidFilter(f"a filter's JSON has the invalid literal {_abbreviate(value)}: {error}") from error
 
 
 def _typed(value: Any, kind: type, name: str) -> Any:
     if type(value) is not kind:
-        raise InvalidFilter(f"a filter's JSON has {_shown(value)} where '{name}' wants a {kind.__name__}")
+        raise InvalidFilter(f"a filter's JSON has {_abbreviate(value)} where '{name}' needs a {kind.__name__}")
     return value
 
 
-def _shown(value: object) -> str:
+def _abbreviate(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("a member is repeated")
     return members
 
 
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
+def _reject_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not JSON")
 
 
-def _no_float(text: str) -> NoReturn:
+def _reject_float(text: str) -> NoReturn:
     raise ValueError(f"the bare float {text} may not be exact")
 
 

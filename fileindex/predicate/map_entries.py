@@ -1,4 +1,7 @@
-"""One entry of every map of a MAP column as an ordinary array, found in the key column at once instead of row by row."""
+"""Entries of MAP columns as ordinary arrays.
+
+All maps are searched together, not row by row.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from fileindex.base.errors import UnsupportedType
 
 
 def map_entries(array: Any, keys: Sequence[str]) -> list[Any]:
-    """For each of the (distinct) ``keys`` the values that the maps of ``array`` give it: one array of ``len(array)`` a key.
+    """Return an array of the map values of each key.
 
-    Null where the map is null, lacks the key, or maps it to null. Of a key that a map repeats the last value counts,
-    as in Spark's LAST_WIN policy; entries with a null key are no entries of ours.
+    keys: Distinct. Each array has ``len(array)`` elements. Null where the map is null, lacks the key, or maps it to null.
+    Of a key that a map repeats the last value counts, as in Spark's LAST_WIN policy. Entries with a null key are ignored.
 
     Raises:
-        UnsupportedType: ``array`` is no map (nor list of key-value structs) with text keys.
+        UnsupportedType: ``array`` is neither a map nor a list of key-value structs, or has no text keys.
 
     >>> maps = pa.array([[("a", 1), ("b", 2)], None, [("a", 3), ("a", 4)]], pa.map_(pa.string(), pa.int32()))
     >>> [values.to_pylist() for values in map_entries(maps, ["a", "b"])]
@@ -62,13 +65,13 @@ def _entries(array: Any) -> tuple[np.ndarray[Any, Any], Any, Any]:
     ):
         keys, items = array.values.flatten()
     else:
-        raise UnsupportedType(f"Arrow {kind} is no map")
+        raise UnsupportedType(f"Arrow {kind} is not a map")
     if pa.types.is_dictionary(keys.type):
         keys = keys.dictionary_decode()
     if keys.type == pa.string_view():
         keys = keys.cast(pa.large_string())
     if not (pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type)):
-        raise UnsupportedType(f"Arrow {kind} has no text keys")
+        raise UnsupportedType(f"Arrow {kind} has keys that are not strings")
     return np.asarray(array.offsets), keys, items
 
 

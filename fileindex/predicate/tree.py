@@ -1,8 +1,8 @@
-"""The predicate tree: what every filter language becomes, and what every pruning stage reads.
+"""The predicate tree.
 
-Literals are *plain* values of their column (``column_type.Plain``); a filter language binds them to the table's types
-before it builds a tree. Semantics are Spark SQL's: a comparison with null is never true, NaN equals itself and is the
-greatest, -0.0 equals 0.0. There is no NOT node: ``negate`` pushes it to the leaves.
+Filter languages produce it, and pruning stages read it. Literals are *plain* values of their column (``column_type.Plain``).
+A filter language binds them to the table's types before it builds a tree. It follows Spark SQL: a comparison with null is
+never true, NaN equals itself and is the greatest, -0.0 equals 0.0. There is no NOT node: ``negate`` pushes it to the leaves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from fileindex.predicate.value_set import ValueSet
 
 @dataclass(frozen=True, slots=True, order=True)
 class ColumnRef:
-    """A column, or the entry ``key`` of a MAP column (``attrs['clicks']``)."""
+    """A column, or the entry ``key`` of a MAP column.
+
+    For example ``attrs['clicks']``.
+    """
 
     name: str
     key: str | None = None
@@ -40,7 +43,10 @@ class Op(StrEnum):
 
     @property
     def negated(self) -> Op:
-        """The operator that is true exactly where this one is false (nulls apart)."""
+        """The opposite operator: true where this one is false.
+
+        Both are unknown for nulls.
+        """
         return _NEGATED[self]
 
 
@@ -49,7 +55,10 @@ _NEGATED = {Op.EQ: Op.NE, Op.NE: Op.EQ, Op.LT: Op.GE, Op.GE: Op.LT, Op.GT: Op.LE
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """``column op value``; ``value`` is never None."""
+    """``column op value``.
+
+    ``value`` is never None.
+    """
 
     column: ColumnRef
     op: Op
@@ -58,7 +67,10 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """``column [NOT] IN (values)``; no value is None (a null in the list is resolved when the tree is built)."""
+    """``column [NOT] IN (values)``.
+
+    ``values`` never contains None: a null in the list is resolved when the tree is built.
+    """
 
     column: ColumnRef
     values: tuple[Plain, ...]
@@ -71,7 +83,10 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """``column IS [NOT] NULL``; for a map entry an absent key counts as null."""
+    """``column IS [NOT] NULL``.
+
+    An absent key of a map entry counts as null.
+    """
 
     column: ColumnRef
     negated: bool = False
@@ -88,9 +103,10 @@ class StartsWith:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A condition that is computed from rows: true where ``test``, of type BOOLEAN, is; ``negated``: where it is false.
+    """A condition that is computed for each row.
 
-    It prunes nothing: who binds a filter puts beside it what it implies for single columns.
+    True where ``test``, of type BOOLEAN, is true. With ``negated``, true where it is false.
+    It prunes nothing. The binder of a filter adds the conditions on single columns that it implies.
     """
 
     test: Expression
@@ -99,14 +115,20 @@ class Formula:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All of ``children`` (none: true)."""
+    """Conjunction of ``children``.
+
+    Without children: true.
+    """
 
     children: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Any of ``children`` (none: false)."""
+    """Disjunction of ``children``.
+
+    Without children: false.
+    """
 
     children: tuple[Predicate, ...]
 
@@ -119,7 +141,10 @@ FALSE = Or(())
 
 
 def all_of(*children: Predicate | None) -> Predicate:
-    """AND of ``children``, flattened; None and TRUE vanish, FALSE wins."""
+    """Return the AND of ``children``, flattened.
+
+    None and TRUE are dropped. The result is FALSE if one child is.
+    """
     flat: list[Predicate] = []
     for child in children:
         if child is None:
@@ -131,7 +156,10 @@ def all_of(*children: Predicate | None) -> Predicate:
 
 
 def any_of(*children: Predicate) -> Predicate:
-    """OR of ``children``, flattened; FALSE vanishes, TRUE wins."""
+    """Return the OR of ``children``, flattened.
+
+    FALSE is dropped. The result is TRUE if one child is.
+    """
     flat: list[Predicate] = []
     for child in children:
         flat.extend(child.children if isinstance(child, Or) else (child,))
@@ -141,7 +169,10 @@ def any_of(*children: Predicate) -> Predicate:
 
 
 def negate(predicate: Predicate) -> Predicate:
-    """NOT ``predicate`` under three-valued logic: true where it is false, never where it is unknown."""
+    """Return NOT ``predicate`` under three-valued logic.
+
+    True where ``predicate`` is false, never where it is unknown.
+    """
     match predicate:
         case And(children):
             return any_of(*(negate(child) for child in children))
@@ -154,7 +185,10 @@ def negate(predicate: Predicate) -> Predicate:
 
 
 def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
-    """The terms of the top-level AND; () for no filter."""
+    """Return the terms of the top-level AND.
+
+    () without a filter.
+    """
     if predicate is None:
         return ()
     return predicate.children if isinstance(predicate, And) else (predicate,)
@@ -184,7 +218,10 @@ def _ends(predicate: Predicate) -> list[Leaf | Formula]:
 
 
 def columns_of(predicate: Predicate | None) -> tuple[str, ...]:
-    """Return the names of the columns that the predicate reads, in order of appearance."""
+    """Return the names of the columns that the predicate reads.
+
+    In order of appearance.
+    """
     names: dict[str, None] = {}
     for end in () if predicate is None else _ends(predicate):
         for column in column_values(end.test) if isinstance(end, Formula) else (end.column,):
@@ -195,7 +232,10 @@ def columns_of(predicate: Predicate | None) -> tuple[str, ...]:
 def map_leaves(
     predicate: Predicate, change: Callable[[Leaf], Predicate], change_formula: Callable[[Formula], Predicate] | None = None
 ) -> Predicate:
-    """The tree with every leaf replaced by ``change(leaf)``; formulas stay as they are unless they are changed, too."""
+    """Return the tree with ``change`` applied to every leaf.
+
+    change_formula: Applied to every formula. None: formulas stay unchanged.
+    """
     match predicate:
         case And(children):
             return all_of(*(map_leaves(child, change, change_formula) for child in children))

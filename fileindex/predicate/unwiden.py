@@ -1,7 +1,7 @@
-"""A filter on a column that was widened (INT to BIGINT), rewritten for a file that still has the narrower type.
+"""Rewriting of filters for files older than a type widening.
 
-A column that was INT when the file was written and is BIGINT now holds the same numbers. A literal that INT can hold is asked
-as it is; one beyond decides the comparison for every value, so nothing is lost: the answer is as exact as before.
+A column that was INT when the file was written and is BIGINT now contains the same numbers. A literal that fits INT is kept.
+A literal beyond INT decides the comparison for every value, so the rewritten filter is exact.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from fileindex.predicate.value_set import ValueSet, derived
 
 
 def unwiden(leaf: Leaf, read: ColumnType, file: ColumnType) -> Predicate | None:
-    """``leaf``, whose literals are of the type ``read``, with literals of the type ``file`` that the column had before it was widened.
+    """Rewrite ``leaf`` from the table's type to the file's type.
 
-    Widened are integers to wider integers and decimals to more digits of the same scale. None for any other change of type.
+    read: Type of the leaf's literals. file: Type of the column before it was widened.
+    Supported are integers widened to integers, and decimals widened to more digits of the same scale. None for any other change.
 
     >>> from fileindex.predicate.tree import ColumnRef
     >>> a, int_, bigint = ColumnRef("a"), ColumnType(Kind.INT), ColumnType(Kind.BIGINT)
@@ -24,7 +25,7 @@ def unwiden(leaf: Leaf, read: ColumnType, file: ColumnType) -> Predicate | None:
     >>> unwiden(Compare(a, Op.LT, 2**40), bigint, int_), unwiden(Compare(a, Op.EQ, 2**40), bigint, int_)
     (IsNull(column=ColumnRef(name='a', key=None), negated=True), Or(children=()))
     """
-    if not _holds_the_same_numbers(read, file):
+    if not _is_widening(read, file):
         return None
     match leaf:
         case IsNull():
@@ -35,16 +36,16 @@ def unwiden(leaf: Leaf, read: ColumnType, file: ColumnType) -> Predicate | None:
             always = op is Op.NE or op in ({Op.LT, Op.LE} if value > 0 else {Op.GT, Op.GE})
             return IsNull(column, negated=True) if always else FALSE
         case In(column, values, negated):
-            return In(column, _fitting(values, file), negated)
+            return In(column, _values_that_fit(values, file), negated)
         case _:
             return None
 
 
-def _fitting(values: tuple[Plain, ...], file: ColumnType) -> tuple[Plain, ...]:
+def _values_that_fit(values: tuple[Plain, ...], file: ColumnType) -> tuple[Plain, ...]:
     return derived(values, ("fitting", file), lambda given: ValueSet(value for value in given if is_plain(value, file)))
 
 
-def _holds_the_same_numbers(read: ColumnType, file: ColumnType) -> bool:
+def _is_widening(read: ColumnType, file: ColumnType) -> bool:
     if file.kind is Kind.DECIMAL:
         return read.kind is Kind.DECIMAL and read.scale == file.scale and read.precision >= file.precision
     return file.kind in INTEGERS and read.kind in INTEGERS and _WIDTH[read.kind] >= _WIDTH[file.kind]

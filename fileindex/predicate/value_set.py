@@ -1,4 +1,7 @@
-"""The literals of an IN list: a tuple whose hash, and whatever stages of pruning make of it, is made once however many files are asked."""
+"""The literals of an IN list, with cached derived forms.
+
+The hash and the forms that pruning stages derive are computed once, however many files are read.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ from fileindex.base.column_type import Plain
 _Form = TypeVar("_Form")
 
 
-class ValueSet(tuple[Plain, ...]):  # noqa: SLOT001  # what is kept lies in its __dict__
-    """Equal to the tuple of its values, and hashed like it; ``In`` turns what it is given into one.
+class ValueSet(tuple[Plain, ...]):  # noqa: SLOT001  # caches live in its __dict__
+    """Tuple of values that caches its hash and derived forms.
+
+    It equals the plain tuple. ``In`` converts its values to one.
 
     >>> ValueSet((3, 1)) == (3, 1), hash(ValueSet((3, 1))) == hash((3, 1))
     (True, True)
@@ -28,7 +33,9 @@ class ValueSet(tuple[Plain, ...]):  # noqa: SLOT001  # what is kept lies in its 
 
 
 def derived(values: tuple[Plain, ...], form: Hashable, make: Callable[[tuple[Plain, ...]], _Form]) -> _Form:
-    """``make(values)``, kept under ``form`` for as long as a ``ValueSet`` lives; made anew for any other tuple.
+    """Return ``make(values)``, cached under ``form``.
+
+    A ``ValueSet`` keeps it for its lifetime. For any other tuple it is computed each time.
 
     >>> values = ValueSet((3, 1))
     >>> derived(values, "sorted", sorted) is derived(values, "sorted", sorted)

@@ -1,5 +1,5 @@
-"""Asking the indexes of one data file: which rows may match, which are the best n.
+"""Queries of the file indexes of one data file.
 
-An index is advice: whatever cannot be read means ``may match`` and is counted. Public: ``evaluate``, ``FileIndexes`` (reader),
-``top_n``, ``summary``, ``metrics``.
+They return the rows that may match, or the rows of a top-n. An index that cannot be read means ``may match``, and is counted.
+Public: ``evaluate``, ``FileIndexes`` (reader), ``top_n``, ``summary``, ``metrics``.
 """

@@ -1,4 +1,7 @@
-"""What the index container of a file says about a predicate: nothing (REMAIN), no row matches (SKIP), or these rows."""
+"""Evaluation of a predicate with a file's indexes.
+
+The result is REMAIN (unknown), SKIP (no row matches), or a set of rows.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,16 @@ from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult
 def evaluate(
     predicate: Predicate, container: ContainerReader, types: Mapping[str, ColumnType], row_count: int, notes: IndexMetrics
 ) -> FileIndexResult:
-    """The result for a whole file, never an exception.
+    """Return the result for a whole file.
+
+    Never raises: an index that cannot be used is counted in ``notes``.
 
     Args:
-        predicate: on the data file's columns, with literals of their types.
-        container: the file's indexes.
-        types: the data file's columns.
-        row_count: the data file's rows; an index of another number of rows says nothing.
-        notes: gets what was read, used, and could not be used.
+        predicate: On the data file's columns, with literals of their types.
+        container: The file's indexes.
+        types: The data file's columns.
+        row_count: The data file's rows. An index of another number of rows is ignored.
+        notes: Receives what was read, used, and could not be used.
 
     >>> from fileindex.predicate.tree import ColumnRef
     >>> notes = IndexMetrics()
@@ -39,7 +44,7 @@ def evaluate(
     if row_count > MAX_ROWS:
         return REMAIN
     indexes = FileIndexes(container, types, row_count, notes)
-    return indexes.settle(_tree(predicate, indexes))
+    return indexes.record_usage(_tree(predicate, indexes))
 
 
 def _tree(predicate: Predicate, indexes: FileIndexes) -> FileIndexResult:
@@ -66,7 +71,7 @@ def _tree(predicate: Predicate, indexes: FileIndexes) -> FileIndexResult:
 
 
 def _leaf(leaf: Leaf, indexes: FileIndexes) -> FileIndexResult:
-    """All indexes of the column together; an exact answer needs no second opinion."""
+    """Evaluate a leaf with all indexes of its column."""
     known = indexes.of(leaf.column)
     if known is None:
         return REMAIN
@@ -79,17 +84,18 @@ def _leaf(leaf: Leaf, indexes: FileIndexes) -> FileIndexResult:
     for entry in entries:
         if _costs_more_than_rows(entry, leaf):
             continue
-        found = _ask(entry, leaf, column_type, indexes)
+        found = _evaluate_entry(entry, leaf, column_type, indexes)
         if not found.remains:
             return SKIP
-        if found.exact:
+        if found.exact:  # no other index can improve it
             return found
         result = result.and_(found)
     return result
 
 
 def _costs_more_than_rows(entry: ContainerEntry, leaf: Leaf) -> bool:
-    """Whether an index makes a row set for every literal, and there are so many that comparing the rows is faster."""
+    """Return whether comparing the rows is faster than the index."""
+    # Such an index makes a row set for every literal of a long list.
     known = INDEX_TYPES.get(entry.index_type)
     return isinstance(leaf, In) and len(leaf.values) > thresholds().row_sets and known is not None and known.grouping is not None
 
@@ -98,11 +104,11 @@ def _are_plain(column_type: ColumnType, literals: tuple[Plain, ...]) -> bool:
     return all(is_plain(value, column_type) and value is not None for value in literals)
 
 
-def _ask(entry: ContainerEntry, leaf: Leaf, column_type: ColumnType, indexes: FileIndexes) -> FileIndexResult:
+def _evaluate_entry(entry: ContainerEntry, leaf: Leaf, column_type: ColumnType, indexes: FileIndexes) -> FileIndexResult:
     if not entry.is_empty:
-        return indexes.ask(entry, column_type, lambda reader: reader.evaluate(leaf))
+        return indexes.evaluate(entry, column_type, lambda reader: reader.evaluate(leaf))
     result = _empty(leaf)
-    indexes.note(entry, result)
+    indexes.record_answer(entry, result)
     return result
 
 
@@ -119,7 +125,7 @@ def _literals(leaf: Leaf) -> tuple[Plain, ...]:
 
 
 def _empty(leaf: Leaf) -> FileIndexResult:
-    """An index that was fed nothing: no row has a value."""
+    """Evaluate an empty index: no row has a value."""
     match leaf:
         case Compare(_, Op.NE, _) | In(_, _, True) | IsNull(_, False):
             return REMAIN

@@ -1,4 +1,7 @@
-"""Counters of evaluated file indexes, for explain, for warnings and for tests."""
+"""Counters of evaluated file indexes.
+
+They serve explain, warnings and tests.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ IndexName: TypeAlias = tuple[str, str]
 
 @dataclass(slots=True)
 class IndexUse:
-    """What one index did, over any number of files.
+    """Counters of one index, over any number of files.
 
     Attributes:
-        files: files in which it answered.
-        skipped: of those, files without a matching row, where this index (perhaps with others) found that out.
-        rows: rows that the whole condition left of the other files in which this index answered with rows.
-        bytes: bytes of its payloads that were fetched.
-        unusable: how often it could not be used, by reason.
+        files: Files in which it gave an answer.
+        skipped: Files without a matching row, where this index (perhaps with others) showed that.
+        rows: Rows selected by the whole condition in the other files in which this index returned rows.
+        bytes: Fetched bytes of its payloads.
+        unusable: Number of times it could not be used, by reason.
     """
 
     files: int = 0
@@ -30,7 +33,7 @@ class IndexUse:
     unusable: Counter[str] = field(default_factory=Counter)
 
     def merge(self, other: IndexUse) -> None:
-        """Add what another has counted.
+        """Add the counters of another object.
 
         >>> use = IndexUse(files=1, rows=5)
         >>> use.merge(IndexUse(files=2, unusable=Counter(["broken"])))
@@ -46,13 +49,13 @@ class IndexUse:
 
 @dataclass(slots=True)
 class IndexMetrics:
-    """What the indexes of any number of files said.
+    """Counters of the indexes of any number of files.
 
     Attributes:
-        warnings: how often an index could not be used, by reason.
-        used: how often an index was asked, by ``column: index type``.
-        bytes_read: bytes of containers that were fetched, headers included.
-        by_index: the same for each index by itself.
+        warnings: Number of times an index could not be used, by reason.
+        used: Number of times an index was read, by ``column: index type``.
+        bytes_read: Fetched bytes of containers, including headers.
+        by_index: Counters of each index.
     """
 
     warnings: Counter[str] = field(default_factory=Counter)
@@ -61,7 +64,9 @@ class IndexMetrics:
     by_index: dict[IndexName, IndexUse] = field(default_factory=dict)
 
     def of(self, column: str, index_type: str) -> IndexUse:
-        """The counters of one index, made if there are none yet.
+        """Return the counters of one index.
+
+        They are created at the first call.
 
         >>> IndexMetrics().of("m[k]", "bitmap").files
         0
@@ -69,7 +74,7 @@ class IndexMetrics:
         return self.by_index.setdefault((column, index_type), IndexUse())
 
     def merge(self, other: IndexMetrics) -> None:
-        """Add what another has counted.
+        """Add the counters of another object.
 
         >>> notes = IndexMetrics(bytes_read=1)
         >>> notes.merge(IndexMetrics(bytes_read=2))
@@ -83,7 +88,7 @@ class IndexMetrics:
             self.of(column, index_type).merge(use)
 
     def to_json(self) -> dict[str, Any]:
-        """The counters as a JSON value that ``from_json`` takes back."""
+        """Return the counters as a JSON value for ``from_json``."""
         by_index = [
             {
                 "column": column,
@@ -100,7 +105,7 @@ class IndexMetrics:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> IndexMetrics:
-        """The counters that ``to_json`` gave.
+        """Return the counters that ``to_json`` encoded.
 
         >>> notes = IndexMetrics(Counter(["gone"]), Counter(["a: bsi"]), 7, {("a", "bsi"): IndexUse(1, 1, 0, 7, Counter(["gone"]))})
         >>> IndexMetrics.from_json(notes.to_json()) == notes

@@ -1,6 +1,7 @@
-"""The indexes of one data file, opened when they are asked, and a record of what each one answered.
+"""The opened indexes of one data file.
 
-An index is advice: whatever is wrong with it (broken bytes, an unknown type, a store that fails) means REMAIN and a note.
+They are opened at first use, and their answers are recorded.
+An index that cannot be used (malformed bytes, an unknown type, a failing store) means REMAIN and a warning.
 """
 
 from __future__ import annotations
@@ -22,25 +23,28 @@ from fileindex.rowset.result import REMAIN, FileIndexResult, RowSet
 T = TypeVar("T")
 
 MAX_ROWS = 2**31 - 1
-"""Row positions are 32 bits; larger files have no index answers."""
+"""Row positions have 32 bits: the indexes of larger files are ignored."""
 
 
 @dataclass(slots=True)
 class _Answers:
-    """Whether an index ever answered 'no row', and whether it ever answered with rows."""
+    """Kinds of answers that an index has given.
+
+    ``none``: that no row matches. ``rows``: a set of rows.
+    """
 
     none: bool = False
     rows: bool = False
 
 
 class FileIndexes:
-    """Asks the indexes of one file.
+    """The indexes of one file.
 
     Args:
-        container: the file's indexes.
-        types: the file's columns.
-        row_count: the file's rows; an index of another number of rows says nothing.
-        notes: gets what was read, used, and could not be used.
+        container: The file's indexes.
+        types: The file's columns.
+        row_count: The file's rows. An index of another number of rows is ignored.
+        notes: Receives what was read, used, and could not be used.
     """
 
     def __init__(self, container: ContainerReader, types: Mapping[str, ColumnType], row_count: int, notes: IndexMetrics) -> None:
@@ -53,7 +57,10 @@ class FileIndexes:
         self._bytes_before = container.bytes_read
 
     def of(self, column: ColumnRef) -> tuple[ColumnType, list[ContainerEntry]] | None:
-        """The column's type and its indexes, the smallest first and row blocks last; None, and a note, if that cannot be told."""
+        """Return the column's type and its indexes.
+
+        The smallest comes first, row blocks last. None, and a warning, on an error.
+        """
         try:
             column_type = type_of(column, self._types)
         except PaimonError as error:
@@ -61,21 +68,29 @@ class FileIndexes:
             return None
         try:
             entries = self._container.of_column(str(column))
-        except Exception as error:  # noqa: BLE001 - advice: a broken container, or a store that fails, must not stop a read
+        except Exception as error:  # noqa: BLE001 - a malformed container or a failing store must not fail the read
             self.warn("container", error)
             return None
         return column_type, sorted(entries, key=lambda entry: (entry.index_type == ROW_BLOCKS, entry.length))
 
-    def ask(self, entry: ContainerEntry, column_type: ColumnType, question: Callable[[IndexReader], FileIndexResult]) -> FileIndexResult:
-        """What an index says; REMAIN, and a note, if it cannot be read."""
-        result = self.told(entry, column_type, question)
+    def evaluate(
+        self, entry: ContainerEntry, column_type: ColumnType, question: Callable[[IndexReader], FileIndexResult]
+    ) -> FileIndexResult:
+        """Return and record the answer of an index.
+
+        REMAIN, and a warning, if it cannot be read.
+        """
+        result = self.query(entry, column_type, question)
         if result is None:
             return REMAIN
-        self.note(entry, result)
+        self.record_answer(entry, result)
         return result
 
-    def told(self, entry: ContainerEntry, column_type: ColumnType, question: Callable[[IndexReader], T]) -> T | None:
-        """What an index tells of its column; None, and a note, if it cannot be read."""
+    def query(self, entry: ContainerEntry, column_type: ColumnType, question: Callable[[IndexReader], T]) -> T | None:
+        """Call ``question`` with the reader of an index.
+
+        None, and a warning, if it cannot be read.
+        """
         use = self._notes.of(entry.column, entry.index_type)
         before = self._container.bytes_read
         try:
@@ -83,7 +98,7 @@ class FileIndexes:
             if reader is None:
                 return None
             result = question(reader)
-        except Exception as error:  # noqa: BLE001 - as above: any defect of one index leaves the others
+        except Exception as error:  # noqa: BLE001 - as above: a defect of one index must not affect the others
             use.unusable[_reason(error)] += 1
             self.warn(f"{entry.index_type} of '{entry.column}'", error)
             return None
@@ -92,19 +107,19 @@ class FileIndexes:
         self._notes.used[f"{entry.column}: {entry.index_type}"] += 1
         return result
 
-    def note(self, entry: ContainerEntry, result: FileIndexResult) -> None:
-        """Remember an answer, for the counters of the index."""
+    def record_answer(self, entry: ContainerEntry, result: FileIndexResult) -> None:
+        """Record an answer for the counters of the index."""
         answers = self._answers.setdefault(entry, _Answers())
         answers.none |= not result.remains
         answers.rows |= isinstance(result, RowSet)
 
     def warn(self, what: str, error: object) -> FileIndexResult:
-        """Note that something could not be used; REMAIN."""
+        """Count a warning and return REMAIN."""
         self._notes.warnings[f"{what}: {_reason(error)}"] += 1
         return REMAIN
 
-    def settle(self, result: FileIndexResult) -> FileIndexResult:
-        """Count what the indexes did for the file as a whole, given the result for it."""
+    def record_usage(self, result: FileIndexResult) -> FileIndexResult:
+        """Count the effect of each index on the file's result."""
         self._notes.bytes_read += self._container.bytes_read - self._bytes_before
         some_found_none = any(answers.none for answers in self._answers.values())
         for entry, answers in self._answers.items():
@@ -117,7 +132,10 @@ class FileIndexes:
         return result
 
     def _reader(self, entry: ContainerEntry, column_type: ColumnType) -> IndexReader | None:
-        """The opened index; None from the second time on if it cannot be opened."""
+        """Return the opened index.
+
+        Raises if it cannot be opened, then returns None from the second call on.
+        """
         if entry not in self._readers:
             self._readers[entry] = None
             self._readers[entry] = self._open(entry, column_type)
@@ -126,9 +144,9 @@ class FileIndexes:
     def _open(self, entry: ContainerEntry, column_type: ColumnType) -> IndexReader:
         index_type = STORED_TYPES.get(entry.index_type)
         if index_type is None:
-            raise CorruptIndex(f"index type '{entry.index_type}' is not known here")
+            raise CorruptIndex(f"index type '{entry.index_type}' is not supported")
         if not index_type.supports(column_type):
-            raise CorruptIndex(f"a column of type {column_type.kind} cannot have it")
+            raise CorruptIndex(f"a column of type {column_type.kind} cannot have this index")
         reader = index_type.open(self._container.payload(entry), column_type)
         if reader.row_count not in {None, self._row_count}:
             raise CorruptIndex(f"it has {reader.row_count} rows, the file {self._row_count}")

@@ -1,4 +1,7 @@
-"""Count, extremes and sum of a column's numbers in some rows of a file, from the ``bsi`` index of the column (O'Neil and Quass, 1997)."""
+"""Aggregates of a column from its ``bsi`` index.
+
+Count, extremes and sum of some rows of a file (O'Neil and Quass, 1997).
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,17 @@ def summary(
     row_count: int,
     notes: IndexMetrics,
 ) -> NumberSummary | None:
-    """What the numbers of ``rows`` (None: all) come to, exactly; None if no index tells. Never an exception.
+    """Return the exact summary of the numbers of ``rows``.
+
+    None without a usable index. Never raises.
 
     Args:
-        container: the file's indexes.
-        column: whose numbers.
-        types: the data file's columns.
-        rows: positions that count.
-        row_count: the data file's rows; an index of another number of rows says nothing.
-        notes: gets what was read, used, and could not be used.
+        container: The file's indexes.
+        column: Column of the numbers.
+        types: The data file's columns.
+        rows: Positions of the rows. None: all rows.
+        row_count: The data file's rows. An index of another number of rows is ignored.
+        notes: Receives what was read, used, and could not be used.
 
     >>> import pyarrow as pa
     >>> from fileindex.format.bsi import write_bsi
@@ -42,7 +47,7 @@ def summary(
     >>> from fileindex.keys.group_by import ColumnRows
     >>> numbers = ColumnRows(ColumnType("INT"))
     >>> numbers.append(pa.array([10, None, -30, 5], pa.int32()))
-    >>> container = ContainerReader.of(write_index_container([("a", "bsi", write_bsi(numbers.grouped()))]))
+    >>> container = ContainerReader.of(write_index_container([("a", "bsi", write_bsi(numbers.group()))]))
     >>> summary(container, ColumnRef("a"), {"a": ColumnType("INT")}, BitMap([0, 1, 2]), row_count=4, notes=IndexMetrics())
     NumberSummary(count=2, least=-30, greatest=10, total=-20)
     """
@@ -53,13 +58,13 @@ def summary(
     if known is None:
         return None
 
-    def ask(reader: IndexReader) -> NumberSummary | None:
+    def summarize(reader: IndexReader) -> NumberSummary | None:
         assert isinstance(reader, BsiReader)
         return reader.summary(rows)
 
     for entry in known[1]:
         if entry.index_type == BSI:
-            return NumberSummary(0, None, None, 0) if entry.is_empty else indexes.told(entry, known[0], ask)
+            return NumberSummary(0, None, None, 0) if entry.is_empty else indexes.query(entry, known[0], summarize)
     return None
 
 

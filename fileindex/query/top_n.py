@@ -1,4 +1,7 @@
-"""The rows that ``ORDER BY column LIMIT k`` can need, from the range-bitmap of the column."""
+"""Candidate rows of ``ORDER BY column LIMIT k``.
+
+They come from the column's range-bitmap.
+"""
 
 from __future__ import annotations
 
@@ -31,22 +34,22 @@ def top_n(
     row_count: int,
     notes: IndexMetrics,
 ) -> FileIndexResult:
-    """A row set that holds the first ``k`` rows of a file; REMAIN if no index tells. Never an exception.
+    """Return rows that include the file's first ``k`` rows.
 
-    The answer is that of Paimon's ``RangeBitmap`` file index, except that a column of nothing but nulls, too, heeds ``k`` and
-    ``candidates``, and that the two zeros of a float column tie.
+    REMAIN without a usable index. Never raises. The answer is that of Paimon's ``RangeBitmap`` file index, with two exceptions:
+    a column of nulls only also respects ``k`` and ``candidates``, and the two zeros of a float column tie.
 
     Args:
-        container: the file's indexes.
-        column: the first sort column.
-        types: the data file's columns.
-        k: rows wanted.
-        ascending: the smallest instead of the greatest.
-        nulls_first: where nulls come.
-        strict: there is no other sort column, so of rows that tie any will do; else all rows that tie with the last are kept.
-        candidates: rows that exist and may match (not deleted, wanted by a filter); None for all.
-        row_count: the data file's rows; an index of another number of rows says nothing.
-        notes: gets what was read, used, and could not be used.
+        container: The file's indexes.
+        column: The first sort column.
+        types: The data file's columns.
+        k: Number of rows.
+        ascending: Smallest first. If False, greatest first.
+        nulls_first: Position of nulls.
+        strict: There is no other sort column, so any of the tied rows will do. If False, keep all rows that tie with the last.
+        candidates: Rows that exist and may match (not deleted, selected by a filter). None: all.
+        row_count: The data file's rows. An index of another number of rows is ignored.
+        notes: Receives what was read, used, and could not be used.
 
     >>> import pyarrow as pa
     >>> from fileindex.format.container import write_index_container
@@ -54,7 +57,7 @@ def top_n(
     >>> from fileindex.format.range_bitmap_writer import write_range_bitmap
     >>> kind, rows = ColumnType("INT"), ColumnRows(ColumnType("INT"))
     >>> rows.append(pa.array([10, 20, 30, 5, 15], pa.int32()))
-    >>> container = ContainerReader.of(write_index_container([("a", "range-bitmap", write_range_bitmap(rows.grouped(), kind))]))
+    >>> container = ContainerReader.of(write_index_container([("a", "range-bitmap", write_range_bitmap(rows.group(), kind))]))
     >>> how = dict(ascending=True, nulls_first=False, strict=True, candidates=None, row_count=5, notes=IndexMetrics())
     >>> top_n(container, ColumnRef("a"), {"a": kind}, 3, **how).rows
     BitMap([0, 3, 4])
@@ -69,21 +72,24 @@ def top_n(
         return REMAIN
     column_type, entries = known
 
-    def ask(reader: IndexReader) -> FileIndexResult:
+    def best_rows(reader: IndexReader) -> FileIndexResult:
         assert isinstance(reader, RangeBitmapReader)
         return RowSet(reader.top_n(k, ascending=ascending, nulls_first=nulls_first, strict=strict, candidates=candidates))
 
     for entry in entries:
         if entry.index_type == RANGE_BITMAP:
-            found = _of_nulls(k, strict, candidates, row_count) if entry.is_empty else indexes.ask(entry, column_type, ask)
+            found = _top_nulls(k, strict, candidates, row_count) if entry.is_empty else indexes.evaluate(entry, column_type, best_rows)
             if entry.is_empty:
-                indexes.note(entry, found)
-            return indexes.settle(found)
+                indexes.record_answer(entry, found)
+            return indexes.record_usage(found)
     return REMAIN
 
 
-def _of_nulls(k: int, strict: bool, candidates: BitMap | None, row_count: int) -> FileIndexResult:
-    """The answer of an empty index: no row has a value, so all tie."""
+def _top_nulls(k: int, strict: bool, candidates: BitMap | None, row_count: int) -> FileIndexResult:
+    """Return the answer of an empty index.
+
+    No row has a value, so all tie.
+    """
     rows = BitMap(range(row_count)) if candidates is None else candidates
     return RowSet(rows[:k] if strict else rows)
 

@@ -1,4 +1,5 @@
-"""Sets of row positions: Roaring bitmaps in bulk, bit-sliced comparison, and what an index may answer.
+"""Sets of row positions.
 
-Knows positions only; not values, not files. Public: ``result``, ``roaring``, ``bit_sliced``.
+Roaring bitmaps in bulk, bit-sliced comparison, and the results of index queries. Knows only positions, neither values nor files.
+Public: ``result``, ``roaring``, ``bit_sliced``.
 """

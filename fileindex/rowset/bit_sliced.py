@@ -1,4 +1,7 @@
-"""Numbers of rows, sliced by bit: slice ``i`` is the set of rows whose number has bit ``i``. Compared by O'Neil's algorithm."""
+"""Bit-sliced numbers of rows, compared by O'Neil's algorithm.
+
+Slice ``i`` is the set of rows whose number has bit ``i``.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ class BitSlices:
     """Rows with a number each.
 
     Args:
-        existence: the rows that have a number.
-        count: slices; no number has more bits.
-        read: gives slice ``i``; called at most once for each that a comparison needs.
+        existence: The rows that have a number.
+        count: Number of slices. No number has more bits.
+        read: Function that returns slice ``i``. It is called at most once for each slice that a comparison needs.
 
     >>> slices = BitSlices(BitMap([0, 1, 5]), 2, [BitMap([1, 5]), BitMap([5])].__getitem__)  # 0, 1, 3
     >>> slices.equal(1), slices.below(3)
@@ -27,7 +30,7 @@ class BitSlices:
         self._slices: dict[int, BitMap] = {}
 
     def equal(self, number: int) -> BitMap:
-        """Rows whose number is ``number``."""
+        """Return the rows whose number equals ``number``."""
         if number < 0 or number.bit_length() > self._count:
             return BitMap()
         equal = self.existence
@@ -38,13 +41,13 @@ class BitSlices:
         return equal
 
     def below(self, number: int) -> BitMap:
-        """Rows whose number is less than ``number``; slices under its lowest bit do not matter."""
+        """Return the rows whose number is less than ``number``."""
         if number <= 0:
             return BitMap()
         if number.bit_length() > self._count:
             return self.existence
         less, equal = BitMap(), self.existence
-        lowest = (number & -number).bit_length() - 1
+        lowest = (number & -number).bit_length() - 1  # lower slices do not matter
         for bit in reversed(range(lowest, self._count)):
             if not equal:
                 break
@@ -56,10 +59,12 @@ class BitSlices:
                 equal = equal - rows
         return less
 
-    def best(self, k: int, among: BitMap, *, greatest: bool) -> tuple[BitMap, BitMap]:
-        """Of the rows ``among`` those that surely are among the ``k`` greatest (or least) numbers, and those that tie for the rest.
+    def top_k(self, k: int, among: BitMap, *, greatest: bool) -> tuple[BitMap, BitMap]:
+        """Return rows certainly among the ``k`` greatest, and tied rows.
 
-        The first set has at most ``k`` rows. If it has less, the second has equal numbers and makes up at least for the others.
+        greatest: False: the ``k`` smallest.
+
+        The first set has at most ``k`` rows. If it has fewer, the second contains rows of equal numbers, at least as many as are missing.
         """
         sure, tied = BitMap(), among & self.existence
         if len(tied) <= k:
@@ -76,7 +81,7 @@ class BitSlices:
         return sure, tied
 
     def total(self, among: BitMap) -> int:
-        """The sum of the numbers of the rows ``among``.
+        """Return the sum of the numbers of the rows ``among``.
 
         >>> BitSlices(BitMap([0, 1, 5]), 2, [BitMap([1, 5]), BitMap([5])].__getitem__).total(BitMap([0, 5, 9]))
         3
@@ -84,7 +89,9 @@ class BitSlices:
         return sum(self._slice(bit).intersection_cardinality(among) << bit for bit in range(self._count))
 
     def extreme(self, among: BitMap, *, greatest: bool) -> int | None:
-        """The greatest (or least) number of the rows ``among``; None if none of them has one.
+        """Return the greatest or smallest number of the rows ``among``.
+
+        None if no row has a number.
 
         >>> BitSlices(BitMap([0, 1, 5]), 2, [BitMap([1, 5]), BitMap([5])].__getitem__).extreme(BitMap([1, 5]), greatest=False)
         1

@@ -1,7 +1,7 @@
-"""Row sets from a flag for every row: serialised straight from the bits, 65536 rows a container, without a list of rows between.
+"""Serialised row sets from a flag for every row.
 
-The bytes are those of ``roaring.serialize``. Sets that hold a good part of the rows, as bit slices do, are made many times
-faster this way.
+They are written straight from the bits, 65536 rows per container, without a list of rows. The bytes are the same as from ``roaring.serialize``.
+For sets with a large part of the rows, such as bit slices, this is many times faster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _ONE, _LAST = np.uint64(1), np.uint64(63)
 
 
 def serialize_flags(flags: Any) -> bytes:
-    """The set of the rows whose flag (a boolean or a byte) is not zero, in portable run-optimised bytes.
+    """Return the set of rows with a non-zero flag.
+
+    flags: Booleans or bytes. The bytes are portable and run optimised.
 
     >>> serialize_flags(np.array([1, 1, 1, 1, 0], dtype=np.uint8)).hex()
     '3b3000000100000300010000000300'
@@ -33,7 +35,9 @@ def serialize_flags(flags: Any) -> bytes:
 
 
 def serialize_slices(numbers: Any, count: int) -> list[bytes]:
-    """For each of the lowest ``count`` bits the set of the rows whose number (unsigned) has it.
+    """Return the rows with each of the lowest bits.
+
+    numbers: Unsigned. count: Number of bits.
 
     >>> [len(data) for data in serialize_slices(np.array([1, 3], dtype=np.uint32), 2)]
     [20, 18]
@@ -48,13 +52,16 @@ def serialize_slices(numbers: Any, count: int) -> list[bytes]:
 
 
 def _serialize(words: _Words) -> bytes:
-    """The set of the bits of ``words``, a line a container."""
+    """Return the set of the bits of ``words``.
+
+    Each line is one container.
+    """
     cardinalities = np.bitwise_count(words).sum(axis=1, dtype=np.int64)
     keys = np.flatnonzero(cardinalities)
     count = len(keys)
     if count == 0:
         return struct.pack("<II", _NO_RUNS, 0)
-    opens = _opens(words)
+    opens = _run_starts(words)
     runs = np.bitwise_count(opens).sum(axis=1, dtype=np.int64)
     is_run = (2 + 4 * runs < np.minimum(2 * cardinalities, _BITSET_BYTES))[keys]
     blobs = [
@@ -77,8 +84,8 @@ def _head(is_run: np.ndarray[Any, np.dtype[np.bool_]]) -> bytes:
     return struct.pack("<I", _RUNS | (count - 1) << 16) + np.packbits(is_run, bitorder="little").tobytes()
 
 
-def _opens(words: _Words) -> _Words:
-    """The bits at which runs begin."""
+def _run_starts(words: _Words) -> _Words:
+    """Return the bits at which runs begin."""
     before = words << _ONE
     before[:, 1:] |= words[:, :-1] >> _LAST
     return words & ~before

@@ -1,7 +1,8 @@
-"""What an index can say about a file: nothing (REMAIN), no row matches (SKIP), or at most these rows match (RowSet).
+"""Results of an index query.
 
-A result is a superset of the matching rows. ``exact`` promises that it is the matching rows themselves, so that a count
-may be taken from it; it holds only for predicates that the index of that type and version answers without loss.
+REMAIN (unknown), SKIP (no row matches), or RowSet (at most these rows match). A result is a superset of the matching rows.
+``exact`` promises that it equals the matching rows, so that it can be counted. It is set only for predicates that
+this type and version of index answers without loss.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ class Verdict(Enum):
 
     @property
     def exact(self) -> bool:
-        """True if the result is the matching rows themselves: only 'none' is."""
+        """True if the result equals the matching rows.
+
+        Only SKIP does.
+        """
         return self is Verdict.SKIP
 
     def and_(self, other: FileIndexResult) -> FileIndexResult:
-        """Rows that both results allow.
+        """Return the rows that both results allow.
 
         >>> REMAIN.and_(SKIP).remains, REMAIN.and_(RowSet(BitMap([1]), exact=True))
         (False, RowSet(rows=BitMap([1]), exact=False))
@@ -40,7 +44,7 @@ class Verdict(Enum):
         return RowSet(other.rows) if isinstance(other, RowSet) and other.exact else other
 
     def or_(self, other: FileIndexResult) -> FileIndexResult:
-        """Rows that either result allows.
+        """Return the rows that either result allows.
 
         >>> SKIP.or_(RowSet(BitMap([1]), exact=True)), REMAIN.or_(SKIP)
         (RowSet(rows=BitMap([1]), exact=True), <Verdict.REMAIN: 'remain'>)
@@ -54,18 +58,21 @@ SKIP = Verdict.SKIP
 
 @dataclass(frozen=True, slots=True)
 class RowSet:
-    """At most the ``rows`` (0-based positions in the data file) match; an empty set is as good as SKIP."""
+    """At most these rows match.
+
+    ``rows`` are 0-based positions in the data file. An empty set is equivalent to SKIP.
+    """
 
     rows: BitMap
     exact: bool = False
 
     @property
     def remains(self) -> bool:
-        """True if a row is left."""
+        """True if the set is not empty."""
         return bool(self.rows)
 
     def and_(self, other: FileIndexResult) -> FileIndexResult:
-        """Rows that both results allow.
+        """Return the rows that both results allow.
 
         >>> RowSet(BitMap([1, 3])).and_(RowSet(BitMap([3, 5]))).rows
         BitMap([3])
@@ -75,7 +82,7 @@ class RowSet:
         return other.and_(self)
 
     def or_(self, other: FileIndexResult) -> FileIndexResult:
-        """Rows that either result allows.
+        """Return the rows that either result allows.
 
         >>> RowSet(BitMap([1, 3])).or_(RowSet(BitMap([3, 5]))).rows
         BitMap([1, 3, 5])

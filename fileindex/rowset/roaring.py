@@ -1,7 +1,8 @@
-"""Row sets: numpy arrays to and from 32-bit Roaring bitmaps and their portable, run-optimised, little-endian bytes.
+"""Conversion between numpy arrays and 32-bit Roaring bitmaps.
 
-Large sets go through ``pyroaring``. The many small ones of a bitmap index (a set per distinct value) are laid out by numpy,
-all at once, to the same bytes. Bytes that come from a file are checked here before the C library sees them.
+Bitmaps are stored in the portable, run-optimised, little-endian format. Large sets are serialised by ``pyroaring``.
+The many small sets of a bitmap index (one per distinct value) are serialised together by numpy, to the same bytes.
+Bytes from a file are validated here before the C library reads them.
 """
 
 from __future__ import annotations
@@ -30,16 +31,18 @@ SINGLETON_BYTES = 18
 
 
 def rows_to_bitmap(rows: UInt32s) -> BitMap:
-    """The set of the given row numbers (any order).
+    """Return the set of row numbers in any order.
 
     >>> rows_to_bitmap(np.array([3, 1], dtype=np.uint32))
     BitMap([1, 3])
     """
-    return BitMap(array("I", np.ascontiguousarray(rows, dtype=np.uint32).tobytes()))  # pyroaring walks any other buffer item by item
+    return BitMap(
+        array("I", np.ascontiguousarray(rows, dtype=np.uint32).tobytes())
+    )  # pyroaring iterates over any other buffer item by item
 
 
 def bitmap_to_rows(rows: BitMap) -> UInt32s:
-    """The row numbers of a set, ascending.
+    """Return the row numbers of a set, ascending.
 
     >>> bitmap_to_rows(BitMap([3, 1])).tolist()
     [1, 3]
@@ -48,7 +51,7 @@ def bitmap_to_rows(rows: BitMap) -> UInt32s:
 
 
 def all_rows(row_count: int) -> BitMap:
-    """The set of all rows of a file.
+    """Return the set of all rows of a file.
 
     >>> all_rows(3)
     BitMap([0, 1, 2])
@@ -57,7 +60,9 @@ def all_rows(row_count: int) -> BitMap:
 
 
 def serialize(rows: BitMap) -> bytes:
-    """Portable bytes, run optimised as Java's writer does; ``rows`` is optimised in place.
+    """Return portable bytes, run optimised as Java's writer does.
+
+    Optimises ``rows`` in place.
 
     >>> serialize(BitMap([0, 1, 2, 3])).hex()
     '3b3000000100000300010000000300'
@@ -68,10 +73,12 @@ def serialize(rows: BitMap) -> bytes:
 
 
 def deserialize(data: bytes | memoryview) -> tuple[BitMap, int]:
-    """The set that starts at byte 0 and the number of its bytes; what follows is ignored.
+    """Return the set at the start of ``data``, and its bytes.
+
+    The second result is its number of bytes. Further bytes are ignored.
 
     Raises:
-        CorruptIndex: the bytes are truncated, or break an invariant of the format.
+        CorruptIndex: The bytes are truncated, or violate an invariant of the format.
 
     >>> deserialize(bytes.fromhex("3a3000000100000000000000100000000500ffff"))
     (BitMap([5]), 18)
@@ -79,12 +86,12 @@ def deserialize(data: bytes | memoryview) -> tuple[BitMap, int]:
     try:
         length = _check(data)
     except ValueError as error:
-        raise CorruptIndex(f"a row set is broken: {error}") from error
+        raise CorruptIndex(f"a row set is malformed: {error}") from error
     return BitMap.deserialize(bytes(data[:length])), length
 
 
 def bytes_in_memory(rows: BitMap) -> int:
-    """About.
+    """Return the approximate bytes in memory.
 
     >>> bytes_in_memory(BitMap([1, 2, 3]))
     206
@@ -94,7 +101,10 @@ def bytes_in_memory(rows: BitMap) -> int:
 
 
 def _check(data: bytes | memoryview) -> int:
-    """Length of the serialised set; raises if anything in it does not hold together."""
+    """Return the length of the serialised set.
+
+    Raises ValueError if it is malformed.
+    """
     cookie = int.from_bytes(data[:4], "little")
     has_runs = cookie & 0xFFFF == _RUNS
     if has_runs:
@@ -104,7 +114,7 @@ def _check(data: bytes | memoryview) -> int:
     elif cookie == _NO_RUNS:
         count = int.from_bytes(data[4:8], "little")
         if count > 65536:
-            raise ValueError(f"{count} containers")
+            raise ValueError(f"it has {count} containers, more than 65536")
         flags, at = np.zeros(count, dtype=bool), 8
     else:
         raise ValueError(f"unknown cookie {cookie}")
@@ -120,7 +130,7 @@ def _check(data: bytes | memoryview) -> int:
     is_bitset = ~flags & (counts > _ARRAY_MAX)
     for first, last in _spans(is_bitset):
         if offsets is not None and int(offsets[first]) != at:
-            raise ValueError("a container is not where its offset says")
+            raise ValueError("a container is not at its offset")
         if is_bitset[first]:
             _check_bitsets(data, at, counts[first:last], None if offsets is None else offsets[first:last])
             at += _BITSET_BYTES * (last - first)
@@ -130,7 +140,10 @@ def _check(data: bytes | memoryview) -> int:
 
 
 def _spans(is_bitset: Mask) -> Iterator[tuple[int, int]]:
-    """Numbers of containers, first and one past the last: bitsets side by side together, others one by one."""
+    """Yield ranges of containers.
+
+    Consecutive bitsets form one range; each other container is a separate range.
+    """
     opens = np.ones(len(is_bitset), np.bool_)
     opens[1:] = ~(is_bitset[1:] & is_bitset[:-1])
     starts = np.flatnonzero(opens).tolist()
@@ -138,22 +151,22 @@ def _spans(is_bitset: Mask) -> Iterator[tuple[int, int]]:
 
 
 def _check_bitsets(data: bytes | memoryview, at: int, counts: _Longs, offsets: UInt32s | None) -> None:
-    """Containers that lie one after the other from ``at`` on."""
+    """Check consecutive bitset containers."""
     if offsets is not None and (np.diff(offsets.astype(np.int64)) != _BITSET_BYTES).any():
-        raise ValueError("a container is not where its offset says")
+        raise ValueError("a container is not at its offset")
     words = np.frombuffer(data, "<u8", len(counts) * _BITSET_BYTES // 8, at).reshape(len(counts), -1)
     if (np.bitwise_count(words).sum(axis=1, dtype=np.int64) != counts).any():
-        raise ValueError("a bitset container with another cardinality")
+        raise ValueError("a bitset container has a wrong cardinality")
 
 
 def _check_container(data: bytes | memoryview, at: int, cardinality: int, *, is_run: bool) -> int:
-    """The bytes of a container of runs or of single rows."""
+    """Return the bytes of an array or run container."""
     if is_run:
         runs = int(np.frombuffer(data, "<u2", 1, at)[0])
         pairs = np.frombuffer(data, "<u2", 2 * runs, at + 2).reshape(runs, 2).astype(np.int64)
         ends = pairs[:, 0] + pairs[:, 1]
         if not runs or (ends > 0xFFFF).any() or (pairs[1:, 0] <= ends[:-1]).any() or int(pairs[:, 1].sum()) + runs != cardinality:
-            raise ValueError("broken runs")
+            raise ValueError("a container has invalid runs")
         return 2 + 4 * runs
     values = np.frombuffer(data, "<u2", cardinality, at)
     if (values[1:] <= values[:-1]).any():
@@ -162,14 +175,14 @@ def _check_container(data: bytes | memoryview, at: int, cardinality: int, *, is_
 
 
 def serialize_groups(rows: UInt32s, starts: _Longs) -> tuple[_Bytes, _Longs]:
-    """Serialised sets of many groups of rows, back to back.
+    """Return the serialised sets of many groups of rows.
 
     Args:
-        rows: the groups one after the other, ascending inside a group, each of 2 rows or more.
-        starts: where each group starts in ``rows``, and as a last element their number.
+        rows: Rows of all groups, ascending inside a group. Each group has 2 rows or more.
+        starts: Start of each group in ``rows``, and finally the number of rows.
 
     Returns:
-        All bytes, and where each set starts in them (and as a last element their number).
+        All bytes, and the start of each set (and finally the number of bytes).
 
     >>> data, offsets = serialize_groups(np.array([0, 1, 5, 7], dtype=np.uint32), np.array([0, 2, 4]))
     >>> data.tobytes()[: offsets[1]].hex()
@@ -205,7 +218,10 @@ def _serialize_part(rows: UInt32s, starts: _Longs) -> tuple[_Bytes, _Longs]:
 
 
 class _Layout:
-    """Small sets: their containers (arrays and runs only), sizes and bytes, without a loop over sets."""
+    """Layout of many small sets, computed without a loop.
+
+    Their containers (arrays and runs only), sizes and bytes.
+    """
 
     def __init__(self, rows: UInt32s, counts: _Longs) -> None:
         self.low = (rows & 0xFFFF).astype(np.int64)
@@ -235,7 +251,10 @@ class _Layout:
         self.sizes = header + np.add.reduceat(self.container_size, self.first_container)
 
     def write(self, out: _Bytes, at: _Longs) -> None:
-        """Put every set's bytes into ``out``, where set ``i`` starts at ``at[i]``."""
+        """Write every set's bytes into ``out``.
+
+        Set ``i`` starts at ``at[i]``.
+        """
         plain, runs = ~self.has_runs, self.has_runs
         _put(out, at, np.where(runs, _RUNS | (self.containers - 1) << 16, _NO_RUNS), 4)
         _put(out, at[plain] + 4, self.containers[plain], 4)
@@ -270,7 +289,10 @@ class _Layout:
 
 
 def _put(out: _Bytes, at: _Longs, values: _Longs, width: int) -> None:
-    """Write ``values`` as little-endian numbers of ``width`` bytes at the byte positions ``at``."""
+    """Write ``values`` into ``out`` at the byte positions ``at``.
+
+    width: Bytes of a little-endian number.
+    """
     for byte in range(width):
         out[at + byte] = (values >> (8 * byte)) & 0xFF
 

@@ -1,5 +1,4 @@
-"""Comparing an index with the rows that it speaks of.
+"""Comparison of stored indexes with the rows of their file.
 
-Builds the twin from the rows and tells where they differ; used by ``fsck`` and by index health. Public: ``health``,
-``rebuild``.
+It rebuilds an index from the rows and finds differences. ``fsck`` and index health use it. Public: ``health``, ``rebuild``.
 """

@@ -1,4 +1,4 @@
-"""How well an index serves: its size for each row, its distinct values, the false positive rate that a bloom filter has reached."""
+"""Health of indexes: size, distinct values, false positive rate."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from fileindex.format.container import Payload
 from fileindex.format.registry import STORED_TYPES
 
 OVERFULL = 0.5
-"""A bloom filter with a greater false positive rate lets most misses through, or nearly so."""
+"""False positive rate above which a bloom filter is hardly useful."""
 
 WASTEFUL = 16
-"""A bloom filter with so many times the bits that its values need at its aim of one in ten is too large."""
+"""A bloom filter is too large from this multiple of the bits that a false positive rate of 10 % needs."""
 
 _BITS_A_VALUE = -math.log(0.1) / math.log(2) ** 2
 
 
 @dataclass(frozen=True, slots=True)
 class IndexHealth:
-    """One index of one file.
+    """Health of one index of one file.
 
     Attributes:
-        rows: rows of the file.
-        bytes: size of the payload.
-        distinct: distinct values; of a bloom filter estimated from its bits; None where the format does not tell.
-        bits_per_row: eight times ``bytes`` by ``rows``; 0 without rows.
-        false_positive_rate: how often a value that the file lacks is let through, by the share of bits that are set; bloom filters only.
-        note: what is wrong or wasteful, else "".
+        rows: Rows of the file.
+        bytes: Size of the payload.
+        distinct: Number of distinct values. For a bloom filter estimated from its bits. None if the format does not store it.
+        bits_per_row: Eight times ``bytes`` divided by ``rows``. 0 without rows.
+        false_positive_rate: Probability that an absent value passes, from the share of set bits. Bloom filters only.
+        note: What is wrong or wasteful, else "".
     """
 
     rows: int
@@ -44,21 +44,23 @@ class IndexHealth:
 def payload_health(
     index_type: str, payload: Payload | None, column_type: ColumnType, row_count: int, column_bytes: int | None = None
 ) -> IndexHealth:
-    """The health of an index; one that cannot be read says so in its note. Never an exception.
+    """Return the health of an index.
+
+    Never raises: an index that cannot be read has a note.
 
     Args:
-        index_type: as the container names it.
-        payload: its bytes; None for an index that was fed nothing.
-        column_type: of the indexed column (of a map entry: of the map's values).
-        row_count: the file's rows.
-        column_bytes: what the column itself takes in the file, if known.
+        index_type: Name of the type in the container.
+        payload: Its bytes. None for an index that was built from no values.
+        column_type: Type of the indexed column (for a map entry, of the map's values).
+        row_count: The file's rows.
+        column_bytes: Bytes of the column in the file, if known.
 
     >>> import pyarrow as pa
     >>> from fileindex.format.bsi import write_bsi
     >>> from fileindex.keys.group_by import ColumnRows
     >>> rows = ColumnRows(ColumnType("INT"))
     >>> rows.append(pa.array([1, 2], pa.int32()))
-    >>> payload_health("bsi", Payload.of(write_bsi(rows.grouped())), ColumnType("INT"), 2, column_bytes=8)
+    >>> payload_health("bsi", Payload.of(write_bsi(rows.group())), ColumnType("INT"), 2, column_bytes=8)
     IndexHealth(rows=2, bytes=84, distinct=None, bits_per_row=336.0, false_positive_rate=None, note='larger than the column (84 of 8 bytes)')
     """
     size = 0 if payload is None else payload.length
@@ -66,21 +68,24 @@ def payload_health(
     distinct: int | None = None
     rate: float | None = None
     try:
-        distinct, rate = _look(index_type, payload, column_type, row_count, notes)
-    except Exception as error:  # noqa: BLE001 - a view of all indexes must show the broken ones, whatever is wrong with them
+        distinct, rate = _inspect(index_type, payload, column_type, row_count, notes)
+    except Exception as error:  # noqa: BLE001 - a view of all indexes must also show the malformed ones
         notes.append(f"unusable: {error}")
     if column_bytes is not None and size > column_bytes:
         notes.append(f"larger than the column ({size:,} of {column_bytes:,} bytes)")
     return IndexHealth(row_count, size, distinct, 8 * size / row_count if row_count else 0.0, rate, "; ".join(notes))
 
 
-def _look(
+def _inspect(
     index_type: str, payload: Payload | None, column_type: ColumnType, row_count: int, notes: list[str]
 ) -> tuple[int | None, float | None]:
-    """Distinct values and false positive rate; adds to ``notes``."""
+    """Return the distinct values and the false positive rate.
+
+    Adds to ``notes``.
+    """
     known = STORED_TYPES.get(index_type)
     if payload is None or known is None or not known.supports(column_type):
-        why = "was fed nothing" if payload is None else f"unusable: '{index_type}' on {column_type.kind} is not known here"
+        why = "was built from no values" if payload is None else f"unusable: '{index_type}' on {column_type.kind} is not supported"
         notes.append(why)
         return None, None
     reader = known.open(payload, column_type)
@@ -90,7 +95,7 @@ def _look(
         return _bloom(reader, notes)
     distinct = reader.distinct
     if distinct is not None and nearly_all_differ(row_count, distinct, payload.length):
-        notes.append("nearly every row has a value of its own; a bloom filter would be smaller")
+        notes.append("nearly every row has a distinct value; a bloom filter would be smaller")
     return distinct, None
 
 
@@ -98,11 +103,11 @@ def _bloom(reader: BloomFilterReader, notes: list[str]) -> tuple[int | None, flo
     share = reader.share_of_set_bits()
     rate = share**reader.hashes
     if share == 1:
-        notes.append("every bit is set, it lets everything through; raise 'items'")
+        notes.append("all bits are set, so it excludes nothing; raise 'items'")
         return None, rate
     distinct = round(-reader.bits / reader.hashes * math.log1p(-share))
     if rate > OVERFULL:
-        notes.append(f"lets {rate:.0%} of misses through; raise 'items' (about {distinct:,} values)")
+        notes.append(f"{rate:.0%} false positives; raise 'items' (about {distinct:,} values)")
     elif reader.bits > 8 * SMALL and reader.bits > WASTEFUL * _BITS_A_VALUE * max(distinct, 1):
         notes.append(f"much larger than about {distinct:,} values need; lower 'items'")
     return distinct, rate

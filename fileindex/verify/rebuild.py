@@ -1,7 +1,7 @@
-"""Verifying a stored index: it is built anew from the rows of its file, and both must give the same answers.
+"""Verification of a stored index against its file's rows.
 
-Paimon's writers fill a payload in one way for given options, so mostly the bytes are equal and nothing has to be asked. Where they
-are not (other options, another order of bodies), both answer the same questions about values that the rows have.
+The index is rebuilt from the rows, and both must give the same answers. For given options Paimon's writers produce only one payload,
+so the bytes are mostly equal. If they differ (other options, another order of bodies), both answer the same queries about values of the rows.
 """
 
 from __future__ import annotations
@@ -29,26 +29,33 @@ from fileindex.predicate.tree import ColumnRef, Compare, IsNull, Leaf, Op
 from fileindex.rowset.result import FileIndexResult, RowSet
 
 BROKEN_INDEX = (PaimonError, ValueError, LookupError, TypeError, ArithmeticError, MemoryError, pa.ArrowException)
-"""What decoding a payload that is not what it should be may raise."""
+"""Errors that decoding a malformed payload may raise."""
 
 _RANGES = frozenset({"bsi", "range-bitmap"})
 _BITMAP = "bitmap"
 
 
 class Twin(Protocol):
-    """An index built anew. Call order: ``write`` for all rows of the file in order, then ``lie`` once."""
+    """A rebuilt index.
+
+    Call ``write`` for all rows of the file in order, then ``lie`` once.
+    """
 
     def write(self, column: Any) -> None:
-        """The indexed column (of a map entry: the MAP) of the next rows."""
+        """Add the indexed column of the next rows.
+
+        For a map entry, the MAP column.
+        """
 
     def lie(self) -> str | None:
-        """What the stored index says that is not so; None if nothing was found."""
+        """Return a wrong answer of the stored index, or None."""
 
 
 def twin_of(column: ColumnRef, index_type: str, payload: Payload | None, column_type: ColumnType, options: Mapping[str, str]) -> Twin:
-    """The twin of an index of a known type that the column can have; ``payload`` is None for one that was fed nothing.
+    """Return a builder that verifies an index.
 
-    ``options`` are those that it may have been built with. Raises ``CorruptIndex`` for a payload that cannot be opened.
+    payload: None for an index that was built from no values. options: Options that it may have been built with.
+    The type must be known and fit the column. Raises ``CorruptIndex`` for a payload that cannot be opened.
 
     >>> spec = IndexSpec(ColumnRef("a"), "bitmap")
     >>> maintainer = FileIndexMaintainer(spec.column, ColumnType("INT"), [spec])
@@ -57,10 +64,10 @@ def twin_of(column: ColumnRef, index_type: str, payload: Payload | None, column_
     >>> twin = twin_of(ColumnRef("a"), "bitmap", stored, ColumnType("INT"), {})
     >>> twin.write(pa.array([1, 3], pa.int32()))
     >>> twin.lie()
-    'for a = 3 it finds no row, right is row 1'
+    'for a = 3 it finds no row, expected row 1'
     """
     if payload is None:
-        return _Nothing(column, column_type)
+        return _Empty(column, column_type)
     if index_type == "bloom-filter":
         return _Bloom(column, payload, column_type)
     if index_type == ROW_BLOCKS:
@@ -69,13 +76,13 @@ def twin_of(column: ColumnRef, index_type: str, payload: Payload | None, column_
 
 
 def _values(column: ColumnRef, array: Any) -> Any:
-    """The column, or the entry of the MAP."""
+    """Return the column, or the entry of the MAP."""
     whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     return whole if column.key is None else map_entries(whole, [column.key])[0]
 
 
-class _Nothing:
-    """The marker of an index that was fed nothing says that no row has a value."""
+class _Empty:
+    """Marker of an empty index: no row has a value."""
 
     def __init__(self, column: ColumnRef, column_type: ColumnType) -> None:
         self._column = column
@@ -87,11 +94,14 @@ class _Nothing:
         self._values += len(values) - values.null_count
 
     def lie(self) -> str | None:
-        return f"it says that no row has a value, {self._values} have" if self._values else None
+        return f"it states that no row has a value, but {self._values} have" if self._values else None
 
 
 class _Bloom:
-    """A filter of the same size: each of its bits must be set in the stored one."""
+    """A filter of the same size.
+
+    The stored filter must have all of its bits set.
+    """
 
     def __init__(self, column: ColumnRef, payload: Payload, column_type: ColumnType) -> None:
         reader = BloomFilterReader(payload, column_type)
@@ -106,11 +116,14 @@ class _Bloom:
     def lie(self) -> str | None:
         mine, theirs = (np.frombuffer(data, np.uint8, offset=4) for data in (self._builder.finish(), self._payload.whole()))
         missing = int(np.bitwise_count(mine & ~theirs).sum())
-        return f"{missing} bits of values that the file has are not set" if missing else None
+        return f"{missing} bits of values of the file are not set" if missing else None
 
 
 class _RowBlocks:
-    """Blocks of the same size: each of their bits must be set in the stored ones."""
+    """Row blocks of the same size.
+
+    The stored blocks must have all of their bits set.
+    """
 
     def __init__(self, column: ColumnRef, payload: Payload, column_type: ColumnType) -> None:
         reader = RowBlocksReader(payload, column_type)
@@ -125,13 +138,13 @@ class _RowBlocks:
     def lie(self) -> str | None:
         mine, theirs = (np.frombuffer(data, np.uint8) for data in (self._builder.finish(), self._payload.whole()))
         if len(mine) != len(theirs):
-            return f"it is of another number of rows than the file's {self._builder.row_count}"
+            return f"it has another number of rows than the file ({self._builder.row_count})"
         missing = int(np.bitwise_count(mine & ~theirs).sum())
-        return f"{missing} bits of values that its blocks have are not set" if missing else None
+        return f"{missing} bits of values of its blocks are not set" if missing else None
 
 
 class _Exact:
-    """An index of the same type, which finds the rows of every value."""
+    """An index that finds the rows of every value."""
 
     def __init__(self, column: ColumnRef, index_type: str, payload: Payload, column_type: ColumnType, options: Mapping[str, str]) -> None:
         self._column = column
@@ -141,21 +154,21 @@ class _Exact:
         self._stored = INDEX_TYPES[index_type].open(payload, column_type)
         chosen = {**options, "version": str(payload.read(0, 1)[0])} if index_type == _BITMAP else dict(options)
         self._maintainer = FileIndexMaintainer(column, column_type, [IndexSpec(column, index_type, chosen)])
-        self._asked: Any = None
+        self._compared: Any = None
 
     def write(self, column: Any) -> None:
         values = _values(self._column, column)
         self._maintainer.write(values)
         known = pc.unique(values).drop_null() if not pa.types.is_dictionary(values.type) else values.dictionary
-        merged = known if self._asked is None else pc.unique(pa.concat_arrays([self._asked, known.cast(self._asked.type)]))
-        if len(merged) > thresholds().asked_values:
-            merged = merged.take(pa.array(np.linspace(0, len(merged) - 1, thresholds().asked_values).astype(np.int64)))
-        self._asked = merged
+        merged = known if self._compared is None else pc.unique(pa.concat_arrays([self._compared, known.cast(self._compared.type)]))
+        if len(merged) > thresholds().compared_values:
+            merged = merged.take(pa.array(np.linspace(0, len(merged) - 1, thresholds().compared_values).astype(np.int64)))
+        self._compared = merged
 
     def lie(self) -> str | None:
         built = self._maintainer.finish()
         if not built:
-            return f"it cannot hold what the file has: {'; '.join(self._maintainer.omitted)}"
+            return f"it cannot hold the file's values: {'; '.join(self._maintainer.omitted)}"
         if built[0][2] == self._payload.whole():
             return None
         right = INDEX_TYPES[self._index_type].open(Payload.of(built[0][2]), self._type)
@@ -163,13 +176,13 @@ class _Exact:
             wanted = _rows(right.evaluate(leaf))
             found = _rows(self._stored.evaluate(leaf))
             if wanted is not None and found is not None and wanted != found:
-                return f"for {_shown(leaf)} it finds {_some(found)}, right is {_some(wanted)}"
+                return f"for {_leaf_text(leaf)} it finds {_rows_text(found)}, expected {_rows_text(wanted)}"
         return None
 
     def _questions(self) -> Iterator[Leaf]:
         yield IsNull(self._column)
         yield IsNull(self._column, negated=True)
-        for scalar in self._asked if self._asked is not None else ():
+        for scalar in self._compared if self._compared is not None else ():
             value = from_scalar(scalar, self._type)
             yield Compare(self._column, Op.EQ, value)
             if self._index_type in _RANGES:
@@ -178,20 +191,20 @@ class _Exact:
 
 
 def _rows(result: FileIndexResult) -> BitMap | None:
-    """The rows of an answer; None if it says nothing."""
+    """Return the rows of an answer, or None if unknown."""
     if isinstance(result, RowSet):
         return result.rows
     return None if result.remains else BitMap()
 
 
-def _some(rows: BitMap) -> str:
+def _rows_text(rows: BitMap) -> str:
     if not rows:
         return "no row"
     shown = ", ".join(map(str, rows[:3]))
     return f"row{'s' if len(rows) > 1 else ''} {shown}{f' and {len(rows) - 3} more' if len(rows) > 3 else ''}"
 
 
-def _shown(leaf: Leaf) -> str:
+def _leaf_text(leaf: Leaf) -> str:
     match leaf:
         case Compare(column, op, value):
             return f"{column} {op} {value!r}"

@@ -52,7 +52,7 @@ def test_what_was_done_is_told_and_why(caplog: pytest.LogCaptureFixture) -> None
         "rolled back to snapshot 2",
     ):
         assert any(part in line for line in told[logging.INFO]), part
-    for part in ("Picked for full compaction: 1 files", "of 2 snapshots 1 to 1 stay"):
+    for part in ("Picked for full compaction: 1 files", "keeping 1 to 1 of 2 snapshots"):
         assert any(part in line for line in told[logging.DEBUG]), part
     assert {record.name.partition(".")[0] for record in caplog.records} == {TREE}
 

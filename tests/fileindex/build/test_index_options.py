@@ -117,11 +117,11 @@ def test_what_cannot_be_built_is_refused_by_name(key, text, reason):
         ("bitmap.a.items", "3", "has no option 'items'"),
         ("bsi.a.version", "1", "has no option 'version'; it has: none"),
         ("range-bitmap.a.chunk-size", "x", "not a memory size"),
-        ("bloom-filter.a.items", "-1", "lies outside"),
-        ("bloom-filter.a.items", "ten", "no integer"),
-        ("bloom-filter.a.fpp", "0", "no false positive rate"),
-        ("bloom-filter.a.fpp", "often", "no number"),
-        ("bloom-filter.a.fpp", "nan", "no false positive rate"),
+        ("bloom-filter.a.items", "-1", "is outside"),
+        ("bloom-filter.a.items", "ten", "not an integer"),
+        ("bloom-filter.a.fpp", "0", "not a false positive rate"),
+        ("bloom-filter.a.fpp", "often", "not a number"),
+        ("bloom-filter.a.fpp", "nan", "not a false positive rate"),
     ],
 )
 def test_a_bad_index_option_is_refused_by_name(option, text, reason):

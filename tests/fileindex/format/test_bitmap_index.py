@@ -33,7 +33,7 @@ def built(array, column_type, version=2, block_size=16384, batches=1):
     size = max(1, -(-len(array) // batches))
     for first in range(0, len(array), size):
         rows.append(plain_array(array.slice(first, size), column_type))
-    return write_bitmap(rows.grouped(), column_type, version=version, block_size=block_size)
+    return write_bitmap(rows.group(), column_type, version=version, block_size=block_size)
 
 
 def reader_of(array, column_type, version=2, **options):
@@ -308,7 +308,7 @@ def test_a_head_that_does_not_hold_together_is_refused(payload):
 
 def test_a_row_that_the_file_does_not_have_is_refused():
     payload = built(ints(1, 2), INT).replace(b"\xff\xff\xff\xfe\xff\xff\xff\xff", b"\xff\xff\xff\x00\xff\xff\xff\xff")
-    with pytest.raises(CorruptIndex, match="names row 255 of 2"):
+    with pytest.raises(CorruptIndex, match="row 255, but the file has 2 rows"):
         BitmapReader(Payload.of(payload), INT).evaluate(Compare(A, Op.EQ, 2))
 
 

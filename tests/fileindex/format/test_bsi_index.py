@@ -35,7 +35,7 @@ NEGATIVE = [None, -1, None, -3, -4, -5, -6, -1, None]
 def built(array, column_type):
     rows = ColumnRows(column_type)
     rows.append(plain_array(array, column_type))
-    return write_bsi(rows.grouped())
+    return write_bsi(rows.group())
 
 
 def reader_of(values, column_type=INT):
@@ -208,7 +208,7 @@ def test_many_rows():
     missing = np.arange(100_000) % 5 == 0
     rows_of = ColumnRows(INT)
     rows_of.append(pa.array(numbers, mask=missing))
-    reader = BsiReader(Payload.of(write_bsi(rows_of.grouped())), INT)
+    reader = BsiReader(Payload.of(write_bsi(rows_of.group())), INT)
     for op, found in [
         (Op.EQ, numbers == 500),
         (Op.LT, numbers < 500),

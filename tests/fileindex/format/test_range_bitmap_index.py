@@ -32,7 +32,7 @@ RANGE_TYPES = [column_type for column_type in ATOMIC_TYPES if INDEX_TYPES["range
 def built(array, column_type, chunk_size=None):
     rows = ColumnRows(column_type)
     rows.append(plain_array(array, column_type))
-    return write_range_bitmap(rows.grouped(), column_type, chunk_size=chunk_size)
+    return write_range_bitmap(rows.group(), column_type, chunk_size=chunk_size)
 
 
 def reader_of(values, column_type=INT, chunk_size=None):

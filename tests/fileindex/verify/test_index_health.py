@@ -69,8 +69,8 @@ def test_an_index_larger_than_its_column_is_said_to_be():
 
 def test_an_index_that_cannot_be_used_says_why():
     assert "it has 3 rows, the file 4" in health([1, 2, 3], "bitmap", row_count=4).note
-    assert payload_health("bitmap", None, LONG, 4).note == "was fed nothing"
-    assert "not known here" in payload_health("full-text", Payload.of(b"x"), LONG, 4).note
+    assert payload_health("bitmap", None, LONG, 4).note == "was built from no values"
+    assert "is not supported" in payload_health("full-text", Payload.of(b"x"), LONG, 4).note
     for index_type in ("bitmap", "bsi", "range-bitmap", "bloom-filter"):
         broken = payload_health(index_type, Payload.of(b"x"), LONG, 4)
         assert broken.note.startswith("unusable: ")

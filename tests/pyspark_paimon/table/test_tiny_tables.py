@@ -85,7 +85,7 @@ BOTH_SIDES = {
     "hash_chunk",
     "held_objects",
     "index_block_rows",
-    "index_looked_bytes",
+    "index_check_bytes",
     "kept_rows",
     "kept_share",
     "listed_literals",
