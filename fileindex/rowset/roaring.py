@@ -73,9 +73,9 @@ def serialize(rows: BitMap) -> bytes:
 
 
 def deserialize(data: bytes | memoryview) -> tuple[BitMap, int]:
-    """Return the set at the start of ``data``, and its bytes.
+    """Return the first set in ``data``, and its size.
 
-    The second result is its number of bytes. Further bytes are ignored.
+    The size is its number of bytes. Further bytes are ignored.
 
     Raises:
         CorruptIndex: The bytes are truncated, or violate an invariant of the format.
