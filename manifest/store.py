@@ -259,10 +259,10 @@ class FileStore:
         Its base list comes first, then its delta list.
         """
         with self.reading(snapshot):
-            listed = self.file_io.together(*[partial(self._listed, name, size) for name, size in snapshot.manifest_lists])
+            listed = self.file_io.together(*[partial(self._read_list, name, size) for name, size in snapshot.manifest_lists])
         return list(itertools.chain.from_iterable(listed))
 
-    def _listed(self, name: str, size: int | None) -> Sequence[ManifestFileMeta]:
+    def _read_list(self, name: str, size: int | None) -> Sequence[ManifestFileMeta]:
         held: Sequence[ManifestFileMeta] | None = self.cache.get(name)
         if held is None:
             path, kind, files = self.paths.manifest(name), ("manifest list", size), self.cache.files

@@ -80,14 +80,14 @@ def _decode(node: Any, depth: int) -> Predicate:
         raise InvalidFilter(f"a node of a filter's JSON must have exactly one member, not {_abbreviate(node)}")
     ((kind, body),) = node.items()
     if kind in {"and", "or"}:
-        children = tuple(_decode(child, depth + 1) for child in _typed(body, list, kind))
+        children = tuple(_decode(child, depth + 1) for child in _require_type(body, list, kind))
         return And(children) if kind == "and" else Or(children)
     if kind == "formula":
-        return _decode_formula(_typed(body, dict, kind))
+        return _decode_formula(_require_type(body, dict, kind))
     decode = _LEAVES.get(kind)
     if decode is None:
         raise InvalidFilter(f"a filter's JSON has an unknown node '{_abbreviate(kind)}'")
-    return decode(_typed(body, dict, kind))
+    return decode(_require_type(body, dict, kind))
 
 
 def _decode_compare(body: dict[str, Any]) -> Predicate:
@@ -101,17 +101,19 @@ def _decode_compare(body: dict[str, Any]) -> Predicate:
 
 def _decode_in(body: dict[str, Any]) -> Predicate:
     column, values, negated = _members(body, "in", "values", "negated")
-    return In(column, tuple(_decode_value(value) for value in _typed(values, list, "values")), _typed(negated, bool, "negated"))
+    return In(
+        column, tuple(_decode_value(value) for value in _require_type(values, list, "values")), _require_type(negated, bool, "negated")
+    )
 
 
 def _decode_is_null(body: dict[str, Any]) -> Predicate:
     column, negated = _members(body, "is_null", "negated")
-    return IsNull(column, _typed(negated, bool, "negated"))
+    return IsNull(column, _require_type(negated, bool, "negated"))
 
 
 def _decode_starts_with(body: dict[str, Any]) -> Predicate:
     column, prefix, negated = _members(body, "starts_with", "prefix", "negated")
-    return StartsWith(column, _typed(prefix, str, "prefix"), _typed(negated, bool, "negated"))
+    return StartsWith(column, _require_type(prefix, str, "prefix"), _require_type(negated, bool, "negated"))
 
 
 def _decode_formula(body: dict[str, Any]) -> Predicate:
@@ -120,7 +122,7 @@ def _decode_formula(body: dict[str, Any]) -> Predicate:
     test = expression_from_json(body["test"])
     if test.type.kind is not Kind.BOOLEAN:
         raise InvalidFilter(f"a filter's JSON has a formula of type {test.type.kind}, which is not a condition")
-    return Formula(test, _typed(body["negated"], bool, "negated"))
+    return Formula(test, _require_type(body["negated"], bool, "negated"))
 
 
 _LEAVES: dict[str, Callable[[dict[str, Any]], Predicate]] = {
@@ -135,7 +137,7 @@ def _members(body: dict[str, Any], kind: str, *names: str) -> list[Any]:
     if body.keys() != {"column", "key", *names}:
         raise InvalidFilter(f"a filter's JSON node '{kind}' has the members {_abbreviate(sorted(body))}")
     key = body["key"]
-    column = ColumnRef(_typed(body["column"], str, "column"), None if key is None else _typed(key, str, "key"))
+    column = ColumnRef(_require_type(body["column"], str, "column"), None if key is None else _require_type(key, str, "key"))
     return [column, *(body[name] for name in names)]
 
 
@@ -148,7 +150,7 @@ def _decode_value(value: Any) -> Plain:
         raise InvalidFilter(f"a filter's JSON has the invalid literal {_abbreviate(value)}: {error}") from error
 
 
-def _typed(value: Any, kind: type, name: str) -> Any:
+def _require_type(value: Any, kind: type, name: str) -> Any:
     if type(value) is not kind:
         raise InvalidFilter(f"a filter's JSON has {_abbreviate(value)} where '{name}' needs a {kind.__name__}")
     return value

@@ -63,17 +63,17 @@ def decompressor(path: str, codec: str) -> Callable[[bytes, int], bytes]:
     """
     match codec:
         case "null":
-            return _bounded
+            return _check_size
         case "deflate":
-            return lambda data, limit: _streamed(zlib.decompressobj(-15), data, limit)
+            return lambda data, limit: _decompress_stream(zlib.decompressobj(-15), data, limit)
         case "zstandard":
             return _unzstd
         case "snappy":
             return _unsnappy
         case "bzip2":
-            return lambda data, limit: _streamed(bz2.BZ2Decompressor(), data, limit)
+            return lambda data, limit: _decompress_stream(bz2.BZ2Decompressor(), data, limit)
         case "xz":
-            return lambda data, limit: _streamed(lzma.LZMADecompressor(memlimit=MAX_PAYLOAD), data, limit)
+            return lambda data, limit: _decompress_stream(lzma.LZMADecompressor(memlimit=MAX_PAYLOAD), data, limit)
         case _:
             raise UnsupportedTable(f"{path}: Avro codec '{codec}' is unknown; known are zstandard, deflate, snappy, bzip2, xz, null")
 
@@ -98,17 +98,17 @@ def compressor(codec: str, level: int) -> Callable[[bytes], bytes]:
             return bytes
 
 
-def _bounded(data: bytes, limit: int) -> bytes:
+def _check_size(data: bytes, limit: int) -> bytes:
     if len(data) > limit:
         raise ValueError(f"more than {MAX_PAYLOAD} bytes of records")
     return data
 
 
-def _streamed(stream: _Stream, data: bytes, limit: int) -> bytes:
+def _decompress_stream(stream: _Stream, data: bytes, limit: int) -> bytes:
     block = stream.decompress(data, limit + 1)
     if not stream.eof:
         raise ValueError("a block is truncated or too large")
-    return _bounded(block, limit)
+    return _check_size(block, limit)
 
 
 def _unzstd(data: bytes, limit: int) -> bytes:

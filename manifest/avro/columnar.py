@@ -180,7 +180,7 @@ class RecordColumns:
         """Return records in the given order."""
         return RecordColumns(self.start[rows], self.end[rows], _take(self.numbers, rows), _take(self.spans, rows))
 
-    def between(self, first: int, last: int) -> RecordColumns:
+    def slice_rows(self, first: int, last: int) -> RecordColumns:
         """Return adjacent records, without copying."""
         some = slice(first, last)
         numbers, spans = self.numbers, self.spans
@@ -191,7 +191,7 @@ class RecordColumns:
             _Derived(spans, lambda path: spans[path].take(some), keep=False),
         )
 
-    def shifted(self, shift: int) -> RecordColumns:
+    def shift_by(self, shift: int) -> RecordColumns:
         """Return the records with all positions shifted."""
         spans = self.spans
 

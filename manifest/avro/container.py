@@ -26,7 +26,7 @@ from fileindex.base.errors import CorruptFile
 from fileindex.base.thresholds import thresholds
 from manifest.avro.codecs import BROKEN_BLOCK, MAX_PAYLOAD, compressor, decompressor
 from manifest.avro.other_formats import arrow_records
-from manifest.avro.schemas import AvroSchema, layout, parsed
+from manifest.avro.schemas import AvroSchema, layout, prepare_schema
 from manifest.avro.wire import MAGIC, SYNC_BYTES, AvroCursor, block_prefix, encode_header
 from manifest.io.errors import OutOfMemory
 from manifest.io.storage_errors import is_out_of_memory
@@ -251,7 +251,7 @@ def _of_other_format(path: str, data: bytes) -> Container:
     if found is None:
         raise ValueError("the magic bytes belong to no manifest format")
     schema, records = found
-    writer = WriterSchema(layout(schema), parsed(schema))
+    writer = WriterSchema(layout(schema), prepare_schema(schema))
     return Container(path, writer, len(records), b"".join(encode_records(writer.decoder, records)))
 
 
@@ -263,7 +263,7 @@ def _schema(text: bytes) -> WriterSchema:
     """
     schema = _without_union(json.loads(text))
     _check_schema(schema)
-    return WriterSchema(layout(schema), parsed(schema))
+    return WriterSchema(layout(schema), prepare_schema(schema))
 
 
 def _crc(parts: Iterable[bytes]) -> bytes:

@@ -33,19 +33,19 @@ def arrow_records(data: bytes) -> tuple[AvroSchema, list[dict[str, Any]]] | None
         table = pq.read_table(io.BytesIO(data), page_checksum_verification=True, use_threads=False)
     else:
         return None
-    millis = pa.schema([(field.name, _retyped(field.type, pa.timestamp("ms"))) for field in table.schema])
-    numbers = pa.schema([(field.name, _retyped(field.type, pa.int64())) for field in table.schema])
+    millis = pa.schema([(field.name, _retype(field.type, pa.timestamp("ms"))) for field in table.schema])
+    numbers = pa.schema([(field.name, _retype(field.type, pa.int64())) for field in table.schema])
     return _record("manifest", numbers), table.cast(millis, safe=False).cast(numbers).to_pylist()
 
 
-def _retyped(type_: Any, timestamp: Any) -> Any:
+def _retype(type_: Any, timestamp: Any) -> Any:
     """Return ``type_`` with all its timestamps replaced."""
     if pa.types.is_timestamp(type_):
         return timestamp
     if pa.types.is_list(type_):
-        return pa.list_(_retyped(type_.value_type, timestamp))
+        return pa.list_(_retype(type_.value_type, timestamp))
     if pa.types.is_struct(type_):
-        return pa.struct([(field.name, _retyped(field.type, timestamp)) for field in type_])
+        return pa.struct([(field.name, _retype(field.type, timestamp)) for field in type_])
     return type_
 
 

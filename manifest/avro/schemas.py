@@ -128,7 +128,7 @@ def layout(schema: AvroSchema) -> AvroSchema:
             return layout(kind)
 
 
-def parsed(schema: AvroSchema) -> AvroSchema:
+def prepare_schema(schema: AvroSchema) -> AvroSchema:
     """Return ``schema`` prepared for fastavro."""
     # Without the timestamp annotation epoch milliseconds stay integers, as in the rest of the metadata.
     return fastavro.parse_schema(_plain(schema))
@@ -147,4 +147,4 @@ def _plain(schema: AvroSchema) -> AvroSchema:
     return cleaned | {"type": _plain(cleaned["type"])} if isinstance(cleaned.get("type"), dict | list) else cleaned
 
 
-__all__ = ["INDEX_MANIFEST", "MANIFEST_ENTRY", "MANIFEST_LIST", "AvroSchema", "layout", "parsed"]
+__all__ = ["INDEX_MANIFEST", "MANIFEST_ENTRY", "MANIFEST_LIST", "AvroSchema", "layout", "prepare_schema"]

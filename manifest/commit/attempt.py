@@ -36,7 +36,7 @@ def partition_statistics(store: FileStore, entries: EntryColumns) -> list[Partit
     count = len(partitions)
     signs = np.where(entries.kind == FileKind.ADD, 1, -1)
 
-    def summed(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
+    def sum_by_code(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
         totals = np.zeros(count, np.int64)
         np.add.at(totals, codes, signs * values)
         return list(map(int, totals))
@@ -44,7 +44,7 @@ def partition_statistics(store: FileStore, entries: EntryColumns) -> list[Partit
     newest, buckets = np.zeros(count, np.int64), np.zeros(count, np.int64)
     np.maximum.at(newest, codes, entries.numbers("_FILE._CREATION_TIME"))
     np.maximum.at(buckets, codes, entries.total_buckets)
-    sums = zip(summed(entries.row_count), summed(entries.file_size), summed(np.ones(len(entries), np.int64)), strict=True)
+    sums = zip(sum_by_code(entries.row_count), sum_by_code(entries.file_size), sum_by_code(np.ones(len(entries), np.int64)), strict=True)
     return [
         PartitionStatistics(
             spec=_spec(store, partition),

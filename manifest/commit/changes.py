@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 
 from manifest.commit.attempt import CommitChange
-from manifest.commit.conflicts import BucketId, Conflict, bucket_count_conflicts, file_conflicts, read_conflicts, touched
+from manifest.commit.conflicts import BucketId, Conflict, bucket_count_conflicts, file_conflicts, first_touched, read_conflicts
 from manifest.commit.index_update import IndexUpdate, changelog_of, compaction_paths
 from manifest.commit.message import CommitMessage
 from manifest.commit.resequence import Resequencer
@@ -41,7 +41,7 @@ def append_change(store: FileStore, latest: Snapshot | None, resequencer: Resequ
     resequencer.fit(base)
     delta = EntryColumns.of(entry for message in resequencer.messages for entry in message.added())
     _refuse(store, [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key), *indexes.conflicts(base, delta)])
-    return indexes.completed(store, CommitChange(delta, changelog=changelog))
+    return indexes.complete(store, CommitChange(delta, changelog=changelog))
 
 
 def overwrite_change(
@@ -70,13 +70,13 @@ def overwrite_change(
     base = store.live_entries(latest, EntryFilter(partitions=partitions))
     if store.schema.bucket_mode is not BucketMode.POSTPONE_MODE:
         base = base.select(base.bucket != POSTPONE_BUCKET)
-    added = EntryColumns.of(_upgraded(store, messages))
+    added = EntryColumns.of(_overwrite_entries(store, messages))
     if not len(base) and not len(added):
         return None
     _refuse(store, file_conflicts(base, EntryColumns.concat([base.deleted(), added]), store.key))
     indexes = IndexUpdate.of(store, latest, messages, compaction=False).overwriting(store, latest, partitions)
     _refuse(store, indexes.conflicts(EntryColumns.of(()), added))
-    return indexes.completed(store, CommitChange(EntryColumns.concat([base.deleted(), added])))
+    return indexes.complete(store, CommitChange(EntryColumns.concat([base.deleted(), added])))
 
 
 def replace_change(
@@ -139,7 +139,7 @@ class Compactions:
                 *indexes.conflicts(base, delta),
             ]
             if not conflicts and self._files_exist():
-                return indexes.completed(store, CommitChange(delta, changelog=changelog_of(self.messages, compaction=True)))
+                return indexes.complete(store, CommitChange(delta, changelog=changelog_of(self.messages, compaction=True)))
             beaten = {conflict.bucket for conflict in conflicts}
             partitions = {partition for partition, bucket in beaten if bucket < 0}
             losers = [m for m in self.messages if m.bucket_id in beaten or m.partition in partitions or not self._all_there(m)]
@@ -180,13 +180,14 @@ def _live(store: FileStore, latest: Snapshot | None, messages: Iterable[CommitMe
     changed = list(messages)
     wanted = EntryFilter(
         partitions={message.partition for message in changed},
-        buckets={message.bucket for message in changed} | {bucket for message in changed for _, bucket in _indexed(message)},
+        buckets={message.bucket for message in changed}
+        | {bucket for message in changed for _, bucket in _buckets_with_index_changes(message)},
         bucket_counts={message.total_buckets for message in changed},
     )
     return store.live_entries(latest, wanted)
 
 
-def _indexed(message: CommitMessage) -> set[BucketId]:
+def _buckets_with_index_changes(message: CommitMessage) -> set[BucketId]:
     return {bucket for compaction in (False, True) for bucket, _ in message.index_changes_of(compaction=compaction)}
 
 
@@ -206,7 +207,7 @@ def _refuse_changed_since(store: FileStore, latest: Snapshot | None, messages: S
     newer = _rows_since(store, latest, read.snapshot)
     if latest is not None and latest.schema_id > store.schema.id:
         raise CommitConflict(f"{store.root}: the schema changed since the rows were read; open the table again")
-    changed = any(map(len, newer)) if read.whole_table else touched(newer, {message.bucket_id for message in messages}) is not None
+    changed = any(map(len, newer)) if read.whole_table else first_touched(newer, {message.bucket_id for message in messages}) is not None
     if changed:
         raise CommitConflict(f"{store.root}: rows that this change was computed from have changed since snapshot {read.snapshot.id}")
 
@@ -246,7 +247,7 @@ def _rows_since(store: FileStore, latest: Snapshot | None, read: SnapshotKey) ->
         raise CommitConflict(f"{store.root}: snapshots after {read.id}, which the rows were read from, have expired") from error
 
 
-def _upgraded(store: FileStore, messages: Sequence[CommitMessage]) -> list[ManifestEntry]:
+def _overwrite_entries(store: FileStore, messages: Sequence[CommitMessage]) -> list[ManifestEntry]:
     """Return the ADD entries of an overwrite.
 
     With ``overwrite-upgrade``, files start at the top level where the key ranges of a bucket are disjoint.

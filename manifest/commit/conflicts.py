@@ -73,7 +73,7 @@ def bucket_count_conflicts(base: EntryColumns, delta: EntryColumns) -> list[Conf
     return []
 
 
-def touched(changes: Iterable[EntryColumns], buckets: Collection[BucketId]) -> BucketId | None:
+def first_touched(changes: Iterable[EntryColumns], buckets: Collection[BucketId]) -> BucketId | None:
     """Return the first of ``buckets`` that one of ``changes`` touches."""
     for change in changes:
         for bucket in dict.fromkeys(_buckets(change)):
@@ -120,4 +120,4 @@ def _buckets(entries: EntryColumns) -> list[BucketId]:
     return list(zip(entries.partition, entries.bucket.tolist(), strict=True))
 
 
-__all__ = ["BucketId", "Conflict", "bucket_count_conflicts", "file_conflicts", "max_sequences", "read_conflicts", "touched"]
+__all__ = ["BucketId", "Conflict", "bucket_count_conflicts", "file_conflicts", "first_touched", "max_sequences", "read_conflicts"]

@@ -253,7 +253,7 @@ class FileStoreCommit:
         except (PaimonError, OSError):
             _LOG.warning("%s: files of a commit that failed could not be deleted", self.store.root, exc_info=True)
             return []
-        return [path for path in doomed if _deleted(self.store, path)]
+        return [path for path in doomed if _try_delete(self.store, path)]
 
     def _compact(
         self, messages: Sequence[CommitMessage], identity: CommitIdentity, *, rows: int | None
@@ -391,7 +391,7 @@ class FileStoreCommit:
         self._write_latest_hint()
         # On an object store only older versions of this package leave a pending file: look for it after a failed attempt.
         if store.commits is None and (store.file_io.cancels_creates or not first) and manager.pending_history() is not None:
-            with history_change.history_locked(store, "the commit"):
+            with history_change.lock_history(store, "the commit"):
                 history_change.finish_pending(store)
         latest = manager.latest()
         if latest is None:
@@ -525,7 +525,7 @@ class _PendingCommit:
         return committed_since(self.store, identity.user, identity.identifier, identity.kind, self.seen, newest=newest)
 
 
-def _deleted(store: FileStore, path: str) -> bool:
+def _try_delete(store: FileStore, path: str) -> bool:
     try:
         return store.file_io.delete(path)
     except OSError:  # an orphan at worst

@@ -86,7 +86,7 @@ def index_conflicts(
     return found
 
 
-def replaced(entries: Iterable[IndexManifestEntry], changes: Iterable[BucketChange]) -> list[IndexManifestEntry]:
+def apply_changes(entries: Iterable[IndexManifestEntry], changes: Iterable[BucketChange]) -> list[IndexManifestEntry]:
     """Return all index files after ``changes``."""
     kept = list(entries)
     for (partition, bucket), change in changes:
@@ -96,4 +96,4 @@ def replaced(entries: Iterable[IndexManifestEntry], changes: Iterable[BucketChan
     return kept
 
 
-__all__ = ["BucketChange", "IndexChange", "index_conflicts", "replaced"]
+__all__ = ["BucketChange", "IndexChange", "apply_changes", "index_conflicts"]

@@ -51,7 +51,7 @@ class IndexRewrites:
             return None
         entries = EntryColumns.of(entry for message in self._left for entry in message.compacted())
         added = entries.select(entries.kind == FileKind.ADD)
-        return CommitChange(entries, revives=not _deleted(store, latest, wanted).isdisjoint(added.identities()))
+        return CommitChange(entries, revives=not _deleted_identities(store, latest, wanted).isdisjoint(added.identities()))
 
     def delete_lost_files(self) -> None:
         """Delete side files of dropped rewrites.
@@ -74,7 +74,7 @@ def _singles(message: CommitMessage) -> Iterator[CommitMessage]:
         yield message.model_copy(update={"compact_before": (before,), "compact_after": (after,)})
 
 
-def _deleted(store: FileStore, latest: Snapshot, wanted: EntryFilter) -> set[tuple[bytes, ...]]:
+def _deleted_identities(store: FileStore, latest: Snapshot, wanted: EntryFilter) -> set[tuple[bytes, ...]]:
     """Return identities of all DELETE entries of ``latest``."""
     listed = [meta for meta in store.manifest_metas(latest) if meta.num_deleted_files > 0]
     with store.reading(latest):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from manifest.commit.attempt import CommitChange
 from manifest.commit.conflicts import BucketId, Conflict
-from manifest.commit.index_change import BucketChange, index_conflicts, replaced
+from manifest.commit.index_change import BucketChange, apply_changes, index_conflicts
 from manifest.commit.message import CommitMessage
 from manifest.entry.columns import EntryColumns
 from manifest.entry.index_manifest import IndexFile, IndexManifestEntry
@@ -52,11 +52,11 @@ class IndexUpdate:
         buckets = {bucket for bucket, _ in self.changes}
         return index_conflicts(self.entries, self.changes, _names_after(base, delta, buckets))
 
-    def completed(self, store: FileStore, change: CommitChange) -> CommitChange:
+    def complete(self, store: FileStore, change: CommitChange) -> CommitChange:
         """Return ``change``, with a new index manifest if needed."""
         if not self.dropped and all(update.is_empty for _, update in self.changes):
             return change
-        name = store.index_manifests.write(replaced(self.entries, self.changes))
+        name = store.index_manifests.write(apply_changes(self.entries, self.changes))
         files = frozenset(file.file_name for _, update in self.changes for file in update.new)
         return replace(change, index_changed=True, index_manifest=name, index_files=files)
 

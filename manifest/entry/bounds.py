@@ -55,7 +55,9 @@ class BoundsColumn:
     def of(cls, bounds: Sequence[ColumnBounds], data_type: DataType) -> BoundsColumn:
         """Return bounds of single files as a column."""
         known = np.array([b.min is not None and b.max is not None for b in bounds], np.bool_)
-        low, high = (_values([_stored(value) for value in side], data_type) for side in ([b.min for b in bounds], [b.max for b in bounds]))
+        low, high = (
+            _values([_to_stored(value) for value in side], data_type) for side in ([b.min for b in bounds], [b.max for b in bounds])
+        )
         nulls = np.array([-1 if b.null_count is None else b.null_count for b in bounds], np.int64)
         return cls(low, high, known, nulls, np.array([b.row_count for b in bounds], np.int64))
 
@@ -220,7 +222,7 @@ def _leaf(leaf: Leaf, known: BoundsColumn, column_type: ColumnType | None) -> Ma
 
 
 def _comparable(value: Plain) -> Any:
-    stored = _stored(value)
+    stored = _to_stored(value)
     return _as_object(stored) if isinstance(stored, bytes) else stored
 
 
@@ -236,7 +238,7 @@ def _as_object(value: bytes) -> AnyArray:
     return found
 
 
-def _stored(value: Plain) -> Any:
+def _to_stored(value: Plain) -> Any:
     return value.encode() if isinstance(value, str) else value
 
 

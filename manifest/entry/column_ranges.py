@@ -124,12 +124,12 @@ class RangePolicy:
             known = {**(self._values(entries, target) if self.values else {}), **self._keys(entries)}
         except (PaimonError, ValueError):  # no ranges for unreadable entries: reading the file itself reports the error
             return None
-        return _bounded(known, [field for field in target if field.name not in self.partition], int(entries.row_count.sum()))
+        return _fit_ranges(known, [field for field in target if field.name not in self.partition], int(entries.row_count.sum()))
 
     def _keys(self, entries: EntryColumns) -> dict[int, ColumnBounds]:
         names, types = [str(field_id) for field_id, _ in self.key], [data_type for _, data_type in self.key]
         found = key_bounds(entries, names, types, names)
-        return {field_id: _merged([_summary(found[str(field_id)], data_type)], data_type) for field_id, data_type in self.key}
+        return {field_id: _merge([_summary(found[str(field_id)], data_type)], data_type) for field_id, data_type in self.key}
 
     def _values(self, entries: EntryColumns, target: Sequence[DataField]) -> dict[int, ColumnBounds]:
         """Return ranges by value statistics, over files of several schemas."""
@@ -153,7 +153,7 @@ class RangePolicy:
                     parts[field_id] += stored[field.name]
                 else:
                     del parts[field_id]
-        return {field_id: _merged(bounds, types[field_id]) for field_id, bounds in parts.items() if bounds}
+        return {field_id: _merge(bounds, types[field_id]) for field_id, bounds in parts.items() if bounds}
 
 
 def _bounds_of(
@@ -205,7 +205,7 @@ def _summary(column: BoundsColumn, data_type: DataType) -> ColumnBounds:
     return ColumnBounds(_plain(column.low[filled].min(), data_type), _plain(column.high[filled].max(), data_type), nulls, rows)
 
 
-def _merged(parts: Sequence[ColumnBounds], data_type: DataType) -> ColumnBounds:
+def _merge(parts: Sequence[ColumnBounds], data_type: DataType) -> ColumnBounds:
     """Return one range over all ``parts``, with truncated strings.
 
     Unknown if one part is unknown.
@@ -233,7 +233,7 @@ def _plain(value: Any, data_type: DataType) -> Plain:
     return bool(plain) if data_type.kind is Kind.BOOLEAN else plain
 
 
-def _bounded(known: Mapping[int, ColumnBounds], fields: Iterable[DataField], row_count: int) -> ColumnRanges | None:
+def _fit_ranges(known: Mapping[int, ColumnBounds], fields: Iterable[DataField], row_count: int) -> ColumnRanges | None:
     """Return ranges of known columns that fit into ``range_bytes``."""
     chosen: list[tuple[DataField, ColumnBounds]] = []
     size = 0

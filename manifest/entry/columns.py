@@ -17,12 +17,12 @@ from fileindex.base.process import gc_paused
 from fileindex.base.thresholds import thresholds
 from manifest.avro.columnar import RecordColumns, Spans, decode_columns, decode_few_columns
 from manifest.avro.container import Container, encode_records
-from manifest.avro.schemas import MANIFEST_ENTRY, AvroSchema, layout, parsed
+from manifest.avro.schemas import MANIFEST_ENTRY, AvroSchema, layout, prepare_schema
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.entry.manifest_entry import ENTRY_VERSION, FileKind, ManifestEntry
 from manifest.entry.objects import BuiltFiles, build_entries, build_files, names_of
 
-_PARSED = parsed(MANIFEST_ENTRY)
+_PARSED = prepare_schema(MANIFEST_ENTRY)
 _LAYOUT = layout(MANIFEST_ENTRY)
 _SHORT_LAYOUT = (*_LAYOUT[:-1], ("_FILE", _LAYOUT[-1][1][:-1]))
 """The layout before ``_WRITE_COLS_SEQUENCES``: today's records without the last byte, that field's null."""
@@ -64,9 +64,9 @@ class EntryColumns:
                 short = np.full(container.count, shape == _SHORT_LAYOUT)
                 nothing = np.zeros(container.count, np.int64)
                 columns.spans = {_LAST_FIELD: Spans(nothing, nothing, np.zeros(container.count, np.bool_)), **columns.spans}
-                return _checked(cls._single(container.path, container.payload, columns, short))
+                return _check_entries(cls._single(container.path, container.payload, columns, short))
         try:
-            return _checked(cls.of_records(encode_records(_PARSED, container.records()), container.path))
+            return _check_entries(cls.of_records(encode_records(_PARSED, container.records()), container.path))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise CorruptFile(container.path, f"its records are not manifest entries ({error})") from error
 
@@ -105,14 +105,14 @@ class EntryColumns:
             return None
         bounds = zip(containers, counts[:-1].tolist(), counts[1:].tolist(), bases.tolist(), strict=False)
         parts = [
-            cls._single(one.path, one.payload, columns.between(first, last).shifted(-base), np.zeros(last - first, np.bool_))
+            cls._single(one.path, one.payload, columns.slice_rows(first, last).shift_by(-base), np.zeros(last - first, np.bool_))
             for one, first, last, base in bounds
         ]
         source = np.repeat(np.arange(len(parts)), np.diff(counts))
         row = np.arange(source.size) - counts[source]
         built = tuple(part.built[0] for part in parts)
         paths = tuple(container.path for container in containers)
-        return parts, _checked(cls(paths, source, payload, columns, np.zeros(source.size, np.bool_), row, built))
+        return parts, _check_entries(cls(paths, source, payload, columns, np.zeros(source.size, np.bool_), row, built))
 
     @classmethod
     def _single(cls, path: str, payload: bytes, columns: RecordColumns, short: Mask) -> EntryColumns:
@@ -423,7 +423,7 @@ class _Joined:
     def add(self, part: EntryColumns) -> None:
         self.source.append(part.source + len(self.paths))
         self.paths += part.paths
-        self.columns.append(part.columns.shifted(self.payload.tell()))
+        self.columns.append(part.columns.shift_by(self.payload.tell()))
         self.payload.write(part.payload)
         self.short.append(part.short)
         self.row.append(part.row)
@@ -448,7 +448,7 @@ def whole_record(record: bytes, *, short: bool) -> bytes:
     return record + _NULL if short else record
 
 
-def _checked(entries: EntryColumns) -> EntryColumns:
+def _check_entries(entries: EntryColumns) -> EntryColumns:
     other = entries.numbers("_VERSION") != ENTRY_VERSION
     if other.any():
         raise CorruptFile(entries.path_of(int(other.argmax())), f"has entries of another version than {ENTRY_VERSION}")

@@ -100,13 +100,13 @@ class DataFileMeta(BaseModel):
         return self.model_copy(update={"key_stats": SimpleStats.EMPTY, "value_stats": SimpleStats.EMPTY, "value_stats_cols": ()})
 
     @classmethod
-    def trusted(cls, fields: dict[str, Any]) -> DataFileMeta:
+    def from_trusted(cls, fields: dict[str, Any]) -> DataFileMeta:
         """Return a file from valid values of all its fields.
 
         The caller has checked the values and must not use ``fields`` again.
 
         >>> known = DataFileMeta(file_name="data-1-0.parquet", file_size=9, row_count=1)
-        >>> DataFileMeta.trusted(dict(known)) == known
+        >>> DataFileMeta.from_trusted(dict(known)) == known
         True
         """
         # A fifth of the cost of validation.

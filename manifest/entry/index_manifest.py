@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from fileindex.base.errors import CorruptFile
 from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
-from manifest.avro.schemas import INDEX_MANIFEST, parsed
+from manifest.avro.schemas import INDEX_MANIFEST, prepare_schema
 from manifest.avro.stored_format import AVRO, in_format
 from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames, TablePaths
@@ -23,7 +23,7 @@ DELETION_VECTORS: Final = "DELETION_VECTORS"
 HASH: Final = "HASH"
 
 _VERSION = 1
-_PARSED = parsed(INDEX_MANIFEST)
+_PARSED = prepare_schema(INDEX_MANIFEST)
 
 
 class DeletionVectorRange(BaseModel):

@@ -30,7 +30,7 @@ from manifest.stats.partition_stats import PartitionType
 from manifest.types.data_type import DataType
 
 
-def clustered(entries: EntryColumns, partition: PartitionType, keys: Sequence[tuple[int, DataType]]) -> EntryColumns:
+def cluster(entries: EntryColumns, partition: PartitionType, keys: Sequence[tuple[int, DataType]]) -> EntryColumns:
     """Sort entries by partition, bucket and first key.
 
     ``keys`` has ids and types of the primary key, () without one. The sort is stable.
@@ -181,7 +181,7 @@ class ManifestFile:
 
     def write_clustered(self, entries: EntryColumns) -> list[ManifestFileMeta]:
         """Write entries sorted for pruning, as ``write``."""
-        return self.write(clustered(entries, self.partition, self.ranges.key))
+        return self.write(cluster(entries, self.partition, self.ranges.key))
 
     def _files(self, columns: EntryColumns) -> Iterator[tuple[EntryColumns, str, bytes]]:
         """Yield (entries, file name, content) of every manifest to write."""
@@ -277,4 +277,4 @@ def _batches(metas: Sequence[_Known]) -> Iterator[list[_Known]]:
         yield batch
 
 
-__all__ = ["ManifestFile", "clustered"]
+__all__ = ["ManifestFile", "cluster"]

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from fileindex.base.errors import CorruptFile
 from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
-from manifest.avro.schemas import MANIFEST_LIST, parsed
+from manifest.avro.schemas import MANIFEST_LIST, prepare_schema
 from manifest.avro.stored_format import AVRO, in_format
 from manifest.entry.column_ranges import ColumnRanges
 from manifest.entry.data_file import stats_from_avro, stats_to_avro
@@ -23,7 +23,7 @@ from manifest.snapshot.snapshot import FileName
 from manifest.stats.column_stats import SimpleStats
 
 _VERSION = 2
-_PARSED = parsed(MANIFEST_LIST)
+_PARSED = prepare_schema(MANIFEST_LIST)
 
 
 class ManifestFileMeta(BaseModel):

@@ -105,7 +105,7 @@ def build_files(columns: RecordColumns, payload: bytes) -> list[DataFileMeta]:
     _check_names(fields["file_name"])
     for extra in set(fields["extra_files"]):
         _check_names(extra)
-    return [DataFileMeta.trusted(dict(zip(fields, values, strict=True))) for values in zip(*fields.values(), strict=True)]
+    return [DataFileMeta.from_trusted(dict(zip(fields, values, strict=True))) for values in zip(*fields.values(), strict=True)]
 
 
 def build_entries(columns: RecordColumns, payload: bytes, files: Iterable[DataFileMeta]) -> list[ManifestEntry]:

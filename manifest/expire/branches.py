@@ -98,7 +98,7 @@ def fast_forward(store: FileStore, name: str) -> Removed:
     with changing_history(store, f"the fast-forward to branch '{name}'"):
         pending = _history_of(store, branch, name)
         forgotten = change_history(store, pending)
-    removed = forgotten.removed(store)
+    removed = forgotten.remove_files(store)
     return replace(removed, snapshots=len(pending.doomed), tags=tuple(sorted(set(forgotten.tags).difference(pending.tags))))
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from fileindex.base.log import logger_of
 from manifest.expire.removal import Removed, remove_unreachable
-from manifest.expire.tags import tags_locked
+from manifest.expire.tags import lock_tags
 from manifest.io import failpoints
 from manifest.io.errors import HistoryBusy, SnapshotNotFound, StorageError, UnsafeFileIO
 from manifest.io.paths import EARLIEST, LATEST, SNAPSHOT, numbered, tag_name
@@ -41,7 +41,7 @@ class Forgotten:
     snapshots: Sequence[Snapshot]
     changelogs: Sequence[Snapshot]
 
-    def removed(self, store: FileStore) -> Removed:
+    def remove_files(self, store: FileStore) -> Removed:
         """Delete the files that only the removed states used."""
         known = {self.target.id, *(snapshot.id for snapshot in self.snapshots)}
         after_unknown = [snapshot for snapshot in self.snapshots if snapshot.id - 1 not in known]
@@ -50,7 +50,7 @@ class Forgotten:
 
 
 @contextmanager
-def history_locked(store: FileStore, action: str, seconds: float | None = None) -> Iterator[None]:
+def lock_history(store: FileStore, action: str, seconds: float | None = None) -> Iterator[None]:
     """Lock snapshots of the store's branch against deletion and replacement.
 
     Raises ``HistoryBusy``.
@@ -71,7 +71,7 @@ def change_history(store: FileStore, pending: PendingHistory) -> Forgotten:
 
     The caller holds the history lock. Files of removed states stay until ``Forgotten.removed`` is called. Raises ``HistoryBusy``.
     """
-    with tags_locked(store, "the change of history"):
+    with lock_tags(store, "the change of history"):
         if not store.file_io.cancels_creates:
             return _supersede(store, pending)
         _write_pending_file(store, pending)
@@ -88,7 +88,7 @@ def finish_change(store: FileStore, pending: PendingHistory) -> Forgotten:
     The caller holds the history lock.
     """
     action = f"the rollback or fast-forward to snapshot {pending.target.id}"
-    with tags_locked(store, action), _reported_unfinished(store, action):
+    with lock_tags(store, action), _report_unfinished(store, action):
         if not store.file_io.cancels_creates:
             return _supersede(store, pending)
         _write_pending_file(store, pending)  # again: the interruption may precede the cancellation of commits
@@ -102,7 +102,7 @@ def finish_pending(store: FileStore) -> None:
     """
     pending = store.snapshots.pending_history()
     if pending is not None:
-        finish_change(store, pending).removed(store)
+        finish_change(store, pending).remove_files(store)
         _LOG.info("%s: finished the interrupted change to snapshot %d", store.root, pending.target.id)
 
 
@@ -114,7 +114,7 @@ def finish_replacing(store: FileStore, newest: Snapshot) -> None:
     # Older snapshots are overwritten in descending order, so that the oldest is the last.
     oldest = store.snapshots.stored(max(first, store.snapshots.earliest_id() or first))
     if oldest is not None and oldest.delta_manifest_list != newest.delta_manifest_list:
-        Forgotten(newest, {}, _overwrite_older(store, newest, oldest.id), ()).removed(store)
+        Forgotten(newest, {}, _overwrite_older(store, newest, oldest.id), ()).remove_files(store)
 
 
 @contextmanager
@@ -123,13 +123,13 @@ def changing_history(store: FileStore, action: str) -> Iterator[None]:
 
     ``action`` describes the block in errors. A storage error of the block is reported as a possibly partial change. Raises ``HistoryBusy``.
     """
-    with store.file_io.turn(store.paths.snapshots), history_locked(store, action), _reported_unfinished(store, action):
+    with store.file_io.turn(store.paths.snapshots), lock_history(store, action), _report_unfinished(store, action):
         finish_pending(store)
         yield
 
 
 @contextmanager
-def _reported_unfinished(store: FileStore, action: str) -> Iterator[None]:
+def _report_unfinished(store: FileStore, action: str) -> Iterator[None]:
     """Report storage errors of the block as a partial change."""
     try:
         yield
@@ -363,4 +363,4 @@ def _overwrite_older(store: FileStore, newest: Snapshot, oldest: int) -> list[Sn
     return gone[::-1]
 
 
-__all__ = ["Forgotten", "change_history", "changing_history", "finish_change", "finish_pending", "finish_replacing", "history_locked"]
+__all__ = ["Forgotten", "change_history", "changing_history", "finish_change", "finish_pending", "finish_replacing", "lock_history"]

@@ -29,7 +29,7 @@ def rollback_to(store: FileStore, target: Snapshot) -> Removed:
         newer = {i: found.delta_manifest_list for i, found in manager.all_stored(after=target.id).items()}
         forgotten = change_history(store, PendingHistory(restored, newer, isinstance(target, Tag)))
     _LOG.info("%s: rolled back to snapshot %d, removed %d newer ones", store.root, target.id, len(forgotten.snapshots))
-    return forgotten.removed(store)
+    return forgotten.remove_files(store)
 
 
 __all__ = ["rollback_to"]

@@ -22,7 +22,7 @@ from fileindex.base.thresholds import thresholds
 from manifest.entry.columns import EntryColumns
 from manifest.expire.changelogs import expire_changelogs, keep_changelogs, keeps_appended
 from manifest.expire.delete_files import delete_files, delete_metadata, deletes_of, entries_of
-from manifest.expire.history_change import finish_pending, history_locked
+from manifest.expire.history_change import finish_pending, lock_history
 from manifest.expire.reachable import near_tags, reachable
 from manifest.io import failpoints
 from manifest.io.errors import HistoryBusy, SnapshotNotFound
@@ -97,7 +97,7 @@ def expire_snapshots(
         limit: Snapshots and changelogs to expire at most. None: no limit. Option ``snapshot.expire.limit`` applies to commits only.
     """
     total, left = ExpiredSnapshots(), _MANY if limit is None else limit
-    with history_locked(store, "the expiry of snapshots"):
+    with lock_history(store, "the expiry of snapshots"):
         finish_pending(store)
         while left > 0:
             at_once = min(left, thresholds().expired_at_once)
@@ -116,7 +116,7 @@ def expire_after_commit(store: FileStore, newest: int | None, inputs: ExpiryInpu
         newest: Id of the new snapshot. None: read the newest one.
         inputs: Inputs read during the commit. None: read them.
     """
-    with suppress(HistoryBusy), history_locked(store, "the expiry of snapshots", 0):
+    with suppress(HistoryBusy), lock_history(store, "the expiry of snapshots", 0):
         if store.snapshots.change_under_way() is None:
             return _expire_by(store, _Retention(), newest, inputs)
     return ExpiredSnapshots()  # the next commit retries

@@ -17,7 +17,7 @@ from manifest.store import FileStore
 
 
 @contextmanager
-def tags_locked(store: FileStore, action: str) -> Iterator[None]:
+def lock_tags(store: FileStore, action: str) -> Iterator[None]:
     """Lock the tags of the store's branch against replacement.
 
     Raises ``HistoryBusy``.
@@ -36,7 +36,7 @@ def delete_tag(store: FileStore, name: str) -> Removed:
 
     Raises ``SnapshotNotFound``, ``HistoryBusy``.
     """
-    with tags_locked(store, f"the deletion of tag '{name}'"):
+    with lock_tags(store, f"the deletion of tag '{name}'"):
         tag = store.snapshots.tag(name)
         deleted = store.snapshots.delete_tag(name)
     if not deleted:
@@ -108,11 +108,11 @@ def expire_tags(store: FileStore, now: datetime | None = None) -> Removed:
     Retention is measured by the local wall clock. ``now`` defaults to the current time.
     """
     clock = datetime.now() if now is None else now  # noqa: DTZ005 -- tags store wall clock times
-    with tags_locked(store, "the expiry of tags"):
+    with lock_tags(store, "the expiry of tags"):
         over = {name: tag for name, tag in store.snapshots.tags().items() if tag.expires_at is not None and tag.expires_at <= clock}
         deleted = {name: tag for name, tag in over.items() if store.snapshots.delete_tag(name)}
     data, manifests = remove_unreachable(store, deleted.values(), ()) if deleted else (0, 0)
     return Removed(0, tuple(sorted(deleted)), data, manifests)
 
 
-__all__ = ["delete_tag", "expire_tags", "rename_tag", "replace_tag", "tags_locked"]
+__all__ = ["delete_tag", "expire_tags", "lock_tags", "rename_tag", "replace_tag"]

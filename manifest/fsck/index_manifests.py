@@ -70,11 +70,11 @@ class CheckedIndexes:
         self._check_live(live, origin)
         if snapshot.schema_id != self.store.schema.id:
             with suppress(*BROKEN):  # the check of schemas reports it
-                self.check_honoured(self.store.schemas.get(snapshot.schema_id), origin)
+                self.check_enabled(self.store.schemas.get(snapshot.schema_id), origin)
         for unit in gone if before is not None else ():
             yield from self._give(unit.model_copy(update={"origin": before}))
 
-    def check_honoured(self, schema: TableSchema, origin: Origin) -> None:
+    def check_enabled(self, schema: TableSchema, origin: Origin) -> None:
         """Check that readers apply the table's deletion vectors."""
         # Readers ignore the vectors of a table without the option, and deleted rows come back.
         path = self.store.paths.schema_file(schema.id)

@@ -113,7 +113,7 @@ class LiveFiles:
         if not self.contents[file.content]:
             del self.contents[file.content]
 
-    def rewritten(self, before: EntryColumns, after: EntryColumns) -> list[str]:
+    def apply_merge(self, before: EntryColumns, after: EntryColumns) -> list[str]:
         """Replace merged manifests and return names of files that differ.
 
         Args:

@@ -42,7 +42,7 @@ class CheckedManifests:
     _broken: dict[str, bool] = field(default_factory=dict)
     _listed_by: dict[str, str] = field(default_factory=dict)
 
-    def listed(self, name: str, size: int | None, origin: Origin) -> list[ManifestFileMeta] | None:
+    def read_list(self, name: str, size: int | None, origin: Origin) -> list[ManifestFileMeta] | None:
         """Return the manifests of a list.
 
         Reports a problem and returns None if the list cannot be read.

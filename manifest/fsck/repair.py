@@ -20,7 +20,7 @@ from functools import partial
 from fileindex.base.errors import CorruptFile
 from fileindex.base.log import logger_of
 from manifest.entry.live import live
-from manifest.expire.history_change import finish_change, history_locked
+from manifest.expire.history_change import finish_change, lock_history
 from manifest.expire.orphans import list_orphans
 from manifest.expire.reachable import branches_of
 from manifest.fsck.history import CheckedHistory
@@ -93,7 +93,7 @@ def repair_metadata(repairs: Repairs, problems: Sequence[Problem], older_than_ms
             with _left_if_unreadable(store):
                 branch = branch_store(store, manager.paths.branch)
                 # No commit of this process runs in between, and no other process deletes snapshots.
-                with store.file_io.turn(branch.paths.snapshots), history_locked(branch, "the repair"):
+                with store.file_io.turn(branch.paths.snapshots), lock_history(branch, "the repair"):
                     _finish_rollback(repairs, branch)
                     _forget_dangling(repairs, branch, problems)
                     _write_hints(repairs, branch)

@@ -68,9 +68,9 @@ class CheckedStates:
                 live = origin = None
             before, origin = origin, Origin(branch=self.store.branch, snapshot=snapshot.id)
             self._lists.add((snapshot.base_manifest_list, snapshot.delta_manifest_list))
-            base = self._manifests.listed(snapshot.base_manifest_list, snapshot.base_manifest_list_size, origin)
-            delta = self._manifests.listed(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size, origin)
-            live = None if base is None else self._based(live, base, snapshot, origin)
+            base = self._manifests.read_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size, origin)
+            delta = self._manifests.read_list(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size, origin)
+            live = None if base is None else self._state_before(live, base, snapshot, origin)
             entries = None if delta is None else self._manifests.entries(delta, origin)
             if live is not None and delta is not None and entries is not None:
                 yield from self._advance(live, (*live.manifests, *(meta.file_name for meta in delta)), entries, snapshot, before)
@@ -79,7 +79,7 @@ class CheckedStates:
             yield from self._changelog(snapshot, origin)
             previous = snapshot
         if live is not None and origin is not None:
-            self._indexes.check_honoured(self.store.schema, origin)
+            self._indexes.check_enabled(self.store.schema, origin)
             self._count_waiting(live)
             yield from self._remaining(live, origin)
 
@@ -93,7 +93,7 @@ class CheckedStates:
             self.found.counts[WAITING] += len(waiting)
             self.found.counts[WAITING_BUCKETS] += len(set(waiting))
 
-    def tagged(self, name: str, tag: Snapshot) -> Iterator[Unit]:
+    def check_tag(self, name: str, tag: Snapshot) -> Iterator[Unit]:
         """Yield the files of a tag.
 
         Nothing if a snapshot has the same state.
@@ -101,7 +101,7 @@ class CheckedStates:
         if (tag.base_manifest_list, tag.delta_manifest_list) in self._lists:
             return
         origin = Origin(branch=self.store.branch, tag=name)
-        lists = [self._manifests.listed(list_name, size, origin) for list_name, size in tag.manifest_lists]
+        lists = [self._manifests.read_list(list_name, size, origin) for list_name, size in tag.manifest_lists]
         metas = [meta for part in lists if part is not None for meta in part]
         live = self._fresh(metas, tag, origin) if None not in lists else None
         if live is not None:
@@ -120,12 +120,14 @@ class CheckedStates:
         name = snapshot.delta_manifest_list
         if snapshot.changelog_manifest_list is not None or not self.store.file_io.exists(self.store.paths.manifest(name)):
             return
-        metas = self._manifests.listed(name, snapshot.delta_manifest_list_size, origin)
+        metas = self._manifests.read_list(name, snapshot.delta_manifest_list_size, origin)
         entries = None if metas is None else self._manifests.entries(metas, origin)
         if entries is not None:
             yield from self._units(entries.select((entries.kind == FileKind.ADD) & entries.is_appended), origin, "data", {})
 
-    def _based(self, live: LiveFiles | None, base: Sequence[ManifestFileMeta], snapshot: Snapshot, origin: Origin) -> LiveFiles | None:
+    def _state_before(
+        self, live: LiveFiles | None, base: Sequence[ManifestFileMeta], snapshot: Snapshot, origin: Origin
+    ) -> LiveFiles | None:
         """Return the state before a snapshot's own changes.
 
         Its base list must agree with the state of the previous snapshot.
@@ -143,7 +145,7 @@ class CheckedStates:
             return None
         if old is None:
             return self._fresh(base, snapshot, origin)
-        different = live.rewritten(old, fresh)
+        different = live.apply_merge(old, fresh)
         live.manifests = names
         if not different:
             return live
@@ -217,7 +219,7 @@ class CheckedStates:
         name = snapshot.changelog_manifest_list
         if name is None:
             return
-        metas = self._manifests.listed(name, snapshot.changelog_manifest_list_size, origin)
+        metas = self._manifests.read_list(name, snapshot.changelog_manifest_list_size, origin)
         entries = None if metas is None else self._manifests.entries(metas, origin)
         if entries is None:
             return

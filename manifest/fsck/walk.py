@@ -57,7 +57,7 @@ def _of_branch(store: FileStore, found: Findings, seen: set[bytes]) -> Iterator[
     states = CheckedStates(store, found, seen, history.schema_ids)
     yield from states.chain(history.snapshots())
     for name, tag in history.tags():
-        yield from states.tagged(name, tag)
+        yield from states.check_tag(name, tag)
     for snapshot in history.changelogs():
         yield from states.kept_changelog(snapshot)
     history.check_consumers()

@@ -53,14 +53,14 @@ def locked(directory: str, seconds: float | None = None) -> Iterator[bool]:
         return
     try:
         deadline = time.monotonic() + seconds
-        while not (alone := _locked(descriptor)) and time.monotonic() < deadline:
+        while not (alone := _try_lock(descriptor)) and time.monotonic() < deadline:
             time.sleep(_TURN_POLL_SECONDS)
         yield alone
     finally:
         os.close(descriptor)  # releases the lock
 
 
-def _locked(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -61,7 +61,7 @@ class storage_errors(AbstractContextManager[None]):  # noqa: N801  # used like a
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Raise the typed error. Other errors pass."""
         if isinstance(error, OSError) and not isinstance(error, PaimonError):
-            raise _typed(error, self.path) from error
+            raise _to_storage_error(error, self.path) from error
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -75,7 +75,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or any(text in str(error) for text in _NO_MEMORY)
 
 
-def _typed(error: OSError, path: str) -> StorageError:
+def _to_storage_error(error: OSError, path: str) -> StorageError:
     """Return the ``StorageError`` for an ``OSError``."""
     # The type also inherits from the builtin one: ``except FileNotFoundError`` catches both.
     reason = error.strerror or str(error) or "the storage failed"
@@ -99,11 +99,11 @@ def with_storage_errors(store: _Class) -> _Class:
     for name in OPERATIONS:
         method = vars(store).get(name)
         if callable(method):
-            setattr(store, name, _translated(method))
+            setattr(store, name, _translate_errors(method))
     return store
 
 
-def _translated(method: Callable[..., Any]) -> Callable[..., Any]:
+def _translate_errors(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def operation(self: Any, path: str, *arguments: Any, **options: Any) -> Any:
         try:
@@ -111,7 +111,7 @@ def _translated(method: Callable[..., Any]) -> Callable[..., Any]:
         except OSError as error:
             if isinstance(error, PaimonError):
                 raise
-            raise _typed(error, path) from error
+            raise _to_storage_error(error, path) from error
         except UnicodeEncodeError as error:
             raise StorageError(errno.EINVAL, "a file name cannot contain half a character (a lone surrogate)", ascii(path)) from error
 

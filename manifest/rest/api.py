@@ -99,7 +99,7 @@ class RestApi:
     def __init__(self, client: RestClient) -> None:
         self._client = client
         prefix = client.options.prefix
-        self._base = f"/v1/{_encoded(prefix)}" if prefix else "/v1"
+        self._base = f"/v1/{_encode(prefix)}" if prefix else "/v1"
 
     @classmethod
     def connected(cls, options: RestOptions) -> RestApi:
@@ -107,7 +107,7 @@ class RestApi:
         client = RestClient(options)
         query = {"warehouse": options.warehouse} if options.warehouse else None
         configuration = client.get("/v1/config", Configuration, query)
-        return cls(client.configured(options.merged(configuration.defaults, configuration.overrides)))
+        return cls(client.with_options(options.merged(configuration.defaults, configuration.overrides)))
 
     @property
     def options(self) -> RestOptions:
@@ -216,7 +216,7 @@ class RestApi:
 
     def delete_tag(self, table: Identifier, name: str) -> None:
         """Delete a tag. Raises ``ResourceMissing``, ``NotOffered``."""
-        self._client.delete(f"{self._table(table)}/tags/{_encoded(name)}")
+        self._client.delete(f"{self._table(table)}/tags/{_encode(name)}")
 
     def branches(self, table: Identifier) -> list[str]:
         """Return the names of a table's branches other than main."""
@@ -231,11 +231,11 @@ class RestApi:
 
     def delete_branch(self, table: Identifier, name: str) -> None:
         """Delete a branch. Raises ``ResourceMissing``."""
-        self._client.delete(f"{self._table(table)}/branches/{_encoded(name)}")
+        self._client.delete(f"{self._table(table)}/branches/{_encode(name)}")
 
     def forward_branch(self, table: Identifier, name: str) -> None:
         """Replace the table's history by a branch's. Raises ``ResourceMissing``."""
-        self._client.post(f"{self._table(table)}/branches/{_encoded(name)}/forward", {})
+        self._client.post(f"{self._table(table)}/branches/{_encode(name)}/forward", {})
 
     def _names(self, path: str) -> list[str]:
         found: list[str] = []
@@ -250,17 +250,17 @@ class RestApi:
             seen.add(token)
 
     def _database(self, name: str) -> str:
-        return f"{self._base}/databases/{_encoded(name)}"
+        return f"{self._base}/databases/{_encode(name)}"
 
     def _table(self, table: Identifier) -> str:
-        return f"{self._database(table.database)}/tables/{_encoded(table.object)}"
+        return f"{self._database(table.database)}/tables/{_encode(table.object)}"
 
 
 def _main(table: Identifier) -> Identifier:
     return table.model_copy(update={"object": split_branch(table.object)[0]})
 
 
-def _encoded(name: str) -> str:
+def _encode(name: str) -> str:
     """Encode a path component in form encoding.
 
     Paimon's servers decode that.

@@ -56,7 +56,7 @@ class RestClient:
     def __repr__(self) -> str:
         return f"RestClient({self.options.uri})"
 
-    def configured(self, options: RestOptions) -> RestClient:
+    def with_options(self, options: RestOptions) -> RestClient:
         """Return a client with other options on the same connections."""
         return RestClient(options, self._connections)
 
@@ -97,7 +97,7 @@ class RestClient:
                 if answer.status < 300:
                     return answer.body
                 if last or answer.status not in (_LATER if method == "GET" else _NOT_DONE):
-                    raise self._refused(method, path, answer)
+                    raise self._refusal_error(method, path, answer)
                 self._wait(attempt, method, path, f"status {answer.status}", answer.retry_after)
         raise AssertionError("the last attempt returns or raises")
 
@@ -108,7 +108,7 @@ class RestClient:
         _LOG.info("%s: retrying in %.1f s", self._describe(method, path, reason), wait)
         time.sleep(wait)
 
-    def _refused(self, method: str, path: str, answer: HttpAnswer) -> PaimonError:
+    def _refusal_error(self, method: str, path: str, answer: HttpAnswer) -> PaimonError:
         try:
             refusal = _Refusal.model_validate_json(answer.body)
         except ValidationError:

@@ -58,7 +58,7 @@ class ServerSnapshots:
             raise CatalogRefused(f"{error}; the table was dropped or renamed meanwhile, nothing was committed") from error
         except CatalogUnavailable as error:
             _LOG.warning("%s: the answer to the commit of snapshot %d was lost, reading that snapshot", self.table.full_name, snapshot.id)
-            found = self._found(snapshot.id, error)
+            found = self._read_again(snapshot.id, error)
             if found is None:
                 raise
             return _same(found, snapshot)
@@ -67,7 +67,7 @@ class ServerSnapshots:
         found = self.snapshot(snapshot.id)
         return found is not None and _same(found, snapshot)
 
-    def _found(self, snapshot_id: int, lost: CatalogUnavailable) -> Snapshot | None:
+    def _read_again(self, snapshot_id: int, lost: CatalogUnavailable) -> Snapshot | None:
         try:
             return self.snapshot(snapshot_id)
         except (CatalogUnavailable, NotAuthorized) as error:

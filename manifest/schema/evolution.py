@@ -186,7 +186,7 @@ def _add(schema: TableSchema, change: AddColumn) -> TableSchema:
     unnumbered = DataField(-1, name, data_type, change.comment, change.default)
     (field,) = number_fields([unnumbered], max(schema.highest_field_id, highest_id(schema.fields)) + 1)
 
-    def inserted(siblings: Fields) -> Fields:
+    def insert(siblings: Fields) -> Fields:
         if any(sibling.name == name for sibling in siblings):
             raise InvalidSchema(f"column '{shown}' exists already")
         at = _place(siblings, change.first, change.after, len(siblings))
@@ -194,7 +194,7 @@ def _add(schema: TableSchema, change: AddColumn) -> TableSchema:
             at = _default_place(schema)
         return (*siblings[:at], field, *siblings[at:])
 
-    fields = inserted(schema.fields) if len(change.path) == 1 else _edit_siblings(schema.fields, change.path, inserted)
+    fields = insert(schema.fields) if len(change.path) == 1 else _edit_siblings(schema.fields, change.path, insert)
     return _with_fields(schema, fields).model_copy(update={"highest_field_id": highest_id([field])})
 
 
@@ -230,12 +230,12 @@ def _rename(schema: TableSchema, change: RenameColumn) -> TableSchema:
     if path[0] in schema.partition_keys and len(path) == 1:
         raise InvalidSchema(f"column '{path[0]}' is a partition column and cannot be renamed: directory names contain it")
 
-    def renamed(siblings: Fields, at: int) -> Fields:
+    def rename(siblings: Fields, at: int) -> Fields:
         if any(sibling.name == name for sibling in siblings):
             raise InvalidSchema(f"column '{'.'.join((*path[:-1], name))}' exists already")
         return _put(siblings, at, replace(siblings[at], name=name))
 
-    changed = _with_fields(schema, _edit(schema.fields, path, renamed))
+    changed = _with_fields(schema, _edit(schema.fields, path, rename))
     if len(path) > 1:
         return changed
     keys = tuple(name if key == path[0] else key for key in schema.primary_keys)

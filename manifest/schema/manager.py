@@ -55,24 +55,24 @@ class SchemaManager:
 
         Ignores other file names.
         """
-        stored = self._stored()
-        return sorted(self._seen(stored, self._under_way())) if stored else []
+        stored = self._list_files()
+        return sorted(self._visible_files(stored, self._under_way())) if stored else []
 
     def stored_ids(self) -> list[int]:
         """Return the ids of all schema files, ascending.
 
         Ignores a pending fast-forward.
         """
-        return sorted(self._stored())
+        return sorted(self._list_files())
 
-    def _seen(self, stored: dict[int, FileStatus], coming: Mapping[int, str]) -> dict[int, FileStatus]:
+    def _visible_files(self, stored: dict[int, FileStatus], coming: Mapping[int, str]) -> dict[int, FileStatus]:
         """Return the versions for readers, with ``coming`` ones."""
         if not coming:
             return stored
         kept = {schema_id: status for schema_id, status in stored.items() if schema_id < max(coming)}
         return kept | {i: FileStatus(self._paths.schema_file(i).rpartition("/")[2], 0, 0, is_dir=False) for i in coming}
 
-    def _stored(self) -> dict[int, FileStatus]:
+    def _list_files(self) -> dict[int, FileStatus]:
         found: dict[int, FileStatus] = {}
         for status in self._file_io.list(self._paths.schemas):
             schema_id = numbered(status.name, SCHEMA)
@@ -134,11 +134,11 @@ class SchemaManager:
 
     def latest(self) -> TableSchema | None:
         """Return the newest schema, None for a path without table."""
-        stored = self._stored()
+        stored = self._list_files()
         if not stored:
             return None
         coming = self._under_way()
-        seen = self._seen(stored, coming)
+        seen = self._visible_files(stored, coming)
         newest = max(seen)
         return self._newest(seen[newest], newest, coming)
 

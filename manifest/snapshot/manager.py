@@ -184,11 +184,11 @@ class SnapshotManager(ConsumerFiles):
     def stored(self, snapshot_id: int) -> Snapshot | None:
         """Return the snapshot in its own file, or None."""
         try:
-            return self._parsed(snapshot_id, self.file_io.read(self.paths.snapshot_file(snapshot_id)))
+            return self._parse(snapshot_id, self.file_io.read(self.paths.snapshot_file(snapshot_id)))
         except FileNotFoundError:
             return None
 
-    def _parsed(self, snapshot_id: int, content: bytes) -> Snapshot:
+    def _parse(self, snapshot_id: int, content: bytes) -> Snapshot:
         path = self.paths.snapshot_file(snapshot_id)
         snapshot = Snapshot.from_json(content, path)
         if snapshot.id != snapshot_id:

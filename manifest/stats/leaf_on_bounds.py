@@ -41,7 +41,7 @@ def values_between(values: tuple[Plain, ...], low: Plain, high: Plain) -> ValueS
     (3, 7)
     """
     begin, end = _inside(values, low, high, as_it_is)
-    return ValueSet(_ordered(values, as_it_is)[begin:end])
+    return ValueSet(_sort(values, as_it_is)[begin:end])
 
 
 def as_it_is(value: Any) -> Any:
@@ -54,11 +54,11 @@ def _inside(values: tuple[Plain, ...], low: Any, high: Any, place: Callable[[Any
     if isinstance(low, np.ndarray):
         line = derived(values, ("line", place), partial(_line, place))
         return np.searchsorted(line, low, "left"), np.searchsorted(line, high, "right")
-    ordered = _ordered(values, place)
+    ordered = _sort(values, place)
     return bisect_left(ordered, low), bisect_right(ordered, high)
 
 
-def _ordered(values: tuple[Plain, ...], place: Callable[[Any], Any]) -> list[Any]:
+def _sort(values: tuple[Plain, ...], place: Callable[[Any], Any]) -> list[Any]:
     return derived(values, ("ordered", place), lambda given: sorted(map(place, given)))
 
 

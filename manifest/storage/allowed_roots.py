@@ -42,12 +42,12 @@ class AllowedRoots:
 
     directories: tuple[str, ...]
 
-    def resolved(self, path: str, *, follow: bool = True) -> str:
+    def resolve(self, path: str, *, follow: bool = True) -> str:
         """Return the real path of ``path``. Raises ``PathNotAllowed``.
 
         ``follow``: whether to resolve the last component too.
 
-        >>> AllowedRoots(("/warehouse",)).resolved("/warehouse/a/../t")
+        >>> AllowedRoots(("/warehouse",)).resolve("/warehouse/a/../t")
         '/warehouse/t'
         """
         if "\0" in path:
@@ -112,14 +112,14 @@ class GuardedFileIO(WrappedFileIO):
         return _guard_again, (self.inner, self.roots)
 
     def _in(self, path: str) -> str:
-        return self.roots.resolved(path)
+        return self.roots.resolve(path)
 
     def _entry(self, path: str) -> str:
         """Return the path of a directory entry itself.
 
         For entries that are created, replaced or removed: a link is not followed.
         """
-        return self.roots.resolved(path, follow=False)
+        return self.roots.resolve(path, follow=False)
 
     def read(self, path: str) -> bytes:
         """Read a file. See ``FileIO``, also for all other methods.
@@ -214,7 +214,7 @@ class GuardedFileIO(WrappedFileIO):
         return self.inner.local_path(self._in(path))
 
 
-def guarded(file_io: FileIO) -> FileIO:
+def guard_file_io(file_io: FileIO) -> FileIO:
     """Return ``file_io``, restricted to the allowed directories.
 
     Unchanged if this process allows all directories.
@@ -226,7 +226,7 @@ def guarded(file_io: FileIO) -> FileIO:
 
 
 def _guard_again(inner: FileIO, roots: AllowedRoots) -> FileIO:
-    return guarded(GuardedFileIO(inner, roots))
+    return guard_file_io(GuardedFileIO(inner, roots))
 
 
-__all__ = ["ROOTS", "ROOTS_FILE", "AllowedRoots", "GuardedFileIO", "allowed_roots", "guarded"]
+__all__ = ["ROOTS", "ROOTS_FILE", "AllowedRoots", "GuardedFileIO", "allowed_roots", "guard_file_io"]

@@ -53,8 +53,8 @@ class Bucket:
         """Whether the store supports suffix ranges."""
         self._retries = Retries(options.max_retries, options.secrets)
         self._once = Retries(0, options.secrets)  # its client retries each part itself
-        self._store = _connected(place, options, retries=0)
-        self._steady = _connected(place, options, retries=options.max_retries)
+        self._store = _connect(place, options, retries=0)
+        self._steady = _connect(place, options, retries=options.max_retries)
 
     def path(self, key: str) -> str:
         """Return the whole path of a key."""
@@ -227,10 +227,10 @@ class Bucket:
                 "PUT parts", self.path(key), lambda: self._steady.put(key, counted(), chunk_size=PART_BYTES, max_concurrency=_PARTS_AT_ONCE)
             )
         except StorageError:
-            if not self._completed(key, sent):  # perhaps only the answer to the last request was lost
+            if not self._has_size(key, sent):  # perhaps only the answer to the last request was lost
                 raise
 
-    def _completed(self, key: str, size: int) -> bool:
+    def _has_size(self, key: str, size: int) -> bool:
         try:
             found = self.head(key)
         except StorageError:
@@ -287,7 +287,7 @@ def open_bucket(place: ObjectPlace, options: StorageOptions) -> Bucket:
     return found
 
 
-def _connected(place: ObjectPlace, options: StorageOptions, *, retries: int) -> Any:
+def _connect(place: ObjectPlace, options: StorageOptions, *, retries: int) -> Any:
     try:
         from obstore import store as stores  # noqa: PLC0415  # optional dependency, not needed for local tables
     except ImportError as error:

@@ -73,10 +73,10 @@ class ObjectRanges:
         size = self.size()
         if offset < 0 or length < 0 or offset + length > size:
             raise CorruptFile(self.path, f"ends at byte {size}, but {length} bytes at {offset} are requested")
-        held = self._held(offset, length)
+        held = self._find(offset, length)
         if held is None and self._turns:
             self._fetch_turn(offset)
-            held = self._held(offset, length)
+            held = self._find(offset, length)
         if held is not None:
             self._forget_turn(offset)
             return held
@@ -115,12 +115,12 @@ class ObjectRanges:
         Skips ranges that are already cached.
         """
         size = self.size()
-        wanted = sorted({(at, length) for at, length in ranges if at >= 0 and 0 < length <= size - at and self._held(at, length) is None})
+        wanted = sorted({(at, length) for at, length in ranges if at >= 0 and 0 < length <= size - at and self._find(at, length) is None})
         if sum(length for _, length in wanted) <= thresholds().object_held_bytes:
             for (offset, _), data in zip(wanted, self._bucket.get_ranges(self._key, wanted) if wanted else (), strict=True):
                 self._hold(offset, data)
 
-    def _held(self, offset: int, length: int) -> bytes | None:
+    def _find(self, offset: int, length: int) -> bytes | None:
         with self._lock:
             at = bisect_right(self._starts, offset) - 1
             while at >= 0:

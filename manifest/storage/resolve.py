@@ -11,7 +11,7 @@ from typing import Any
 
 from fileindex.base.errors import InvalidArgument
 from manifest.io.file_io import FileIO, LocalFileIO
-from manifest.storage.allowed_roots import guarded
+from manifest.storage.allowed_roots import guard_file_io
 from manifest.storage.object_store import ObjectStoreFileIO
 from manifest.storage.schemes import object_place, scheme_of
 from manifest.storage.session_options import session_options
@@ -45,11 +45,11 @@ def file_io_for(
     scheme = scheme_of(text)
     if scheme is None or scheme == "file":
         text = os.path.expanduser(text) if scheme is None else "/" + text.partition(":")[2].lstrip("/")  # noqa: PTH111  # paths are strings
-        return guarded(LocalFileIO() if given is None else given), os.path.abspath(text)  # noqa: PTH100  # paths are strings
+        return guard_file_io(LocalFileIO() if given is None else given), os.path.abspath(text)  # noqa: PTH100  # paths are strings
     place = object_place(text)
     if storage_options is None:
         options = session_options(place) or options
-    return guarded(ObjectStoreFileIO(options) if given is None else given), place.uri
+    return guard_file_io(ObjectStoreFileIO(options) if given is None else given), place.uri
 
 
 __all__ = ["file_io_for"]

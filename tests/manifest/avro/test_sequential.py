@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fileindex.base.thresholds import use_thresholds
 from manifest.avro.columnar import RecordColumns, decode_columns
 from manifest.avro.container import encode_records
-from manifest.avro.schemas import MANIFEST_ENTRY, layout, parsed
+from manifest.avro.schemas import MANIFEST_ENTRY, layout, prepare_schema
 from manifest.avro.sequential import decode_few
 
 LONG = st.integers(-(2**63), 2**63 - 1)
@@ -42,7 +42,7 @@ LAYOUT = layout(MANIFEST_ENTRY)
 
 
 def encoded(entries: list[dict[str, Any]]) -> list[bytes]:
-    return encode_records(parsed(MANIFEST_ENTRY), entries)
+    return encode_records(prepare_schema(MANIFEST_ENTRY), entries)
 
 
 def told(found: RecordColumns | None) -> Any:

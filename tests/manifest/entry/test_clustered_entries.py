@@ -12,7 +12,7 @@ from fileindex.base.column_type import Kind
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.manifest_entry import FileKind, ManifestEntry
-from manifest.entry.manifest_file import clustered
+from manifest.entry.manifest_file import cluster
 from manifest.row.binary_row import decode_row, encode_row
 from manifest.stats.partition_stats import PartitionType
 from manifest.types.data_type import DataType
@@ -41,7 +41,7 @@ def test_entries_go_by_partition_bucket_and_first_key(key_type, data):
     value = st.integers(-300, 300) if key_type is INT else st.text("aeiou", max_size=12)
     rows = data.draw(st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.tuples(value, st.integers(0, 3))), max_size=12))
     types = (key_type, INT)
-    found = places(clustered(columns(rows, types), PART, [(0, key_type), (1, INT)]), types)
+    found = places(cluster(columns(rows, types), PART, [(0, key_type), (1, INT)]), types)
     assert sorted(found) == sorted(rows)
     first = [(part, bucket, key[0].encode() if key_type is TEXT else key[0]) for part, bucket, key in found]
     assert first == sorted(first)
@@ -50,7 +50,7 @@ def test_entries_go_by_partition_bucket_and_first_key(key_type, data):
 def test_entries_that_agree_stay_in_order():
     rows = [(part, bucket, ()) for part in (1, 0) for bucket in (0, 1)] * 3
     random.Random(1).shuffle(rows)
-    found = clustered(columns(rows, ()), PART, ())
+    found = cluster(columns(rows, ()), PART, ())
     assert places(found, ()) == sorted(rows)
     numbers = [int(name.removeprefix("data-")) for name in found.file_name]
     assert numbers == sorted(range(len(rows)), key=lambda at: rows[at])
@@ -62,4 +62,4 @@ def test_entries_that_cannot_be_decoded_stay_as_they_are():
     short = EntryColumns.of(
         [entry.model_copy(update={"file": entry.file.model_copy(update={"min_key": b"\0\0"})}) for entry in entries.entries()]
     )
-    assert clustered(short, PART, [(0, TEXT), (1, INT)]).file_name == ["data-0", "data-1"]
+    assert cluster(short, PART, [(0, TEXT), (1, INT)]).file_name == ["data-0", "data-1"]

@@ -8,7 +8,7 @@ import pytest
 from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import PathNotAllowed
 from manifest.io.file_io import FileIO, LocalFileIO
-from manifest.storage.allowed_roots import ROOTS, ROOTS_FILE, AllowedRoots, GuardedFileIO, allowed_roots, guarded
+from manifest.storage.allowed_roots import ROOTS, ROOTS_FILE, AllowedRoots, GuardedFileIO, allowed_roots, guard_file_io
 from manifest.storage.resolve import file_io_for
 
 
@@ -140,7 +140,7 @@ def test_without_a_setting_nothing_is_wrapped(tmp_path, monkeypatch):
 
 
 def test_a_store_that_travels_keeps_its_directories_and_takes_those_of_where_it_arrives(inside, tmp_path, monkeypatch):
-    sent = pickle.dumps(guarded(LocalFileIO()))
+    sent = pickle.dumps(guard_file_io(LocalFileIO()))
     monkeypatch.delenv(ROOTS)
     with pytest.raises(PathNotAllowed):
         pickle.loads(sent).read(f"{tmp_path}/outside/secret")
@@ -161,7 +161,7 @@ def test_a_zero_byte_is_refused_before_the_system_sees_it(inside):
     with pytest.raises(InvalidArgument, match="zero byte"):
         file_io_for(f"{inside}/t\0")
     with pytest.raises(PathNotAllowed):
-        guarded(LocalFileIO()).exists(f"{inside}/t\0")
+        guard_file_io(LocalFileIO()).exists(f"{inside}/t\0")
 
 
 def test_the_error_travels(inside):
@@ -185,7 +185,7 @@ def test_prefixes_of_object_stores_stand_beside_directories(inside, monkeypatch)
     io, root = file_io_for("memory://bucket/warehouse/db.db/t")
     io.write(f"{root}/a", b"x")
     assert io.read("memory://bucket//warehouse/db.db/./t/a") == b"x"
-    assert allowed_roots().resolved("s3a://other/t") == "s3a://other/t", "another spelling of the scheme"
+    assert allowed_roots().resolve("s3a://other/t") == "s3a://other/t", "another spelling of the scheme"
     assert io.lanes > 1
     for path in (
         "memory://bucket/warehouse-2/t",
