@@ -96,7 +96,7 @@ class Thresholds:
     listed_values: int = _limit(64, 4, "Values of an IN list from which rows are looked up in a set.")
 
     # Other formats.
-    orc_stripe_bytes: int = _limit(64 << 20, 1000, "Bytes of an ORC stripe, unless an option says otherwise.")
+    orc_stripe_bytes: int = _limit(64 << 20, 1000, "Bytes of an ORC stripe, unless an option sets another size.")
     orc_tail_bytes: int = _limit(64 << 10, 64, "Bytes of an ORC file's end that are read first.")
     avro_block_bytes: int = _limit(256 << 10, 200, "Encoded bytes of a block of an Avro data file.")
     avro_group_bytes: int = _limit(1 << 20, 300, "Compressed bytes of Avro blocks that are decoded together.")

@@ -29,7 +29,7 @@ def checksums_of(name: str, header: bytes, body: bytes) -> bytes:
 
     name: Name of the side file.
 
-    >>> len(checksums_of("a.index", b"header", bytes(1025))) == room_needed(1025)
+    >>> len(checksums_of("a.index", b"header", bytes(1025))) == checksums_size(1025)
     True
     """
     sums = [_header_checksum(name, header), *_sums(body)]

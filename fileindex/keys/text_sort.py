@@ -155,7 +155,7 @@ def _sort_in_runs(words: _Words, opens: _Flags) -> _Longs:
 def _sorted_positions(words: _Words) -> _Longs:
     """Return positions that sort the words.
 
-    >>> sorted_positions(np.array([9, 7, 8], dtype=np.uint64)).tolist()
+    >>> _sorted_positions(np.array([9, 7, 8], dtype=np.uint64)).tolist()
     [1, 2, 0]
     """
     bits = len(words).bit_length()

@@ -90,7 +90,7 @@ class ManifestFile:
         path = self.paths.manifest(name)
         data = self.file_io.read(path) if data is None else data
         if size is not None and size != len(data):
-            raise CorruptFile(path, f"has {len(data)} bytes where its list says {size}")
+            raise CorruptFile(path, f"has {len(data)} bytes instead of {size}, as its manifest list records")
         return read_container(path, data)
 
     def read_meta(self, meta: ManifestFileMeta) -> EntryColumns:
@@ -164,7 +164,9 @@ class ManifestFile:
         deleted = int(np.count_nonzero(entries.kind == FileKind.DELETE))
         if (len(entries) - deleted, deleted) != (meta.num_added_files, meta.num_deleted_files):
             expected = f"{meta.num_added_files} added and {meta.num_deleted_files} deleted"
-            raise CorruptFile(self.paths.manifest(meta.file_name), f"has {len(entries)} entries where its list says {expected}")
+            raise CorruptFile(
+                self.paths.manifest(meta.file_name), f"has {len(entries)} entries instead of {expected}, as its manifest list records"
+            )
 
     def write(self, entries: EntryColumns | Iterable[ManifestEntry]) -> list[ManifestFileMeta]:
         """Write entries to manifests that roll at the target size.

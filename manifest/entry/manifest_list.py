@@ -119,7 +119,7 @@ class ManifestList:
         path = self.paths.manifest(name)
         data = self.file_io.read(path)
         if size is not None and size != len(data):
-            raise CorruptFile(path, f"has {len(data)} bytes where the snapshot says {size}")
+            raise CorruptFile(path, f"has {len(data)} bytes instead of {size}, as its snapshot records")
         try:
             return [ManifestFileMeta.from_avro(record) for record in read_container(path, data).records()]
         except (ValidationError, ValueError, LookupError, TypeError) as error:

@@ -225,9 +225,9 @@ def _wrong_in(schema: TableSchema, schema_id: int, highest_before: int) -> Itera
     ids = [field.id for field in schema.fields]
     highest = max((i for i in ids if i < _SYSTEM_IDS), default=-1)
     if schema.highest_field_id < highest:
-        yield f"says that its highest field id is {schema.highest_field_id}, and has {highest}"
+        yield f"records {schema.highest_field_id} as its highest field id, but has field {highest}"
     if schema.highest_field_id < highest_before:
-        yield f"says that its highest field id is {schema.highest_field_id}, an older version has {highest_before}"
+        yield f"records {schema.highest_field_id} as its highest field id, but an older version has {highest_before}"
     with suppress(KeyError, UnicodeError):
         yield from _unusable(schema)
 

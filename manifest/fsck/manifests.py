@@ -167,10 +167,10 @@ def _number_ranges(meta: ManifestFileMeta, entries: EntryColumns) -> list[str]:
     ):
         least, most = int(values.min()), int(values.max())
         if (low is not None and low > least) or (high is not None and high < most):
-            wrong.append(f"its list says {what} {low} to {high}, its entries have {least} to {most}")
+            wrong.append(f"its manifest list records {what} {low} to {high}, but its entries have {least} to {most}")
     schemas = int(entries.schema_id.max())
     if meta.schema_id < schemas:
-        wrong.append(f"its list says schema {meta.schema_id}, its entries have schema {schemas}")
+        wrong.append(f"its manifest list records schema {meta.schema_id}, but its entries have schema {schemas}")
     return wrong
 
 

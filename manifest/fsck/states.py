@@ -191,7 +191,7 @@ class CheckedStates:
         self._note(entries, change.absent, ProblemKind.DELETE_OF_ABSENT, "is deleted, but it does not exist", origin)
         path = self.store.paths.snapshot_file(snapshot.id)
         if snapshot.delta_record_count != change.rows:
-            message = f"says that its changes make {snapshot.delta_record_count:+,} rows, its manifests say {change.rows:+,}"
+            message = f"records a change of {snapshot.delta_record_count:+,} rows, but its manifests contain {change.rows:+,}"
             self.found.add(ProblemKind.RECORD_COUNT, path, message, origin)
         self._check_total(live, snapshot, path, origin)
         self._check_entries(entries, origin)
@@ -226,7 +226,7 @@ class CheckedStates:
         rows = int(entries.row_count.sum())
         if snapshot.changelog_record_count is not None and snapshot.changelog_record_count != rows:
             path = self.store.paths.manifest(name)
-            message = f"has {rows:,} changelog rows, its snapshot says {snapshot.changelog_record_count:,}"
+            message = f"has {rows:,} changelog rows, but its snapshot records {snapshot.changelog_record_count:,}"
             self.found.add(ProblemKind.RECORD_COUNT, path, message, origin)
         yield from self._units(entries, origin, "changelog", {})
 
@@ -257,7 +257,7 @@ class CheckedStates:
 
     def _check_total(self, live: LiveFiles, snapshot: Snapshot, path: str, origin: Origin) -> None:
         if snapshot.total_record_count != live.rows:
-            message = f"says that the table has {snapshot.total_record_count:,} rows, its files have {live.rows:,}"
+            message = f"records a total of {snapshot.total_record_count:,} rows, but its files have {live.rows:,}"
             self.found.add(ProblemKind.RECORD_COUNT, path, message, origin)
 
     def _check_entries(self, entries: EntryColumns, origin: Origin) -> None:

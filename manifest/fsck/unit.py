@@ -117,7 +117,7 @@ def _wrong_with(store: FileStore, path: str, size: int | None) -> tuple[ProblemK
     except (OSError, PaimonError) as error:  # PaimonError: a server may not open the path
         return ProblemKind.MISSING_FILE, path, f"cannot be reached ({error})"
     if size is not None and actual != size:
-        return ProblemKind.FILE_SIZE, path, f"has {actual:,} bytes where its manifest says {size:,}"
+        return ProblemKind.FILE_SIZE, path, f"has {actual:,} bytes, but its manifest records {size:,}"
     return None
 
 

@@ -33,7 +33,7 @@ def field_option_reason(key: str, value: str) -> str | None:
     Does not check columns.
 
     >>> field_option_reason("fields.n.aggregate-function", "sum"), field_option_reason("fields.n.aggregate-function", "rbm64")
-    (None, "'rbm64' is not supported: its bytes are those of Java's 64-bit bitmap, which differ from the portable format")
+    (None, "'rbm64' is not supported: its bytes are in Java's 64-bit bitmap format, which differs from the portable one")
     """
     if key == DEFAULT_FUNCTION:
         return FUNCTIONS.reason(value.strip())

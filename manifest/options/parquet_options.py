@@ -128,7 +128,7 @@ def parquet_reason(key: str, value: str) -> str | None:
     Does not check columns.
 
     >>> parquet_reason("parquet.page.size", "1 mb"), parquet_reason("parquet.pagesize", "1 mb")
-    (None, 'is unknown, or not built')
+    (None, 'is unknown, or not supported')
     """
     name, mark, _ = key.partition("#")
     if name in PARQUET_WITHOUT_EFFECT:

@@ -61,7 +61,7 @@ def is_anonymous(option: str, classes: str, *, has_keys: bool) -> bool:
             raise UnsupportedOption(option, "is not a class that uses keys, but keys are given; remove one or the other")
         return False
     if wanted & _ANONYMOUS and wanted & (_FOUND | _EVERY):
-        raise UnsupportedOption(option, "lists an anonymous class together with others; use either the anonymous one or the others")
+        raise UnsupportedOption(option, "cannot list an anonymous class together with others; use either the anonymous one or the others")
     if wanted and wanted <= _GIVEN:
         raise UnsupportedOption(option, "is a class that uses keys, but none are given; set 's3.access-key' and 's3.secret-key'")
     return bool(wanted & _ANONYMOUS)

@@ -146,12 +146,12 @@ def test_fractions_of_seconds_before_1970_are_not_written_to_orc(tmp_path: Path)
 
 
 def test_times_that_avro_has_not_are_refused_by_column(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSchema, match=r"column 't': TIMESTAMP\(9\) cannot be kept in Avro files.*file\.format"):
+    with pytest.raises(InvalidSchema, match=r"column 't': TIMESTAMP\(9\) cannot be stored in Avro files.*file\.format"):
         Table.create(tmp_path / "t", "id BIGINT, t TIMESTAMP(9)", options={"bucket": "-1", "file.format": "avro"})
     table = Table.create(tmp_path / "t", "id BIGINT, t TIMESTAMP(9)", options={"bucket": "-1"})
     schema = tmp_path / "t" / "schema" / "schema-0"  # of a table that another engine made
     schema.write_text(json.dumps({**json.loads(schema.read_text()), "options": {"bucket": "-1", "file.format": "avro"}}))
-    with pytest.raises(UnsupportedTable, match=r"column 't': TIMESTAMP\(9\) cannot be kept in Avro files.*file\.format"):
+    with pytest.raises(UnsupportedTable, match=r"column 't': TIMESTAMP\(9\) cannot be stored in Avro files.*file\.format"):
         Table.open(table.path).write(pa.table({"id": [1], "t": pa.array([1], pa.timestamp("ns"))}))
 
 

@@ -116,7 +116,7 @@ def test_the_trimmed_key_keeps_the_keys_order() -> None:
         ("a INT, a INT", [], [], "'a'"),
         ("a INT", ["b"], [], "'b'"),
         ("a INT", ["a", "a"], [], "'a'"),
-        ("a INT", ["a"], ["a"], "no partition column"),
+        ("a INT", ["a"], ["a"], "not a partition column"),
         ("a MAP<STRING, INT>, b INT", ["a"], [], "'a'"),
         ("a INT, b ARRAY<INT>", [], ["b"], "'b'"),
         ("_VALUE_KIND INT", [], [], "_VALUE_KIND"),
@@ -446,10 +446,10 @@ def test_malformed_values_are_refused_by_key(options: dict[str, str]) -> None:
 )
 def test_times_that_avro_cannot_hold_are_refused_before_a_write(kind: str, options: dict[str, str]) -> None:
     ddl = f"k INT NOT NULL, at {kind}"
-    with pytest.raises(InvalidSchema, match=r"column 'at': TIME.* cannot be kept in Avro files"):
+    with pytest.raises(InvalidSchema, match=r"column 'at': TIME.* cannot be stored in Avro files"):
         build_schema(ddl, primary_keys=["k"], options=options)
     before = build_schema(ddl, primary_keys=["k"])
-    with pytest.raises(InvalidSchema, match=r"column 'at': TIME.* cannot be kept in Avro files"):
+    with pytest.raises(InvalidSchema, match=r"column 'at': TIME.* cannot be stored in Avro files"):
         evolve(before, [ChangeOptions(options=options)])
     kept = TableSchema.from_json(json.dumps({**json.loads(before.to_json()), "options": options}), "t")
     assert evolve(kept, [ChangeOptions(options={"target-file-size": "1 mb"})]).options["target-file-size"] == "1 mb"

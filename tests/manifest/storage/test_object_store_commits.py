@@ -250,7 +250,7 @@ def test_what_passes_is_tried_again_and_told(through, proxy, warehouse, fault, c
     assert [status.name for status in through.list(path.rpartition("/")[0])] == ["a"]
     assert proxy.done[fault] >= 4
     assert faults.RETRIED
-    assert "again in" in caplog.text
+    assert "retrying in" in caplog.text
 
 
 def test_what_does_not_pass_is_an_error_after_a_bounded_number_of_tries(s3, proxy, warehouse):

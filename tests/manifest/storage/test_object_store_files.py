@@ -55,7 +55,7 @@ def test_the_protocol_on_a_store(io, warehouse):
     for offset, length in ((0, 7), (5, 2), (9, 1), (-1, 2)):
         with pytest.raises(CorruptFile):
             io.read_range(f"{root}/d/a", offset, length)
-    with pytest.raises(UnsupportedOption, match="renames nothing"):
+    with pytest.raises(UnsupportedOption, match="an object store has no renames"):
         io.rename_directory(f"{root}/d", f"{root}/e")
     io.mkdirs(f"{root}/empty.db")
     assert {status.name for status in io.list(root)} == {"d", "empty.db"}

@@ -77,7 +77,7 @@ def test_a_catalog_on_a_store(s3, warehouse):
     orders.write(rows([1]))
     orders.create_branch("dev")
     assert catalog.table("default.orders$branch_dev").scan().count() == 0
-    with pytest.raises(UnsupportedOption, match="renames nothing"):
+    with pytest.raises(UnsupportedOption, match="an object store has no renames"):
         catalog.rename_table("orders", "purchases")
     catalog.drop_table("orders")
     catalog.drop_database("empty")
