@@ -137,7 +137,7 @@ def test_branches_are_managed_on_the_table_itself(table):
         Table.create(f"{table.path}$branch_new", COLUMNS)
     with pytest.raises(SnapshotNotFound, match="no snapshot"):
         table.fast_forward("dev")
-    with pytest.raises(InvalidArgument, match=r"'\.\./up' is no name"):
+    with pytest.raises(InvalidArgument, match=r"'\.\./up' is not a valid branch name"):
         Table.open(table.path, branch="../up")
 
 
