@@ -33,7 +33,7 @@ def refuse_lost_snapshots(store: FileStore) -> None:
     tags = manager.stored_tags()
     # Proofs are a tag, or a manifest in two manifest lists: the second list is the base of a later commit.
     # After a single commit the remains look like a killed writer's and prove nothing.
-    proof = f"tag '{min(tags)}' exists" if tags else _named_twice(store)
+    proof = f"tag '{min(tags)}' exists" if tags else _repeated_manifest(store)
     if proof is not None and not manager.stored_ids():  # again: the first commits may have happened meanwhile
         raise CorruptFile(
             manager.paths.snapshots,
@@ -41,7 +41,7 @@ def refuse_lost_snapshots(store: FileStore) -> None:
         )
 
 
-def _named_twice(store: FileStore) -> str | None:
+def _repeated_manifest(store: FileStore) -> str | None:
     """Describe a manifest that two lists name, or return None.
 
     None if a branch has snapshots, because branches share the manifests.

@@ -375,12 +375,12 @@ class _Cursors:
         filled = rows[count > 0]
         left = count[count > 0]
         if filled.size < left.max(initial=0) and item == ("union", "null", "long"):
-            left = left * ~self._pass_short(filled, left)
+            left = left * ~self._skip_short_items(filled, left)
         for item_number in range(int(left.max(initial=0))):
             self._item(filled[left > item_number], item)
         self.bad[filled[self.longs(filled) != 0]] = True
 
-    def _pass_short(self, rows: Indices, count: Int64s) -> Mask:
+    def _skip_short_items(self, rows: Indices, count: Int64s) -> Mask:
         """Skip items of ``["null", "long"]`` with one byte each.
 
         Returns the rows whose items all have one byte. The others are not skipped.

@@ -171,7 +171,7 @@ class CommitAttempt:
         log_list, log_size = store.manifest_lists.write(store.manifests.write(change.changelog)) if has_changelog else (None, None)
         for name, metas in ((base_list, base), (delta_list, delta)):
             store.cache.put(name, tuple(metas), list_weight(metas))
-        schema_id, *_ = store.file_io.together(partial(_schema_id, store), self._together.settle, partial(_check_there, store, latest))
+        schema_id, *_ = store.file_io.together(partial(_schema_id, store), self._together.settle, partial(_check_exists, store, latest))
         failpoints.point("after-manifest-list")
         records = record_count(entries)
         return Snapshot(
@@ -210,7 +210,7 @@ class CommitAttempt:
         self._record.written.clear()
 
     @contextmanager
-    def or_nothing(self) -> Iterator[None]:
+    def discard_on_error(self) -> Iterator[None]:
         """Discard the attempt if the block raises.
 
         For the time before the snapshot file can exist.
@@ -230,7 +230,7 @@ def _schema_id(store: FileStore) -> int:
     return store.schemas.newest_of(store.schema).id
 
 
-def _check_there(store: FileStore, latest: Snapshot | None) -> None:
+def _check_exists(store: FileStore, latest: Snapshot | None) -> None:
     """Raise ``SnapshotExpired`` if the base snapshot no longer exists."""
     # An expired base has successors, so the next id was used too and its file may have expired: a create would succeed wrongly.
     if latest is not None and not store.snapshots.exists(latest.id):

@@ -142,7 +142,7 @@ class Compactions:
                 return indexes.complete(store, CommitChange(delta, changelog=changelog_of(self.messages, compaction=True)))
             beaten = {conflict.bucket for conflict in conflicts}
             partitions = {partition for partition, bucket in beaten if bucket < 0}
-            losers = [m for m in self.messages if m.bucket_id in beaten or m.partition in partitions or not self._all_there(m)]
+            losers = [m for m in self.messages if m.bucket_id in beaten or m.partition in partitions or not self._outputs_exist(m)]
             self._dropped += losers
             self.messages = [message for message in self.messages if message not in losers]
         return None
@@ -164,9 +164,9 @@ class Compactions:
                     self._store.file_io.delete(path)
 
     def _files_exist(self) -> bool:
-        return all(self._all_there(message) for message in self.messages)
+        return all(self._outputs_exist(message) for message in self.messages)
 
-    def _all_there(self, message: CommitMessage) -> bool:
+    def _outputs_exist(self, message: CommitMessage) -> bool:
         """Return whether all output files of the compaction still exist."""
         # An earlier run of the same commit may have dropped this compaction and deleted its files.
         return all(map(self._store.file_io.exists, compaction_paths(self._store, message)))

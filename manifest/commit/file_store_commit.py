@@ -122,7 +122,7 @@ class FileStoreCommit:
             # Streams follow APPEND snapshots by their new files only and would miss rows marked as deleted.
             kind = CommitKind.OVERWRITE if any(message.marks_rows for message in filled) else CommitKind.APPEND
             identity = CommitIdentity(self.user, identifier, kind, properties)
-            with resequencer.or_undone(partial(self.abort, identifier=identifier)):
+            with resequencer.abort_on_error(partial(self.abort, identifier=identifier)):
                 rows = self._run(identity, lambda store, latest: append_change(store, latest, resequencer, read), history)
             resequencer.delete_replaced()
             failpoints.point("between-append-and-compact")
@@ -363,7 +363,7 @@ class FileStoreCommit:
             return Committed(found)
         attempt = CommitAttempt(self.store)
         try:
-            with attempt.or_nothing():
+            with attempt.discard_on_error():
                 change = pending.plan(attempt.store, latest)
                 if change is None:
                     return NothingToCommit()
@@ -492,14 +492,14 @@ class _PendingCommit:
 
     def search(self) -> int | None:
         """Search the snapshots since the last search for this commit."""
-        return self._since_last_look(None)[0]
+        return self._commits_since_read(None)[0]
 
     def search_to(self, latest: Snapshot | None) -> int | None:
         """Search snapshots up to ``latest`` for this commit.
 
         Raises ``CommitReplayed`` if it may be in a snapshot that has expired.
         """
-        found, reached = self._since_last_look(latest)
+        found, reached = self._commits_since_read(latest)
         self.seen = latest.key if latest else EMPTY_TABLE
         if found is None and self.run is not None:
             self.run.check(self.seen.id, reached)
@@ -520,7 +520,7 @@ class _PendingCommit:
         if self.run is not None:
             self.run.end(committed=self.committed is not None)
 
-    def _since_last_look(self, newest: Snapshot | None) -> tuple[int | None, int]:
+    def _commits_since_read(self, newest: Snapshot | None) -> tuple[int | None, int]:
         identity = self.identity
         return committed_since(self.store, identity.user, identity.identifier, identity.kind, self.seen, newest=newest)
 

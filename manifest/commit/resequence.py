@@ -66,7 +66,7 @@ class Resequencer:
             self.lost += (bucket,)
 
     @contextmanager
-    def or_undone(self, abort: Callable[[Sequence[CommitMessage]], object]) -> Iterator[None]:
+    def abort_on_error(self, abort: Callable[[Sequence[CommitMessage]], object]) -> Iterator[None]:
         """Call ``abort`` with the rewritten messages if the block raises.
 
         The caller keeps the files that it passed in.

@@ -316,7 +316,7 @@ class EntryColumns:
         return self.select(added)
 
     @property
-    def named_again(self) -> Mask:
+    def has_repeated_name(self) -> Mask:
         """Entries that share their file name with another one.
 
         Only these can have equal identities.
@@ -331,7 +331,7 @@ class EntryColumns:
     def added_twice(self) -> int | None:
         """An entry whose file its bucket has twice, or None."""
         seen: set[tuple[bytes, int, bytes]] = set()
-        rows = np.flatnonzero(self.named_again)
+        rows = np.flatnonzero(self.has_repeated_name)
         if not rows.size:
             return None
         some = self.select(rows)

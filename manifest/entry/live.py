@@ -63,7 +63,7 @@ def merge(entries: EntryColumns) -> Merged:
     """
     at: dict[tuple[bytes, ...], int] = {}
     twice: list[int] = []
-    again = entries.named_again
+    again = entries.has_repeated_name
     if not again.any():
         return Merged(entries, ())
     rows = np.flatnonzero(again)

@@ -95,7 +95,7 @@ def _expire(store: FileStore, ids: Sequence[int], first_kept: int, earliest: Sna
     expired = [changelog for changelog in map(files.get, ids) if changelog is not None]
     tagged = {tag.id: tag for tag in store.snapshots.tags().values()}
     states = {state.id: state for state in (*near_tags(store, tagged, ids[0], first_kept), earliest, newest)}
-    dead = _dead(store, expired)
+    dead = _unneeded_files(store, expired)
     kept = reachable(store, states.values(), dead)  # before any deletion: it may fail
     following = files.get(first_kept)
     if following is not None:
@@ -107,7 +107,7 @@ def _expire(store: FileStore, ids: Sequence[int], first_kept: int, earliest: Sna
     return ExpiredChangelogs(len(expired), data, manifests)
 
 
-def _dead(store: FileStore, expired: Sequence[Snapshot]) -> EntryColumns:
+def _unneeded_files(store: FileStore, expired: Sequence[Snapshot]) -> EntryColumns:
     """Return entries of files that only expired changelogs may need."""
     jobs: list[Callable[[], EntryColumns]] = []
     # Without changelog files: the files that a snapshot deleted. The older changelogs that appended them have expired.

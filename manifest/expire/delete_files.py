@@ -43,7 +43,7 @@ def delete_metadata(store: FileStore, forgotten: Iterable[Snapshot], kept: Reach
     """
     names: dict[str, None] = {}
     leaves: dict[str, None] = {}
-    for index_files, metadata in run_parallel(store.file_io, [partial(_named_by, store, snapshot, kept) for snapshot in forgotten]):
+    for index_files, metadata in run_parallel(store.file_io, [partial(_metadata_names, store, snapshot, kept) for snapshot in forgotten]):
         leaves.update(dict.fromkeys(index_files))
         names.update(dict.fromkeys(metadata))
     store.file_io.delete_many(list(leaves))
@@ -53,7 +53,7 @@ def delete_metadata(store: FileStore, forgotten: Iterable[Snapshot], kept: Reach
     return store.file_io.delete_many([path for path in gone if path not in set(lists)]) + store.file_io.delete_many(lists)
 
 
-def _named_by(store: FileStore, snapshot: Snapshot, kept: Reachable) -> tuple[list[str], list[str]]:
+def _metadata_names(store: FileStore, snapshot: Snapshot, kept: Reachable) -> tuple[list[str], list[str]]:
     """Return unreachable files and all metadata names of a snapshot.
 
     The first list has paths of index files and statistics, the second names of manifests and lists, reachable or not.
@@ -71,12 +71,12 @@ def _named_by(store: FileStore, snapshot: Snapshot, kept: Reachable) -> tuple[li
     if statistics and statistics not in kept.statistics:
         leaves.append(store.paths.statistics(statistics))
     lists = [name for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list) if name]
-    for metas in store.file_io.together(*(partial(_metas_there, store, name) for name in lists)):
+    for metas in store.file_io.together(*(partial(_read_if_exists, store, name) for name in lists)):
         names += [meta.file_name for meta in metas]
     return leaves, names + lists
 
 
-def _metas_there(store: FileStore, list_name: str) -> Sequence[ManifestFileMeta]:
+def _read_if_exists(store: FileStore, list_name: str) -> Sequence[ManifestFileMeta]:
     with suppress(FileNotFoundError):
         return store.manifest_lists.read(list_name)
     return ()
@@ -84,7 +84,7 @@ def _metas_there(store: FileStore, list_name: str) -> Sequence[ManifestFileMeta]
 
 def entries_of(store: FileStore, list_name: str) -> EntryColumns:
     """Return the entries of a list's manifests."""
-    return EntryColumns.concat(list(_manifests_there(store, list_name, lambda _: True)))
+    return EntryColumns.concat(list(_manifests_if_exist(store, list_name, lambda _: True)))
 
 
 def deletes_of(store: FileStore, list_name: str) -> EntryColumns:
@@ -92,15 +92,15 @@ def deletes_of(store: FileStore, list_name: str) -> EntryColumns:
     return EntryColumns.concat(
         [
             entries.select(entries.kind == FileKind.DELETE)
-            for entries in _manifests_there(store, list_name, lambda meta: meta.num_deleted_files > 0)
+            for entries in _manifests_if_exist(store, list_name, lambda meta: meta.num_deleted_files > 0)
         ]
     )
 
 
-def _manifests_there(store: FileStore, list_name: str, wanted: Callable[[ManifestFileMeta], bool]) -> Iterator[EntryColumns]:
+def _manifests_if_exist(store: FileStore, list_name: str, wanted: Callable[[ManifestFileMeta], bool]) -> Iterator[EntryColumns]:
     """Yield the entries of each ``wanted`` manifest that still exists."""
     # An interrupted expiry may have deleted some: their files are gone already.
-    for meta in filter(wanted, _metas_there(store, list_name)):
+    for meta in filter(wanted, _read_if_exists(store, list_name)):
         with suppress(FileNotFoundError):
             yield store.manifests.read_meta(meta)
 

@@ -139,7 +139,7 @@ def _expire_snapshots(store: FileStore, policy: _Retention, newest: int | None, 
     if newest is None or newest - keep_least < first:
         return ExpiredSnapshots()
     policy = replace(policy, consumer=inputs.consumer)
-    earliest, following = store.file_io.together(partial(manager.earliest_id, inputs.earliest), partial(_if_there, store, first + 1))
+    earliest, following = store.file_io.together(partial(manager.earliest_id, inputs.earliest), partial(_get_or_none, store, first + 1))
     if earliest is None:
         return ExpiredSnapshots()
     with suppress(SnapshotNotFound):
@@ -219,7 +219,7 @@ def _smallest_consumer_position(store: FileStore) -> int | None:
     return store.snapshots.next_for_consumers()
 
 
-def _if_there(store: FileStore, snapshot_id: int) -> Snapshot | None:
+def _get_or_none(store: FileStore, snapshot_id: int) -> Snapshot | None:
     with suppress(SnapshotNotFound):
         return store.snapshots.get(snapshot_id)
     return None
@@ -243,7 +243,7 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
     states = {
         state.id: state for state in (*near_tags(store, tagged, expired[0].id, first_kept.id), first_kept, *apart, newest or first_kept)
     }
-    dead = _dead(store, expired, first_kept)
+    dead = _unneeded_files(store, expired, first_kept)
     kept = reachable(store, states.values(), dead)  # before any deletion: it may fail
 
     if store.options.changelogs_outlive_snapshots:
@@ -266,7 +266,7 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
     return ExpiredSnapshots(len(expired), data, manifests)
 
 
-def _dead(store: FileStore, expired: Sequence[Snapshot], first_kept: Snapshot) -> EntryColumns:
+def _unneeded_files(store: FileStore, expired: Sequence[Snapshot], first_kept: Snapshot) -> EntryColumns:
     """Return files that only ``expired`` snapshots may need."""
     # Files that they and the next snapshot deleted, and their changelogs unless these are kept.
     deltas = [partial(deletes_of, store, one.delta_manifest_list) for one in (*expired[1:], first_kept)]

@@ -46,7 +46,7 @@ class CheckedHistory:
         self.schema_ids = set(ids)
         origin = Origin(branch=self._branch)
         for missing in sorted(set(range((ids or [0])[-1] + 1)).difference(ids)):
-            self.found.add(ProblemKind.SCHEMA, paths.schema_file(missing), "is missing, newer versions are there", origin)
+            self.found.add(ProblemKind.SCHEMA, paths.schema_file(missing), "is missing, but newer versions exist", origin)
         highest = -1
         for schema_id in ids:
             self.found.counts["schemas"] += 1
@@ -56,7 +56,7 @@ class CheckedHistory:
             except BROKEN as error:
                 self.found.add(ProblemKind.SCHEMA, path, _reason(error), origin)
                 continue
-            for message in _wrong_in(schema, schema_id, highest):
+            for message in _schema_problems(schema, schema_id, highest):
                 self.found.add(ProblemKind.SCHEMA, path, message, origin)
             highest = max(highest, schema.highest_field_id)
 
@@ -219,7 +219,7 @@ class CheckedHistory:
                 )
 
 
-def _wrong_in(schema: TableSchema, schema_id: int, highest_before: int) -> Iterator[str]:
+def _schema_problems(schema: TableSchema, schema_id: int, highest_before: int) -> Iterator[str]:
     if schema.id != schema_id:
         yield f"holds schema {schema.id}"
     ids = [field.id for field in schema.fields]

@@ -72,7 +72,7 @@ class CheckedIndexes:
             with suppress(*BROKEN):  # the check of schemas reports it
                 self.check_enabled(self.store.schemas.get(snapshot.schema_id), origin)
         for unit in gone if before is not None else ():
-            yield from self._give(unit.model_copy(update={"origin": before}))
+            yield from self._yield_once(unit.model_copy(update={"origin": before}))
 
     def check_enabled(self, schema: TableSchema, origin: Origin) -> None:
         """Check that readers apply the table's deletion vectors."""
@@ -90,9 +90,9 @@ class CheckedIndexes:
     def rest(self, origin: Origin) -> Iterator[Unit]:
         """Yield the index files of the current state."""
         for unit in self._units.values():
-            yield from self._give(unit.model_copy(update={"origin": origin}))
+            yield from self._yield_once(unit.model_copy(update={"origin": origin}))
 
-    def _give(self, unit: IndexUnit) -> Iterator[Unit]:
+    def _yield_once(self, unit: IndexUnit) -> Iterator[Unit]:
         if _unit_key(unit) not in self._given:
             self._given.add(_unit_key(unit))
             yield unit

@@ -90,19 +90,19 @@ def repair_metadata(repairs: Repairs, problems: Sequence[Problem], older_than_ms
     store = repairs.store
     if store.commits is None:  # a catalog's server would keep the snapshots
         for manager in branches_of(store):
-            with _left_if_unreadable(store):
+            with _ignore_unreadable(store):
                 branch = branch_store(store, manager.paths.branch)
                 # No commit of this process runs in between, and no other process deletes snapshots.
                 with store.file_io.turn(branch.paths.snapshots), lock_history(branch, "the repair"):
                     _finish_rollback(repairs, branch)
                     _forget_dangling(repairs, branch, problems)
                     _write_hints(repairs, branch)
-    with _left_if_unreadable(store):
+    with _ignore_unreadable(store):
         _remove_index_files(repairs, older_than_ms)
 
 
 @contextmanager
-def _left_if_unreadable(store: FileStore) -> Iterator[None]:
+def _ignore_unreadable(store: FileStore) -> Iterator[None]:
     """Log unreadable metadata and go on."""
     try:
         yield

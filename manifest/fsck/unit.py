@@ -98,14 +98,14 @@ def is_whole(store: FileStore, unit: Unit, found: Findings) -> bool:
     if side_files:
         found.counts["side files"] += len(side_files)
     found.counts[f"{unit.unit} files"] += 1
-    wrong = [wrong for side_file in side_files if (wrong := _wrong_with(store, side_file, None))]
-    whole = _wrong_with(store, path, size)
+    wrong = [wrong for side_file in side_files if (wrong := _file_problem(store, side_file, None))]
+    whole = _file_problem(store, path, size)
     for kind, file, message in (*wrong, *([whole] if whole else ())):
         found.add(kind, file, message, unit.origin, manifest=unit.manifest, place=place)
     return whole is None
 
 
-def _wrong_with(store: FileStore, path: str, size: int | None) -> tuple[ProblemKind, str, str] | None:
+def _file_problem(store: FileStore, path: str, size: int | None) -> tuple[ProblemKind, str, str] | None:
     """Return problem kind, file and message, None if correct.
 
     ``size`` None accepts any size.

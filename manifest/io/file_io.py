@@ -26,7 +26,17 @@ from fileindex.base.errors import CorruptFile
 from manifest.io import failpoints
 from manifest.io.directories import publish_by_rename, retire_by_rename
 from manifest.io.errors import FileReplaced
-from manifest.io.posix import check_regular, is_still, link_new, locked, move, sync_directory, target_of_temporary, temporary_name, turn_at
+from manifest.io.posix import (
+    check_regular,
+    is_same_file,
+    link_new,
+    locked,
+    move,
+    sync_directory,
+    target_of_temporary,
+    temporary_name,
+    turn_at,
+)
 from manifest.io.storage_errors import with_storage_errors
 
 _CLOCK_TICK_NANOS = 2 * 10**9
@@ -372,7 +382,7 @@ class LocalFileIO:
             with suppress(OSError):
                 os.unlink(temporary)
         sync_directory(os.path.dirname(path))
-        if not is_still(path, created):
+        if not is_same_file(path, created):
             raise FileReplaced(errno.ESTALE, "another process replaced the file right after it was created", path)
         return True
 

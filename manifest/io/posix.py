@@ -158,7 +158,7 @@ def _is_linked(path: str, created: os.stat_result) -> bool:
         return False
 
 
-def is_still(path: str, created: os.stat_result) -> bool:
+def is_same_file(path: str, created: os.stat_result) -> bool:
     """Return whether the linked file was not replaced.
 
     Paimon's engines check whether the name exists and then rename over it. An engine that checked before the link replaces our file. If
@@ -182,4 +182,14 @@ def sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
-__all__ = ["check_regular", "is_still", "link_new", "locked", "move", "sync_directory", "target_of_temporary", "temporary_name", "turn_at"]
+__all__ = [
+    "check_regular",
+    "is_same_file",
+    "link_new",
+    "locked",
+    "move",
+    "sync_directory",
+    "target_of_temporary",
+    "temporary_name",
+    "turn_at",
+]

@@ -20,7 +20,7 @@ def check_crossing_keys(schema: TableSchema) -> None:
     ...
     pyspark_paimon.UnsupportedOption: option 'sequence.field': cannot be combined with a primary key without partition column 'day': ...
     """
-    if not schema.is_primary_key_table or schema.keys_tell_partitions:
+    if not schema.is_primary_key_table or schema.keys_have_partitions:
         return
     missing = next(name for name in schema.partition_keys if name not in schema.primary_keys)
     why = f"cannot be combined with a primary key without partition column '{missing}'"

@@ -56,7 +56,7 @@ class SchemaManager:
         Ignores other file names.
         """
         stored = self._list_files()
-        return sorted(self._visible_files(stored, self._under_way())) if stored else []
+        return sorted(self._visible_files(stored, self._pending_schemas())) if stored else []
 
     def stored_ids(self) -> list[int]:
         """Return the ids of all schema files, ascending.
@@ -80,7 +80,7 @@ class SchemaManager:
                 found[schema_id] = status
         return found
 
-    def _under_way(self) -> Mapping[int, str]:
+    def _pending_schemas(self) -> Mapping[int, str]:
         """Return the schema files of a pending fast-forward.
 
         They are valid once the pending file exists.
@@ -119,7 +119,7 @@ class SchemaManager:
     def _read(self, schema_id: int, coming: Mapping[int, str] | None = None) -> TableSchema:
         path = self._paths.schema_file(schema_id)
         if coming is None:
-            coming = self._under_way()
+            coming = self._pending_schemas()
         text = coming[schema_id].encode() if schema_id in coming else self._file_io.read(path)
         # A young file may change within the clock's tick, so it is read again. Equal bytes are not parsed again.
         key = "schema text", text
@@ -137,7 +137,7 @@ class SchemaManager:
         stored = self._list_files()
         if not stored:
             return None
-        coming = self._under_way()
+        coming = self._pending_schemas()
         seen = self._visible_files(stored, coming)
         newest = max(seen)
         return self._newest(seen[newest], newest, coming)

@@ -179,10 +179,10 @@ class TableSchema(BaseModel):
             return BucketMode.BUCKET_UNAWARE
         if self.core.bucket == POSTPONE_BUCKET:
             return BucketMode.POSTPONE_MODE
-        return BucketMode.HASH_DYNAMIC if self.keys_tell_partitions else BucketMode.KEY_DYNAMIC
+        return BucketMode.HASH_DYNAMIC if self.keys_have_partitions else BucketMode.KEY_DYNAMIC
 
     @property
-    def keys_tell_partitions(self) -> bool:
+    def keys_have_partitions(self) -> bool:
         """Whether the primary key has all partition columns.
 
         Then a key exists in one partition only.

@@ -80,9 +80,9 @@ class SnapshotManager(ConsumerFiles):
         if known is None:
             hint, found = self.guess(), None
         else:
-            hint, found = self.file_io.together(self.guess, partial(self._if_newest, known))
+            hint, found = self.file_io.together(self.guess, partial(self._get_if_newest, known))
         if hint != known:  # the cached id is valid while the hint file agrees: a rollback lowers the hint first
-            found = None if hint is None else self._if_newest(hint)
+            found = None if hint is None else self._get_if_newest(hint)
         newest: Snapshot | None = found or self._listed_newest()
         if newest is not None:
             self.seen[directory] = newest.id
@@ -235,13 +235,13 @@ class SnapshotManager(ConsumerFiles):
         ahead = min(self.file_io.lanes, thresholds().snapshots_ahead)
         while current > 0:
             some = range(current, max(0, current - ahead), -1)
-            for snapshot in self.file_io.together(*(partial(self._if_there, snapshot_id) for snapshot_id in some)):
+            for snapshot in self.file_io.together(*(partial(self._get_or_none, snapshot_id) for snapshot_id in some)):
                 if snapshot is None:
                     return
                 yield snapshot
             current = some[-1] - 1
 
-    def _if_there(self, snapshot_id: int) -> Snapshot | None:
+    def _get_or_none(self, snapshot_id: int) -> Snapshot | None:
         with suppress(SnapshotNotFound):
             return self.get(snapshot_id)
         return None
@@ -441,7 +441,7 @@ class SnapshotManager(ConsumerFiles):
         listed = (s.name.removeprefix(BRANCH) for s in self.file_io.list(self.paths.branches) if s.is_dir and s.name.startswith(BRANCH))
         return sorted(name for name in listed if unfinished or self.file_io.list(self.paths.for_branch(name).schemas))
 
-    def _if_newest(self, snapshot_id: int) -> Snapshot | None:
+    def _get_if_newest(self, snapshot_id: int) -> Snapshot | None:
         """Return the snapshot if it is the newest one."""
         following, found = self.file_io.together(partial(self.exists, snapshot_id + 1), partial(self.stored, snapshot_id))
         return None if following else found

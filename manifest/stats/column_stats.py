@@ -13,7 +13,7 @@ from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
 from fileindex.base.float_order import spark_order_key
 from fileindex.predicate.tree import And, ColumnRef, Compare, Formula, In, IsNull, Or, Predicate, StartsWith
 from manifest.row.binary_row import EMPTY_ROW, decode_fields
-from manifest.stats.leaf_on_bounds import as_it_is, leaf_may_match, prefix_may_match
+from manifest.stats.leaf_on_bounds import identity, leaf_may_match, prefix_may_match
 from manifest.types.data_type import DataType
 
 
@@ -147,7 +147,7 @@ def _leaf_may_match(leaf: Compare | In | IsNull | StartsWith, known: ColumnBound
         return not both_texts or prefix_may_match(leaf.prefix, low, high, negated=leaf.negated)
     if is_float:
         return bool(leaf_may_match(leaf, spark_order_key(low), spark_order_key(high), spark_order_key))
-    return bool(leaf_may_match(leaf, low, high, as_it_is))
+    return bool(leaf_may_match(leaf, low, high, identity))
 
 
 __all__ = ["ColumnBounds", "SimpleStats", "decode_bounds", "may_match", "slot_type"]

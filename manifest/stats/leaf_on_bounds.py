@@ -40,11 +40,11 @@ def values_between(values: tuple[Plain, ...], low: Plain, high: Plain) -> ValueS
     >>> values_between((9, 3, 7), 3, 8)
     (3, 7)
     """
-    begin, end = _inside(values, low, high, as_it_is)
-    return ValueSet(_sort(values, as_it_is)[begin:end])
+    begin, end = _inside(values, low, high, identity)
+    return ValueSet(_sort(values, identity)[begin:end])
 
 
-def as_it_is(value: Any) -> Any:
+def identity(value: Any) -> Any:
     """Return ``value``: the ``place`` of all types except floats."""
     return value
 
@@ -101,4 +101,4 @@ def prefix_may_match(prefix: Any, low: Any, high: Any, *, negated: bool) -> bool
     return bool(low[:size] <= prefix <= high[:size])
 
 
-__all__ = ["as_it_is", "leaf_may_match", "prefix_may_match", "values_between"]
+__all__ = ["identity", "leaf_may_match", "prefix_may_match", "values_between"]

@@ -109,7 +109,7 @@ class GuardedFileIO(WrappedFileIO):
         self.roots = roots
 
     def __reduce__(self) -> tuple[Callable[..., FileIO], tuple[FileIO, AllowedRoots]]:
-        return _guard_again, (self.inner, self.roots)
+        return _restore_guarded, (self.inner, self.roots)
 
     def _in(self, path: str) -> str:
         return self.roots.resolve(path)
@@ -225,7 +225,7 @@ def guard_file_io(file_io: FileIO) -> FileIO:
     return GuardedFileIO(file_io, roots)
 
 
-def _guard_again(inner: FileIO, roots: AllowedRoots) -> FileIO:
+def _restore_guarded(inner: FileIO, roots: AllowedRoots) -> FileIO:
     return guard_file_io(GuardedFileIO(inner, roots))
 
 

@@ -84,13 +84,13 @@ def canonical(name: str) -> tuple[StoreFamily | None, str]:
     if _AZURE_ACCOUNT.fullmatch(name):
         return StoreFamily.AZURE, "account_key"
     if lower.startswith(_COMMON_PREFIX):
-        found = _known(COMMON).get(_bare(lower.removeprefix(_COMMON_PREFIX)))
+        found = _known(COMMON).get(_without_separators(lower.removeprefix(_COMMON_PREFIX)))
         if found is not None:
             return None, found
     for family, prefixes in STORE_PREFIXES.items():
         prefix = next((prefix for prefix in prefixes if lower.startswith(prefix)), None)
         if prefix is not None:
-            found = _known(NAMES[family]).get(_bare(lower.removeprefix(prefix)))
+            found = _known(NAMES[family]).get(_without_separators(lower.removeprefix(prefix)))
             if found is not None:
                 return family, found
     raise UnsupportedOption(name, f"is not a store option{_nearest(lower)}")
@@ -102,12 +102,12 @@ def spellings_of(family: StoreFamily) -> tuple[str, ...]:
     return (*(prefix + name for name in NAMES[family]), *(_COMMON_PREFIX + name for name in COMMON))
 
 
-def _bare(text: str) -> str:
+def _without_separators(text: str) -> str:
     return re.sub(r"[-_.]", "", text)
 
 
 def _known(names: Mapping[str, str]) -> dict[str, str]:
-    return {_bare(name): ours for name, ours in names.items()}
+    return {_without_separators(name): ours for name, ours in names.items()}
 
 
 def _nearest(name: str) -> str:

@@ -75,10 +75,10 @@ class ObjectRanges:
             raise CorruptFile(self.path, f"ends at byte {size}, but {length} bytes at {offset} are requested")
         held = self._find(offset, length)
         if held is None and self._turns:
-            self._fetch_turn(offset)
+            self._fetch_chunk(offset)
             held = self._find(offset, length)
         if held is not None:
-            self._forget_turn(offset)
+            self._drop_chunk(offset)
             return held
         at_end = self._tail and offset + length == size
         first = min(offset, max(0, size - thresholds().object_tail_bytes)) if at_end else offset
@@ -148,7 +148,7 @@ class ObjectRanges:
         self._turn_of = {offset: number for number, turn in enumerate(self._turns) for offset, _ in turn}
         self._under_way = {}
 
-    def _fetch_turn(self, offset: int) -> None:
+    def _fetch_chunk(self, offset: int) -> None:
         """Wait for the group of ``offset`` and start the next."""
         number = self._turn_of.get(offset)
         if number is None:
@@ -160,7 +160,7 @@ class ObjectRanges:
             done = self._under_way[number]
         done.result()
 
-    def _forget_turn(self, offset: int) -> None:
+    def _drop_chunk(self, offset: int) -> None:
         """Drop a chunk that was read whole."""
         if offset in self._turn_of:
             with self._lock:
