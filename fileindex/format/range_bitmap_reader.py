@@ -70,7 +70,12 @@ class RangeBitmapReader:
     def top_n(self, k: int, *, ascending: bool, nulls_first: bool, strict: bool, candidates: BitMap | None) -> BitMap:
         """Return the rows with the first ``k`` values of ``candidates``.
 
-        k: At least 1. strict: Return exactly ``k`` rows; otherwise also all tied rows.
+        Args:
+            k: Number of values, at least 1.
+            ascending: Smallest values first. If False, greatest first.
+            nulls_first: Position of nulls.
+            strict: Return exactly ``k`` rows. If False, return all tied rows too.
+            candidates: Rows to choose from. None: all.
         """
         # Of tied rows the last ones are kept, of nulls the first, as in Paimon's RangeBitmap.
         wanted = all_rows(self.row_count) if candidates is None else candidates

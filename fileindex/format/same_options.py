@@ -100,7 +100,10 @@ def _bitmap(payload: Payload, column_type: ColumnType, options: Mapping[str, str
 class _BlockSize:
     """Sizes of a block in bytes.
 
-    size: Used bytes. first: Bytes of an entry with the block's first key. least: Minimum bytes of the block.
+    Attributes:
+        size: Used bytes.
+        first: Bytes of an entry with the block's first key.
+        least: Minimum bytes of the block.
     """
 
     size: int
@@ -157,7 +160,11 @@ def _range_bitmap(payload: Payload, column_type: ColumnType, options: Mapping[st
 class _Chunk:
     """A dictionary chunk.
 
-    first: Bytes of its first key. size: Number of further keys. bytes: Bytes of the further keys.
+    Attributes:
+        first: Bytes of its first key.
+        size: Number of further keys.
+        bytes: Bytes of the further keys.
+        texts: Whether keys are texts.
     """
 
     first: int

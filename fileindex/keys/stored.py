@@ -42,7 +42,10 @@ class KeyEntries:
 def key_entries(keys: Any, column_type: ColumnType, numbers: Sequence[_Ints] = ()) -> KeyEntries:
     """Return entries of each key followed by its numbers.
 
-    keys: Sortable numbers (``keys.to_keys``) or a large_string array. numbers: Columns of 32-bit numbers.
+    Args:
+        keys: Sortable numbers (``keys.to_keys``) or a large_string array.
+        column_type: Type of the column.
+        numbers: Columns of 32-bit numbers.
 
     >>> key_entries(np.array([1, -1]), ColumnType("SMALLINT"), [np.array([7, 8])]).data.hex(" ", 2)
     '0001 0000 0007 ffff 0000 0008'

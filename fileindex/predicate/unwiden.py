@@ -15,8 +15,12 @@ from fileindex.predicate.value_set import ValueSet, derived
 def unwiden(leaf: Leaf, read: ColumnType, file: ColumnType) -> Predicate | None:
     """Rewrite ``leaf`` from the table's type to the file's type.
 
-    read: Type of the leaf's literals. file: Type of the column before it was widened.
-    Supported are integers widened to integers, and decimals widened to more digits of the same scale. None for any other change.
+    Integers may be widened to integers, and decimals to more digits of the same scale. None for any other change.
+
+    Args:
+        leaf: Leaf on the widened column.
+        read: Type of the leaf's literals.
+        file: Type of the column before it was widened.
 
     >>> from fileindex.predicate.tree import ColumnRef
     >>> a, int_, bigint = ColumnRef("a"), ColumnType(Kind.INT), ColumnType(Kind.BIGINT)

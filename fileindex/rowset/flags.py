@@ -37,7 +37,9 @@ def serialize_flags(flags: Any) -> bytes:
 def serialize_slices(numbers: Any, count: int) -> list[bytes]:
     """Return the rows with each of the lowest bits.
 
-    numbers: Unsigned. count: Number of bits.
+    Args:
+        numbers: Unsigned numbers of all rows.
+        count: Number of bits.
 
     >>> [len(data) for data in serialize_slices(np.array([1, 3], dtype=np.uint32), 2)]
     [20, 18]

@@ -54,8 +54,14 @@ class Twin(Protocol):
 def twin_of(column: ColumnRef, index_type: str, payload: Payload | None, column_type: ColumnType, options: Mapping[str, str]) -> Twin:
     """Return a builder that verifies an index.
 
-    payload: None for an index that was built from no values. options: Options that it may have been built with.
     The type must be known and fit the column. Raises ``CorruptIndex`` for a payload that cannot be opened.
+
+    Args:
+        column: Indexed column or map entry.
+        index_type: Name of the type in the container.
+        payload: The stored index. None for an index that was built from no values.
+        column_type: Type of the column.
+        options: Options that it may have been built with.
 
     >>> spec = IndexSpec(ColumnRef("a"), "bitmap")
     >>> maintainer = FileIndexMaintainer(spec.column, ColumnType("INT"), [spec])

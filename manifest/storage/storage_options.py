@@ -1,7 +1,7 @@
 """Options of a store: endpoint, region, credentials.
 
-They are validated, kept separate from table options, and never shown. Other settings come from the environment of the process that
-accesses the files (``AWS_*``, ``AZURE_*``, ``GOOGLE_*``), or from the machine's role, as the client library finds them.
+They are validated, kept separate from table options, and never shown. The client library finds other
+settings in the environment of the process that accesses the files (``AWS_*``, ``AZURE_*``, ``GOOGLE_*``), or in the machine's role.
 """
 
 from __future__ import annotations
