@@ -14,8 +14,7 @@ PACKAGES = ("fileindex", "manifest", "lsm", "pyspark_paimon")
 def check_siblings(init_file: str) -> None:
     """Raise ImportError if one of the packages is unavailable.
 
-    A package may be missing or shadowed.
-    init_file: The ``__init__`` file of one of the packages. All must be in the same folder.
+    It is missing, or another module shadows it. All packages must be in the folder of ``init_file``, the ``__init__`` file of one.
     The error names the file that Python found instead, and a remedy.
     """
     home = PurePath(init_file).parent.parent

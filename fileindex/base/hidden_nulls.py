@@ -46,7 +46,7 @@ def _needs_values(wanted: Any) -> bool:
 def _fill(array: Any, wanted: Any, *, hidden: Any) -> Any:
     """Return ``array`` without hidden nulls inside.
 
-    hidden: Mask of the rows that no reader sees, if ``array`` must not contain nulls. None: it may.
+    ``hidden`` is the mask of rows that no reader sees, if ``array`` must not contain nulls. None: it may.
     """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -75,7 +75,7 @@ def _fill_all(array: Any, wanted: Any, unseen: Any) -> Any:
 def _rebuild(array: Any, wanted: Any, nulls: Any, unseen: Any) -> Any:
     """Return a nested array with mask ``nulls`` and filled children.
 
-    unseen: Mask of the rows whose children no reader sees.
+    ``unseen`` is the mask of rows whose children no reader sees.
     """
     if pa.types.is_struct(array.type) and pa.types.is_struct(wanted):
         return _rebuild_struct(array, wanted, nulls, unseen)

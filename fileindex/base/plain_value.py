@@ -152,7 +152,7 @@ def from_scalar(scalar: Any, column_type: ColumnType) -> Plain:
 def plain_array(array: Any, column_type: ColumnType) -> Any:
     """Return the column ``array`` in physical form.
 
-    array: Array or ChunkedArray. Nulls are kept. Nothing is copied where Arrow allows it.
+    ``array`` is an Array or ChunkedArray. Nulls are kept. Nothing is copied where Arrow allows it.
 
     Returns:
         bool, int8/16/32/64 (also for DATE, TIME, TIMESTAMP in its unit, and DECIMAL up to 18 digits: unscaled), float32/64,

@@ -39,7 +39,7 @@ _zone: ContextVar[Callable[[], str] | None] = ContextVar("time_zone", default=No
 def time_zone(zone: str | Callable[[], str]) -> Iterator[None]:
     """Read wall clocks in ``zone`` inside the block.
 
-    zone: A name, or a function that returns one. It is called once, when the zone is needed.
+    ``zone`` is a name, or a function that returns one. It is called once, when the zone is needed.
 
     Raises ``InvalidArgument`` for an unknown name.
 

@@ -22,7 +22,7 @@ BY_VALUE = "bitmap"
 def nearly_all_differ(rows: int, distinct: int, size: int) -> bool:
     """Return whether nearly all rows have distinct values.
 
-    Small indexes are exempt. size: Bytes of the index.
+    An index of at most ``SMALL`` bytes (``size``) is exempt.
     """
     return 0 < rows < FEW_ROWS_A_VALUE * distinct and size > SMALL
 
@@ -48,7 +48,9 @@ def size_advice(rows: int, distinct: int, size: int) -> str | None:
 def unique_column_advice(specs: Iterable[IndexSpec], unique: Collection[str]) -> Iterator[str]:
     """Yield advice about declared indexes on unique columns.
 
-    unique: Columns without repeated values.
+    Args:
+        specs: Declared indexes.
+        unique: Columns without repeated values.
 
     >>> from fileindex.predicate.tree import ColumnRef
     >>> next(unique_column_advice([IndexSpec(ColumnRef("id"), "bitmap")], {"id"}))

@@ -59,7 +59,7 @@ class FileIndexMaintainer:
     def write(self, array: Any) -> None:
         """Add the column of the next rows.
 
-        array: Array of the column's Arrow type; also dictionary encoded, large or a view.
+        ``array`` has the column's Arrow type. It may be dictionary encoded, large or a view.
         """
         values = self._physical(array)
         if self._rows is not None:
@@ -216,7 +216,7 @@ class DataFileIndexWriter:
     def write(self, batch: Any) -> None:
         """Add the next rows of the file.
 
-        batch: RecordBatch or Table with at least the indexed columns.
+        ``batch`` is a RecordBatch or Table with at least the indexed columns.
 
         Raises:
             UnknownColumn: An indexed column is missing in the batch.

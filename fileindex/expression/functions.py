@@ -122,7 +122,7 @@ def _operand_type(argument: Expression, *, floats: bool, decimals: bool) -> Colu
 def _with_shared_type(name: str, arguments: tuple[Expression, ...], result: ColumnType | None = None) -> FunctionCall:
     """Return a call with all arguments cast to one type.
 
-    result: None: the same type.
+    ``result`` is the type of the call. None: the same type.
     """
     shared = shared_type(name, arguments)
     return FunctionCall(name, tuple(cast_to(argument, shared) for argument in arguments), result or shared)

@@ -29,7 +29,7 @@ def is_number(column_type: ColumnType) -> bool:
 def common_type(left: ColumnType, right: ColumnType, what: str) -> ColumnType:
     """Return the type in which Spark compares two types.
 
-    Also for a choice between values of both. what: The call, for the error.
+    Also for a choice between values of both. ``what`` names the call in the error.
 
     Raises ``InvalidFilter`` without a common type, or if it would not hold both exactly.
 

@@ -207,7 +207,7 @@ class _Blocks:
     def lookup(self, keys: list[_Key]) -> list[tuple[int, int]]:
         """Return offsets and lengths of the sets of existing ``keys``.
 
-        keys: In ascending order.
+        ``keys`` must ascend.
         """
         wanted: dict[int, list[_Key]] = {}
         for key in keys:

@@ -62,7 +62,7 @@ class BloomSize:
     def of(cls, items: int, fpp: float) -> BloomSize:
         """Return the size for ``items`` values.
 
-        fpp: False positive rate. The size is that of Paimon's ``BloomFilter64``. Raises ValueError for invalid or too large parameters.
+        ``fpp`` is the false positive rate. The size is that of Paimon's ``BloomFilter64``. Raises ValueError for invalid or too large parameters.
         """
         if items < 0 or not 0 < fpp <= 1:
             raise ValueError(f"a bloom filter cannot have {items} items and a false positive rate of {fpp}")

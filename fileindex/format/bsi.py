@@ -168,7 +168,7 @@ class BsiReader:
     def summary(self, rows: BitMap | None) -> NumberSummary | None:
         """Return count, extremes and sum of the numbers of ``rows``.
 
-        rows: None: all rows. Returns None if the index stores values in a coarser unit than the column.
+        ``rows`` None: all rows. Returns None if the index stores values in a coarser unit than the column.
         """
         if self._lossy:
             return None

@@ -27,7 +27,7 @@ def checksums_size(body: int) -> int:
 def checksums_of(name: str, header: bytes, body: bytes) -> bytes:
     """Return the checksum bytes that follow the entries of ``header``.
 
-    name: Name of the side file.
+    ``name`` is the name of the side file.
 
     >>> len(checksums_of("a.index", b"header", bytes(1025))) == checksums_size(1025)
     True

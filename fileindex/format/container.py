@@ -91,7 +91,7 @@ def container_size(payloads: Sequence[StoredIndex]) -> int:
 def write_index_container(payloads: Sequence[StoredIndex], name: str | None = None) -> bytes:
     """Return the container of the indexes, in their order.
 
-    name: Name of the side file. The container then has checksums.
+    With ``name``, the name of its side file, the container has checksums.
 
     Raises:
         OverflowError: A name exceeds 65535 bytes, or the container 2^31-1.
@@ -301,7 +301,7 @@ class Payload:
     def row_set(self, offset: int, length: int | None, row_count: int) -> BitMap:
         """Return the row set at ``offset``.
 
-        length: Bytes of the set. None: until its end. Do not modify the set: it is cached.
+        ``length`` is its number of bytes. None: until its end. Do not modify the set: it is cached.
 
         Raises:
             CorruptIndex: It is malformed, has another length, or contains rows beyond ``row_count``.

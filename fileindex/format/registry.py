@@ -103,7 +103,7 @@ class IndexType:
     def check_options(self, options: Mapping[str, str], key: Callable[[str], str]) -> None:
         """Raise UnsupportedOption for an unknown option or invalid value.
 
-        key: Function that returns the full key of an option, for the error.
+        ``key`` returns the full key of an option, for the error.
         """
         for option, text in options.items():
             check = self.checks.get(option)

@@ -187,7 +187,7 @@ class RowBlocksReader:
 def _any(lines: _Bytes) -> _Bytes:
     """Return the blocks that have all lines of some hash.
 
-    lines: By hash and hash function.
+    ``lines`` are indexed by hash and hash function.
     """
     found: _Bytes = np.bitwise_or.reduce(np.bitwise_and.reduce(lines, axis=1), axis=0)
     return found

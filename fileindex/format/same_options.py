@@ -35,8 +35,12 @@ def has_same_options(index_type: str, payload: Payload | None, column_type: Colu
 
     False if it is malformed or unknown.
 
-    payload: None: the marker of an empty index, built from no values, or a range-bitmap of nulls only.
-    row_count: Rows of the file.
+    Args:
+        index_type: Name of the type in the container.
+        payload: Bytes of the index. None: the marker of an empty index, also stored for a range-bitmap of nulls only.
+        column_type: Type of the column.
+        options: Options of the index.
+        row_count: Rows of the file.
 
     >>> import pyarrow as pa
     >>> from fileindex.format.bitmap_writer import write_bitmap
@@ -125,7 +129,7 @@ def _are_full(blocks: Iterator[_BlockSize], room: int) -> bool:
 def _blocks(payload: Payload, at: int, column_type: ColumnType) -> Iterator[_BlockSize]:
     """Yield the blocks of a version 2 bitmap.
 
-    at: Position of its directory.
+    ``at`` is the position of its directory.
     """
     directory = _Bytes(payload, at)
     count = directory.number()

@@ -61,7 +61,7 @@ def is_lossy(column_type: ColumnType) -> bool:
 def to_keys(values: Any, column_type: ColumnType) -> Int64s:
     """Return the keys of an array's non-null values.
 
-    values: In physical form (``plain_array``).
+    ``values`` are in physical form (``plain_array``).
 
     Raises:
         OverflowError: A DECIMAL of more than 18 digits contains a number beyond 64 bits.
@@ -114,7 +114,7 @@ def convert_keys(bits: Any, column_type: ColumnType) -> Int64s:
 def literal_keys(value: Plain, column_type: ColumnType) -> tuple[int | bytes, ...] | None:
     """Return the keys of rows that equal a literal.
 
-    value: A plain value that fits the column. A zero has the keys of both zeros, a text its UTF-8 bytes.
+    ``value`` is a plain value that fits the column. A zero has the keys of both zeros, a text its UTF-8 bytes.
     None if the literal has no key: a float that a FLOAT column cannot hold.
 
     >>> literal_keys(0.0, ColumnType(Kind.FLOAT)), literal_keys(0.1, ColumnType(Kind.FLOAT)), literal_keys("a", ColumnType(Kind.CHAR))

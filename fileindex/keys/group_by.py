@@ -138,7 +138,7 @@ class ColumnRows:
     def append(self, values: Any) -> None:
         """Add the next rows.
 
-        values: Array in physical form. Texts may be dictionary encoded.
+        ``values`` is an array in physical form. Texts may be dictionary encoded.
         """
         if values.null_count:
             missing = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))

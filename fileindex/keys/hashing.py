@@ -30,7 +30,7 @@ _ROTATIONS = (1, 7, 12, 18)
 def hash_array(values: Any, column_type: ColumnType) -> _Words:
     """Return the hashes of an array's non-null values, in order.
 
-    values: In physical form (``plain_array``). Numbers are hashed by Paimon's ``FastHash`` rules: integers, dates and times sign extended;
+    ``values`` are in physical form (``plain_array``). Numbers are hashed by Paimon's ``FastHash`` rules: integers, dates and times sign extended;
     floats by their bits with one NaN; timestamps as milliseconds up to precision 3, else as microseconds.
 
     >>> [f"{value:016x}" for value in hash_array(pa.array(["a", None, "hello"]), ColumnType(Kind.VARCHAR))]
@@ -88,7 +88,7 @@ def _mix(values: _Longs) -> _Longs:
 def hash_keys(keys: Any, column_type: ColumnType) -> _Words:
     """Return the hashes of index keys.
 
-    keys: Sortable numbers (``keys.to_keys``), or a large_string array. A key has the same hash as its value.
+    ``keys`` are sortable numbers (``keys.to_keys``), or a large_string array. A key has the same hash as its value.
 
     >>> hash_keys(np.array([2]), ColumnType(Kind.INT)) == hash_array(pa.array([2]), ColumnType(Kind.INT))
     array([ True])
@@ -99,7 +99,7 @@ def hash_keys(keys: Any, column_type: ColumnType) -> _Words:
 def xxh64(values: Any) -> _Words:
     """Return XXH64 with seed 0 of every value.
 
-    values: String or binary array (small or large offsets) without nulls.
+    ``values`` is a string or binary array (small or large offsets) without nulls.
 
     >>> f"{xxh64(pa.array(['paimon']))[0]:016x}"
     '088c6247bf3815e4'
@@ -141,7 +141,7 @@ def text_buffers(values: Any) -> tuple[_Longs, np.ndarray[Any, np.dtype[np.uint8
 def _xxh64_equal(data: np.ndarray[Any, np.dtype[np.uint8]], at: _Longs, length: int) -> _Words:
     """Return XXH64 of values of one length.
 
-    at: Position of each value.
+    ``at`` has the position of each value.
     """
     words, halves = _unaligned(data, np.dtype("<u8")), _unaligned(data, np.dtype("<u4"))
     state = _stripes(words, at, length) if length >= _STRIPE else np.full(len(at), _P5)

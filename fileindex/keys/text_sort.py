@@ -22,7 +22,7 @@ _Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 def rank_texts(texts: Any) -> tuple[Any, _Longs]:
     """Return the distinct texts, and each element's position among them.
 
-    texts: A large_string array without nulls. The distinct texts ascend.
+    ``texts`` is a large_string array without nulls. The distinct texts ascend.
 
     >>> distinct, ranks = rank_texts(pa.array(["b", "a", "b"], pa.large_string()))
     >>> distinct.to_pylist(), ranks.tolist()
@@ -141,7 +141,7 @@ def _next_words(view: Any, at: _Longs, left: _Longs) -> _Words:
 def _sort_in_runs(words: _Words, opens: _Flags) -> _Longs:
     """Return positions that sort the words inside each run.
 
-    opens: Mask of the starts of runs.
+    ``opens`` is the mask of the starts of runs.
     """
     order = _sorted_positions(words)
     runs = np.cumsum(opens)

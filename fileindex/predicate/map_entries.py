@@ -18,7 +18,7 @@ from fileindex.base.errors import UnsupportedType
 def map_entries(array: Any, keys: Sequence[str]) -> list[Any]:
     """Return an array of the map values of each key.
 
-    keys: Distinct. Each array has ``len(array)`` elements. Null where the map is null, lacks the key, or maps it to null.
+    ``keys`` must be distinct. Each array has ``len(array)`` elements, null where the map is null, lacks the key, or maps it to null.
     Of a key that a map repeats the last value counts, as in Spark's LAST_WIN policy. Entries with a null key are ignored.
 
     Raises:

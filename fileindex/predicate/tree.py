@@ -234,7 +234,7 @@ def map_leaves(
 ) -> Predicate:
     """Return the tree with ``change`` applied to every leaf.
 
-    change_formula: Applied to every formula. None: formulas stay unchanged.
+    ``change_formula`` is applied to every formula. None: formulas stay unchanged.
     """
     match predicate:
         case And(children):

@@ -62,9 +62,8 @@ class BitSlices:
     def top_k(self, k: int, among: BitMap, *, greatest: bool) -> tuple[BitMap, BitMap]:
         """Return rows certainly among the ``k`` greatest, and tied rows.
 
-        greatest: False: the ``k`` smallest.
-
-        The first set has at most ``k`` rows. If it has fewer, the second contains rows of equal numbers, at least as many as are missing.
+        With ``greatest=False``, the ``k`` smallest. The first set has at most ``k`` rows. If it has fewer, the second contains rows of
+        equal numbers, at least as many as are missing.
         """
         sure, tied = BitMap(), among & self.existence
         if len(tied) <= k:

@@ -23,7 +23,7 @@ _ONE, _LAST = np.uint64(1), np.uint64(63)
 def serialize_flags(flags: Any) -> bytes:
     """Return the set of rows with a non-zero flag.
 
-    flags: Booleans or bytes. The bytes are portable and run optimised.
+    ``flags`` are booleans or bytes. The result is portable and run optimised.
 
     >>> serialize_flags(np.array([1, 1, 1, 1, 0], dtype=np.uint8)).hex()
     '3b3000000100000300010000000300'

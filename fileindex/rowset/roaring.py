@@ -291,7 +291,7 @@ class _Layout:
 def _put(out: _Bytes, at: _Longs, values: _Longs, width: int) -> None:
     """Write ``values`` into ``out`` at the byte positions ``at``.
 
-    width: Bytes of a little-endian number.
+    Numbers are little-endian and have ``width`` bytes.
     """
     for byte in range(width):
         out[at + byte] = (values >> (8 * byte)) & 0xFF
