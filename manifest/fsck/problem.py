@@ -84,7 +84,7 @@ ADVICE: Final[dict[ProblemKind, str]] = {
     ProblemKind.ROW_COUNT: _RESTORE,
     ProblemKind.KEY_ORDER: "reads of this file merge wrongly; overwrite the partition with its rows sorted",
     ProblemKind.DUPLICATE_KEY: "reads of this file give a key twice; overwrite the partition",
-    ProblemKind.KEY_PARTITION: "writes of such a key are refused, because concurrent writers did not check for existing keys; drop or overwrite one of the partitions",
+    ProblemKind.KEY_PARTITION: "writes of such a key are refused; concurrent writers did not check for existing keys; drop or overwrite one of the partitions",
     ProblemKind.KEY_RANGE: _WRITER,
     ProblemKind.SEQUENCE_RANGE: _WRITER,
     ProblemKind.ROW_KIND: _WRITER,

@@ -120,7 +120,7 @@ class DryRunFileIO(WrappedFileIO):
     def rename_directory(self, source: str, target: str) -> None:
         raise NotImplementedError(f"a dry run cannot move {source} to {target}")
 
-    def publish_directory(self, directory: str, contents: Mapping[str, bytes], *, through: FileIO | None = None) -> None:  # noqa: ARG002  # always through this storage
+    def publish_directory(self, directory: str, contents: Mapping[str, bytes], *, through: FileIO | None = None) -> None:  # noqa: ARG002  # writes to itself
         if self.is_directory(directory):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), directory)
         self._written.update(contents)

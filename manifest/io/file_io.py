@@ -431,7 +431,7 @@ class LocalFileIO:
     def publish_directory(self, directory: str, contents: Mapping[str, bytes], *, through: FileIO | None = None) -> None:
         publish_by_rename(through or self, directory, contents)
 
-    def retire_directory(self, directory: str, roots: Sequence[str], *, through: FileIO | None = None) -> None:  # noqa: ARG002  # the rename removes all files at once
+    def retire_directory(self, directory: str, roots: Sequence[str], *, through: FileIO | None = None) -> None:  # noqa: ARG002  # one rename
         retire_by_rename(through or self, directory)
 
     def open_output(self, path: str) -> Any:
