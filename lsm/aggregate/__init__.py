@@ -1,4 +1,5 @@
-"""What the rows of a table come to: counts, extremes and sums, from metadata and indexes as far as these tell, from rows where they do not.
+"""Aggregates of table rows: counts, extremes and sums.
 
-Public: ``RowAggregation`` (aggregation), ``RowSummary``, ``can_aggregate`` (summary).
+Computed from metadata and indexes if possible, otherwise from rows. Public: ``RowAggregation`` (aggregation), ``RowSummary``,
+``can_aggregate`` (summary).
 """

@@ -1,7 +1,7 @@
-"""What the rows of a split come to, with as few rows read as the question allows.
+"""Aggregates of a split, with as few reads as possible.
 
-Of files that stand alone, metadata tell the number of rows, of columns the nulls and the exact bounds of numbers and times; a ``bsi`` index tells
-count, extremes and sum of any set of rows. What neither tells is read: those columns, of those files.
+For files that need no merge, metadata have row counts, null counts and exact bounds of numbers and times. A ``bsi`` index has
+count, extremes and sum of any set of rows. Other columns are read from the files.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from lsm.scan.splits import DataSplit
 from manifest.store import FileStore
 
 Unread: TypeAlias = Callable[[ReadReport], RowSummary]
-"""A part of a question that data files have to be opened for."""
+"""Computes the part of an aggregation that needs data files."""
 
 _EXACT = INTEGERS | {Kind.DATE, Kind.TIME, Kind.DECIMAL, Kind.BOOLEAN}
-"""Kinds whose bounds in metadata are values of the file: texts are cut off, and bounds of floats leave NaN out."""
+"""Kinds with exact bounds in metadata. Bounds of texts are truncated, and bounds of floats exclude NaN."""
 _MICROS = 6
 
 
 @dataclass(frozen=True)
 class RowAggregation:
-    """A question for the rows of a table for which ``predicate`` is true (None: all).
+    """Aggregation of the rows that match ``predicate``.
+
+    Each method may raise the errors of ``read_split``.
 
     Args:
-        store: the table.
-        predicate: the filter, that the plan was made with.
-        wanted: the aggregates of each column; of none, rows are only counted.
-
-    Raises, in each method, as ``read_split``.
+        store: Store of the table.
+        predicate: Filter that the plan was made with. None: all rows.
+        wanted: Aggregates of each column. Empty: only count rows.
     """
 
     store: FileStore
@@ -51,9 +51,12 @@ class RowAggregation:
     wanted: Mapping[str, frozenset[AggregateName]]
 
     def known(self, split: DataSplit, report: ReadReport) -> tuple[RowSummary, Sequence[Unread]]:
-        """What metadata and indexes tell of a split, and what is left to be read, in any order, on any thread."""
+        """Aggregate a split from metadata and indexes.
+
+        The second result computes the remaining parts, in any order and thread.
+        """
         found = self._nothing()
-        rows = self._told(split)
+        rows = self._known_rows(split)
         if rows is not None:
             found.rows = rows
             return found, ()
@@ -73,8 +76,11 @@ class RowAggregation:
         return found, unread
 
     def cheap(self, split: DataSplit) -> RowSummary | None:
-        """What metadata, indexes and footers tell of a split, where they tell all of it; no page of a data file is read."""
-        rows = self._told(split)
+        """Aggregate a split from metadata, indexes and footers only.
+
+        None: pages of data files must be read.
+        """
+        rows = self._known_rows(split)
         found = self._nothing()
         if rows is not None:
             found.rows = rows
@@ -89,8 +95,11 @@ class RowAggregation:
                 return None
         return found
 
-    def _told(self, split: DataSplit) -> int | None:
-        """The rows of a split, if these are all that is asked for and its metadata tell them."""
+    def _known_rows(self, split: DataSplit) -> int | None:
+        """Return the row count of a split, if that suffices.
+
+        None: the split's metadata does not have it, or more is wanted.
+        """
         return split.merged_row_count if self.predicate is None and not self.wanted else None
 
     def _reader(self, split: DataSplit, report: ReadReport) -> SplitRead:
@@ -109,7 +118,7 @@ class RowAggregation:
         return self._nothing().add_all(batches)
 
     def _of_file(self, read: DataFileRead, report: ReadReport) -> RowSummary:
-        """A file of which metadata do not tell the rows: its footer may."""
+        """Aggregate a file whose footer may have the row count."""
         read = replace(read, report=report)
         chosen = read.certain(footer=True)
         if chosen is None:
@@ -126,12 +135,15 @@ class RowAggregation:
         return found
 
     def _by_metadata(self, read: DataFileRead, chosen: Selection, found: RowSummary) -> list[str]:
-        """Add the rows of a file, and what is known of their columns; the columns of which something is not."""
+        """Add a file's rows and the known values of columns.
+
+        Returns the columns that must be read.
+        """
         rows = chosen.count(read.file.row_count)
         found.rows += rows
-        return [name for name, column in found.columns.items() if rows and not self._tell(read, chosen, rows, name, column)]
+        return [name for name, column in found.columns.items() if rows and not self._add_known(read, chosen, rows, name, column)]
 
-    def _tell(self, read: DataFileRead, chosen: Selection, rows: int, name: str, column: ColumnSummary) -> bool:
+    def _add_known(self, read: DataFileRead, chosen: Selection, rows: int, name: str, column: ColumnSummary) -> bool:
         constants = read.constants
         if name in constants:
             column.add_constant(constants[name], rows)
@@ -158,7 +170,7 @@ class RowAggregation:
         return True
 
     def _is_exact(self, read: DataFileRead, name: str, column: ColumnSummary) -> bool:
-        """Whether bounds in metadata are values of the column."""
+        """Return whether bounds in metadata are values of the column."""
         if column.type is None or read.mapping.same(ColumnRef(name)) is None:
             return False
         if column.type.kind in TIMESTAMPS:

@@ -1,4 +1,7 @@
-"""The names of the aggregates of a column, apart because every request may have them and few do."""
+"""Names of column aggregates.
+
+A separate module, because every request may name them and few do.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the rows of a scan come to: how many there are, and for columns the count, least, greatest and sum of their values.
+"""Row count and column aggregates of a scan.
 
-Counting is Spark's: nulls do not count, NaN is the greatest value, sums of FLOAT are DOUBLE; sums of whole numbers are exact at any size here.
+Like Spark: nulls are not counted, NaN is the greatest value, sums of FLOAT are DOUBLE. Unlike Spark, sums of integers are exact at any size.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WORDS = 4
 
 
 def can_aggregate(function: AggregateName, data_type: DataType) -> bool:
-    """Whether a column of this type has such an aggregate.
+    """Return whether a column type supports an aggregate.
 
     >>> can_aggregate("sum", DataType(Kind.INT)), can_aggregate("sum", DataType(Kind.DATE))
     (True, False)
@@ -40,7 +40,9 @@ def can_aggregate(function: AggregateName, data_type: DataType) -> bool:
 
 @dataclass(slots=True)
 class ColumnSummary:
-    """The values of one column, as far as ``wanted`` asks: how many, the extremes (None: no value), the sum.
+    """Aggregates of one column: count, extremes and sum.
+
+    Only the aggregates in ``wanted`` are computed. Extremes None: no value.
 
     >>> found = ColumnSummary(ColumnType(Kind.INT), frozenset(["count", "min", "max", "sum"]))
     >>> found.add(pa.array([3, None, -1], pa.int32()))
@@ -56,7 +58,7 @@ class ColumnSummary:
     total: int | float = 0
 
     def add(self, array: Any) -> None:
-        """Count the values of an array of the column."""
+        """Add the values of an array."""
         present = len(array) - array.null_count
         self.count += present
         if not present or self.type is None or self.wanted == {"count"}:
@@ -67,7 +69,7 @@ class ColumnSummary:
             self.total += _sum(plain_array(array, self.type))
 
     def add_constant(self, value: Plain, rows: int) -> None:
-        """Count a value that so many rows have."""
+        """Add a value that ``rows`` rows have."""
         if value is None or not rows:
             return
         self.count += rows
@@ -76,19 +78,19 @@ class ColumnSummary:
             self.total += value * rows
 
     def extend(self, least: Plain, greatest: Plain) -> None:
-        """Look at a least and a greatest value."""
+        """Include a smallest and a greatest value."""
         known = [value for value in (self.least, self.greatest, least, greatest) if value is not None]
         self.least = min(known, key=spark_order_key, default=None)
         self.greatest = max(known, key=spark_order_key, default=None)
 
     def merge(self, other: ColumnSummary) -> None:
-        """Add what another has counted."""
+        """Add the aggregates of ``other``."""
         self.count += other.count
         self.extend(other.least, other.greatest)
         self.total += other.total
 
     def value(self, function: AggregateName) -> Plain:
-        """An aggregate; None where there is no value to take it of."""
+        """Return an aggregate. None: there is no value."""
         match function:
             case "count":
                 return self.count
@@ -102,36 +104,42 @@ class ColumnSummary:
 
 @dataclass(slots=True)
 class RowSummary:
-    """So many rows, and what columns of them come to."""
+    """Row count and column aggregates."""
 
     columns: dict[str, ColumnSummary]
     rows: int = 0
 
     @classmethod
     def of(cls, wanted: Mapping[str, Iterable[AggregateName]], types: Mapping[str, DataType]) -> RowSummary:
-        """No row yet; nested columns, and those without a type, are only counted: what others have summed up needs none to be merged."""
+        """Return an empty summary.
+
+        Nested columns, and columns without a type, are only counted. Merging summaries needs no types.
+        """
         return cls({name: ColumnSummary(_atomic(types.get(name)), frozenset(functions)) for name, functions in wanted.items()})
 
     def add_all(self, batches: Iterable[Any]) -> RowSummary:
-        """Count the rows of all batches; itself."""
+        """Add the rows of all batches. Return this summary."""
         for batch in batches:
             self.add(batch)
         return self
 
     def add(self, batch: Any, *, counted: bool = False) -> None:
-        """Count the rows of a batch; ``counted``: only the columns that it has, of rows that are counted already."""
+        """Add the rows of a batch.
+
+        With ``counted`` the rows are counted already, and only column values are added.
+        """
         self.rows += 0 if counted else batch.num_rows
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             self.columns[name].add(column)
 
     def merge(self, other: RowSummary) -> None:
-        """Add what another has counted."""
+        """Add the counts of ``other``."""
         self.rows += other.rows
         for name, column in self.columns.items():
             column.merge(other.columns[name])
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON value that ``merge_json`` takes."""
+        """Return a JSON value for ``merge_json``."""
         plain = {
             name: [plain_to_json(value) for value in (column.count, column.least, column.greatest, column.total)]
             for name, column in self.columns.items()
@@ -139,11 +147,11 @@ class RowSummary:
         return {"rows": self.rows, "columns": plain}
 
     def merge_json(self, given: Mapping[str, Any]) -> None:
-        """Add what another has counted elsewhere."""
+        """Add the counts of a ``to_json`` value."""
         self.rows += given["rows"]
         for name, column in self.columns.items():
             count, least, greatest, total = map(plain_from_json, given["columns"][name])
-            column.merge(ColumnSummary(column.type, column.wanted, count, least, greatest, total))  # type: ignore[arg-type]  # as it was written
+            column.merge(ColumnSummary(column.type, column.wanted, count, least, greatest, total))  # type: ignore[arg-type]  # as written by to_json
 
 
 def _atomic(data_type: DataType | None) -> ColumnType | None:
@@ -151,7 +159,7 @@ def _atomic(data_type: DataType | None) -> ColumnType | None:
 
 
 def _sum(physical: Any) -> int | float:
-    """The sum of numbers, exact for whole ones."""
+    """Return the sum of numbers, exact for integers."""
     if pa.types.is_floating(physical.type):
         return float(pc.sum(pc.cast(physical, pa.float64())).as_py())
     present = physical.drop_null()
@@ -168,7 +176,10 @@ def _words(decimals: Any) -> Any:
 
 
 def _sum_of_words(words: Any) -> int:
-    """The sum of little-endian numbers of two's complement, a row of 32-bit words each: word by word, which cannot overflow."""
+    """Return the sum of little-endian two's complement numbers.
+
+    Each row has the 32-bit words of a number. Sums per word cannot overflow.
+    """
     low = words[:, :-1].sum(axis=0, dtype=np.int64).tolist()
     high = int(words[:, -1].view(np.int32).sum(dtype=np.int64)) if len(words) else 0
     return sum(int(part) << (32 * place) for place, part in enumerate([*low, high]))

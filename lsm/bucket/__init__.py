@@ -1,4 +1,4 @@
-"""From a row to its bucket: the bucket function, dynamic buckets and their hash index.
+"""Buckets of rows: bucket function, dynamic buckets, hash index.
 
 Public: ``hash``, ``HashBucketAssigner`` (dynamic), ``hash_index``, ``KnownHashes`` (known_hashes), ``route`` (router).
 """

@@ -1,6 +1,6 @@
-"""Dynamic buckets: which bucket a key lives in, and where a new key goes (Paimon's ``HashBucketAssigner``).
+"""Dynamic buckets of keys (Paimon's ``HashBucketAssigner``).
 
-A key is known by its hash. Known hashes keep their bucket for ever; new ones fill the buckets that have room, then new buckets.
+A key is identified by its hash. Known hashes keep their bucket forever. New ones fill buckets with room, then new buckets.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from manifest.store import FileStore
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
-    """The dynamic buckets of one of several writers: those whose number modulo ``writers`` is ``index``.
+class BucketOwnership:
+    """Dynamic buckets of one of several writers.
 
-    >>> Owned(1, 4).first(3).tolist()
+    It owns the buckets whose number modulo ``writers`` is ``index``.
+
+    >>> BucketOwnership(1, 4).first(3).tolist()
     [1, 5, 9]
     """
 
@@ -34,52 +36,56 @@ class Owned:
     writers: int = 1
 
     def first(self, count: int) -> Int32s:
-        """The lowest ``count`` bucket numbers."""
+        """Return the lowest ``count`` owned bucket numbers."""
         numbers: Int32s = self.index + self.writers * np.arange(count, dtype=np.int32)
         return numbers
 
     def holds(self, buckets: Int32s) -> Mask:
-        """Mask of the buckets that are owned."""
+        """Return a mask of the owned buckets."""
         mask: Mask = buckets % self.writers == self.index
         return mask
 
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """The buckets of a task, of ``tasks`` in one commit of which ``writers`` share the buckets of each partition.
+    """Bucket ownership of one task of a commit.
 
-    Those are neighbours, from the task that the partition's hash names: so partitions are spread over all tasks, and each has no more
-    buckets that are filled in part than it needs writers.
+    ``writers`` of ``tasks`` share the buckets of each partition. They are consecutive tasks, starting with the one selected by the partition's hash.
+    So partitions are spread over all tasks, and a partition has at most one partly filled bucket per writer.
 
     >>> Owners(task=1, tasks=4, writers=2).of(0), Owners(task=1, tasks=4, writers=2).of(5)
-    (Owned(index=1, writers=2), Owned(index=0, writers=2))
+    (BucketOwnership(index=1, writers=2), BucketOwnership(index=0, writers=2))
     """
 
     task: int
     tasks: int
     writers: int
 
-    def of(self, partition_hash: int) -> Owned:
-        """What the task owns of a partition. Raises ``InvalidArgument`` if that is nothing."""
+    def of(self, partition_hash: int) -> BucketOwnership:
+        """Return the ownership of a partition's buckets.
+
+        Raises:
+            InvalidArgument: The task owns no bucket of the partition.
+        """
         index = (self.task - partition_hash) % self.tasks
         if index >= self.writers:
             raise InvalidArgument(f"rows of a partition came to task {self.task} of {self.tasks}, which owns none of its buckets")
-        return Owned(index, self.writers)
+        return BucketOwnership(index, self.writers)
 
 
-_ALL = Owned()
+_ALL = BucketOwnership()
 _UNLIMITED = -1
 
 
 @dataclass(slots=True)
 class BucketRoom:
-    """How full the buckets of one partition are, and where its next keys go.
+    """Fill state of the buckets of one partition.
 
     Args:
-        used: Keys of each bucket.
-        target_rows: Keys that a bucket takes before another is opened (``dynamic-bucket.target-row-num``).
-        max_buckets: Buckets that may be open, -1 for any number (``dynamic-bucket.max-buckets``); when all are full they fill evenly.
-        owned: Which buckets may take keys.
+        used: Number of keys of each bucket.
+        target_rows: Keys per bucket before another is opened (``dynamic-bucket.target-row-num``).
+        max_buckets: Maximum number of buckets, -1 for any (``dynamic-bucket.max-buckets``). When all are full they fill evenly.
+        owned: Buckets that may receive keys.
 
     >>> BucketRoom({0: 2}, target_rows=3).place(3).tolist()
     [0, 1, 1]
@@ -88,10 +94,13 @@ class BucketRoom:
     used: dict[int, int]
     target_rows: int
     max_buckets: int = _UNLIMITED
-    owned: Owned = _ALL
+    owned: BucketOwnership = _ALL
 
     def place(self, count: int) -> Int32s:
-        """Buckets for ``count`` new keys: room in open buckets first, lowest bucket first, then new ones."""
+        """Return buckets for ``count`` new keys.
+
+        Fills open buckets first, lowest number first, then new ones.
+        """
         present = np.array(sorted(self.used), np.int32)
         own = present[self.owned.holds(present)]
         room = np.maximum(self.target_rows - np.array([self.used[bucket] for bucket in own.tolist()], np.int64), 0)
@@ -109,21 +118,23 @@ class BucketRoom:
         return placed
 
     def leave(self, bucket: int, count: int) -> None:
-        """So many keys have gone from a bucket."""
+        """Remove ``count`` keys from a bucket."""
         self.used[bucket] = max(0, self.used.get(bucket, 0) - count)
 
 
 @dataclass(slots=True)
 class PartitionIndex:
-    """The buckets of one partition: which hash lives where (``known``), and how much room each has."""
+    """Buckets of one partition: known hashes and free room."""
 
     known: KnownHashes
     room: BucketRoom
     changed: set[int] = field(default_factory=set)
 
     @classmethod
-    def of(cls, by_bucket: Mapping[int, Int32s], target_rows: int, max_buckets: int = _UNLIMITED, owned: Owned = _ALL) -> PartitionIndex:
-        """The index of a partition whose buckets hold these hashes.
+    def of(
+        cls, by_bucket: Mapping[int, Int32s], target_rows: int, max_buckets: int = _UNLIMITED, owned: BucketOwnership = _ALL
+    ) -> PartitionIndex:
+        """Return the index of a partition with these hashes.
 
         >>> index = PartitionIndex.of({0: np.array([7, -3], np.int32)}, target_rows=3)
         >>> index.assign(np.array([7, 8, 9, 8, -3], np.int32)).tolist(), sorted(index.changed)
@@ -133,7 +144,7 @@ class PartitionIndex:
         return cls(KnownHashes(by_bucket), BucketRoom(used, target_rows, max_buckets, owned))
 
     def assign(self, hashes: Int32s) -> Int32s:
-        """The bucket of every hash; new ones become known."""
+        """Return the bucket of every hash. New ones become known."""
         wanted, position = np.unique(hashes, return_inverse=True)
         assigned = self.known.find(wanted)
         new = assigned == UNKNOWN
@@ -146,9 +157,9 @@ class PartitionIndex:
 
 
 class HashBucketAssigner:
-    """Assigns keys to the buckets of their partitions, as of one snapshot; not safe for several threads.
+    """Assignment of keys to buckets, as of one snapshot.
 
-    ``owners`` says which buckets of a partition get rows (None: all). A snapshot of None stands for an empty table.
+    Not thread-safe. ``owners`` restricts the buckets that receive rows. None: all buckets. Snapshot None is an empty table.
     """
 
     def __init__(self, store: FileStore, snapshot: Snapshot | None, owners: Owners | None = None) -> None:
@@ -161,16 +172,28 @@ class HashBucketAssigner:
         self._partitions: dict[bytes, PartitionIndex] = {}
 
     def assign(self, partition: bytes, hashes: Int32s) -> Int32s:
-        """The bucket of every key, given by the hash of its trimmed primary key. Raises ``CorruptFile``."""
+        """Return the bucket of every key.
+
+        Keys are given by the hash of their trimmed primary key.
+
+        Raises:
+            CorruptFile: An index file is damaged.
+        """
         return self._index(partition).assign(hashes)
 
     def new_hashes(self, partition: bytes, bucket: int) -> Int32s | None:
-        """All hashes of a bucket that took new keys; None if it took none."""
+        """Return all hashes of a bucket that received new keys.
+
+        None: it received none.
+        """
         index = self._partitions.get(partition)
         return index.known.of_bucket(bucket) if index is not None and bucket in index.changed else None
 
     def entries(self, partition: bytes) -> list[IndexManifestEntry]:
-        """The hash index files of a partition at the snapshot, one for each of its buckets."""
+        """Return the hash index files of a partition.
+
+        There is one per bucket.
+        """
         return self._entries.get(partition, [])
 
     def _index(self, partition: bytes) -> PartitionIndex:
@@ -186,10 +209,13 @@ class HashBucketAssigner:
         return found
 
     def _hash(self, partition: bytes) -> int:
-        """The hash of a partition, as of a bucket key; 0 where the table has none."""
+        """Return the bucket-key hash of a partition.
+
+        0 for an unpartitioned table.
+        """
         values, types = self._store.partition.decode(partition), self._store.partition.types
         arrays = [pa.repeat(to_scalar(value, type_.column_type), 1) for value, type_ in zip(values, types, strict=True)]
         return int(bucket_hashes(arrays, types)[0]) if arrays else 0
 
 
-__all__ = ["BucketRoom", "HashBucketAssigner", "Owned", "Owners", "PartitionIndex"]
+__all__ = ["BucketOwnership", "BucketRoom", "HashBucketAssigner", "Owners", "PartitionIndex"]

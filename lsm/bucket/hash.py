@@ -1,4 +1,7 @@
-"""Key to bucket: Paimon's Murmur3 hash of the BinaryRow of the bucket key, over whole columns (``DefaultBucketFunction``)."""
+"""Bucket function: hash of the bucket key (Paimon's ``DefaultBucketFunction``).
+
+Murmur3 over the BinaryRow of the key, vectorised over columns.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,12 @@ _C1, _C2 = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
 
 
 def bucket_hashes(columns: Sequence[Any], types: Sequence[DataType]) -> Int32s:
-    """Hash of every row of the key ``columns`` (Arrow arrays of one length, chunked or not), as Paimon's int32.
+    """Return the hash of every row as Paimon's int32.
 
-    Raises ``UnsupportedType`` for a nested column.
+    ``columns`` are the key columns, Arrow arrays of one length.
+
+    Raises:
+        UnsupportedType: A column is nested.
 
     >>> from fileindex.base.column_type import Kind
     >>> bucket_hashes([pa.array([0, 1, 42], pa.int32())], [DataType(Kind.INT)]).tolist()
@@ -69,7 +75,11 @@ def _finish(state: UInt32s, sizes: UInt32s) -> UInt32s:
 
 
 def bucket_ids(rows: pa.RecordBatch | pa.Table, schema: TableSchema, buckets: int) -> Int32s:
-    """Bucket of every row, 0 to ``buckets`` - 1, by the table's bucket function; rows are in the table's Arrow schema.
+    """Return the bucket of every row.
+
+    Buckets are 0 to ``buckets`` - 1.
+
+    Uses the table's bucket function. ``rows`` must have the table's Arrow schema.
 
     >>> from manifest.schema.validation import build_schema
     >>> schema = build_schema("id INT", primary_keys=["id"], options={"bucket": "4"})
@@ -91,7 +101,9 @@ def _buckets(columns: Sequence[Any], schema: TableSchema, buckets: int) -> Int32
 
 
 def buckets_of_hashes(hashes: Int32s, buckets: int) -> Int32s:
-    """The bucket of every hash, of so many.
+    """Return the bucket of every hash.
+
+    Buckets are 0 to ``buckets`` - 1.
 
     >>> buckets_of_hashes(np.array([-7, 8], np.int32), 3).tolist()
     [1, 2]
@@ -101,7 +113,8 @@ def buckets_of_hashes(hashes: Int32s, buckets: int) -> Int32s:
 
 
 def _integers(column: Any, data_type: DataType) -> Any:
-    """The values of an integer column; a null counts as the zero that stands in its slot of the row."""
+    """Return the values of an integer column, null as 0."""
+    # A null has zero in its slot of the BinaryRow.
     return np.asarray(pc.fill_null(plain_array(column, data_type.column_type), 0)).astype(np.int64)
 
 

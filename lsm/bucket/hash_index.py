@@ -1,8 +1,9 @@
-"""HASH index files of dynamic buckets: the hashes of the keys that live in a bucket (Paimon's ``HashIndexFile``).
+"""HASH index files of dynamic buckets (Paimon's ``HashIndexFile``).
 
-Other engines take every four bytes of such a file for a hash, so that nothing else can stand in it; but one wrong hash sends a key to a
-second bucket, and its rows are there twice. So the names that we give end with a checksum of the content, ``-crc32-2cf0ce4b``: a name is
-only ever taken from the index manifest, which has a checksum itself. Of other engines' files the length is all that can be checked.
+A file has the hashes of the keys in a bucket. Other engines read every four bytes as a hash, so the file cannot have a checksum
+inside. But one wrong hash sends a key to a second bucket and duplicates its rows. So the names of our files end with a checksum of
+the content, ``-crc32-2cf0ce4b``. Names are always read from the index manifest, which has a checksum itself. For files of other
+engines only the length is checked.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from manifest.io.paths import FileNames
 from manifest.store import FileStore
 
 _ON_DISK = np.dtype(">i4")
-_SEALED = re.compile(r"-crc32-([0-9a-f]{8})\Z")
+_CHECKSUM = re.compile(r"-crc32-([0-9a-f]{8})\Z")
 
 
 def read_hashes(store: FileStore, entry: IndexManifestEntry) -> Int32s:
-    """The hashes of an index file, in no order: big-endian int32, nothing else.
+    """Read the unordered hashes of an index file.
+
+    The file has big-endian int32 values only.
 
     Raises:
-        CorruptFile: The file is missing, not as long as the index manifest says, or not what its name has a checksum of.
+        CorruptFile: The file is missing, or its length or checksum does not match.
     """
     path = store.paths.index(entry.file_name, store.partition.decode(entry.partition), entry.bucket, entry.external_path)
     try:
@@ -35,17 +38,15 @@ def read_hashes(store: FileStore, entry: IndexManifestEntry) -> Int32s:
         raise CorruptFile(path, "is missing, but the index manifest names it") from None
     if len(data) != entry.file_size or len(data) != entry.row_count * _ON_DISK.itemsize:
         raise CorruptFile(path, f"has {len(data)} bytes for {entry.row_count} hashes; the index manifest says {entry.file_size}")
-    said = _SEALED.search(entry.file_name)
-    if said is not None and int(said[1], 16) != zlib.crc32(data):
-        raise CorruptFile(path, "its content is not what was written: the checksum in its name is another")
+    checksum = _CHECKSUM.search(entry.file_name)
+    if checksum is not None and int(checksum[1], 16) != zlib.crc32(data):
+        raise CorruptFile(path, "the checksum of its content does not match the one in its name")
     hashes: Int32s = np.frombuffer(data, _ON_DISK).astype(np.int32)
     return hashes
 
 
 def write_hashes(store: FileStore, names: FileNames, partition: bytes, bucket: int, hashes: Int32s) -> IndexFile:
-    """A new index file with all hashes of a bucket.
-
-    The hashes of Paimon's keys 0 to 4 take 20 bytes:
+    """Write a new index file with a bucket's hashes.
 
     >>> np.array([-300363099, 1465514398], _ON_DISK).tobytes().hex(" ", 4)
     'ee18d2a5 5759f99e'

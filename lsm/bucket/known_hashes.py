@@ -1,7 +1,8 @@
-"""Which hash lives in which bucket of a partition: the hashes of index files, and those that became known since.
+"""Buckets of the known hashes of a partition.
 
-Files are looked through as they are as long as few hashes are asked for; sorting them pays for many. New hashes are kept in sorted
-runs, each more than twice as large as the next, so that a hash is merged a few times however many batches there are.
+Hashes come from index files, or became known during the write. Files are scanned unsorted while few hashes are looked up; sorting pays for many.
+New hashes are kept in sorted runs, each more than twice as large as the next, so each hash is merged a few times
+however many batches there are.
 """
 
 from __future__ import annotations
@@ -21,31 +22,37 @@ _HIGH = np.uint32(16)
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Ascending hashes, and the bucket of each; of equal ones the first counts."""
+    """Ascending hashes and their buckets.
+
+    Of equal hashes the first one counts.
+    """
 
     hashes: Int32s
     buckets: Int32s
 
     def find(self, wanted: Int32s, found: Int32s) -> None:
-        """Fill in the buckets of those that are ``UNKNOWN`` so far."""
+        """Fill in the buckets of hashes that are still ``UNKNOWN``."""
         missing = np.flatnonzero(found == UNKNOWN)
         if not missing.size or not self.hashes.size:
             return
-        asked = wanted[missing]
-        at = np.minimum(np.searchsorted(self.hashes, asked), self.hashes.size - 1)
-        hit = self.hashes[at] == asked
+        searched = wanted[missing]
+        at = np.minimum(np.searchsorted(self.hashes, searched), self.hashes.size - 1)
+        hit = self.hashes[at] == searched
         found[missing[hit]] = self.buckets[at[hit]]
 
     @classmethod
     def merged(cls, *parts: tuple[Int32s, Int32s]) -> _Run:
-        """Of (hashes, buckets) of parts: those that ascend are merged, not sorted."""
+        """Merge (hashes, buckets) parts into one run."""
+        # A stable sort merges ascending parts without a full sort.
         hashes = np.concatenate([_NO_HASHES, *(some for some, _ in parts)])
         order = np.argsort(hashes, kind="stable")
         return cls(hashes[order], np.concatenate([_NO_HASHES, *(some for _, some in parts)])[order])
 
 
 class KnownHashes:
-    """The hashes of a partition, given by ``by_bucket``, in any order, and others as they become known; not safe for several threads.
+    """Hashes of a partition and their buckets.
+
+    ``by_bucket`` has hashes in any order. Not thread-safe.
 
     >>> known = KnownHashes({0: np.array([7, -3], np.int32)})
     >>> known.add(np.array([5], np.int32), np.array([1], np.int32))
@@ -55,16 +62,19 @@ class KnownHashes:
 
     def __init__(self, by_bucket: Mapping[int, Int32s]) -> None:
         self._files = dict(by_bucket)
-        self._asked = 0
+        self._lookups = 0
         self._sorted: _Run | None = None
         self._runs: list[_Run] = []
         self._new: dict[int, Int32s] | None = None
 
     def find(self, wanted: Int32s) -> Int32s:
-        """The bucket of each of ``wanted``, which ascend; ``UNKNOWN`` for a new one."""
+        """Return the bucket of each hash, ``UNKNOWN`` for new ones.
+
+        ``wanted`` must ascend.
+        """
         found = np.full(len(wanted), UNKNOWN, np.int32)
-        self._asked += len(wanted)
-        if self._sorted is None and self._asked > thresholds().scanned_hashes:
+        self._lookups += len(wanted)
+        if self._sorted is None and self._lookups > thresholds().scanned_hashes:
             self._sorted = _Run.merged(*((hashes, np.full(len(hashes), bucket, np.int32)) for bucket, hashes in self._files.items()))
         if self._sorted is None:
             self._scan(wanted, found)
@@ -75,7 +85,10 @@ class KnownHashes:
         return found
 
     def add(self, new: Int32s, buckets: Int32s) -> None:
-        """Hashes that were ``UNKNOWN``, ascending, and the bucket of each."""
+        """Add hashes that were ``UNKNOWN``, with their buckets.
+
+        They must ascend.
+        """
         self._runs.append(_Run(new, buckets))
         self._new = None
         while len(self._runs) > 1 and self._runs[-2].hashes.size <= 2 * self._runs[-1].hashes.size:
@@ -83,7 +96,7 @@ class KnownHashes:
             self._runs.append(_Run.merged((before.hashes, before.buckets), (last.hashes, last.buckets)))
 
     def of_bucket(self, bucket: int) -> Int32s:
-        """All hashes of a bucket, ascending, each once."""
+        """Return the distinct hashes of a bucket, ascending."""
         if self._new is None:
             self._new = self._new_by_bucket()
         hashes = np.sort(np.concatenate([self._files.get(bucket, _NO_HASHES), self._new.get(bucket, _NO_HASHES)]), kind="stable")
@@ -92,7 +105,7 @@ class KnownHashes:
         return hashes[first]
 
     def _scan(self, wanted: Int32s, found: Int32s) -> None:
-        for bucket, hashes in reversed(self._files.items()):  # of equal ones the first counts
+        for bucket, hashes in reversed(self._files.items()):  # the first of equal hashes counts
             if len(wanted) <= thresholds().one_by_one_hashes:
                 found[[bool((hashes == one).any()) for one in wanted]] = bucket
                 continue

@@ -1,4 +1,4 @@
-"""Which partition and bucket a row belongs to, for whole tables at once."""
+"""Routing of table rows to partitions and buckets."""
 
 from __future__ import annotations
 
@@ -19,12 +19,17 @@ from manifest.schema.table_schema import TableSchema
 UNAWARE_BUCKET = 0
 Each: TypeAlias = Callable[[Callable[[Any], Int32s], Sequence[Any]], Iterable[Int32s]]
 Assign: TypeAlias = Callable[[tuple[Plain, ...], Int32s], Int32s]
-"""Buckets of keys of one partition, given by their hashes."""
+"""Returns the buckets of keys of one partition, given by their hashes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The rows of a table that go to one bucket, in order of arrival; ``rows`` is None if all do."""
+    """Rows of a table that go to one bucket.
+
+    In order of arrival.
+
+    ``rows`` None means all rows.
+    """
 
     partition: tuple[Plain, ...]
     bucket: int
@@ -32,10 +37,10 @@ class Share:
 
 
 def route(table: Any, schema: TableSchema, assign: Assign | None = None, each: Each = map) -> list[Share]:
-    """Split a conforming table (each column in one piece) by partition and bucket; ``assign`` gives dynamic buckets.
+    """Split a conforming table by partition and bucket.
 
-    ``each`` does something for all parts of a large table, in order, as ``map`` does; those of a pool of threads do too.
-    Cost: a hash of the bucket key, a dictionary of each partition column, and one stable sort of small integers.
+    Each column must be in one chunk. ``assign`` returns dynamic buckets. ``each`` is a ``map`` over the parts of a large table, possibly
+    in threads, that keeps the order. Cost: a hash of the bucket key, a dictionary of each partition column, and one stable sort of small integers.
 
     >>> import pyarrow as pa
     >>> from manifest.schema.validation import build_schema
@@ -57,7 +62,10 @@ def route(table: Any, schema: TableSchema, assign: Assign | None = None, each: E
 
 
 def shares_of(codes: Int64s, buckets: Int32s | Int64s | int, partitions: Sequence[tuple[Plain, ...]], width: int) -> list[Share]:
-    """The shares of rows whose partition, as its place in ``partitions``, and bucket, less than ``width``, are known."""
+    """Group rows by their known partition and bucket.
+
+    ``codes`` are indices into ``partitions``. Buckets are less than ``width``.
+    """
     return [
         Share(partitions[both // width], both % width, rows) for both, rows in _groups(codes * width + buckets, len(partitions) * width)
     ]
@@ -70,9 +78,12 @@ def _bucket_ids(table: Any, schema: TableSchema, buckets: int, each: Each) -> In
 
 
 def _groups(codes: Int64s, groups: int) -> Iterator[tuple[int, Int64s | None]]:
-    """Each code that occurs, and its rows in order of arrival; None if those are all rows."""
+    """Yield each code and its rows in order of arrival.
+
+    None as rows means all rows.
+    """
     small = codes.astype(np.uint16 if groups <= 1 << 16 else np.uint64)
-    kind = np.int32 if len(codes) <= np.iinfo(np.int32).max else np.int64  # they are held until the write ends
+    kind = np.int32 if len(codes) <= np.iinfo(np.int32).max else np.int64  # small integers, because they are held until the write ends
     order: AnyArray = np.argsort(small, kind="stable").astype(kind)
     ends = np.cumsum(np.bincount(codes, minlength=groups))
     start = 0
@@ -83,7 +94,7 @@ def _groups(codes: Int64s, groups: int) -> Iterator[tuple[int, Int64s | None]]:
 
 
 def _assigned(table: Any, schema: TableSchema, codes: Int64s, partitions: Sequence[tuple[Plain, ...]], assign: Assign) -> Int64s:
-    """The dynamic bucket of every row."""
+    """Return the dynamic bucket of every row."""
     keys = schema.trimmed_primary_keys
     hashes = bucket_hashes([table.column(name) for name in keys], schema.types_of(keys))
     found = np.empty(table.num_rows, np.int64)
@@ -94,7 +105,7 @@ def _assigned(table: Any, schema: TableSchema, codes: Int64s, partitions: Sequen
 
 
 def row_partitions(table: Any, schema: TableSchema) -> tuple[Int64s, list[tuple[Plain, ...]]]:
-    """A number per row, and the partition of each number."""
+    """Return a partition number per row, and the partitions."""
     codes = np.zeros(table.num_rows, np.int64)
     partitions: list[tuple[Plain, ...]] = [()]
     for name in schema.partition_keys:
@@ -107,7 +118,9 @@ def row_partitions(table: Any, schema: TableSchema) -> tuple[Int64s, list[tuple[
 
 
 def describe_bucket(partition: Sequence[Plain], keys: Sequence[str]) -> str:
-    """A partition for people: ``day=3/city='Oslo'``, or nothing.
+    """Format a partition for messages: ``day=3/city='Oslo'``.
+
+    Empty for an unpartitioned table.
 
     >>> describe_bucket((3, None), ("day", "hour"))
     'day=3/hour=None'

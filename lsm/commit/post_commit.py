@@ -1,9 +1,8 @@
-"""What follows a commit of rows: the compaction that is due.
+"""Compaction after a commit of rows.
 
-The commit is what makes the rows visible; our reads merge what waits on level 0 with the rest. But engines that hide level 0, and
-those who follow a changelog that compaction makes, wait for it. Tasks that share buckets write level 0 only, for none of them can
-tell what the others add, so the one who commits compacts after them; a writer that owns its buckets does so before, and what it left
-out, or lost to another commit, is compacted here where somebody waits for it.
+The commit makes the rows visible, and our reads merge level 0. But engines that skip level 0, and readers of a changelog written by compactions,
+wait for a compaction. Tasks that share buckets write level 0 only, because none knows the files of the others. So the committer compacts after them.
+A writer that owns its buckets compacts before the commit. What it skipped, or lost to another commit, is compacted here if readers wait for it.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ from manifest.store import FileStore
 
 _LOG = logger_of(__name__)
 _SOME: tuple[BucketId, ...] = ((b"", -1),)
-"""Stands for buckets of which nobody could find out whether they wait."""
+"""Placeholder if the pending buckets could not be determined."""
 
 
 def compact_after_commit(
     store: FileStore, user: str, result: CommitResult, messages: Iterable[CommitMessage], *, owned: bool = False, threads: int = 1
 ) -> CommitResult:
-    """``result`` of the commit of ``messages`` after the compaction that is due, with the newest snapshot of one.
+    """Compact buckets after the commit of ``messages``.
 
-    Buckets with new files are compacted as the table's strategy says, until level 0 is empty where somebody waits for it; ``owned``:
-    whose writers had them to themselves and did that where nobody looks older versions up. An append table without buckets is left to ``Table.compact``.
-    The work is done here, ``threads`` buckets at a time: a merge streams and holds a batch for each of its runs, so memory does not grow
-    with the table, but the time may be that of rewriting a bucket. ``write-only``, as the table's option or the call's, leaves it to others.
+    Returns ``result`` with the newest compaction snapshot. Buckets with new files are compacted by the table's strategy, or until level 0 is
+    empty if readers wait for that. ``owned``: the writers owned their buckets and have compacted them, unless the table needs lookups. Append tables
+    without buckets are left to ``Table.compact``. With ``write-only``, of the table or the call, nothing is compacted.
+    ``threads`` buckets are compacted in parallel. Merges hold one batch per run, so memory does not grow with the table, but a
+    bucket may be rewritten completely.
 
-    Nothing of it can fail the commit: what lost its races or met an error, which is logged, is told by ``lost_compactions``, and the
-    next write or compaction finds the same work to do.
+    A failure does not fail the commit: it is logged, and the buckets are listed in ``lost_compactions``. The next write or compaction compacts them.
     """
     touched = [message for message in messages if message.bucket >= 0]
     failed = {message.bucket_id for message in touched if message.compaction_failed}
@@ -60,11 +59,11 @@ def compact_after_commit(
     left = {message.bucket_id for message in touched if message.new_files} - compacted
     beaten = set(result.lost_compactions) - left
     if awaited and left:
-        with _told_as_committed(store, user):  # else each is looked at by itself
+        with _log_failed_compaction(store, user):  # on failure each bucket is checked separately
             left &= _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
     done = _compacted(store, user, sorted(left), threads, evaluations=EVALUATIONS if awaited else 1)
     if done.lost_compactions:
-        with suppress(SnapshotNotFound, OSError):  # the log names it, so a repetition must be known for what it is
+        with suppress(SnapshotNotFound, OSError):  # the log names this commit, so a repetition must be recognised
             remember(store, store.snapshots.get(result.snapshot_id))
     return replace(
         result,
@@ -74,14 +73,17 @@ def compact_after_commit(
 
 
 def finish_compaction(store: FileStore, user: str, result: CommitResult, *, threads: int = 1) -> CommitResult:
-    """Do the compaction that somebody waits for, if the call that made a commit ended before it; ``result`` with what came of it."""
+    """Run the compaction that an interrupted commit call left.
+
+    Only if readers wait for it. Returns ``result`` with the outcome.
+    """
     if result.snapshot_id is None or store.options.write_only or not (_has_buckets(store) and is_awaited(store)):
         return result
     lost: tuple[BucketId, ...] = _SOME
     compacted: int | None = None
-    with _told_as_committed(store, user):
+    with _log_failed_compaction(store, user):
         left = _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
-        with suppress(SnapshotNotFound):  # expired: whatever waits may be of this commit
+        with suppress(SnapshotNotFound):  # expired: all pending files may belong to this commit
             added = store.delta_entries(store.snapshots.get(result.snapshot_id))
             left &= set(zip(added.partition, added.bucket.tolist(), strict=True))
         done = _compacted(store, user, sorted(left), threads, evaluations=EVALUATIONS)
@@ -90,17 +92,20 @@ def finish_compaction(store: FileStore, user: str, result: CommitResult, *, thre
 
 
 def compact_buckets(store: FileStore, user: str, buckets: Collection[BucketId], *, threads: int = 1) -> None:
-    """Compact ``buckets`` once, as a commit that has added to them would, whether or not it was for others to do; errors are logged."""
+    """Compact ``buckets`` once, like after a commit.
+
+    Ignores ``write-only``. Errors are logged.
+    """
     _compacted(store, user, sorted(buckets), threads, evaluations=1)
 
 
 @contextmanager
-def _told_as_committed(store: FileStore, user: str) -> Iterator[None]:
-    """An error of the block is logged: whatever it is, the rows are committed, and the caller must learn that."""
+def _log_failed_compaction(store: FileStore, user: str) -> Iterator[None]:
+    """Log an error of the block instead of raising it."""
     try:
         yield
-    except Exception:  # noqa: BLE001 -- as above
-        _LOG.warning("%s: the rows of commit '%s' are committed, but the compaction after them failed", store.root, user, exc_info=True)
+    except Exception:  # noqa: BLE001 -- the rows are committed, and the caller must learn that
+        _LOG.warning("%s: committed the rows of commit '%s', but the compaction after it failed", store.root, user, exc_info=True)
 
 
 def _has_buckets(store: FileStore) -> bool:
@@ -108,25 +113,34 @@ def _has_buckets(store: FileStore) -> bool:
 
 
 def is_awaited(store: FileStore) -> bool:
-    """Whether other engines, or the table's changelog, show rows only once a compaction has merged them."""
+    """Return whether readers wait for compactions.
+
+    Other engines, or readers of the changelog, see rows only after a compaction.
+    """
     options = store.options
     return store.schema.is_primary_key_table and (options.needs_lookup or options.compacts_fully_at_commit)
 
 
 def _waiting_buckets(store: FileStore, entries: EntryColumns) -> set[BucketId]:
-    """Buckets with files that wait for a compaction, of live ``entries``."""
+    """Return buckets with files that wait for a compaction.
+
+    ``entries`` must be live.
+    """
     visible = 1 if store.options.needs_lookup else store.options.max_level
     waiting = entries.select((entries.level < visible) & (entries.bucket >= 0))
     return set(zip(waiting.partition, waiting.bucket.tolist(), strict=True))
 
 
 def _compacted(store: FileStore, user: str, buckets: Sequence[BucketId], threads: int, *, evaluations: int) -> CommitResult:
-    """Compact ``buckets``: the newest snapshot of it, and the buckets that others were too fast for or an error left."""
+    """Compact ``buckets``.
+
+    The result has the newest snapshot, and the buckets lost to other commits or errors.
+    """
     newest: int | None = None
     lost: list[BucketId] = []
     for some in _chunks(buckets):
         compaction = _Compaction(store, user, frozenset(some), threads)
-        with _told_as_committed(store, user):
+        with _log_failed_compaction(store, user):
             compaction.run(evaluations)
         newest = compaction.snapshot_id or newest
         lost += compaction.left | compaction.failed
@@ -134,9 +148,9 @@ def _compacted(store: FileStore, user: str, buckets: Sequence[BucketId], threads
 
 
 class _Compaction:
-    """Compaction of ``left`` buckets as a commit of the table does it, under a name of its own.
+    """Compaction of ``left`` buckets with a separate commit user.
 
-    ``failed`` are those that met an error, which is logged.
+    ``failed`` are buckets with a logged error.
     """
 
     def __init__(self, store: FileStore, user: str, left: frozenset[BucketId], threads: int) -> None:
@@ -150,7 +164,10 @@ class _Compaction:
         self._transaction = Transaction(self._commit.abort)
 
     def run(self, evaluations: int) -> None:
-        """Compact; what lost a race again, in at most ``evaluations`` rounds."""
+        """Compact all buckets.
+
+        Repeats lost races, in at most ``evaluations`` rounds.
+        """
         self._transaction.run(self._evaluate, self._publish, redo=lambda result: result.lost_compactions, evaluations=evaluations)
 
     def _evaluate(self, current: Round[CommitMessage]) -> None:
@@ -160,7 +177,7 @@ class _Compaction:
     def _compact_bucket(self, messages: list[CommitMessage], bucket: BucketId) -> None:
         full = self._store.options.compacts_fully_at_commit
         self.failed.add(bucket)
-        with _told_as_committed(self._store, self._user):
+        with _log_failed_compaction(self._store, self._user):
             messages.extend(compact_together(self._store, [bucket], full=full, commit_id=self._user))
             self.failed.remove(bucket)
 

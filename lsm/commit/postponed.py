@@ -1,4 +1,7 @@
-"""Giving postponed rows their buckets: files of the bucket that is none are read in the order of their commits and written into real ones."""
+"""Distribution of postponed rows to buckets.
+
+Files of the postpone bucket are read in commit order, and their rows are written to real buckets.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from manifest.store import FileStore
 
 
 def waiting_files(store: FileStore, snapshot: Snapshot | None, wanted: EntryFilter) -> dict[bytes, list[DataFileMeta]]:
-    """The files at a snapshot whose rows have no bucket yet, by partition."""
+    """Return the files of the postpone bucket, by partition."""
     found: dict[bytes, list[DataFileMeta]] = defaultdict(list)
     entries = store.live_entries(snapshot, wanted)
     for entry in entries.select(entries.bucket == POSTPONE_BUCKET).entries():
@@ -34,12 +37,15 @@ def waiting_files(store: FileStore, snapshot: Snapshot | None, wanted: EntryFilt
 def moved_rows(
     store: FileStore, waiting: Mapping[bytes, Sequence[DataFileMeta]], commit_id: str, snapshot: SnapshotKey, *, threads: int = 1
 ) -> list[CommitMessage]:
-    """The rows of files that wait at a snapshot, written into their buckets: what puts these in the place of the files (``replace``).
+    """Write the rows of postponed files into their buckets.
 
-    Raises ``UnsupportedTable`` where the rows would have to be told in a changelog, too.
+    Returns messages that replace the postponed files.
+
+    Raises:
+        UnsupportedTable: The rows would need a changelog.
     """
     if store.options.changelog_producer == "input":
-        raise UnsupportedTable(f"{store.root}: changelog-producer 'input' does not go with buckets that are postponed")
+        raise UnsupportedTable(f"{store.root}: changelog-producer 'input' is not supported with postponed buckets")
     columns = (*store.schema.names, VALUE_KIND)
     with TableWrite(store, WriteJob(commit_id=commit_id, write_only=True, threads=threads, base_snapshot_id=snapshot.id)) as write:
         for partition, files in waiting.items():

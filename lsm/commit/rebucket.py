@@ -1,4 +1,7 @@
-"""New rows in other buckets: what a write does when another one has assigned keys to dynamic buckets, or to partitions, meanwhile."""
+"""New buckets or partitions for rows after a lost race.
+
+Used if another commit assigned keys to dynamic buckets, or to partitions, in the meantime.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +36,12 @@ def rebucket(
     overwrite: bool = False,
     replaces: Predicate | None = None,
 ) -> list[CommitMessage]:
-    """Write rows again, in the partitions and buckets that their keys have now.
+    """Rewrite rows to their keys' current partitions and buckets.
 
-    The rows are read back from the files of the messages, which stay. On failure no new file remains.
+    Rows are read from the files of the messages, which are kept. On failure all new files are deleted.
 
     Raises:
-        CommitConflict: rows were put into the partition of a key that another commit has deleted: which one they named is not known.
+        CommitConflict: Rows were written to the partition of a key that another commit has deleted. The partition they named is not known.
     """
     crosses = store.schema.bucket_mode is BucketMode.KEY_DYNAMIC
     if crosses and not overwrite:
@@ -60,7 +63,10 @@ def _of_files(store: FileStore, messages: Sequence[CommitMessage]) -> Iterator[A
 
 
 def _in_order_of_writers(store: FileStore, messages: Sequence[CommitMessage]) -> Iterator[Any]:
-    """Rows writer by writer, of each the deletes first: but for one row, what a writer has of a key are deletes in partitions that it left."""
+    """Yield rows by writer, deletes first.
+
+    A writer has at most one add of a key; its deletes are in partitions that the key left.
+    """
     writers: dict[str, list[CommitMessage]] = {}
     for message in _oldest_first(messages):
         if message.new_files:
@@ -78,7 +84,10 @@ def _retracts(rows: Any) -> Mask:
 
 
 def _refuse_lost_partitions(store: FileStore, messages: Sequence[CommitMessage]) -> None:
-    """Rows that stay with their key have lost the partition that they named; it is wanted again where the key was deleted meanwhile."""
+    """Raise ``CommitConflict`` if a key may have been deleted.
+
+    Rows written to the key's partition lost the partition they named, which they would need after a delete.
+    """
     bases = [message.base_snapshot_id for message in messages if message.base_snapshot_id is not None]
     latest = store.snapshots.latest()
     if store.options.engine.newest_replaces or store.options.engine.first_row_wins or not bases or latest is None:
@@ -90,11 +99,11 @@ def _refuse_lost_partitions(store: FileStore, messages: Sequence[CommitMessage])
             changes = store.delta_entries(snapshot)
             if (changes.kind == FileKind.DELETE).any() or any(file.delete_row_count for file in changes.files()):
                 raise CommitConflict(
-                    f"{store.root}: keys were deleted by snapshot {snapshot.id} while rows were written to them; nothing was committed, write again"
+                    f"{store.root}: snapshot {snapshot.id} deleted keys while rows were written to them; nothing was committed. Write again"
                 )
     except SnapshotNotFound as error:
         raise CommitConflict(
-            f"{store.root}: snapshots since the rows were written have expired; nothing was committed, write again"
+            f"{store.root}: snapshots since the rows were written have expired; nothing was committed. Write again"
         ) from error
 
 

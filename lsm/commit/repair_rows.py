@@ -1,4 +1,7 @@
-"""Repairs that read rows: statistics that are counted again, and data files whose metadata say what their rows are not."""
+"""Repairs that read rows.
+
+Recounts table statistics, and rewrites data files with wrong column statistics.
+"""
 
 from __future__ import annotations
 
@@ -30,27 +33,30 @@ _LOG = logger_of(__name__)
 
 
 def repair_rows(repairs: Repairs, problems: Sequence[Problem], commit_id: str) -> None:
-    """Repair the statistics files, and the data files with which nothing but their statistics is wrong.
+    """Repair statistics files, and data files with wrong statistics.
 
-    A file that cannot be read is left as it is, and so is one that another commit replaces meanwhile.
+    Data files with other problems are not rewritten. A file that cannot be read, or that another commit replaces, is left unchanged.
     """
     files = {problem.path: problem for problem in problems if problem.kind is ProblemKind.STATISTICS_FILE}
     for path, problem in files.items():
         try:
             _count_again(repairs, branch_store(repairs.store, problem.origin.branch), path, problem.message)
         except (PaimonError, FileNotFoundError) as error:
-            _LOG.warning("%s: the statistics cannot be counted again: %s", path, error)
+            _LOG.warning("%s: cannot recount the statistics: %s", path, error)
     otherwise = {problem.path for problem in problems if problem.kind is not ProblemKind.COLUMN_STATISTICS}
     wrong = {problem.path: problem.message for problem in problems if problem.path not in otherwise}
     if wrong:
         try:
             _rewrite_files(repairs, repairs.store, wrong, commit_id)
         except CorruptFile as error:
-            _LOG.warning("%s: files with wrong statistics cannot be written anew: %s", repairs.store.root, error)
+            _LOG.warning("%s: cannot rewrite files with wrong statistics: %s", repairs.store.root, error)
 
 
 def _count_again(repairs: Repairs, store: FileStore, path: str, message: str) -> None:
-    """Count the rows of the oldest snapshot that names the file, those that ``ANALYZE`` counted if it is still there."""
+    """Recount the rows of the oldest snapshot with the file.
+
+    That is the snapshot counted by ``ANALYZE``, if it still exists.
+    """
     name = path.rpartition("/")[2]
     snapshot = next(states_of(store, name), None)
     if snapshot is None:
@@ -67,15 +73,13 @@ def _count_again(repairs: Repairs, store: FileStore, path: str, message: str) ->
     def count() -> None:
         rows, found = collect_statistics(_batches(seen, snapshot, names), [schema.field(column) for column in names])
         size = plan.file_size * rows // max(plan.row_count, 1)
-        before = int(snapshot.commit_kind is CommitKind.ANALYZE and snapshot.id > 1)  # it follows what it counted
+        before = int(snapshot.commit_kind is CommitKind.ANALYZE and snapshot.id > 1)  # it follows the snapshot it describes
         statistics = Statistics(
             snapshot_id=snapshot.id - before, schema_id=schema.id, merged_record_count=rows, merged_record_size=size, col_stats=found
         )
         store.file_io.write(path, sealed(path, statistics.to_json()), overwrite=True)
 
-    repairs.mend(
-        RepairKind.COUNT_STATISTICS, path, f"{message}; the rows of snapshot {snapshot.id} are counted again", count, changes=[path]
-    )
+    repairs.mend(RepairKind.COUNT_STATISTICS, path, f"{message}; recount the rows of snapshot {snapshot.id}", count, changes=[path])
 
 
 def _batches(store: FileStore, snapshot: Snapshot, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -85,7 +89,10 @@ def _batches(store: FileStore, snapshot: Snapshot, columns: Sequence[str]) -> It
 
 
 def _rewrite_files(repairs: Repairs, store: FileStore, wrong: dict[str, str], commit_id: str) -> None:
-    """A compaction that writes the newest state's files of these paths anew; older states keep the old ones until they expire."""
+    """Rewrite files of the newest state by a compaction.
+
+    Older states keep the old files until they expire.
+    """
     buckets: defaultdict[tuple[bytes, int], dict[str, str]] = defaultdict(dict)
     for entry in store.live_entries(store.snapshots.latest()).entries():
         path = store.physical_files(entry.partition, entry.bucket, entry.file)[0]
@@ -105,12 +112,12 @@ def _rewrite_files(repairs: Repairs, store: FileStore, wrong: dict[str, str], co
             del buckets[bucket_id]
     for files in buckets.values():
         for path in files.values():
-            message = f"{wrong[path]}; it is written anew, and older snapshots have it until they expire"
-            repairs.mend(RepairKind.REWRITE_FILE, path, message, _done)
+            message = f"{wrong[path]}; rewrite it, older snapshots keep the old file until they expire"
+            repairs.mend(RepairKind.REWRITE_FILE, path, message, _already_done)
 
 
-def _done() -> None:
-    """The commit did it."""
+def _already_done() -> None:
+    """Do nothing: the commit made the change."""
 
 
 __all__ = ["repair_rows"]

@@ -1,4 +1,4 @@
-"""New level-0 files with other sequence numbers: what a commit asks for when another one has been faster."""
+"""New sequence numbers of level-0 files after a lost race."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ ResequencePlan = Callable[[bytes, int, list[DataFileMeta], int], list[DataFileMe
 
 
 def resequence(store: FileStore, commit_id: str | None = None) -> ResequencePlan:
-    """A function ``(partition, bucket, files, first sequence) -> files`` for ``FileStoreCommit``.
+    """Return the resequencing function of ``FileStoreCommit``.
 
-    It copies each file with all numbers shifted by the same amount, so that the smallest becomes ``first sequence``; the
-    originals stay. On failure no copy remains.
+    It maps ``(partition, bucket, files, first sequence)`` to files. It copies each file with all numbers shifted by the same amount, so that the
+    smallest becomes ``first sequence``. The originals are kept. On failure all copies are deleted.
     """
     names = data_file_names(store, commit_id)
 

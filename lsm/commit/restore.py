@@ -1,7 +1,6 @@
-"""Going back without forgetting: the rows of an older state are written anew, in the place of those of now.
+"""Restore of an older state by rewriting its rows.
 
-Its files cannot simply be named again. Whoever expires snapshots, we or another engine, takes a file for dead that a snapshot has
-deleted, whatever a later one says.
+Its files cannot be referenced again: an expiry, ours or another engine's, deletes files that a snapshot has removed, whatever a later snapshot says.
 """
 
 from __future__ import annotations
@@ -29,10 +28,12 @@ _NOTHING = CommitResult(None, None, replayed=False)
 
 
 def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads: int = 2) -> CommitResult:
-    """Overwrite the partitions in which the newest state has other files than ``target``, which who calls holds back from expiry.
+    """Overwrite the partitions that differ from ``target``.
 
-    Columns are told by their ids, as in any old file: one that was dropped since is left out, one that was added is null.
-    Raises as a write does, and ``CommitConflict`` if a rollback removes ``target`` meanwhile; then nothing has changed.
+    The caller must protect ``target`` from expiry. Columns are matched by id, as in any old file: dropped ones are omitted, added ones are null.
+
+    Raises:
+        CommitConflict: A rollback removed ``target`` in the meantime. Nothing was changed. Other errors are as for a write.
     """
     store.check_writable()
     commit = FileStoreCommit(store, commit_id, resequence=resequence(store, commit_id))
@@ -42,7 +43,7 @@ def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads
     others: set[bytes] = set()
 
     def partitions() -> set[bytes] | None:
-        return None if crosses else others  # a key may have moved between those that differ and others
+        return None if crosses else others  # a key may have moved between differing and equal partitions
 
     def evaluate(current: Round[CommitMessage]) -> None:
         others.update(differing_partitions(store, target, store.snapshots.latest()))
@@ -63,7 +64,7 @@ def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads
 
 
 def differing_partitions(store: FileStore, target: Snapshot, latest: Snapshot | None) -> set[bytes]:
-    """The partitions in which the states have not the same data files and deletion vectors."""
+    """Return the partitions whose files or deletion vectors differ."""
     now, then = (store.live_entries(state) for state in (latest, target))
     files = set(zip(now.partition, now.file_name, strict=True)) ^ set(zip(then.partition, then.file_name, strict=True))
     indexes = [{(entry.partition, entry.file_name) for entry in store.index_entries(state)} for state in (latest, target)]

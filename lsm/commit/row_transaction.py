@@ -1,4 +1,4 @@
-"""Transactions of rows: the replay check, the rounds, the compaction that is due."""
+"""Row transactions: replay check, rounds and compaction."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 
 @dataclass(frozen=True, slots=True)
 class CommittedRows:
-    """What a transaction committed."""
+    """Result of a row transaction."""
 
     result: CommitResult
     messages: Sequence[CommitMessage]
     rounds: int
-    """Evaluations. 0: an earlier run had committed it."""
+    """Number of evaluations. 0: an earlier run committed the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class RowTransaction:
         commit: Commits the rows.
         compactor: Commit user of the compaction that follows.
         identifier: Commit identifier of the rows.
-        is_new: Whether it is known that no earlier run has committed it.
-        owned: Whether writers had their buckets to themselves.
-        compacts: Whether the compaction that is due is part of the transaction.
+        is_new: No earlier run can have committed it, so skip the replay check.
+        owned: Each bucket had one writer.
+        compacts: Run the due compaction after the commit.
         threads: Number of buckets compacted in parallel.
     """
 
@@ -55,9 +55,10 @@ class RowTransaction:
         lost: Sequence[CommitMessage] | None = None,
         evaluations: int = EVALUATIONS,
     ) -> CommittedRows:
-        """Commit once and compact, as ``Transaction.run`` does.
+        """Commit once and compact, like ``Transaction.run``.
 
-        Raises ``CommitReplayed`` if nobody can tell any more whether an earlier run has committed.
+        Raises:
+            CommitReplayed: It cannot be determined whether an earlier run committed.
         """
         store = self.commit.store
         earlier = None if self.is_new else committed_before(store, self.commit.user, self.identifier)

@@ -1,4 +1,6 @@
-"""Keys that do not hold all partition columns: where each lives, what becomes of its rows in other partitions, and room for new ones.
+"""Keys that do not include all partition columns.
 
-Public: ``CrossPartitionAssigner`` (assigner), ``check_key_partitions`` (check_keys), ``find_homes`` (key_homes), ``ArrivedRows`` (placement), ``WaitingRows`` (waiting_rows).
+Finds the partition of each key, moves its rows, and assigns buckets to new keys.
+Public: ``CrossPartitionAssigner`` (assigner), ``check_key_partitions`` (check_keys), ``locate_keys`` (key_locations), ``ArrivedRows`` (placement),
+``StagedRows`` (staged_rows).
 """

@@ -1,4 +1,7 @@
-"""Does each key live in one partition only? What no file tells by itself, asked of the newest rows of a table whose keys cross partitions."""
+"""Check that each key lives in one partition only.
+
+A single file cannot show this, so the newest rows of the table are read.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.errors import CorruptFile
-from lsm.cross_partition.key_homes import EVERY_ROW, name_key
-from lsm.cross_partition.waiting_rows import WaitingRows
+from lsm.cross_partition.key_locations import EVERY_ROW, name_key
+from lsm.cross_partition.staged_rows import StagedRows
 from lsm.data_files.spill import SpillDirectory, SpillSpace
 from lsm.keys.encoding import one_array
 from lsm.keys.key_set import KeySet
@@ -22,16 +25,17 @@ _PARTITION = "_PARTITION"
 
 
 def check_key_partitions(store: FileStore, found: Findings) -> None:
-    """Tell keys of the newest snapshot that live in several partitions, the first of each pass; nothing for tables whose keys tell theirs.
+    """Report primary keys that exist in more than one partition.
 
-    Cost: all key columns, once; memory is half of ``write-buffer-size``. What cannot be read is told by who checks the files.
+    Reports the first such key of each pass. Does nothing for tables whose keys include the partition. Reads all key columns once, with half of
+    ``write-buffer-size`` as memory. The check of files reports unreadable ones.
     """
     snapshot = store.snapshots.latest() if store.schema.bucket_mode is BucketMode.KEY_DYNAMIC else None
     if snapshot is None:
         return
     whole, names = store.with_options(EVERY_ROW), list(store.schema.primary_keys)
     with SpillDirectory() as directory:
-        waiting = WaitingRows(store.schema, store.options.write_buffer_size // 2, SpillSpace(directory))
+        waiting = StagedRows(store.schema, store.options.write_buffer_size // 2, SpillSpace(directory))
         try:
             splits = ScanPlanner(whole).plan(snapshot=snapshot, columns=names).splits
             numbers = {partition: number for number, partition in enumerate(dict.fromkeys(split.partition for split in splits))}
@@ -51,7 +55,7 @@ def check_key_partitions(store: FileStore, found: Findings) -> None:
                 row = int(twice[0])
                 number = int(keys.numbers[row])
                 both = " and ".join(str(store.partition.decode(partitions[at])) for at in sorted((int(places[row]), int(one_of[number]))))
-                message = f"the key {name_key(keys, number)} lives in partitions {both}; rows of such keys beside others: {len(twice)}"
+                message = f"the key {name_key(keys, number)} lives in partitions {both}; {len(twice)} rows have such keys"
                 found.add(ProblemKind.KEY_PARTITION, store.root, message, Origin(branch=store.branch, snapshot=snapshot.id))
 
 

@@ -1,7 +1,7 @@
-"""What becomes of rows whose key lives in another partition than they name (Paimon's ``ExistingProcessor`` classes), for many rows at once.
+"""Rows whose key lives in another partition (Paimon's ``ExistingProcessor``).
 
-``deduplicate`` moves the key: the old partition gets a delete, which is the new row under the old partition's values.
-``partial-update`` and ``aggregation`` leave it where it is: the row goes there. ``first-row`` drops the row.
+``deduplicate`` moves the key: the old partition gets a delete, which is the new row with the old partition's values.
+``partial-update`` and ``aggregation`` write the row to the key's partition. ``first-row`` drops the row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from fileindex.base.arrays import Int8s, Int32s, Int64s, Mask
 from fileindex.base.column_type import Plain
 from fileindex.base.plain_value import literal_array
-from lsm.cross_partition.key_homes import NOWHERE, KeyHomes
+from lsm.cross_partition.key_locations import NOT_FOUND, KeyLocations
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE
 from manifest.schema.table_schema import TableSchema
@@ -25,10 +25,10 @@ from manifest.schema.table_schema import TableSchema
 
 @dataclass(frozen=True)
 class PlacedRows:
-    """Rows in order of arrival, with their kinds (None: all ``+I``), the code of the partition that each goes to, and its ``slot``.
+    """Rows in order of arrival, with target partition and bucket.
 
-    A slot stands for a bucket: those from 0 up are the ``bucket`` of ``homes``; a negative one, ``-1 - n``, is the bucket that
-    the new key number ``n`` gets, whose partition is ``new[n]``. ``left`` are the partition and the bucket of each key that has moved away.
+    Kinds None means all ``+I``. A slot identifies a bucket: from 0 up it is an index into ``bucket`` of ``locations``. A negative slot
+    ``-1 - n`` is the bucket of new key ``n``, whose partition is ``new[n]``. ``left`` has the partition and slot of each key that moved.
     """
 
     table: Any
@@ -41,21 +41,24 @@ class PlacedRows:
 
 @dataclass(frozen=True)
 class ArrivedRows:
-    """Conforming rows, each column in one piece, as they came, with their kinds (None: all ``+I``).
+    """Conforming rows as they arrived, with their kinds.
 
-    ``keys`` has the number of each row's key, as in ``homes``, which tells where keys live before the first row; ``named`` has the
-    partition that each row names, as its place in ``partitions``, and so have the homes.
+    Kinds None means all ``+I``. Each column is in one chunk. ``keys`` are key numbers as in ``locations``, the locations before the
+    first row. ``named`` is the partition of each row, as an index into ``partitions``, which the locations use too.
     """
 
     table: Any
     kinds: Int8s | None
     keys: Int64s
     named: Int64s
-    homes: KeyHomes
+    locations: KeyLocations
     partitions: Sequence[tuple[Plain, ...]]
 
     def placed(self, schema: TableSchema) -> PlacedRows:
-        """Where they go, one after the other: a row sees what those before it did to its key."""
+        """Return the placed rows.
+
+        A row sees the effects of earlier rows on its key.
+        """
         order = np.argsort(self.keys, kind="stable")
         grouped = self.keys[order]
         first = np.ones(len(order), np.bool_)
@@ -63,31 +66,34 @@ class ArrivedRows:
         engine = schema.core.engine
         if engine.newest_replaces:
             return self._moving(order, first, schema)
-        home = self.homes.partition.copy()
-        new = order[first][home[grouped[first]] == NOWHERE]
-        home[self.keys[new]] = self.named[new]
-        slot_of_key = np.arange(len(home))
+        location = self.locations.partition.copy()
+        new = order[first][location[grouped[first]] == NOT_FOUND]
+        location[self.keys[new]] = self.named[new]
+        slot_of_key = np.arange(len(location))
         slot_of_key[self.keys[new]] = -1 - np.arange(len(new))
-        partition, slot = home[self.keys], slot_of_key[self.keys]
-        elsewhere = partition != self.named
+        partition, slot = location[self.keys], slot_of_key[self.keys]
+        differs = partition != self.named
         opened = self.named[new]
         if not engine.first_row_wins:
-            return PlacedRows(self._renamed(self.table, elsewhere, partition, schema), self.kinds, partition, slot, opened)
-        kept = ~elsewhere
+            return PlacedRows(self._renamed(self.table, differs, partition, schema), self.kinds, partition, slot, opened)
+        kept = ~differs
         rows = self.table if kept.all() else self.table.filter(pa.array(kept)).combine_chunks()
         return PlacedRows(rows, None if self.kinds is None else self.kinds[kept], partition[kept], slot[kept], opened)
 
     def _moving(self, order: Int64s, first: Mask, schema: TableSchema) -> PlacedRows:
-        """Each key is where its last row says; ``order`` has the rows of a key together, of which one is the ``first``."""
+        """Place rows of an engine that moves keys.
+
+        Each key is where its last row says. ``order`` has the rows of a key together; ``first`` marks the first row of each key.
+        """
         keys, place = self.keys[order], self.named[order]
         before = np.empty(len(order), np.int64)
         before[1:] = place[:-1]
-        before[first] = self.homes.partition[keys[first]]
+        before[first] = self.locations.partition[keys[first]]
         opens = before != place
-        leaves = opens & (before != NOWHERE)
+        leaves = opens & (before != NOT_FOUND)
         numbers = np.cumsum(opens) - 1
-        begun = np.maximum.accumulate(np.where(first | opens, np.arange(len(order)), 0))
-        slots = np.where(opens[begun], -1 - numbers[begun], keys)
+        run_starts = np.maximum.accumulate(np.where(first | opens, np.arange(len(order)), 0))
+        slots = np.where(opens[run_starts], -1 - numbers[run_starts], keys)
         slot_before = np.empty(len(order), np.int64)
         slot_before[1:] = slots[:-1]
         slot_before[first] = keys[first]
@@ -109,7 +115,7 @@ class ArrivedRows:
         )
 
     def _renamed(self, table: Any, which: Mask, partition: Int64s, schema: TableSchema) -> Any:
-        """``table`` with the values of ``partition`` in the partition columns of the rows ``which``."""
+        """Set the partition columns of the rows ``which``."""
         if not which.any():
             return table
         for at, name in enumerate(schema.partition_keys):
@@ -121,11 +127,14 @@ class ArrivedRows:
         return table.combine_chunks()
 
 
-def buckets_of(slots: Int64s, homes: Int32s, placed: Int32s) -> Int32s:
-    """The bucket of each slot: of a key that stays where it is, or of a new one, which got ``placed``."""
+def buckets_of(slots: Int64s, locations: Int32s, placed: Int32s) -> Int32s:
+    """Return the bucket of each slot.
+
+    New keys have the buckets ``placed``.
+    """
     known = slots >= 0
     found = np.empty(len(slots), np.int32)
-    found[known] = homes[slots[known]]
+    found[known] = locations[slots[known]]
     found[~known] = placed[-1 - slots[~known]]
     return found
 

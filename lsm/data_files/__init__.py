@@ -1,4 +1,4 @@
-"""Writing data files: statistics, indexes, rolling by size, and spilling to disk.
+"""Writes of data files: statistics, indexes, rolling by size, spilling.
 
 Public: ``RollingFileWriter`` (rolling), ``DataFileWriter`` (writer), ``SpillSpace`` (spill).
 """

@@ -1,4 +1,4 @@
-"""Which encoder writes a new data file: the formats that ``file.format`` may name, behind one protocol."""
+"""Encoders of new data files, by ``file.format``."""
 
 from __future__ import annotations
 
@@ -23,35 +23,41 @@ PARQUET = "parquet"
 
 
 class FileEncoder(Protocol):
-    """Writes one file. Call order: ``write`` at will, then ``close`` or ``abort``."""
+    """Encoder of one file.
+
+    Call ``write`` any number of times, then ``close`` or ``abort``.
+    """
 
     path: str
     row_count: int
 
     def write(self, rows: Any) -> None:
-        """Append a table or batch that has the file's columns, by name."""
+        """Append a table or batch, with columns by name."""
 
     @property
     def bytes_written(self) -> int:
-        """About how large the file is."""
+        """Estimated size of the file."""
 
     def end_row_group(self) -> None:
-        """Encode the rows that wait in memory, where the format has such an end."""
+        """Encode the pending rows, if the format has row groups."""
 
     def close(self) -> tuple[Any, int]:
-        """Finish the file and make it durable: its footer if it is a Parquet file, and its exact size in bytes."""
+        """Finish the file and make it durable.
+
+        Returns the footer of a Parquet file, otherwise None, and the file size in bytes.
+        """
 
     def abort(self) -> None:
-        """Delete what was written; never raises."""
+        """Delete the file. Never raises."""
 
 
 def format_of(options: CoreOptions, level: int) -> str:
-    """The format of new files of a level."""
+    """Return the format of new files of a level."""
     return options.file_format_per_level.get(level, options.file_format)
 
 
 def compression_of(options: CoreOptions, level: int) -> str:
-    """The codec of new files of a level."""
+    """Return the codec of new files of a level."""
     return options.file_compression_per_level.get(level, options.file_compression)
 
 
@@ -67,18 +73,18 @@ def file_encoder(
     plain: frozenset[str],
     table: str,
 ) -> FileEncoder:
-    """The encoder of a new file.
+    """Return the encoder of a new file.
 
     Args:
-        file_io: where it goes.
-        path: the file, which must not exist.
-        options: the table's.
-        fields: the file's columns.
-        schema: of these columns in Arrow.
-        level: of the file.
-        target: bytes at which it will be closed.
-        plain: columns for which dictionaries do not pay.
-        table: where it lies.
+        file_io: File system of the file.
+        path: Path of the file. It must not exist.
+        options: Options of the table.
+        fields: Columns of the file.
+        schema: Arrow schema of the columns.
+        level: Level of the file.
+        target: Target size in bytes.
+        plain: Columns without dictionaries.
+        table: Path of the table.
     """
     compression = compression_of(options, level)
     block = options.file_block_size

@@ -1,4 +1,7 @@
-"""A run of data files of about the target size, or none at all (Paimon's ``RollingFileWriter``)."""
+"""Data files of about the target size (Paimon's ``RollingFileWriter``).
+
+All files are written, or none.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ _NO_LIMIT = 2**63 - 1
 
 
 class RollingFileWriter:
-    """Opens a new file whenever the current one has reached ``target_size`` bytes or ``target_rows`` rows.
+    """Writer of files with a size and row limit.
 
-    Call order: ``write`` any number of times, then ``close`` or ``abort``. No file is made before the first row. If anything
-    fails, every file made so far is deleted with its side files.
+    Call ``write`` any number of times, then ``close`` or ``abort``. The first row creates the first file. If anything
+    fails, all files are deleted with their side files.
     """
 
     def __init__(
@@ -44,7 +47,7 @@ class RollingFileWriter:
         self._closed: list[DataFileMeta] = []
 
     def write(self, rows: Any) -> None:
-        """Append a table; it may end up in several files."""
+        """Append a table. It may span several files."""
         try:
             step = batch_rows(rows, max(self._target_size // thresholds().file_checks, 1)) if rows.num_rows else 1
             at = 0
@@ -57,23 +60,29 @@ class RollingFileWriter:
             raise
 
     def end_row_group(self) -> None:
-        """Encode what waits in memory; the file stays open."""
+        """Encode the pending rows. The file stays open."""
         if self._current is not None:
             self._current.end_row_group()
 
     def write_all(self, tables: Iterable[Any]) -> list[DataFileMeta]:
-        """Write every table and close; on failure of either side nothing remains."""
+        """Write every table and close.
+
+        If the iterator or the writer fails, all files are deleted.
+        """
         try:
             for table in tables:
                 self.write(table)
-                del table  # before the next one is made
+                del table  # free memory before the next one is created
         except BaseException:
             self.abort()
             raise
         return self.close()
 
     def close(self) -> list[DataFileMeta]:
-        """Finish the last file: all files, in order of writing."""
+        """Finish the last file.
+
+        Returns all files, in order of writing.
+        """
         try:
             self._close_current()
         except BaseException:
@@ -82,7 +91,7 @@ class RollingFileWriter:
         return list(self._closed)
 
     def abort(self) -> None:
-        """Delete everything written; never raises."""
+        """Delete all files. Never raises."""
         if self._current is not None:
             self._current.abort()
             self._current = None
@@ -108,19 +117,28 @@ class RollingFileWriter:
 
 
 def discard_files(file_io: FileIO, directory: str, file: DataFileMeta) -> None:
-    """Delete a data file that nothing refers to, and its side files; never raises, for orphan removal finds the rest."""
+    """Delete an unreferenced data file and its side files.
+
+    Never raises: orphan removal deletes the rest.
+    """
     for name in file.file_names:
         with suppress(Exception):
             file_io.delete(f"{directory}/{name}")
 
 
 def key_value_writer(target: FileTarget, level: int, source: FileSource) -> RollingFileWriter:
-    """A rolling writer of a primary-key bucket; a row limit holds for flushed files only."""
+    """Return a rolling writer of a primary-key bucket.
+
+    The row limit applies to flushed files only.
+    """
     return _rolling(target, source, lambda: KeyValueDataFileWriter(target, level, source))
 
 
 def row_writer(target: FileTarget, source: FileSource, first_sequence: int) -> RollingFileWriter:
-    """A rolling writer of an append bucket, numbering rows from ``first_sequence`` over all its files."""
+    """Return a rolling writer of an append bucket.
+
+    Rows are numbered from ``first_sequence`` over all files.
+    """
     numbers = RowNumbers(first_sequence)
     return _rolling(target, source, lambda: RowDataFileWriter(target, source, numbers))
 

@@ -1,4 +1,7 @@
-"""Sorted runs on local disk: compressed Arrow IPC files that a sort buffer writes when memory is short."""
+"""Sorted runs on local disk, as compressed Arrow IPC files.
+
+A sort buffer writes them when memory is short.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,20 @@ from manifest.io.storage_errors import storage_errors
 
 @dataclass(frozen=True, slots=True)
 class SpillFile:
-    """One sorted run; ``rows`` and ``size`` (bytes on disk) are for reports."""
+    """One sorted run.
+
+    ``rows`` and ``size`` (bytes on disk) are for reports.
+    """
 
     path: str
     rows: int
     size: int
 
     def tables(self) -> Iterator[Any]:
-        """Its batches, in order, one in memory at a time."""
+        """Yield the batches in order.
+
+        One batch is in memory at a time.
+        """
         with _spilled(self.path):
             source = pa.OSFile(self.path)
         with source:
@@ -45,16 +54,17 @@ class SpillFile:
                 yield pa.Table.from_batches([batch])
 
     def delete(self) -> None:
-        """Remove the file; it may be gone already."""
+        """Delete the file. It may be missing."""
         with suppress(FileNotFoundError), storage_errors(self.path):
             os.unlink(self.path)  # noqa: PTH108 - paths are strings here
 
 
 @dataclass(frozen=True, slots=True)
 class SpillSpace:
-    """Where and how to spill: a directory (created when first needed) and the codec ``spill-compression`` with its level.
+    """Directory and codec of spill files.
 
-    ``batch_bytes``: what a run has in memory while it is merged.
+    The directory is created on first use. The codec and level are options ``spill-compression`` and its level. ``batch_bytes`` is the memory
+    of a run during a merge.
     """
 
     directory: str
@@ -63,7 +73,10 @@ class SpillSpace:
     batch_bytes: int = field(default_factory=lambda: thresholds().spill_batch_bytes)
 
     def write(self, tables: Iterable[Any]) -> SpillFile:
-        """Write one sorted run; nothing is left behind if that fails, be it for want of disk space (``OutOfDisk``)."""
+        """Write one sorted run.
+
+        On failure the file is deleted. A full disk raises ``OutOfDisk``.
+        """
         with storage_errors(self.directory):
             os.makedirs(self.directory, mode=0o700, exist_ok=True)  # noqa: PTH103 - paths are strings here
             handle, path = tempfile.mkstemp(suffix=".arrow", prefix="spill-", dir=self.directory)
@@ -93,7 +106,7 @@ class SpillSpace:
 
 @contextmanager
 def _spilling(path: str) -> Iterator[None]:
-    """What storage and the encoder do to a run that is being written."""
+    """Convert errors while a run is written."""
     try:
         with storage_errors(path):
             yield
@@ -105,20 +118,20 @@ def _spilling(path: str) -> Iterator[None]:
 
 @contextmanager
 def _spilled(path: str) -> Iterator[None]:
-    """What storage does to a run that was written a moment ago, by name."""
+    """Convert errors while a run is read."""
     try:
         with storage_errors(path):
             yield
     except MemoryError as error:
         raise OutOfMemory(path, str(error)) from error
     except pa.ArrowException as error:
-        raise CorruptFile(path, f"is not what was spilled into it ({error})") from error
+        raise CorruptFile(path, f"is a damaged spill file ({error})") from error
 
 
 class SpillDirectory:
-    """Where this machine keeps temporary files (``TMPDIR``), a directory that the first spill makes; a context manager.
+    """Temporary directory (``TMPDIR``), created by the first spill.
 
-    It goes with ``cleanup``, or with this object.
+    A context manager. ``cleanup`` deletes it, and so does the end of this object.
     """
 
     def __init__(self) -> None:
@@ -134,7 +147,9 @@ class SpillDirectory:
 
 
 def batch_rows(table: Any, size: int) -> int:
-    """How many rows of ``table`` make about ``size`` bytes in memory, or the megabyte or thousand rows that a batch has at least.
+    """Return the rows of ``table`` that have about ``size`` bytes.
+
+    A batch has at least a megabyte or a thousand rows.
 
     >>> batch_rows(pa.table({"n": [1] * 10}), 1), batch_rows(pa.table({"blob": [bytes(3 << 20)] * 4}), 2 << 20)
     (1024, 1)

@@ -1,6 +1,7 @@
-"""Writers of one data file, from rows to ``DataFileMeta``: its format, statistics, key range and file index in one pass.
+"""Writers of one data file, from rows to ``DataFileMeta``.
 
-Paimon's ``KeyValueDataFileWriter`` and ``RowDataFileWriter``. Call order: ``write`` at least once, then ``close`` or ``abort``.
+Format, statistics, key range and file index are written in one pass. Paimon's ``KeyValueDataFileWriter`` and ``RowDataFileWriter``.
+Call ``write`` at least once, then ``close`` or ``abort``.
 """
 
 from __future__ import annotations
@@ -36,33 +37,36 @@ _ADVISED: set[tuple[str, str]] = set()
 
 
 def data_file_names(store: FileStore, commit_id: str | None = None) -> FileNames:
-    """Names for data files of one attempt, without their extensions."""
+    """Return names for data files of one attempt, without extensions."""
     return FileNames(store.options.data_file_prefix, commit_id=commit_id or str(uuid.uuid4()))
 
 
 class DataFileWriter(Protocol):
-    """What a rolling writer needs of a file being written."""
+    """Interface of a file writer, for a rolling writer."""
 
     def write(self, rows: Any) -> None:
         """Append rows."""
 
     @property
     def bytes_written(self) -> int:
-        """About how large the file is."""
+        """Estimated size of the file."""
 
     def end_row_group(self) -> None:
-        """Encode the rows that wait in memory."""
+        """Encode the pending rows."""
 
     def close(self) -> DataFileMeta:
-        """Finish the file, durably, with its side files."""
+        """Finish the file and its side files durably."""
 
     def abort(self) -> None:
-        """Delete everything written."""
+        """Delete the file and its side files."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileTarget:
-    """Where files of one bucket go and how they are written; shared by all files of one writer."""
+    """Target directory and format of the files of one bucket.
+
+    Shared by all files of one writer.
+    """
 
     store: FileStore
     directory: str
@@ -76,7 +80,7 @@ class FileTarget:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """The trimmed primary key; empty for append tables."""
+        """Trimmed primary key. Empty for append tables."""
         return tuple(self.store.schema.trimmed_primary_keys)
 
     @cached_property
@@ -97,24 +101,30 @@ class FileTarget:
 
     @cached_property
     def index_options(self) -> FileIndexOptions:
-        """The file indexes to build; those of another engine that cannot be built are left out."""
+        """File indexes to build.
+
+        Unsupported indexes of other engines are excluded.
+        """
         return self.store.schema.file_index
 
     def stats(self, level: int) -> StatsCollector:
-        """A collector for one file of ``level``."""
+        """Return a statistics collector for one file of ``level``."""
         options = self.store.options
         modes, rows = options.stats_modes(self.columns, level), format_of(options, level) != PARQUET
         return StatsCollector(self.store.schema.fields, modes, dense=options.stats_dense_store, rows=rows, keys=self.keys)
 
     def name(self, level: int) -> str:
-        """A name for a new file, with its format as the last extension."""
+        """Return a name for a new file.
+
+        Its last extension is the format.
+        """
         options = self.store.options
         codec = compression_of(options, level) if options.file_suffix_include_compression else "none"
         extension = format_of(options, level)
         return self.names.next() + (f".{extension}" if codec == "none" else f".{codec}.{extension}")
 
     def encoder(self, name: str, level: int, plain: frozenset[str]) -> FileEncoder:
-        """The encoder of a new file."""
+        """Return the encoder of a new file."""
         path = f"{self.directory}/{name}"
         store, size = self.store, self.target_size
         return file_encoder(
@@ -122,15 +132,15 @@ class FileTarget:
         )
 
 
-def _advise(table: str, index: str, said: str) -> None:
-    """Log advice about an index of a table, once in this process."""
+def _advise(table: str, index: str, advice: str) -> None:
+    """Log advice about an index, once per table and process."""
     if (table, index) not in _ADVISED:
         _ADVISED.add((table, index))
-        _LOG.warning("%s: %s %s", table, index, said)
+        _LOG.warning("%s: %s %s", table, index, advice)
 
 
 class _IndexedFile:
-    """A file, its statistics and its file index."""
+    """A file with its statistics and its file index."""
 
     def __init__(self, target: FileTarget, level: int, plain: frozenset[str]) -> None:
         self._target = target
@@ -155,22 +165,22 @@ class _IndexedFile:
         self._encoder.end_row_group()
 
     def close(self) -> tuple[Any, dict[str, Any]]:
-        """The footer, and the fields of the meta that are the same for every kind of table."""
+        """Return the footer, and the metadata common to all tables."""
         embedded: bytes | None = None
         extra: tuple[str, ...] = ()
         if self._index is not None:
             indexes = worth_storing(self._index.finish(), self._target.index_options.in_manifest_threshold)
             for line in self._index.omitted:
                 _LOG.warning("%s has no index %s", self._encoder.path, line)
-            for index, said in self._index.advice.items():
-                _advise(self._target.store.root, index, said)
+            for index, advice in self._index.advice.items():
+                _advise(self._target.store.root, index, advice)
             if container_size(indexes) <= self._target.index_options.in_manifest_threshold:
                 embedded = write_index_container(indexes)
             else:
                 extra = (self.name + INDEX_SUFFIX,)
                 self._index_path = self._encoder.path + INDEX_SUFFIX
                 self._target.store.file_io.write(self._index_path, write_index_container(indexes, extra[0]))
-        footer, size = self._encoder.close()  # where storage is far the index is on its way meanwhile
+        footer, size = self._encoder.close()  # with remote storage, the index is uploaded in parallel
         value_stats, columns = self.stats.value_stats(footer)
         return footer, {
             "file_name": self.name,
@@ -194,9 +204,10 @@ class _IndexedFile:
 
 @dataclass
 class KeyValueDataFileWriter:
-    """Writes one file of a primary-key table from tables sorted by key, each key once, over all calls.
+    """Writer of one file of a primary-key table.
 
-    Tables have ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the table's columns; ``_KEY_`` columns are added here.
+    Tables must be sorted by key, with each key once over all calls. They have ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the table's columns.
+    The ``_KEY_`` columns are added here.
     """
 
     target: FileTarget
@@ -262,14 +273,17 @@ class KeyValueDataFileWriter:
 
 @dataclass(slots=True)
 class RowNumbers:
-    """The sequence number that the next file of an append bucket begins with."""
+    """First sequence number of an append bucket's next file."""
 
     next: int
 
 
 @dataclass
 class RowDataFileWriter:
-    """Writes one file of an append table, numbering its rows in order of arrival."""
+    """Writer of one file of an append table.
+
+    Rows are numbered in order of arrival.
+    """
 
     target: FileTarget
     source: FileSource

@@ -1,4 +1,4 @@
-"""Deletion vectors: their files read and written, and those of one bucket kept up to date.
+"""Deletion vectors: files and changes in a bucket.
 
 Public: ``reader``, ``DeletionVectorWriter`` (writer), ``BucketVectors`` (maintainer).
 """

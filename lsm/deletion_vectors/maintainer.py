@@ -1,4 +1,7 @@
-"""The deletion vectors of one bucket while a write changes them (Paimon's ``BucketedDvMaintainer`` and ``AppendDeleteFileMaintainer``)."""
+"""Deletion vectors of one bucket during a write.
+
+Paimon's ``BucketedDvMaintainer`` and ``AppendDeleteFileMaintainer``.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +20,21 @@ from manifest.entry.index_manifest import DELETION_VECTORS, IndexManifestEntry
 
 @dataclass(frozen=True, slots=True)
 class VectorMarks:
-    """Changes to the deletion vectors of a bucket at one moment."""
+    """Saved state of a bucket's deletion-vector changes."""
 
     marked: Mapping[str, BitMap]
     removed: frozenset[str]
 
 
 class BucketVectors:
-    """Dead positions by data file: those of a snapshot, read when they are asked for, and those marked since.
+    """Deleted positions by data file.
+
+    Vectors of the snapshot are read on demand, and combined with new marks.
 
     Args:
-        writer: makes the bucket's index files.
-        entries: the bucket's deletion-vector files in the snapshot.
-        files: names of the live data files; vectors of others are left behind.
+        writer: Writes the bucket's index files.
+        entries: Deletion-vector files of the bucket in the snapshot.
+        files: Names of the live data files. Vectors of other files are dropped.
     """
 
     def __init__(self, writer: DeletionVectorWriter, entries: Sequence[IndexManifestEntry], files: Collection[str]) -> None:
@@ -50,13 +55,16 @@ class BucketVectors:
         return file_name in self._marked or (file_name in self._stored and file_name not in self._removed)
 
     def dead_rows(self, file_name: str) -> DeletionFile | BitMap | None:
-        """The dead positions of a data file, or where they are written; None if all its rows live."""
+        """Return the deleted positions of a data file.
+
+        They may be the location of a stored vector. None: no row is deleted.
+        """
         if file_name in self._marked:
             return self._marked[file_name]
         return self._stored.get(file_name) if file_name in self else None
 
     def dead_count(self, file_name: str) -> int:
-        """How many rows of a data file are dead."""
+        """Return the number of deleted rows of a data file."""
         vector = self.dead_rows(file_name)
         if vector is None:
             return 0
@@ -64,7 +72,10 @@ class BucketVectors:
         return len(dead_rows(self._writer.store.file_io, vector)) if known is None else known
 
     def mark(self, file_name: str, rows: UInt32s) -> int:
-        """Positions of a data file are dead from now on; how many were not before."""
+        """Mark positions of a data file as deleted.
+
+        Returns the number of newly deleted rows.
+        """
         if not len(rows):
             return 0
         known = self.dead_rows(file_name)
@@ -74,7 +85,7 @@ class BucketVectors:
         return len(after) - len(before)
 
     def remove(self, file_names: Iterable[str]) -> None:
-        """Data files are gone, and their vectors with them."""
+        """Remove the vectors of removed data files."""
         for name in file_names:
             self._marked.pop(name, None)
             if name in self._stored:
@@ -82,17 +93,18 @@ class BucketVectors:
 
     @property
     def marks(self) -> VectorMarks:
-        """What was marked and removed so far, for ``reset``."""
+        """Current changes, for ``reset``."""
         return VectorMarks(dict(self._marked), frozenset(self._removed))
 
     def reset(self, marks: VectorMarks) -> None:
-        """Forget what was marked and removed since."""
+        """Restore the changes of ``marks``."""
         self._marked, self._removed = dict(marks.marked), set(marks.removed)
 
     def change(self, *, compaction: bool) -> IndexChange:
-        """Write what changed. A bucket has one file of all its vectors; without buckets only files with other vectors are replaced.
+        """Write the changed vectors.
 
-        The change also says which files it is based on, if it replaces nothing.
+        A bucket has one file with all its vectors. Without buckets only files with changed vectors are replaced. The change has the names of
+        its base files, even if it replaces none.
         """
         touched = {*self._marked, *self._removed}
         one_file = self._writer.target_size is None

@@ -1,4 +1,4 @@
-"""Writing deletion vectors: records packed into index files (Paimon's ``DeletionVectorIndexFileWriter``)."""
+"""Writer of deletion vectors (Paimon's ``DeletionVectorIndexFileWriter``)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ _VERSION = bytes([VECTOR_FILE_VERSION])
 
 
 def encode_deletion_vector(rows: BitMap, *, bits64: bool = False) -> bytes:
-    """The record of one data file's dead positions: size, magic, bitmap, checksum.
+    """Encode a data file's deleted positions.
+
+    A record is: size, magic, bitmap, checksum.
 
     >>> encode_deletion_vector(BitMap([3, 4, 5])).hex()
     '0000001a5e43f2d03a300000010000000000020010000000030004000500238d0859'
@@ -26,7 +28,7 @@ def encode_deletion_vector(rows: BitMap, *, bits64: bool = False) -> bytes:
     runs = rows.copy()
     runs.run_optimize()
     bitmap = runs.serialize()
-    if bits64:  # one bitmap, of the positions whose upper half is 0
+    if bits64:  # one bitmap, of the positions with high bits 0
         bitmap = (1).to_bytes(8, "little") + bytes(4) + bitmap
     body = (MAGIC_64 if bits64 else MAGIC_32) + bitmap
     return len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
@@ -34,9 +36,9 @@ def encode_deletion_vector(rows: BitMap, *, bits64: bool = False) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class DeletionVectorWriter:
-    """Makes the deletion-vector files of one bucket.
+    """Writer of the deletion-vector files of one bucket.
 
-    ``target_size``: bytes from which on a new file is begun; None for tables with buckets, which have one file a bucket.
+    ``target_size`` is the size in bytes that starts a new file. None: tables with buckets, which have one file per bucket.
     """
 
     store: FileStore
@@ -46,7 +48,10 @@ class DeletionVectorWriter:
     target_size: int | None = None
 
     def write(self, vectors: Mapping[str, BitMap]) -> list[IndexFile]:
-        """Durable index files that hold ``vectors`` (data file -> dead positions, not empty); on failure none remains."""
+        """Write ``vectors`` to durable index files.
+
+        ``vectors`` maps data files to non-empty deleted positions. On failure all new files are deleted.
+        """
         made: list[IndexFile] = []
         try:
             for data, ranges in self._packed(vectors):
@@ -55,13 +60,13 @@ class DeletionVectorWriter:
                 self.store.file_io.write(self.path(name), data)
         except BaseException:
             for file in made:
-                with suppress(OSError):  # an orphan at worst: the first error is the one to tell
+                with suppress(OSError):  # leaves at most an orphan file; the first error is raised
                     self.store.file_io.delete(self.path(file.file_name))
             raise
         return made
 
     def path(self, name: str, external: str | None = None) -> str:
-        """Where an index file of the bucket lies."""
+        """Return the path of an index file of the bucket."""
         return self.store.paths.index(name, self.store.partition.decode(self.partition), self.bucket, external)
 
     def _packed(self, vectors: Mapping[str, BitMap]) -> Iterator[tuple[bytes, list[DeletionVectorRange]]]:
@@ -69,7 +74,7 @@ class DeletionVectorWriter:
         data, ranges = bytearray(_VERSION), list[DeletionVectorRange]()
         for name, rows in vectors.items():
             record = encode_deletion_vector(rows, bits64=bits64)
-            # the 64-bit flavour counts the size field and the checksum
+            # the length of the 64-bit format includes the size field and the checksum
             length = len(record) if bits64 else len(record) - VECTOR_FRAME
             ranges.append(DeletionVectorRange(data_file=name, offset=len(data), length=length, cardinality=len(rows)))
             data += record

@@ -1,4 +1,4 @@
-"""The indexes of data files where they are kept: embedded or beside the file, and rewritten for old files.
+"""File indexes of data files, embedded or in side files.
 
-Public: ``locate``, ``rewrite``.
+Also rewrites them for existing files. Public: ``locate``, ``rewrite``.
 """

@@ -1,4 +1,7 @@
-"""Where the file indexes of a data file are: in its manifest entry, or in a side file."""
+"""Location of a data file's indexes.
+
+They are in the manifest entry, or in a side file.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from manifest.store import FileStore
 
 @dataclass(frozen=True, slots=True)
 class IndexPlace:
-    """The container that readers of a data file use: ``path`` of the side file, None if it is embedded."""
+    """Index container of a data file.
+
+    ``path`` is the side file, None if embedded.
+    """
 
     data_path: str
     path: str | None
@@ -19,7 +25,13 @@ class IndexPlace:
 
 
 def index_place(store: FileStore, entry: ManifestEntry) -> IndexPlace | None:
-    """The container of an entry, None if it has none; an embedded one goes before a side file. Raises ``OSError`` if that is missing."""
+    """Return the index container of an entry, or None.
+
+    An embedded container takes precedence over a side file.
+
+    Raises:
+        OSError: The side file is missing.
+    """
     file = entry.file
     data_path = store.physical_files(entry.partition, entry.bucket, file)[0]
     if file.embedded_index is not None:

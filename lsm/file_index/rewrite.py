@@ -1,8 +1,8 @@
-"""Rewriting the file indexes of existing data files as the table's options now ask (Paimon's ``FileIndexProcessor``).
+"""Rebuild of file indexes for existing files (Paimon's ``FileIndexProcessor``).
 
-The header of a file's container tells what is there. What is as it is wanted stays, byte for byte; only what is missing or was
-built with other options is built, from the columns that it needs, and a data file that lacks nothing is not opened. Columns
-are mapped by field id; a container speaks of the columns of its own file.
+Indexes follow the table's current options. The header of a file's container lists the existing ones. Matching indexes are kept byte
+for byte. Only missing indexes or those with other options are built, from the columns they need. A data file without missing
+indexes is not opened. Columns are mapped by field id; a container has the column names of its file.
 """
 
 from __future__ import annotations
@@ -34,12 +34,15 @@ from manifest.store import FileStore
 _BLOOM = "bloom-filter"
 
 Key = tuple[str, str]
-"""Column or map entry as containers spell it, and index type."""
+"""Column or map entry as written in containers, and index type."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewrittenIndex:
-    """What became of a data file: ``message`` is None if its index was as wanted. Bytes are those read of files, and of the new container."""
+    """Result for one data file.
+
+    ``message`` None means that the index was not changed. ``bytes_read`` counts files, ``bytes_written`` the new container.
+    """
 
     message: CommitMessage | None = None
     bytes_read: int = 0
@@ -48,12 +51,12 @@ class RewrittenIndex:
 
 @dataclass(frozen=True)
 class FileIndexRewriter:
-    """Rewrites the indexes of data files, one after the other; safe to use from several threads.
+    """Rewriter of the indexes of data files. Thread-safe.
 
     Args:
-        store: the table, by its newest schema.
-        commit_id: goes into the names of side files, so that what a killed job left can be told.
-        base_snapshot_id: the snapshot that the files were listed from.
+        store: Store of the table, with its newest schema.
+        commit_id: Part of the names of side files, to identify the files of a killed job.
+        base_snapshot_id: Snapshot that the files were listed from.
     """
 
     store: FileStore
@@ -63,9 +66,12 @@ class FileIndexRewriter:
     _known: dict[tuple[int, tuple[str, ...] | None], _Wanted] = field(default_factory=dict, repr=False, compare=False)
 
     def rewrite(self, entry: ManifestEntry) -> RewrittenIndex:
-        """Give one live file the indexes that it should have; a side file is durable when this returns.
+        """Build the missing indexes of one live file.
 
-        Raises ``CorruptFile`` or ``UnsupportedTable`` if the data file has to be read and cannot be.
+        A new side file is durable on return.
+
+        Raises:
+            CorruptFile, UnsupportedTable: The data file must be read and cannot be.
         """
         wanted, old = self._wanted(entry.file), _Existing.of(self.store, entry)
         kept = old.built_as(wanted, entry.file.row_count)
@@ -78,7 +84,7 @@ class FileIndexRewriter:
         report = ReadReport()
         payloads |= self._built(entry, wanted, missing, report)
         bytes_read = report.bytes_read + old.bytes_read
-        if set(payloads) == kept and self._is_in_place(entry.file, old, kept):  # what is missing cannot hold this file's values
+        if set(payloads) == kept and self._is_in_place(entry.file, old, kept):  # the missing indexes do not support this file's values
             return RewrittenIndex(bytes_read=bytes_read)
         keys = [key for spec in wanted.specs for key in _keys(spec) if key in payloads]
         indexes = [(*key, payloads[key]) for key in keys]
@@ -92,7 +98,10 @@ class FileIndexRewriter:
         return found
 
     def _is_in_place(self, file: DataFileMeta, old: _Existing, keys: Collection[Key]) -> bool:
-        """Whether the file has one container with just the indexes ``keys``, and where its size belongs; none for no indexes."""
+        """Return whether the container has the right indexes and location.
+
+        It must have exactly ``keys``, and be embedded if small. Without keys there must be no container.
+        """
         places = [file.embedded_index is not None, *(name.endswith(INDEX_SUFFIX) for name in file.extra_files)].count(True)
         if not keys:
             return places == 0
@@ -100,7 +109,10 @@ class FileIndexRewriter:
         return places == 1 and old.entries.keys() == set(keys) and (file.embedded_index is not None) == small
 
     def _built(self, entry: ManifestEntry, wanted: _Wanted, specs: Sequence[IndexSpec], report: ReadReport) -> dict[Key, bytes | None]:
-        """Payloads built from the file's rows, None for an empty index; those that cannot hold its values are left out."""
+        """Build index payloads from the file's rows.
+
+        None for an empty index. Indexes that do not support the values are omitted.
+        """
         writer = DataFileIndexWriter.create(FileIndexOptions(tuple(specs)), wanted.schema.column_types)
         if writer is None:
             return {}
@@ -135,14 +147,15 @@ class FileIndexRewriter:
 
 
 def side_file_name(file: DataFileMeta, commit_id: str, attempt: str) -> str:
-    """The name of a data file's next index file: it counts on from the present one, as Paimon's names do, and no other attempt has it.
+    """Return the name of a data file's next index file.
 
-    A name that was used before could be deleted by an expiry that still knows it.
+    The number continues the present one, like Paimon's names. No other attempt uses the same name.
 
     >>> file = DataFileMeta(file_name="data-1.parquet", file_size=1, row_count=1, extra_files=("data-1.parquet-1.index",))
     >>> side_file_name(file, "c", "a")
     'data-1.parquet-c-a-2.index'
     """
+    # A reused name could be deleted by an expiry that still refers to it.
     number = (file.index_file or "").removesuffix(INDEX_SUFFIX).rpartition("-")[2]
     counted = int(number) if number.isascii() and number.isdecimal() and len(number) < 10 else 0
     return f"{file.file_name}-{commit_id}-{attempt}-{counted + 1}{INDEX_SUFFIX}"
@@ -150,14 +163,20 @@ def side_file_name(file: DataFileMeta, commit_id: str, attempt: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The indexes that files of one schema should have; ``schema`` is that of the files, with the table's options of today."""
+    """Required indexes of files of one schema.
+
+    ``schema`` is the schema of the files with the current table options.
+    """
 
     schema: TableSchema
     specs: tuple[IndexSpec, ...]
 
     @classmethod
     def of(cls, table: TableSchema, file: TableSchema, written: Collection[str] | None) -> Self:
-        """Those of ``table``'s options whose column files of schema ``file`` have (of the columns ``written``, None: all)."""
+        """Return the required indexes for files of schema ``file``.
+
+        ``written`` are the columns of the files. None: all.
+        """
         by_id = {column.id: column.name for column in file.fields if written is None or column.name in written}
         specs: list[IndexSpec] = []
         for spec in table.file_index.specs:
@@ -172,7 +191,10 @@ class _Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Existing:
-    """The container that a file has; without entries if it has none, or none that can be read."""
+    """Current container of a file.
+
+    Has no entries if there is no readable container.
+    """
 
     place: IndexPlace | None = None
     entries: Mapping[Key, ContainerEntry] = field(default_factory=dict)
@@ -194,11 +216,14 @@ class _Existing:
 
     @property
     def bytes_read(self) -> int:
-        """Bytes read of a side file."""
+        """Bytes read from a side file."""
         return 0 if self.place is None or self.place.path is None else self.place.container.bytes_read
 
     def built_as(self, wanted: _Wanted, row_count: int) -> set[Key]:
-        """The indexes that are as they are wanted, as far as their first bytes tell, each with the row blocks that accompany it."""
+        """Return the indexes that match the options, with row blocks.
+
+        Only the first bytes of an index are compared.
+        """
         found: set[Key] = set()
         for spec in wanted.specs:
             if self._is_as(_key(spec), spec, wanted.schema, row_count) and self._has_blocks_as(spec, wanted.schema, row_count):
@@ -206,7 +231,10 @@ class _Existing:
         return found
 
     def _has_blocks_as(self, spec: IndexSpec, schema: TableSchema, row_count: int) -> bool:
-        """Whether row blocks are there if and only if a file with such an index gets some; one in the manifest may lack room for them."""
+        """Return whether the row blocks match the options.
+
+        Blocks exist if and only if they pay for a file of this size. An index in the manifest may have no room for them.
+        """
         if spec.index_type != _BLOOM:
             return True
         pay = pays(spec.block_rows, row_count, self.entries[_key(spec)].length)
@@ -227,7 +255,10 @@ class _Existing:
             return False
 
     def payloads(self, keys: Collection[Key]) -> dict[Key, bytes | None]:
-        """The payloads of ``keys``, None for the marker of an index that was fed nothing; {} if they cannot all be read."""
+        """Return the payloads of ``keys``, None for empty indexes.
+
+        The result is empty unless all payloads can be read.
+        """
         if self.place is None:
             return {}
         container = self.place.container
@@ -242,7 +273,10 @@ def _key(spec: IndexSpec) -> Key:
 
 
 def _keys(spec: IndexSpec) -> tuple[Key, ...]:
-    """Its own, and of a bloom filter that of the row blocks that may accompany it."""
+    """Return the keys of an index and its row blocks.
+
+    Only bloom filters have row blocks.
+    """
     return (_key(spec), (str(spec.column), ROW_BLOCKS)) if spec.index_type == _BLOOM else (_key(spec),)
 
 

@@ -1,4 +1,4 @@
-"""The rows' part of a table check: one data file against its metadata, keys, statistics and indexes.
+"""Table check of data files, against metadata, statistics and indexes.
 
 Public: ``check_file``.
 """

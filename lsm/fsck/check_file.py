@@ -1,4 +1,7 @@
-"""Checks of single files, as ``manifest.fsck.walk`` lists them; any process can run them."""
+"""Checks of single files listed by ``manifest.fsck.walk``.
+
+Any process can run them.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,11 @@ from manifest.store import FileStore
 
 @dataclass
 class FileCheck:
-    """Checks files of a table; safe to use from several threads.
+    """Checker of a table's files. Thread-safe.
 
     Args:
-        store: the table.
-        depth: how far to go.
+        store: Store of the table.
+        depth: Depth of the check.
     """
 
     store: FileStore
@@ -38,7 +41,7 @@ class FileCheck:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def check(self, unit: Unit, limit: int) -> Findings:
-        """What is wrong with one file, and the counts of what was looked at."""
+        """Return the problems of one file, and counts of checks."""
         found = Findings(limit)
         store = self._branch(unit.origin.branch)
         if not is_whole(store, unit, found) or self.depth is Depth.QUICK:
@@ -56,7 +59,10 @@ class FileCheck:
             return self._branches[name]
 
     def _known_hashes(self, store: FileStore, entry: IndexManifestEntry | None) -> Int32s | None:
-        """The sorted hashes of a bucket; None if they cannot be read, which the check of that file tells."""
+        """Return the sorted hashes of a bucket.
+
+        None: they cannot be read. The check of that file reports it.
+        """
         if entry is None:
             return None
         with self._lock:

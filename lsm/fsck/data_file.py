@@ -1,6 +1,7 @@
-"""One data file: its footer against its metadata, and with ``Depth.DEEP`` every row of it.
+"""Check of one data file.
 
-A file is read as what it is: by the schema that it was written with, its own partition columns included.
+Compares its footer with its metadata, and with ``Depth.DEEP`` every row. The file is read with the schema that it was written with, including its
+partition columns.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ _BUCKET_FUNCTIONS = frozenset({"default", "mod"})
 
 @dataclass
 class CheckedDataFile:
-    """Checks one file that is there and has its size.
+    """Check of one existing file with the right size.
 
     Args:
-        store: the branch that it belongs to.
-        unit: the file.
+        store: Store of the file's branch.
+        unit: File to check.
         depth: ``FOOTERS`` or ``DEEP``.
-        found: gets the problems.
-        hashes: gives the sorted hashes of a bucket's keys, for tables with dynamic buckets.
+        found: Collector of problems.
+        hashes: Returns the sorted hashes of a bucket's keys, for tables with dynamic buckets.
     """
 
     store: FileStore
@@ -68,21 +69,25 @@ class CheckedDataFile:
 
     @property
     def file(self) -> DataFileMeta:
-        """What the manifest says of it."""
+        """Metadata of the file."""
         return self.unit.entry.file
 
     @cached_property
     def path(self) -> str:
-        """The file."""
+        """Path of the file."""
         return self.store.physical_files(self.unit.entry.partition, self.unit.entry.bucket, self.file)[0]
 
     @cached_property
     def schema(self) -> TableSchema:
-        """The schema that it was written with. Raises ``CorruptFile``."""
+        """Schema that the file was written with.
+
+        Raises:
+            CorruptFile: The schema cannot be read.
+        """
         return self.store.schemas.get(self.file.schema_id)
 
     def check(self) -> None:
-        """Everything; what is wrong is noted."""
+        """Run all checks and record the problems."""
         try:
             check_format(self.path)
         except UnsupportedTable:
@@ -105,20 +110,26 @@ class CheckedDataFile:
             self._wrong(ProblemKind.DATA_FILE, f"cannot be read ({type(error).__name__}: {error})")
 
     def _check_promise(self) -> None:
-        """What reading asks of the footer, where nothing has told more precisely that something is wrong. Raises ``CorruptFile``."""
+        """Check the footer like a read does.
+
+        Only if no other check has found a problem, because they are more precise.
+
+        Raises:
+            CorruptFile: The footer does not match the metadata.
+        """
         promise = FooterPromise(self.file, self.schema, self.store.partition.names)
         with open_data_file(self.store.file_io, self.path, promise):
             pass
 
     def _has_right_shape(self, data: OpenDataFile) -> bool:
-        """The footer: rows and columns."""
+        """Check row count and columns of the footer."""
         self.found.counts["footers"] += 1
         if data.num_rows != self.file.row_count:
-            self._wrong(ProblemKind.ROW_COUNT, f"has {data.num_rows:,} rows where its manifest says {self.file.row_count:,}")
+            self._wrong(ProblemKind.ROW_COUNT, f"has {data.num_rows:,} rows, but its manifest says {self.file.row_count:,}")
             return False
         missing = [name for name in self._required if name not in data.schema.names]
         if missing:
-            self._wrong(ProblemKind.DATA_FILE, f"lacks columns: {', '.join(missing)}")
+            self._wrong(ProblemKind.DATA_FILE, f"has no columns {', '.join(missing)}")
         return not missing
 
     @property
@@ -131,7 +142,7 @@ class CheckedDataFile:
         return self.schema.is_primary_key_table
 
     def _check_rows(self, data: OpenDataFile, indexes: CheckedFileIndexes) -> None:
-        """One pass over the rows."""
+        """Check all rows in one pass."""
         schema = self.schema
         keys = schema.trimmed_primary_keys
         types = {column.name: column.type for column in schema.fields}
@@ -163,7 +174,7 @@ class CheckedDataFile:
 
     def _bounds(self, stats: Any, names: Any) -> Any:
         if not all(name in self.schema.names for name in names):
-            self._wrong(ProblemKind.COLUMN_STATISTICS, f"its statistics are about columns that its schema lacks: {', '.join(names)}")
+            self._wrong(ProblemKind.COLUMN_STATISTICS, f"its statistics have columns that are missing in its schema: {', '.join(names)}")
             return {}
         try:
             return decode_bounds(stats, names, self.schema.types_of(names), self.file.row_count, unbounded=self.file.unbounded)
@@ -193,7 +204,10 @@ class CheckedDataFile:
                 self._partition_wrong[name] = self._partition_wrong.get(name, 0) + 1
 
     def _check_bucket(self, rows: Any) -> None:
-        """Rows of a fixed bucket hash to it; those of a dynamic one are in its hash index."""
+        """Check the bucket of rows.
+
+        Rows of a fixed bucket must hash to it. Keys of a dynamic one must be in its hash index.
+        """
         entry, schema = self.unit.entry, self.schema
         if entry.bucket < 0:
             return
@@ -207,7 +221,7 @@ class CheckedDataFile:
             self._strange_hashes += int(np.count_nonzero(~np.isin(hashes, known)))
 
     def _check_key_columns(self, rows: Any) -> None:
-        """The copies of the key columns, where a file has them, are what they are copies of."""
+        """Compare the ``_KEY_`` columns with the key columns."""
         for name in self.schema.trimmed_primary_keys:
             copy = KEY_PREFIX + name
             if copy in rows.schema.names and not _equal(rows.column(copy), rows.column(name)):
@@ -229,31 +243,29 @@ class CheckedDataFile:
     def _conclude_order(self, order: KeyOrder) -> None:
         file = self.file
         if order.unordered is not None:
-            self._wrong(ProblemKind.KEY_ORDER, f"the key of row {order.unordered} is less than that of the row before")
+            self._wrong(ProblemKind.KEY_ORDER, f"the key of row {order.unordered} is smaller than the key of the previous row")
         if order.repeated is not None:
-            self._wrong(ProblemKind.DUPLICATE_KEY, f"row {order.repeated} has the key of the row before")
+            self._wrong(ProblemKind.DUPLICATE_KEY, f"row {order.repeated} has the same key as the previous row")
         if self.unit.unit == "data" and order.unordered is None and not order.is_range(file.min_key, file.max_key):
-            self._wrong(ProblemKind.KEY_RANGE, "its first and last keys are not the smallest and greatest that its manifest says")
+            self._wrong(ProblemKind.KEY_RANGE, "its first and last keys are not the smallest and greatest keys in its manifest")
 
     def _conclude_keys(self, order: KeyOrder, numbers: RowNumbersSeen) -> None:
         file = self.file
-        if self.unit.entry.bucket != POSTPONE_BUCKET:  # rows that wait there have no order yet
+        if self.unit.entry.bucket != POSTPONE_BUCKET:  # postponed rows are not sorted
             self._conclude_order(order)
         if order.nulls and not self._is_set("primary-key.nullable"):
             self._wrong(ProblemKind.NULL_VALUE, f"has {order.nulls:,} nulls in its key")
         if (numbers.low, numbers.high) != (file.min_sequence_number, file.max_sequence_number) and not self._is_set(
             "sequence.snapshot-ordering"
         ):
-            said = f"{file.min_sequence_number:,} to {file.max_sequence_number:,}"
+            expected = f"{file.min_sequence_number:,} to {file.max_sequence_number:,}"
             self._wrong(
-                ProblemKind.SEQUENCE_RANGE, f"has sequence numbers {numbers.low:,} to {numbers.high:,} where its manifest says {said}"
+                ProblemKind.SEQUENCE_RANGE, f"has sequence numbers {numbers.low:,} to {numbers.high:,}, but its manifest says {expected}"
             )
         if numbers.unknown_kinds:
             self._wrong(ProblemKind.ROW_KIND, f"has {numbers.unknown_kinds:,} rows of an unknown kind")
         if file.delete_row_count is not None and numbers.retracts != file.delete_row_count:
-            self._wrong(
-                ProblemKind.DELETE_COUNT, f"has {numbers.retracts:,} deleted rows where its manifest says {file.delete_row_count:,}"
-            )
+            self._wrong(ProblemKind.DELETE_COUNT, f"has {numbers.retracts:,} deleted rows, but its manifest says {file.delete_row_count:,}")
 
     def _is_set(self, option: str) -> bool:
         return self.schema.core.raw.get(option, "").lower() == "true"

@@ -1,4 +1,7 @@
-"""The file indexes of a data file, and the index files of a bucket (deletion vectors, hashes): do they decode, are they true?"""
+"""Checks of file indexes and of a bucket's index files.
+
+Deletion vectors and hashes are index files of a bucket. Indexes must decode and agree with the rows.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +31,14 @@ from manifest.store import FileStore
 
 @dataclass
 class CheckedFileIndexes:
-    """The container of one data file.
+    """Check of the index container of one data file.
 
     Args:
-        store: the table.
-        unit: the data file.
-        schema: that of the file.
-        path: the data file.
-        found: gets the problems.
+        store: Store of the table.
+        unit: Data file.
+        schema: Schema of the file.
+        path: Path of the data file.
+        found: Collector of problems.
     """
 
     store: FileStore
@@ -47,7 +50,10 @@ class CheckedFileIndexes:
     _twins: list[tuple[ColumnRef, str, Twin]] = field(init=False, default_factory=list)
 
     def open(self, *, deep: bool) -> None:
-        """Decode the header and open every index; ``deep`` prepares to hold them against the rows."""
+        """Decode the header and open every index.
+
+        ``deep`` prepares a comparison with the rows.
+        """
         self._place = self.path
         try:
             place = index_place(self.store, self.unit.entry)
@@ -56,7 +62,7 @@ class CheckedFileIndexes:
             self._place = place.path or self.path
             entries = place.container.entries()
         except FileNotFoundError:
-            return  # noted as missing already
+            return  # reported as missing already
         except (*BROKEN_INDEX, OSError) as error:
             self._wrong(ProblemKind.FILE_INDEX, f"its index container cannot be read: {_reason(error)}")
             return
@@ -87,7 +93,10 @@ class CheckedFileIndexes:
             self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be read: {_reason(error)}")
 
     def _options(self, column: ColumnRef, index_type: str) -> dict[str, str]:
-        """Those that the file's schema has for the index; it may have been built with others."""
+        """Return the options of an index in the file's schema.
+
+        The index may have been built with other options.
+        """
         try:
             specs = self.schema.file_index.specs
         except PaimonError:
@@ -95,7 +104,7 @@ class CheckedFileIndexes:
         return next((dict(spec.options) for spec in specs if spec.column == column and spec.index_type == index_type), {})
 
     def write(self, rows: Any) -> None:
-        """Take the next rows of the file."""
+        """Add the next rows of the file."""
         for at, (column, name, twin) in reversed(list(enumerate(self._twins))):
             try:
                 twin.write(rows.column(column.name))
@@ -104,7 +113,7 @@ class CheckedFileIndexes:
                 self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be compared with the rows: {_reason(error)}")
 
     def finish(self) -> None:
-        """Compare."""
+        """Compare the indexes with the rows."""
         for _, name, twin in self._twins:
             try:
                 lie = twin.lie()
@@ -120,7 +129,10 @@ class CheckedFileIndexes:
 
 
 def check_index_file(store: FileStore, unit: IndexUnit, found: Findings) -> None:
-    """A deletion-vector or hash index file, which is there and has its size."""
+    """Check a deletion-vector or hash index file.
+
+    The file must exist and have the right size.
+    """
     entry = unit.entry
     if entry.index_type == DELETION_VECTORS:
         wrong = _vectors(store, unit, found)
@@ -138,11 +150,14 @@ def check_index_file(store: FileStore, unit: IndexUnit, found: Findings) -> None
 
 
 def _vectors(store: FileStore, unit: IndexUnit, found: Findings) -> Iterator[str]:
-    """Every vector decodes, has its checksum and cardinality, and marks rows that its data file has."""
+    """Yield the problems of deletion vectors.
+
+    Every vector must decode, match its checksum and cardinality, and mark existing rows of its data file.
+    """
     entry = unit.entry
     ranges = entry.vectors or ()
     if entry.row_count != len(ranges):
-        yield f"has {len(ranges)} vectors, its manifest counts {entry.row_count}"
+        yield f"has {len(ranges)} vectors, but its manifest says {entry.row_count}"
     path = store.paths.index(entry.file_name, store.partition.decode(entry.partition), entry.bucket, entry.external_path)
     for vector in ranges:
         found.counts["deletion vectors"] += 1
@@ -160,7 +175,10 @@ def _vectors(store: FileStore, unit: IndexUnit, found: Findings) -> Iterator[str
 
 
 def _hashes(store: FileStore, unit: IndexUnit) -> Iterator[str]:
-    """As many hashes as the manifest counts, each once."""
+    """Yield the problems of a hash index.
+
+    It must have as many hashes as the manifest says, each once.
+    """
     try:
         hashes = read_hashes(store, unit.entry)
     except CorruptFile as error:

@@ -1,4 +1,7 @@
-"""Are the rows of a primary-key file what its level promises: sorted, each key once, numbered and counted as its metadata say?"""
+"""Checks of keys and sequence numbers of a primary-key file.
+
+Rows must be sorted, with each key once. Sequence numbers and counts must match the metadata.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,13 @@ _KINDS = 4
 
 @dataclass
 class KeyOrder:
-    """Compares each row's key with the next one's, also from batch to batch.
+    """Comparison of each row's key with the next one.
+
+    Works across batches.
 
     Args:
-        keys: names of the key columns.
-        key: their types.
+        keys: Names of the key columns.
+        key: Types of the key columns.
     """
 
     keys: Sequence[str]
@@ -40,7 +45,10 @@ class KeyOrder:
     _rows: int = 0
 
     def write(self, rows: Any) -> None:
-        """Take the next rows, of which there is at least one; remembers the first that is out of order, or repeats a key."""
+        """Add the next rows, at least one.
+
+        Records the first row that is out of order, and the first that repeats a key.
+        """
         columns = [one_array(rows.column(name)) for name in self.keys]
         self.nulls += sum(column.null_count for column in columns)
         self.first = self._encoded(columns, 0) if self.first is None else self.first
@@ -65,7 +73,11 @@ class KeyOrder:
         return encode_row(values, self.key.types)
 
     def is_range(self, min_key: bytes, max_key: bytes) -> bool:
-        """Whether these are the first and the last key. Raises ``CorruptFile`` for keys that cannot be decoded."""
+        """Return whether these are the first and the last key.
+
+        Raises:
+            CorruptFile: A key cannot be decoded.
+        """
         assert self.first is not None
         assert self.last is not None
         order = self.key.order
@@ -73,7 +85,7 @@ class KeyOrder:
 
 
 def _steps(columns: Sequence[WordColumn]) -> tuple[Mask, Mask]:
-    """For each row but the last: is its key less than the next one's, is it equal."""
+    """Return whether keys are less than, or equal to, the next."""
     count = max(columns[0].length - 1, 0)
     less, equal = np.zeros(count, np.bool_), np.ones(count, np.bool_)
     for column in columns:
@@ -88,7 +100,7 @@ def _steps(columns: Sequence[WordColumn]) -> tuple[Mask, Mask]:
 
 @dataclass
 class RowNumbersSeen:
-    """Sequence numbers and kinds of the rows."""
+    """Sequence numbers and kinds of the checked rows."""
 
     low: int | None = None
     high: int | None = None
@@ -96,7 +108,7 @@ class RowNumbersSeen:
     unknown_kinds: int = 0
 
     def write(self, rows: Any) -> None:
-        """Take the next rows, of which there is at least one."""
+        """Add the next rows, at least one."""
         numbers = one_array(rows.column(SEQUENCE_NUMBER)).to_numpy(zero_copy_only=False)
         low, high = int(numbers.min()), int(numbers.max())
         self.low = low if self.low is None else min(self.low, low)

@@ -1,4 +1,4 @@
-"""Are the minima, maxima and null counts of a data file true? Counted while its rows pass by."""
+"""Check of minima, maxima and null counts against rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from manifest.types.data_type import DataType
 
 @dataclass
 class SeenBounds:
-    """What a column really has."""
+    """Actual bounds and nulls of a column."""
 
     type: ColumnType
     least: Plain = None
@@ -28,7 +28,7 @@ class SeenBounds:
     has_nan: bool = False
 
     def add(self, column: Any) -> None:
-        """Take the next rows of the column."""
+        """Add the next rows of the column."""
         self.nulls += column.null_count
         values = plain_array(column, self.type)
         if self.type.kind in FLOATS:
@@ -47,7 +47,10 @@ class SeenBounds:
         return int(value) if self.type.kind is Kind.DECIMAL else value
 
     def bounds(self, rows: int) -> ColumnBounds:
-        """As bounds of so many rows; NaN is the greatest."""
+        """Return the bounds of ``rows`` rows.
+
+        NaN is the greatest value.
+        """
         most = float("nan") if self.has_nan else self.most
         least = self.least if self.least is not None or not self.has_nan else float("nan")
         return ColumnBounds(least, most, self.nulls, rows)
@@ -55,11 +58,11 @@ class SeenBounds:
 
 @dataclass
 class CheckedStatistics:
-    """Compares stored bounds with the rows.
+    """Comparison of stored bounds with the rows.
 
     Args:
-        stored: by column of the file.
-        types: of these columns.
+        stored: Stored bounds by column of the file.
+        types: Types of these columns.
         what: "" or "key ", for messages.
     """
 
@@ -73,21 +76,24 @@ class CheckedStatistics:
         self._seen = {name: SeenBounds(kind.column_type) for name, kind in atomic.items()}
 
     def write(self, rows: Any) -> None:
-        """Take the next rows: a table or batch with at least these columns."""
+        """Add the next rows, with at least these columns."""
         for name, seen in self._seen.items():
             if name in rows.schema.names:
                 seen.add(rows.column(name))
 
     def wrong(self, rows: int, present: Iterable[str]) -> list[str]:
-        """What is not so, given the number of rows and the columns that the file has."""
+        """Return the differences as messages.
+
+        ``rows`` is the row count, ``present`` are the columns of the file.
+        """
         found = []
         for name in set(present).intersection(self._seen):
             actual, stored = self._seen[name].bounds(rows), self.stored[name]
             if not covers(stored, actual):
                 shown = [_cut(value) for value in (stored.min, stored.max, actual.min, actual.max)]
                 found.append(
-                    f"its {self.what}statistics say that '{name}' lies in {shown[0]} to {shown[1]} with {stored.null_count} nulls, "
-                    f"it lies in {shown[2]} to {shown[3]} with {actual.null_count}"
+                    f"its {self.what}statistics of '{name}' are {shown[0]} to {shown[1]} with {stored.null_count} nulls, "
+                    f"but its rows have {shown[2]} to {shown[3]} with {actual.null_count} nulls"
                 )
         return sorted(found)
 

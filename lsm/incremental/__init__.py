@@ -1,4 +1,4 @@
-"""Changes instead of states: what lies between two snapshots, and streams that follow a table.
+"""Changes between snapshots, and streams that follow a table.
 
-A position means the same rows for ever. Public: ``IncrementalPlanner`` (planner), ``StreamScan`` (stream_scan).
+A position always identifies the same rows. Public: ``IncrementalPlanner`` (planner), ``StreamScan`` (stream_scan).
 """

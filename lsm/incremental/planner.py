@@ -1,8 +1,8 @@
-"""Planning what happened between two snapshots: Paimon's ``incremental-between`` in its three modes.
+"""Plans of changes between two snapshots (Paimon's ``incremental-between``).
 
-* ``delta``: rows of the files that APPEND snapshots added, as they were written
+* ``delta``: rows of the files added by APPEND snapshots, as written
 * ``changelog``: rows of the changelog files; an OVERWRITE has none
-* ``diff``: the two states compared key by key, whatever lies between
+* ``diff``: the two states compared by key, whatever happened between them
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _Bucket: TypeAlias = tuple[bytes, int]
 
 
 class IncrementalMode(StrEnum):
-    """How the rows between two snapshots are found."""
+    """Method to find the rows between two snapshots."""
 
     DELTA = "delta"
     CHANGELOG = "changelog"
@@ -47,7 +47,10 @@ class IncrementalMode(StrEnum):
 
 
 class IncrementalSplit(DataSplit):
-    """Files of one bucket that tell what changed; in ``diff`` mode ``files`` hold the newer state, ``before`` the older one."""
+    """Files of one bucket with changes.
+
+    In ``diff`` mode ``files`` has the newer state, and ``before`` the older one.
+    """
 
     mode: IncrementalMode
     before: tuple[DataFileMeta, ...] = ()
@@ -57,15 +60,15 @@ class IncrementalSplit(DataSplit):
 
     @property
     def merged_row_count(self) -> int | None:
-        """Number of rows of an unfiltered read. None: only a read tells."""
+        """Number of rows of an unfiltered read, if known.
+
+        None: only the read shows it.
+        """
         return None if self.mode is IncrementalMode.DIFF or self.retracts is not None else self.row_count
 
 
 def _retracts_first(store: FileStore, splits: Sequence[IncrementalSplit]) -> Sequence[IncrementalSplit]:
-    """Return splits whose rows of a key come in order, whatever its partition.
-
-    A key that moves to another partition leaves a retract in one split and a new row in another.
-    """
+    """Return splits that keep the order of a key's rows."""
     if store.schema.bucket_mode is not BucketMode.KEY_DYNAMIC:
         return splits
     return [split.model_copy(update={"retracts": retracts}) for retracts in (True, False) for split in splits]
@@ -75,15 +78,19 @@ _SPLIT: TypeAdapter[IncrementalSplit | DataSplit] = TypeAdapter(IncrementalSplit
 
 
 def split_from_json(text: str) -> DataSplit:
-    """The split of either kind that ``to_json`` wrote. Raises ``pydantic.ValidationError``."""
+    """Return the split from ``to_json`` text, of either class.
+
+    Raises:
+        pydantic.ValidationError: The text is not a split.
+    """
     return _SPLIT.validate_json(text)
 
 
 @dataclass(frozen=True)
 class IncrementalPlanner:
-    """Plans reads of what happened after snapshot ``start`` (0: since the beginning) up to and with ``end`` (0: the table has none).
+    """Planner of the changes after snapshot ``start`` up to ``end``.
 
-    A tag stands in for a snapshot that may have expired.
+    ``end`` is included. ``start`` 0 is the beginning, ``end`` 0 a table without snapshots. A tag replaces a snapshot that may have expired.
     """
 
     store: FileStore
@@ -93,14 +100,15 @@ class IncrementalPlanner:
     end_tag: str | None = None
 
     def plan(self, mode: IncrementalMode, predicate: Predicate | None = None, *, exact: bool = False) -> ScanPlan:
-        """The splits that hold every change for which ``predicate`` is true; reading must apply it again.
+        """Return the splits with all changes that match ``predicate``.
 
-        ``exact``: an expired snapshot whose changes its kept changelog does not tell, such as an overwrite, is an error.
+        Reading must apply ``predicate`` again. With ``exact`` an expired snapshot is an error if its kept changelog does not have all its changes,
+        for example after an overwrite.
 
         Raises:
             InvalidArgument: ``end`` is older than ``start``.
-            SnapshotExpired: a snapshot between them has expired.
-            UnsupportedTable: the mode cannot tell, and why.
+            SnapshotExpired: A snapshot between them has expired.
+            UnsupportedTable: The mode does not support the table; the message says why.
         """
         check_rows_only(self.store.root, evolves=self.store.options.data_evolution_enabled)
         if self.end < self.start:
@@ -113,7 +121,10 @@ class IncrementalPlanner:
         return Additions(self.store, wanted).plan(pieces, self.end)
 
     def _snapshots(self, ids: range, mode: IncrementalMode, exact: bool) -> Iterator[Snapshot]:
-        """Those snapshots; of one that has expired its changelog may have been kept."""
+        """Yield the snapshots.
+
+        An expired one is replaced by its kept changelog, if possible.
+        """
         manager = self.store.snapshots
         for snapshot_id in ids:
             try:
@@ -122,14 +133,14 @@ class IncrementalPlanner:
                 kept = manager.kept.get(snapshot_id)
                 if kept is None or (mode is IncrementalMode.DELTA and kept.changelog_manifest_list is not None):
                     raise
-                if exact and not self._tells_all(kept):
+                if exact and not self._has_all_changes(kept):
                     raise SnapshotExpired(
-                        f"{self.store.root}: snapshot {snapshot_id} has expired, and its kept changelog does not tell what it replaced; "
-                        "mode='changelog' passes it by"
+                        f"{self.store.root}: snapshot {snapshot_id} has expired, and its kept changelog does not include the replaced rows. "
+                        "Use mode='changelog' to skip it"
                     ) from None
                 yield kept
 
-    def _tells_all(self, changelog: Snapshot) -> bool:
+    def _has_all_changes(self, changelog: Snapshot) -> bool:
         producer = self.store.schemas.get(changelog.schema_id).core.changelog_producer
         return changelog.commit_kind is not CommitKind.OVERWRITE and producer == self.store.options.changelog_producer
 
@@ -145,7 +156,10 @@ class IncrementalPlanner:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one snapshot tells in a mode: its files from number ``first`` up to ``end`` (None: all), in the order of its manifests."""
+    """Files of one snapshot's changes in a mode.
+
+    Files from number ``first`` up to ``end`` (None: all), in the order of its manifests.
+    """
 
     snapshot: Snapshot
     mode: IncrementalMode
@@ -153,15 +167,21 @@ class Piece:
     end: int | None = None
 
     @property
-    def tells(self) -> bool:
-        """Whether the snapshot has anything to tell: an append its rows, any but an overwrite its changelog."""
+    def has_changes(self) -> bool:
+        """Whether the snapshot has changes in this mode.
+
+        In ``delta`` mode an append, in ``changelog`` mode any snapshot with a changelog except an overwrite.
+        """
         if self.mode is IncrementalMode.DELTA:
             return self.snapshot.commit_kind is CommitKind.APPEND
         return self.snapshot.commit_kind is not CommitKind.OVERWRITE and self.snapshot.changelog_manifest_list is not None
 
     def entries(self, store: FileStore) -> EntryColumns:
-        """The files, as ADD entries. Numbers hold for ever: a snapshot's own manifests never change."""
-        if not self.tells:
+        """Return the files as ADD entries.
+
+        Their numbers never change, because a snapshot's manifests never change.
+        """
+        if not self.has_changes:
             return EntryColumns.of(())
         found = self._listed(store)
         return found.select(np.flatnonzero(found.kind == FileKind.ADD)[self.first : self.end])
@@ -176,7 +196,10 @@ class Piece:
 
 
 class Additions:
-    """Files that snapshots added; every row of them stands for itself, so that any condition may drop a file."""
+    """Plan of files added by snapshots.
+
+    Every row is independent, so any condition may drop a file.
+    """
 
     def __init__(self, store: FileStore, predicate: Predicate) -> None:
         self._store = store
@@ -185,26 +208,32 @@ class Additions:
         self._report = Report()
 
     def plan(self, pieces: Sequence[Piece], snapshot_id: int) -> ScanPlan:
-        """The splits of ``pieces``, which are in the order of their snapshots; ``snapshot_id`` is the newest one's."""
+        """Return the splits of ``pieces``.
+
+        They must be in snapshot order. ``snapshot_id`` is the newest one.
+        """
         with self._report.stage("snapshots") as tally:
-            told = [piece for piece in pieces if piece.tells]
-            tally.count(len(told), len(pieces) - len(told))
+            changed = [piece for piece in pieces if piece.has_changes]
+            tally.count(len(changed), len(pieces) - len(changed))
             tally.note = f"{pieces[0].snapshot.id} to {pieces[-1].snapshot.id}" if pieces else "none"
-        entries = self._wanted(EntryColumns.concat([piece.entries(self._store) for piece in told]))
+        entries = self._wanted(EntryColumns.concat([piece.entries(self._store) for piece in changed]))
         files = self._matching(entries)
-        modes = {piece.mode for piece in told} or {IncrementalMode.DELTA}
+        modes = {piece.mode for piece in changed} or {IncrementalMode.DELTA}
         mode = IncrementalMode.DELTA if IncrementalMode.DELTA in modes else IncrementalMode.CHANGELOG
         with self._report.stage("splits") as tally:
             splits = tuple(
                 split
-                for group in self._ordered_groups(files, told)
+                for group in self._ordered_groups(files, changed)
                 for split in _retracts_first(self._store, list(self._splits(group.entries(), snapshot_id, mode)))
             )
             tally.count(len(splits), 0, sum(split.file_size for split in splits))
         return ScanPlan(snapshot_id, splits, tuple(self._report.stages))
 
     def _ordered_groups(self, files: EntryColumns, pieces: Sequence[Piece]) -> Iterator[EntryColumns]:
-        """Yield the files whose splits may be read in any order."""
+        """Yield files in groups that keep the order of changes.
+
+        Splits of one group may be read in any order.
+        """
         if self._store.schema.bucket_mode is not BucketMode.KEY_DYNAMIC:
             yield files
             return
@@ -232,7 +261,10 @@ class Additions:
         return kept
 
     def _splits(self, entries: Iterable[ManifestEntry], snapshot_id: int, mode: IncrementalMode) -> Iterator[IncrementalSplit]:
-        """One split a bucket with the changes in the order of their snapshots; of append tables, which have no order, of target size."""
+        """Yield one split per bucket, with changes in snapshot order.
+
+        Append tables have no order; their splits have the target size.
+        """
         options = self._store.options
         for (partition, bucket), members in _by_bucket(entries).items():
             files = [entry.file for entry in members]
@@ -261,24 +293,28 @@ def _by_bucket(entries: Iterable[ManifestEntry]) -> dict[_Bucket, list[ManifestE
 
 @dataclass
 class _State:
-    """The visible files of a bucket at one snapshot, with their deletion vectors."""
+    """Visible files of a bucket at one snapshot.
+
+    Includes their deletion vectors.
+    """
 
     total_buckets: int
     files: dict[str, tuple[DataFileMeta, DeletionFile | None]] = field(default_factory=dict)
 
 
 class _Difference:
-    """Two states, bucket by bucket; key sections that have the same files on both sides are left out."""
+    """Plan of the difference of two states, by bucket.
+
+    Key sections with the same files in both states are skipped.
+    """
 
     def __init__(self, store: FileStore, predicate: Predicate) -> None:
         schema = store.schema
         if not schema.is_primary_key_table:
-            raise UnsupportedTable(
-                f"{store.root}: rows of two states are compared by key, and the table has no primary key; use mode 'delta'"
-            )
+            raise UnsupportedTable(f"{store.root}: mode 'diff' compares rows by key, and the table has no primary key. Use mode 'delta'")
         self._store = store
         names = {*schema.primary_keys, *schema.partition_keys}
-        self._keys_only = only_columns(predicate, names)  # the two rows of a change agree on these columns, and on these alone
+        self._keys_only = only_columns(predicate, names)  # the two rows of a change agree only on these columns
         self._key_of = key_decoder(schema.key_types)
         self._report = Report()
 
@@ -295,7 +331,7 @@ class _Difference:
             kept = sum(len(split.files) + len(split.before) for split in found)
             splits = tuple(_retracts_first(self._store, found))
             tally.count(kept, self._report.stages[0].kept - kept)
-            tally.note = "files of both states lie in sections without a change" if self._report.stages[0].kept > kept else ""
+            tally.note = "files of both states are in sections without a change" if self._report.stages[0].kept > kept else ""
         return ScanPlan(snapshot_id, splits, tuple(self._report.stages))
 
     def _state(self, snapshot: Snapshot | None) -> dict[_Bucket, _State]:
@@ -312,11 +348,11 @@ class _Difference:
             if counts.setdefault(partition, state.total_buckets) != state.total_buckets:
                 values = self._store.partition.decode(partition)
                 raise UnsupportedTable(
-                    f"{self._store.root}: partition {values} has another number of buckets since, so that its keys have moved between them"
+                    f"{self._store.root}: the number of buckets of partition {values} has changed, so its keys have moved between buckets"
                 )
 
     def _splits(self, bucket: _Bucket, before: _State | None, after: _State | None, snapshot_id: int) -> Iterator[IncrementalSplit]:
-        """A split per section of the files of both states in which the states differ."""
+        """Yield a split per key section that differs."""
         old, new = ({} if state is None else state.files for state in (before, after))
         known = [state for state in (before, after) if state is not None]
         every = [file for file, _ in {**old, **new}.values()]
@@ -344,7 +380,12 @@ _Side: TypeAlias = list[tuple[DataFileMeta, DeletionFile | None]]
 
 
 def _same(old: _Side, new: _Side) -> bool:
-    """Whether both sides hold the same rows: the same physical files, on whatever level, with the same rows deleted."""
+    """Return whether both sides have the same rows.
+
+    That means the same files with the same deleted rows.
+
+    Levels are ignored.
+    """
     return [(file.file_name, vector) for file, vector in old] == [(file.file_name, vector) for file, vector in new]
 
 

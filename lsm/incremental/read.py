@@ -1,4 +1,7 @@
-"""Reading a split of an incremental plan: rows as they were written, or the difference of two states, each with its kind."""
+"""Reads of incremental splits, with row kinds.
+
+Returns rows as written, or the difference of two states.
+"""
 
 from __future__ import annotations
 
@@ -36,22 +39,22 @@ def read_incremental(
     limit: int | None = None,
     report: ReadReport | None = None,
 ) -> Iterator[Any]:
-    """The changes of a split, each row judged by ``predicate`` alone.
+    """Yield the changes of a split.
 
     Args:
-        store: the table; its schema decides what is read from files of any schema.
-        split: of an ``IncrementalPlanner``'s plan.
-        columns: names to return, in order; ``_row_kind`` for the kind as text; () for rows without columns, to count them.
-        predicate: rows to return, exactly.
-        limit: rows to return at most.
-        report: counters to add to.
+        store: Store of the table. Its schema defines the result, whatever the schemas of the files.
+        split: Split of an ``IncrementalPlanner``'s plan.
+        columns: Names to return, in order. ``_row_kind`` is the kind as text. (): rows without columns, to count them.
+        predicate: Exact filter, applied to each row separately.
+        limit: Maximum number of rows.
+        report: Counters to add to.
 
     Yields:
-        Non-empty record batches; the rows of a key in the order in which they happened.
+        Non-empty record batches. The rows of a key are in order of the changes.
 
     Raises:
-        UnknownColumn: a column does not exist.
-        CorruptFile: a file is missing, or not what the metadata promise; it is named.
+        UnknownColumn: A column does not exist.
+        CorruptFile: A file is missing or does not match the metadata; the message names it.
     """
     for name in (*columns, *columns_of(predicate)):
         if name not in store.schema.column_types and name != ROW_KIND:
@@ -78,7 +81,7 @@ def _of_kind(rows: Any, *, retracting: bool) -> Any:
 def _additions(
     store: FileStore, split: IncrementalSplit, columns: Sequence[str], predicate: Predicate, report: ReadReport
 ) -> Iterator[Any]:
-    """Every physical row of the files, in file order."""
+    """Yield every physical row of the files, in file order."""
     system = (VALUE_KIND,) if store.schema.is_primary_key_table else ()
     values = tuple(name for name in columns if name != ROW_KIND)
     wanted = FileFilter(store, predicate)
@@ -91,7 +94,10 @@ def _additions(
 
 
 def _difference(store: FileStore, split: IncrementalSplit, predicate: Predicate, report: ReadReport) -> Iterator[Any]:
-    """The changes from the older to the newer state, in key order, in bounded memory."""
+    """Yield the changes between the states, in key order.
+
+    Memory is bounded.
+    """
     schema = store.schema
     key = SortKey(tuple(schema.trimmed_primary_keys))
     sides = [(split.before, split.before_deletion_files), (split.files, split.deletion_files)]
@@ -104,7 +110,7 @@ def _difference(store: FileStore, split: IncrementalSplit, predicate: Predicate,
 
 
 def _state(store: FileStore, split: IncrementalSplit, files: Sequence[DataFileMeta], vectors: Any, report: ReadReport) -> Iterator[Any]:
-    """The visible rows of some files of a section, in key order."""
+    """Yield the visible rows of a section's files, by key."""
     if not files:
         return
     state = DataSplit(

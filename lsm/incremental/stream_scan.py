@@ -1,9 +1,9 @@
-"""Following a table: where a stream stands, how far its next batch goes, and the splits of what lies between (Paimon's ``StreamTableScan``).
+"""Streams that follow a table (Paimon's ``StreamTableScan``).
 
-A stream gives the whole state of one snapshot, if it is asked to, and then what each later snapshot has changed: the rows that
-appends wrote, or the table's changelog. It stands between two units: files of a snapshot's changes; of a whole state the buckets,
-or the files where rows have no key. A position means the same rows for ever, whatever the filter or the limits of a batch, because
-what a snapshot lists never changes.
+Computes the position of a stream, the end of its next batch, and the splits between them. A stream may begin with the whole state
+of one snapshot. Then it returns the changes of each later snapshot: the appended rows, or the table's changelog. Its position is
+between two units. Units are files of a snapshot's changes. Units of a whole state are buckets, or files if rows have no key.
+A position always identifies the same rows, whatever the filter or the limits of a batch, because the files of a snapshot never change.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from manifest.store import FileStore
 
 @dataclass(frozen=True)
 class WholeState:
-    """The live files of ``snapshot`` from ``min_level`` on: a unit is a bucket where rows have a key, else a file.
+    """Live files of ``snapshot`` from ``min_level`` on.
 
-    The order of units depends on nothing but the snapshot.
+    A unit is a bucket if rows have a key, otherwise a file. The order of units depends only on the snapshot.
     """
 
     store: FileStore
@@ -42,7 +42,7 @@ class WholeState:
     min_level: int = 0
 
     def sizes(self) -> Int64s:
-        """What each unit holds."""
+        """Return files, rows and bytes of each unit."""
         files = file_sizes(self._entries)
         if not self.store.schema.is_primary_key_table:
             return files
@@ -50,7 +50,10 @@ class WholeState:
         return np.stack(counted).astype(np.int64)
 
     def plan(self, first: int, end: int | None, predicate: Predicate | None) -> ScanPlan:
-        """The splits of units ``first`` to ``end`` (None: to the last) that may hold rows for which ``predicate`` is true."""
+        """Return the splits of units ``first`` to ``end``.
+
+        Only splits that may match ``predicate``. ``end`` None is the last unit.
+        """
         whole = ScanPlanner(self.store, self.min_level).plan(predicate, snapshot=self.snapshot)
         if self.store.schema.is_primary_key_table:
             wanted = set(self._buckets[first:end])
@@ -77,12 +80,15 @@ class WholeState:
 
 
 def file_sizes(entries: EntryColumns) -> Int64s:
-    """The sizes of files that are units of their own."""
+    """Return the sizes of files as separate units."""
     return np.stack([np.ones(len(entries), np.int64), entries.row_count, entries.file_size])
 
 
 def _part(split: DataSplit, names: set[tuple[bytes, int, str]]) -> list[DataSplit]:
-    """The split with those of its files that ``names`` has; none if there are none."""
+    """Return the split with only the files in ``names``.
+
+    Empty if no file is left.
+    """
     kept = [at for at, file in enumerate(split.files) if (split.partition, split.bucket, file.file_name) in names]
     vectors = split.deletion_files
     left = {"files": tuple(split.files[at] for at in kept), "deletion_files": vectors and tuple(vectors[at] for at in kept)}
@@ -93,12 +99,12 @@ _EVERY_LEVEL = {"deletion-vectors.merge-on-read": "true"}
 _NO_LIMIT = np.iinfo(np.int64).max
 _ADVICE = (
     "raise 'snapshot.time-retained' or 'snapshot.num-retained.min', or give the stream a 'consumer-id', which holds expiry back; "
-    "a stream that has lost its place must start anew"
+    "a stream that has lost its place must be restarted"
 )
 
 
 class StartMode(StrEnum):
-    """Where a stream begins (Paimon's ``scan.mode``)."""
+    """Start of a stream (Paimon's ``scan.mode``)."""
 
     LATEST_FULL = "latest-full"
     LATEST = "latest"
@@ -110,9 +116,10 @@ class StartMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Before unit ``unit`` of what snapshot ``snapshot_id`` changed or, if ``whole``, of its whole state.
+    """Position before a unit of a snapshot.
 
-    Snapshot 0, whole: the table had no snapshot yet, and the stream begins with the state of the first that it meets.
+    Units are of the snapshot's changes, or of its whole state if ``whole``. Snapshot 0 with ``whole``: the table had no snapshot, and the stream
+    begins with the state of the first one.
     """
 
     snapshot_id: int
@@ -121,13 +128,16 @@ class Position:
 
     @property
     def oldest_needed(self) -> int:
-        """The oldest snapshot that a stream at this position has yet to read."""
+        """Oldest snapshot that the stream still has to read."""
         return max(self.snapshot_id, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """At most so much in one batch; a first unit that is larger goes alone. None: no limit."""
+    """Limits of one batch. None: no limit.
+
+    A first unit that exceeds them is a batch alone.
+    """
 
     files: int | None = None
     rows: int | None = None
@@ -139,35 +149,39 @@ UNLIMITED = Limits()
 
 @dataclass(slots=True)
 class _Budget:
-    """What is left of the limits of a batch."""
+    """Remaining rows, files and bytes of a stream batch."""
 
     limits: Limits
     _used: Int64s = field(default_factory=lambda: np.zeros(3, np.int64))
 
     def take(self, sizes: Int64s) -> int:
-        """How many of the next units still fit; ``sizes`` has their files, rows and bytes, a row each."""
+        """Return how many of the next units fit.
+
+        ``sizes`` has rows of files, rows and bytes.
+        """
         given = (self.limits.files, self.limits.rows, self.limits.bytes)
         limits = np.array([_NO_LIMIT if most is None else most for most in given])
         totals = self._used[:, None] + np.cumsum(sizes, axis=1)
         over = np.flatnonzero((totals > limits[:, None]).any(axis=0))
         units = sizes.shape[1]
-        taken = int(over[0]) if len(over) else units
-        if not taken and units and not self._used.any():
-            taken = 1
-        if taken:
-            self._used = totals[:, taken - 1]
-        return taken
+        count = int(over[0]) if len(over) else units
+        if not count and units and not self._used.any():
+            count = 1
+        if count:
+            self._used = totals[:, count - 1]
+        return count
 
 
 @dataclass(frozen=True)
 class StreamScan:
-    """Walks through the snapshots of ``store``. Keeps nothing: positions say it all.
+    """Stream over the snapshots of ``store``.
 
-    ``overwrites``: tell what an overwrite has replaced, too (Paimon's ``streaming-read-overwrite``), key by key, in a batch of
-    its own. Else overwrites are passed by.
+    Stateless: positions have the whole state. With ``overwrites`` the rows replaced by an overwrite are returned too, by key, in a
+    separate batch (Paimon's ``streaming-read-overwrite``). Otherwise overwrites are skipped.
 
-    Raises ``UnsupportedTable`` for tables whose appended rows do not tell the table's rows, ``InvalidArgument`` for an option
-    that does not go with the table.
+    Raises:
+        UnsupportedTable: The appended rows of the table are not its rows.
+        InvalidArgument: An option is not supported for the table.
     """
 
     store: FileStore
@@ -179,17 +193,18 @@ class StreamScan:
         if schema.is_primary_key_table and core.changelog_producer == "none" and not core.engine.newest_replaces:
             raise UnsupportedTable(
                 f"{self.store.root}: a stream of a table with merge-engine '{core.engine.name}' needs a changelog: "
-                "set 'changelog-producer' to 'lookup' or 'full-compaction' ('input' tells the rows as they were written)"
+                "set 'changelog-producer' to 'lookup' or 'full-compaction' ('input' logs the rows as written)"
             )
         if self.overwrites and (not schema.is_primary_key_table or core.changelog_producer not in {"none", "input"}):
-            raise InvalidArgument(
-                "'streaming-read-overwrite' goes with primary-key tables whose changelog-producer is 'none' or 'input', for others cannot tell"
-            )
+            raise InvalidArgument("option 'streaming-read-overwrite' needs a primary-key table with changelog-producer 'none' or 'input'")
 
     def start(self, mode: StartMode, *, snapshot_id: int | None = None, timestamp_millis: int | None = None) -> Position:
-        """Where a new stream begins; the modes with ``from`` need what they begin from.
+        """Return the start position of a new stream.
 
-        Raises ``SnapshotExpired`` or ``SnapshotNotFound`` where changes since then, or the state, are not there.
+        The modes with ``from`` need their argument.
+
+        Raises:
+            SnapshotExpired, SnapshotNotFound: The changes since then, or the state, are not available.
         """
         manager = self.store.snapshots
         latest = manager.latest()
@@ -211,23 +226,27 @@ class StreamScan:
         if found.snapshot_id <= newest:
             self._snapshot(found.snapshot_id)
         elif found.snapshot_id > newest + 1:
-            raise SnapshotNotFound(f"{self.store.root}: there is no snapshot {found.snapshot_id} to start from, the newest is {newest}")
+            raise SnapshotNotFound(f"{self.store.root}: there is no snapshot {found.snapshot_id} to start from; the newest is {newest}")
         return found
 
     def newest(self) -> int:
-        """Id of the newest snapshot; 0 before the first."""
+        """Return the id of the newest snapshot, 0 if none."""
         return self.store.snapshots.latest_id() or 0
 
     def advance(self, start: Position, limits: Limits = UNLIMITED, *, last: int | None = None) -> Position:
-        """Where the next batch ends: ``start`` itself if there is nothing new; never past snapshot ``last`` (None: the newest).
+        """Return the end of the next batch.
 
-        Raises ``SnapshotExpired`` if the stream has lost its place, ``SnapshotNotFound`` if the table was rolled back behind it.
+        It is ``start`` if there is nothing new. The batch never goes past snapshot ``last``. None: the newest.
+
+        Raises:
+            SnapshotExpired: The stream has lost its place.
+            SnapshotNotFound: The table was rolled back before the position.
         """
         newest = self.newest()
         if start.snapshot_id > newest + 1:
             raise SnapshotNotFound(
                 f"{self.store.root}: the stream has read up to snapshot {start.snapshot_id - 1}, but the newest is {newest}: "
-                "the table was rolled back or made anew; start the stream anew"
+                "the table was rolled back or recreated. Restart the stream"
             )
         until = newest if last is None else min(last, newest)
         budget = _Budget(limits)
@@ -240,16 +259,17 @@ class StreamScan:
                 return Position(at.snapshot_id + 1) if at == start else at
             if limits != UNLIMITED:
                 sizes = file_sizes(self._piece(snapshot, at.unit).entries(self.store))
-                taken = budget.take(sizes)
-                if taken < sizes.shape[1]:
-                    return Position(at.snapshot_id, at.unit + taken)
+                count = budget.take(sizes)
+                if count < sizes.shape[1]:
+                    return Position(at.snapshot_id, at.unit + count)
             at = Position(at.snapshot_id + 1)
         return at
 
     def plan(self, start: Position, end: Position, predicate: Predicate | None = None) -> ScanPlan:
-        """The splits of the batch from ``start`` to ``end``, which ``advance`` told once, now or in another process.
+        """Return the splits of the batch from ``start`` to ``end``.
 
-        All changes of a key are in one split, in order. ``predicate`` judges each row alone; reading must apply it again.
+        Both must be results of ``advance``, in any process. All changes of a key are in one split, in order. ``predicate`` is applied to each row
+        separately; reading must apply it again.
         """
         if start == end:
             return ScanPlan(end.snapshot_id, (), ())
@@ -259,9 +279,7 @@ class StreamScan:
         snapshots = [self._snapshot(snapshot_id) for snapshot_id in ids]
         if any(self._replaces(snapshot) for snapshot in snapshots):
             if len(snapshots) > 1:
-                raise InvalidArgument(
-                    "'streaming-read-overwrite' was turned on in the midst of a batch: let it end without the option first"
-                )
+                raise InvalidArgument("option 'streaming-read-overwrite' was enabled within a batch. Finish the batch without it first")
             return IncrementalPlanner(self._exact, ids[0] - 1, ids[0]).plan(IncrementalMode.DIFF, predicate)
         ends = {end.snapshot_id: end.unit}
         pieces = [self._piece(snapshot, 0, ends.get(snapshot.id)) for snapshot in snapshots]
@@ -269,16 +287,19 @@ class StreamScan:
         return Additions(self.store, TRUE if predicate is None else predicate).plan(pieces, ids[-1])
 
     def _advance_whole(self, start: Position, budget: _Budget, until: int) -> Position:
-        """As ``advance``. What comes after the state is in no batch with it: a key would be in two splits."""
+        """Return the next batch's end within a whole state.
+
+        Later changes are never in the same batch, because a key would be in two splits.
+        """
         snapshot_id = start.snapshot_id or until
         if not snapshot_id:
             return start
         if budget.limits == UNLIMITED:
             return Position(snapshot_id + 1)
         sizes = self._state(snapshot_id).sizes()[:, start.unit :]
-        taken = budget.take(sizes)
-        if taken < sizes.shape[1]:
-            return Position(snapshot_id, start.unit + taken, whole=True)
+        count = budget.take(sizes)
+        if count < sizes.shape[1]:
+            return Position(snapshot_id, start.unit + count, whole=True)
         return Position(snapshot_id + 1)
 
     def _plan_whole(self, start: Position, end: Position, predicate: Predicate | None) -> ScanPlan:
@@ -286,14 +307,20 @@ class StreamScan:
         return self._state(snapshot_id).plan(start.unit, end.unit if end.whole else None, predicate)
 
     def _state(self, snapshot_id: int) -> WholeState:
-        """The state that the changes after it go on from: of a changelog that compaction makes, what compaction has merged."""
+        """Return the state from which later changes continue.
+
+        For a changelog written by compactions, only compacted files.
+        """
         core = self.store.schema.core
         above = {"lookup": 1, "full-compaction": core.max_level}.get(core.changelog_producer, 0)
         return WholeState(self._exact, self._snapshot(snapshot_id, whole=True), above if self.store.schema.is_primary_key_table else 0)
 
     @cached_property
     def _exact(self) -> FileStore:
-        """The table with all its committed rows: those that wait for a compaction to be shown have been told as appended."""
+        """The table with all committed rows.
+
+        Rows that wait for a compaction were already returned as appended.
+        """
         return self.store.with_options(_EVERY_LEVEL) if self.store.schema.is_primary_key_table else self.store
 
     @cached_property
@@ -301,18 +328,24 @@ class StreamScan:
         return {self.store.schema.id: self.store.schema.core.changelog_producer}
 
     def _piece(self, snapshot: Snapshot, first: int = 0, end: int | None = None) -> Piece:
-        """What a snapshot changed, told as the table did when it was committed."""
+        """Return the changes of a snapshot.
+
+        Uses the changelog producer at the time of its commit.
+        """
         producer = self._producers.get(snapshot.schema_id)
         if producer is None:
             producer = self._producers[snapshot.schema_id] = self.store.schemas.get(snapshot.schema_id).core.changelog_producer
         return Piece(snapshot, IncrementalMode.DELTA if producer == "none" else IncrementalMode.CHANGELOG, first, end)
 
     def _replaces(self, snapshot: Snapshot) -> bool:
-        """Whether the snapshot is an overwrite that is to be told."""
+        """Return whether the snapshot's replaced rows are returned."""
         return self.overwrites and snapshot.commit_kind is CommitKind.OVERWRITE
 
     def _snapshot(self, snapshot_id: int, *, whole: bool = False) -> Snapshot:
-        """That snapshot; of an expired one its changelog may have been kept, but nothing of its ``whole`` state."""
+        """Return a snapshot, or its kept changelog if expired.
+
+        The ``whole`` state needs the snapshot itself.
+        """
         manager = self.store.snapshots
         try:
             return manager.get(snapshot_id)
@@ -321,11 +354,14 @@ class StreamScan:
             if kept is not None:
                 return kept
             raise SnapshotExpired(
-                f"{self.store.root}: the stream stands at snapshot {snapshot_id}, which has expired; the oldest is {manager.earliest_id()}. {_ADVICE}"
+                f"{self.store.root}: the stream is at snapshot {snapshot_id}, which has expired; the oldest is {manager.earliest_id()}. {_ADVICE}"
             ) from None
 
     def _first_since(self, millis: int) -> int:
-        """The first snapshot committed at ``millis`` or later, perhaps the next one."""
+        """Return the first snapshot committed at ``millis`` or later.
+
+        It may be the next one.
+        """
         manager = self.store.snapshots
         try:
             return manager.at_timestamp(millis - 1).id + 1

@@ -1,5 +1,5 @@
-"""Python values as Arrow columns: every value arrives unchanged, nested ones too, or is refused by row and path.
+"""Conversion of Python values to Arrow columns.
 
-Knows Python, NumPy and pandas scalars and Arrow types; not tables, not files. Public: ``python_column``, ``python_scalar`` (columns),
-``InvalidValue`` (convert).
+Every value stays unchanged, or is refused with its row and path. Knows Python, NumPy and pandas scalars and Arrow types, not tables or files.
+Public: ``python_column``, ``python_scalar`` (columns), ``InvalidValue`` (convert).
 """

@@ -1,4 +1,7 @@
-"""Columns of whatever Python holds them in: lists, NumPy arrays, pandas and polars Series, Arrow arrays."""
+"""Columns from Python data.
+
+Lists, NumPy arrays, pandas and polars Series, Arrow arrays.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,13 @@ from manifest.io.errors import SchemaMismatch
 
 
 def python_column(name: str, values: Any, wanted: pa.DataType | None, *, first_row: int = 0) -> Any:
-    """The values of a column as an Arrow Array or ChunkedArray.
+    """Convert the values of a column to Arrow.
 
-    Columns that have an Arrow type already keep it: ``conform`` checks them. Python values become ``wanted``; None: the type that
-    holds them. first_row: Number of the first value in error messages.
+    Columns with an Arrow type keep it: ``conform`` checks them. Python values become ``wanted``. None: infer the type.
+    ``first_row`` is the number of the first value in error messages.
 
-    Raises ``SchemaMismatch`` that names row and column.
+    Raises:
+        SchemaMismatch: A value does not fit; the message names row and column.
 
     >>> python_column("n", [1, 2.0], pa.int8()).to_pylist()
     [1, 2]
@@ -42,7 +46,7 @@ def python_column(name: str, values: Any, wanted: pa.DataType | None, *, first_r
         if hasattr(values, "__arrow_c_array__") and not of_pandas:
             return pa.array(values)
     except CONVERSION_ERRORS as error:
-        raise SchemaMismatch(f"column '{name}' has no Arrow type: {error}") from error
+        raise SchemaMismatch(f"column '{name}' cannot be converted to an Arrow type: {error}") from error
     listed: Sequence[Any] = values if isinstance(values, list | tuple) else list(values)
     if of_pandas:
         listed = without_nan(listed)
@@ -54,12 +58,19 @@ def python_column(name: str, values: Any, wanted: pa.DataType | None, *, first_r
 
 
 def _holds_objects(dtype: Any) -> bool:
-    """Whether values of a pandas type are Python objects, whose Arrow type only a look at them tells."""
+    """Return whether values of a pandas type are Python objects.
+
+    Then the Arrow type depends on the values.
+    """
     return str(getattr(getattr(dtype, "categories", None), "dtype", dtype)) == "object"
 
 
 def python_scalar(name: str, value: Any, wanted: pa.DataType) -> pa.Scalar:
-    """One value of a column. Raises ``SchemaMismatch`` that names the column."""
+    """Convert one value of a column.
+
+    Raises:
+        SchemaMismatch: The value does not fit; the message names the column.
+    """
     try:
         return python_array([value], wanted)[0]
     except InvalidValue as error:

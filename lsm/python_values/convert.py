@@ -1,4 +1,7 @@
-"""Sequences of Python values as Arrow arrays of a given type, nested types part by part."""
+"""Conversion of Python values to a given Arrow type.
+
+Nested types are converted part by part.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,11 @@ from lsm.schema.lossless_cast import first_row, lossless_cast, may_cast
 _SHOWN = 60
 
 
-class InvalidValue(ValueError):  # it names a value
-    """A value that its column cannot hold. ``row``: place in the sequence, ``path``: way to a nested value."""
+class InvalidValue(ValueError):
+    """A value does not fit its column.
+
+    ``row`` is its position in the sequence, ``path`` the path to a nested value.
+    """
 
     def __init__(self, row: int, path: str, reason: str) -> None:
         super().__init__(row, path, reason)
@@ -30,14 +36,17 @@ class InvalidValue(ValueError):  # it names a value
         self.reason = reason
 
     def inside(self, row: int, step: str) -> InvalidValue:
-        """The same value, seen from the value that holds it."""
+        """Return the error for the value that contains this one."""
         return InvalidValue(row, step + self.path, self.reason)
 
 
 def python_array(values: Sequence[Any], target: pa.DataType) -> Any:
-    """An Array of type ``target``, or a ChunkedArray where texts are too long for one.
+    """Convert values to an Array of type ``target``.
 
-    Raises ``InvalidValue`` for the first value that would change.
+    A ChunkedArray if texts are too long for one Array.
+
+    Raises:
+        InvalidValue: A value would change. It is the first such value.
 
     >>> python_array([{"x": 1}, None], pa.struct([("x", pa.int8())])).to_pylist()
     [{'x': 1}, None]
@@ -65,7 +74,7 @@ def python_array(values: Sequence[Any], target: pa.DataType) -> Any:
 
 @dataclass(frozen=True)
 class _Group:
-    """Values of one family, None in the place of others."""
+    """Values of one family, with None for other values."""
 
     family: Family
     values: Sequence[Any]
@@ -151,7 +160,10 @@ def _reason(error: Exception) -> str:
 
 
 def _converted(group: _Group, target: pa.DataType) -> Any:
-    """The group's values in the target type. Raises one of ``CONVERSION_ERRORS``."""
+    """Convert the group's values to the target type.
+
+    Raises one of ``CONVERSION_ERRORS``.
+    """
     family, values = group.family, group.values
     if family is Family.INT and pa.types.is_decimal(target):
         return _whole_decimals(values).cast(target)
@@ -168,7 +180,10 @@ def _converted(group: _Group, target: pa.DataType) -> Any:
 
 
 def _natural(group: _Group) -> Any:
-    """The group's values in the Arrow type that holds them all. Raises one of ``CONVERSION_ERRORS``."""
+    """Convert the group's values to their natural Arrow type.
+
+    Raises one of ``CONVERSION_ERRORS``.
+    """
     family, values = group.family, group.values
     match family:
         case Family.INT:
@@ -186,7 +201,7 @@ def _natural(group: _Group) -> Any:
             return pa.array(np.array([np.datetime64("NaT") if value is None else value for value in values], f"datetime64[{unit}]"))
         case Family.TIME:
             if any(value is not None and value.tzinfo is not None for value in values):
-                raise TypeError("a time with a zone names no time of day")
+                raise TypeError("a time with a zone is not a time of day")
             return pa.array(values, pa.time64("us"))
         case Family.ARROW:
             found = pa.array(values)
@@ -221,7 +236,7 @@ def _refuse_others(values: Sequence[Any], accepted: frozenset[Family], target: p
 
 
 def _present(values: Sequence[Any]) -> tuple[Sequence[Any], list[int], Any]:
-    """Values that are not None, the offsets of all of them as lists, and the mask of those that are None."""
+    """Return the non-null values, list offsets and null mask."""
     if type(None) not in set(map(type, values)):
         return values, list(accumulate(map(len, values), initial=0)), None
     offsets = list(accumulate((0 if value is None else len(value) for value in values), initial=0))
@@ -241,7 +256,10 @@ def _refuse_dimensions(values: Sequence[Any], target: pa.DataType) -> None:
 
 
 def _part(values: Sequence[Any], target: pa.DataType, offsets: Sequence[int] | None, step: Callable[[int, int], str]) -> Any:
-    """The parts of nested values. ``step(row, at)`` names part ``at`` of a row; offsets None: a part of each row."""
+    """Convert the parts of nested values.
+
+    ``step(row, at)`` returns the path of part ``at`` of a row. ``offsets`` None means that each row has one part.
+    """
     try:
         found = python_array(values, target)
     except InvalidValue as error:
@@ -275,12 +293,12 @@ def _maps(values: Sequence[Any], target: pa.DataType) -> Any:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             row = bisect_right(offsets, at) - 1
             raise InvalidValue(
-                row, f"[{at - offsets[row]}]", f"{_short(pair)} ({_kind_name(pair)}) is no pair; give a dict, or pairs (key, value)"
+                row, f"[{at - offsets[row]}]", f"{_short(pair)} ({_kind_name(pair)}) is not a pair; give a dict, or pairs (key, value)"
             )
     keys, items = [key for key, _ in pairs], [item for _, item in pairs]
     found = _part(keys, target.key_type, offsets, lambda row, at: f"[key {keys[offsets[row] + at]!r:.40}]")
     if found.null_count:
-        row = bisect_right(offsets, int(pc.index(found.is_null(), True).as_py())) - 1  # Arrow's signature
+        row = bisect_right(offsets, int(pc.index(found.is_null(), True).as_py())) - 1  # returns an Arrow scalar
         raise InvalidValue(row, "", "a key is null")
     held = _part(items, target.item_type, offsets, lambda row, at: f"[{keys[offsets[row] + at]!r:.40}]")
     return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), found, held, type=target, mask=mask)

@@ -1,4 +1,4 @@
-"""Families of Python types that one Arrow type can hold."""
+"""Families of Python types with a common Arrow type."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 
 class Family(StrEnum):
-    """What kind of value a Python type holds."""
+    """Kind of value of a Python type."""
 
     NULL = "null"
     BOOL = "bool"
@@ -40,9 +40,9 @@ ARROW_TYPES = {
     Family.DATE: pa.date32(),
     Family.TIME: pa.time64("us"),
 }
-"""Arrow type of the families whose values all fit one."""
+"""Arrow types of the families with one type."""
 CONVERSION_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""What Arrow raises for values that it cannot convert."""
+"""Errors of Arrow for values that it cannot convert."""
 
 _PANDAS_NULLS = frozenset({"NAType", "NaTType"})
 _BY_CLASS: tuple[tuple[Family, tuple[type, ...]], ...] = (
@@ -65,7 +65,7 @@ _BY_CLASS: tuple[tuple[Family, tuple[type, ...]], ...] = (
 
 
 def family_of(kind: type) -> Family:
-    """The family of a Python type.
+    """Return the family of a Python type.
 
     >>> family_of(np.int8), family_of(bool), family_of(set)
     (<Family.INT: 'int'>, <Family.BOOL: 'bool'>, <Family.OTHER: 'other'>)
@@ -76,7 +76,10 @@ def family_of(kind: type) -> Family:
 
 
 def without_pandas_nulls(values: Sequence[Any]) -> tuple[Sequence[Any], frozenset[type]]:
-    """Replace ``pd.NA`` and ``pd.NaT`` by None; also return the types of the other values."""
+    """Replace ``pd.NA`` and ``pd.NaT`` by None.
+
+    Also returns the types of the other values.
+    """
     kinds = set(map(type, values))
     nulls = {kind for kind in kinds if family_of(kind) is Family.NULL}
     if nulls - {type(None)}:
@@ -85,7 +88,7 @@ def without_pandas_nulls(values: Sequence[Any]) -> tuple[Sequence[Any], frozense
 
 
 def without_nan(values: Sequence[Any]) -> Sequence[Any]:
-    """Replace NaN by None, as pandas reads it."""
+    """Replace NaN by None, like pandas."""
     kinds = {kind for kind in set(map(type, values)) if family_of(kind) in {Family.FLOAT, Family.DECIMAL}}
     if not kinds:
         return values

@@ -1,4 +1,4 @@
-"""The Arrow type of Python values for which no table names one."""
+"""Inference of Arrow types from Python values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ _UNITS = {"D": pa.date32(), "generic": pa.timestamp("us")}
 
 
 def infer_type(values: Sequence[Any]) -> pa.DataType:
-    """The type that holds all values; null where there are none. Raises ``InvalidValue`` for a value of another kind.
+    """Return the Arrow type that holds all values.
+
+    Without any value it is the null type.
+
+    Raises:
+        InvalidValue: A value has another kind than the others.
 
     >>> infer_type([1, None, 2.5]), infer_type([{"a": [b"x"]}])
     (DataType(double), StructType(struct<a: list<item: binary>>))
@@ -57,7 +62,7 @@ def infer_type(values: Sequence[Any]) -> pa.DataType:
 
 
 def _decimal(values: Sequence[Any]) -> pa.DataType:
-    """The narrowest decimal that holds all digits, of 38 at most."""
+    """Return the narrowest decimal for all digits, at most 38."""
     scales = [max(0, -number.as_tuple().exponent) if hasattr(number, "as_tuple") and number.is_finite() else 0 for number in values]
     return pa.decimal128(38, min(38, max(scales)))
 
@@ -72,7 +77,7 @@ def _of_mappings(values: Sequence[Mapping[Any, Any]]) -> pa.DataType:
 
 
 def _other(values: Sequence[Any]) -> pa.DataType:
-    """Raise ``InvalidValue`` for the first value that does not go with those before it."""
+    """Raise ``InvalidValue`` for the first value of another kind."""
     first: Family | None = None
     for row, value in enumerate(values):
         if value is None:
@@ -82,7 +87,7 @@ def _other(values: Sequence[Any]) -> pa.DataType:
         if family is Family.OTHER:
             raise InvalidValue(row, "", f"{value!r:.60} ({type(value).__name__}) has no Arrow type")
         if family is not first and frozenset({family, first}) not in _WIDER:
-            raise InvalidValue(row, "", f"{value!r:.60} ({type(value).__name__}) stands in one column with values of kind {first}")
+            raise InvalidValue(row, "", f"{value!r:.60} ({type(value).__name__}) is in one column with values of kind {first}")
     raise InvalidValue(0, "", "the values are of several kinds")
 
 

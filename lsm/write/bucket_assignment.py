@@ -28,12 +28,12 @@ from manifest.store import FileStore
 
 if TYPE_CHECKING:
     from lsm.bucket import dynamic, hash_index
-    from lsm.cross_partition import assigner, waiting_rows
+    from lsm.cross_partition import assigner, staged_rows
 else:  # only tables with dynamic buckets need these
     assigner = LazyModule("lsm.cross_partition.assigner")
     dynamic = LazyModule("lsm.bucket.dynamic")
     hash_index = LazyModule("lsm.bucket.hash_index")
-    waiting_rows = LazyModule("lsm.cross_partition.waiting_rows")
+    staged_rows = LazyModule("lsm.cross_partition.staged_rows")
 
 RoutedRows: TypeAlias = tuple[Source, Sequence[Share]]
 """A table of rows, and the row numbers of each bucket in it."""
@@ -159,7 +159,7 @@ class CrossPartitionBuckets(BucketAssignment):
     def __init__(self, context: AssignmentContext) -> None:
         super().__init__(context)
         budget = min(context.store.options.write_buffer_size // 2, thresholds().source_bytes)
-        self._waiting = waiting_rows.WaitingRows(context.store.schema, budget, context.space)
+        self._staged = staged_rows.StagedRows(context.store.schema, budget, context.space)
         # Partitions of the rows that replace them. None: the write replaces no partition, or all.
         self._replaced: set[bytes] | None = None if context.job.replaces is None else set()
 
@@ -168,7 +168,7 @@ class CrossPartitionBuckets(BucketAssignment):
         store = self.context.store
         if self._replaced is not None:
             self._replaced |= {store.partition.encode(values) for values in row_partitions(table, store.schema)[1]}
-        self._waiting.add(table, kinds)
+        self._staged.add(table, kinds)
         return iter(())
 
     def drain(self) -> Iterator[RoutedRows]:
@@ -179,18 +179,18 @@ class CrossPartitionBuckets(BucketAssignment):
         named: set[bytes] = set()
         if context.job.replaces not in {None, FALSE}:
             named = set(context.store.live_entries(snapshot, EntryFilter(predicate=context.job.replaces)).partition_codes[1])
-        owned = dynamic.Owned() if owners is None else dynamic.Owned(owners.task, owners.tasks)
         replaced = None if self._replaced is None else self._replaced | named
+        owned = dynamic.BucketOwnership() if owners is None else dynamic.BucketOwnership(owners.task, owners.tasks)
         crossing = assigner.CrossPartitionAssigner(
             context.store, snapshot, existing.keys_by_bucket, owned=owned, replaced=replaced, each=context.each
         )
-        for table, kinds in self._waiting.drain():
+        for table, kinds in self._staged.drain():
             yield crossing.assign(table, kinds)
         crossing.check_replaced(named)
 
     def clear(self) -> None:
         """See ``BucketAssignment``."""
-        self._waiting.clear()
+        self._staged.clear()
 
 
 def bucket_assignment(context: AssignmentContext) -> BucketAssignment:

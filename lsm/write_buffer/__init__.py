@@ -1,4 +1,4 @@
-"""Rows on their way to a file: input tables held by row number, sorted and folded when a bucket is flushed.
+"""Buffered rows of a write.
 
-Public: ``SortBuffer`` (sort_buffer), ``Source`` (source).
+Input tables are held by row number. Rows are sorted and merged when a bucket is flushed. Public: ``SortBuffer`` (sort_buffer), ``Source`` (source).
 """

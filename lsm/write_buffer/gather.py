@@ -1,4 +1,7 @@
-"""Rows of one bucket where their inputs have them, copied out a piece at a time in whatever order."""
+"""Rows of one bucket in their input tables.
+
+They are copied in pieces.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,24 @@ from lsm.arrow.text_form import gather, joined
 
 @dataclass(frozen=True, slots=True)
 class GatheredInput:
-    """Some rows (None: all) of an input, whose columns are in forms that ``gather`` takes, by name."""
+    """Rows of an input table. None: all rows.
+
+    ``columns`` are by name, in forms that ``gather`` accepts.
+    """
 
     columns: dict[str, Any]
     rows: Int64s | None
 
     @property
     def count(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return len(next(iter(self.columns.values()))) if self.rows is None else len(self.rows)
 
     def take(self, positions: Int64s | None, names: Sequence[str]) -> Any:
-        """Copies of columns at ``positions`` among these rows (None: all of them)."""
+        """Copy columns at ``positions`` of these rows.
+
+        None: all rows.
+        """
         rows = positions if self.rows is None else self.rows if positions is None else self.rows[positions]
         if rows is None:
             return pa.table({name: self.columns[name] for name in names})
@@ -36,7 +45,10 @@ class GatheredInput:
 
 @dataclass(frozen=True, slots=True)
 class RowsInPlace:
-    """Rows of few inputs; row ``i`` is the one that arrived as number ``i``. Nothing but what ``take`` gives is copied."""
+    """Rows of few inputs, copied only by ``take``.
+
+    Row ``i`` is the one that arrived as number ``i``.
+    """
 
     inputs: Sequence[GatheredInput]
     kinds: Int8s | None
@@ -44,19 +56,19 @@ class RowsInPlace:
 
     @property
     def count(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return sum(each.count for each in self.inputs)
 
     def arrived(self, positions: Int64s) -> Int64s:
-        """The numbers as which rows arrived."""
+        """Return the arrival numbers of rows."""
         return positions
 
     def columns(self, names: Sequence[str]) -> Any:
-        """Some columns of all rows, each in one piece."""
+        """Return columns of all rows, each in one chunk."""
         return pa.concat_tables([each.take(None, names) for each in self.inputs]).combine_chunks()
 
     def take(self, positions: Int64s) -> Any:
-        """Copies of rows, in this order."""
+        """Copy rows at ``positions``, in this order."""
         names = list(self.inputs[0].columns)
         if len(self.inputs) == 1:
             return self.inputs[0].take(positions, names)

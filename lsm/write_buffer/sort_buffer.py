@@ -1,4 +1,4 @@
-"""The write buffer of one bucket of a primary-key table: rows as they came, then a sorted run (``SortBufferWriteBuffer``)."""
+"""Write buffer of a primary-key bucket (Paimon's ``SortBufferWriteBuffer``)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from lsm.write_buffer.source import Blocks, BufferedRows, Source
 
 @dataclass(slots=True)
 class SortBuffer:
-    """Buffers the rows of one bucket. Call order: ``add`` and, at will, ``spill`` or ``gather``; then ``drain``.
+    """Buffer of the rows of one bucket.
 
-    Spilling sorts and folds what is in memory into a file; the files are merged once, when the buffer is drained. With
-    ``KeepAll`` for ``fold`` every version comes out, and no key is in two tables.
+    Call ``add`` and ``spill`` any number of times, then ``drain``. A spill sorts and merges the rows in memory into a file. The files are
+    merged once, by ``drain``. With ``KeepAll`` as ``fold`` all versions are returned, and no key is in two tables.
     """
 
     key: SortKey
@@ -40,11 +40,17 @@ class SortBuffer:
 
     @property
     def only_picks(self) -> bool:
-        """Whether rows come out as they went in, so that the form of their texts does not matter."""
+        """Whether output rows are unchanged input rows.
+
+        Then texts may have any form.
+        """
         return not combines_versions(self.fold)
 
     def add(self, source: Source, rows: Int64s | None) -> None:
-        """Take ``rows`` of ``source``; each gets the next sequence number, in order."""
+        """Add ``rows`` of ``source``.
+
+        Each row gets the next sequence number.
+        """
         if not self.held:
             self._first_sequence = self.next_sequence
         count = self.held.add(source, rows)
@@ -52,7 +58,7 @@ class SortBuffer:
         self.rows += count
 
     def spill(self, space: SpillSpace) -> None:
-        """Turn what is in memory into one sorted run on disk."""
+        """Write the rows in memory as a run on disk."""
         if self.held:
             spilled = space.write(self._in_memory())
             self._spills.append(spilled)
@@ -60,9 +66,9 @@ class SortBuffer:
             self.held.clear()
 
     def drain(self, space: SpillSpace) -> Iterator[Any]:
-        """The whole buffer as one sorted run of tables with ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the table's columns.
+        """Yield the buffer as one sorted run of tables.
 
-        The buffer is empty afterwards, also if the consumer gives up.
+        Tables have ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the table's columns. The buffer is empty afterwards, even if the consumer stops early.
         """
         try:
             if not self._spills:
@@ -78,7 +84,7 @@ class SortBuffer:
             self.clear()
 
     def clear(self) -> None:
-        """Forget all rows and delete the spill files."""
+        """Drop all rows and delete the spill files."""
         self.held.clear()
         for spill in self._spills:
             spill.delete()
@@ -86,7 +92,7 @@ class SortBuffer:
         self.rows = 0
 
     def _merge_first(self, count: int, space: SpillSpace) -> None:
-        """Merge the oldest spill files into one; the rest of a fan-in first, so that later rounds are full."""
+        """Merge the ``count`` oldest spill files into one."""
         first, rest = self._spills[:count], self._spills[count:]
         merged = space.write(merge_runs([self._run(spill) for spill in first], self.key, self.fold))
         self.spilled_bytes += merged.size
@@ -98,11 +104,14 @@ class SortBuffer:
         return self._whole(spill.tables())
 
     def _whole(self, tables: Iterator[Any]) -> Iterator[Any]:
-        """A merge takes all versions of a key that a run has at once."""
+        # A merge needs all versions of a key in a run at once.
         return key_aligned(tables, self.key) if isinstance(self.fold, KeepAll) else tables
 
     def _in_memory(self, dictionaries: Collection[str] = ()) -> Iterator[Any]:
-        """What is held, sorted and folded, a bounded piece at a time; texts of ``dictionaries`` may come as such."""
+        """Yield the held rows, sorted and merged, in bounded pieces.
+
+        Texts of ``dictionaries`` may be dictionary arrays.
+        """
         if not self.held:
             return
         held = self.held
@@ -122,7 +131,10 @@ class SortBuffer:
             at = until
 
     def _sorted(self, rows: Blocks | RowsInPlace) -> Sorted:
-        """Order by key, user sequence, arrival: rows, or blocks and equal keys in a block, come in order of arrival."""
+        """Return the order by key, user sequence and arrival.
+
+        Blocks are in order of arrival, and so are equal keys in a block.
+        """
         columns = rows.columns([*self.key.columns, *self.key.sequence_fields])
         return sort_rows(self.key.key_words(columns), self.key.sequence_words(columns), length=rows.count)
 
@@ -134,7 +146,8 @@ def _key_values(table: Any, sequence: Int64s, kinds: Int8s | None) -> Any:
 
 
 def _in_batches(tables: Iterator[Any], size: int) -> Iterator[Any]:
-    """Pieces no larger than those of spill files, so that one run does not make every round large."""
+    """Cut tables into pieces of spill batch size."""
+    # Otherwise the in-memory run would make every merge round large.
     for table in tables:
         yield from (pa.Table.from_batches([batch]) for batch in table.to_batches(max_chunksize=batch_rows(table, size)))
 

@@ -1,7 +1,9 @@
-"""Rows of one bucket, held as row numbers of input tables that all buckets share.
+"""Buffered rows of one bucket, by row number.
 
-So a row is copied once, into its place in the output. What is held can be gathered, that is copied out, so that the shared
-tables can go when memory is short.
+The input tables are shared by all buckets.
+
+A row is copied once, to its place in the output. When memory is short, rows can be gathered (copied out), so that shared
+tables can be freed.
 """
 
 from __future__ import annotations
@@ -22,13 +24,16 @@ from lsm.write_buffer.gather import GatheredInput, RowsInPlace
 
 @dataclass(slots=True)
 class Source:
-    """An input table, each column in one piece, and the kinds of its rows (None: all ``+I``); ``refcount`` buckets use it."""
+    """An input table and its row kinds. None: all ``+I``.
+
+    Each column is in one chunk. ``refcount`` is the number of buckets that use the table.
+    """
 
     table: Any
     kinds: Int8s | None = None
     refcount: int = 0
     forms: dict[str, Any] = field(default_factory=dict, repr=False)
-    """Columns in a form in which rows are copied out of them faster (``lsm.arrow.text_form``)."""
+    """Columns encoded for faster row copies (``lsm.arrow.text_form``)."""
 
     @property
     def size(self) -> int:
@@ -36,13 +41,16 @@ class Source:
         return int(self.table.nbytes)
 
     def encode(self, name: str) -> None:
-        """Put a column into the form in which rows are copied out of it fastest."""
+        """Encode a column for fast row copies."""
         self.forms[name] = encode_for_gather(self.table.column(name).chunk(0))
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Rows of one source (None: all of them), in order of arrival."""
+    """Rows of one source, in order of arrival.
+
+    None: all rows.
+    """
 
     source: Source
     rows: Int64s | None
@@ -63,10 +71,10 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Rows of a bucket as a list of tables; row ``i`` counts over all of them, arrived as number ``arrivals[i]``.
+    """Rows of a bucket as a list of tables.
 
-    Blocks fit the processor's cache and are laid out in about the order in which their rows are wanted: gathering rows
-    directly out of large inputs in key order would miss the cache for every value.
+    Row ``i`` counts over all tables and arrived as number ``arrivals[i]``. Blocks fit the processor's cache and are approximately in key order.
+    Gathering rows in key order directly from large inputs would miss the cache for every value.
     """
 
     tables: list[Any]
@@ -75,11 +83,11 @@ class Blocks:
 
     @property
     def count(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return len(self.arrivals)
 
     def arrived(self, positions: Int64s) -> Int64s:
-        """The numbers as which rows arrived."""
+        """Return the arrival numbers of rows."""
         found: Int64s = self.arrivals[positions]
         return found
 
@@ -89,11 +97,14 @@ class Blocks:
         return sum(int(table.nbytes) for table in self.tables)
 
     def columns(self, names: Sequence[str]) -> Any:
-        """Some columns of all rows, each in one piece."""
+        """Return columns of all rows, each in one chunk."""
         return pa.concat_tables([table.select(names) for table in self.tables]).combine_chunks()
 
     def take(self, positions: Int64s) -> Any:
-        """Copies of rows; best if they lie in a narrow range of every block, as rows near each other in key order do."""
+        """Copy rows at ``positions``.
+
+        Fast if they are in a narrow range of each block, like rows adjacent in key order.
+        """
         starts = np.cumsum([0, *(table.num_rows for table in self.tables)])
         ascending = np.sort(positions)
         cuts = np.searchsorted(ascending, starts)
@@ -111,7 +122,10 @@ class Blocks:
 
 @dataclass(slots=True)
 class BufferedRows:
-    """What one bucket holds; ``size`` is its share of the sources' bytes."""
+    """Rows held by one bucket.
+
+    ``size`` is the bucket's part of the sources' bytes.
+    """
 
     count: int = 0
     size: int = 0
@@ -122,11 +136,11 @@ class BufferedRows:
 
     @property
     def sources(self) -> Iterator[Source]:
-        """The tables kept alive."""
+        """Tables kept in memory."""
         return (part.source for part in self._parts)
 
     def add(self, source: Source, rows: Int64s | None) -> int:
-        """Take ``rows`` of ``source``; how many they are."""
+        """Add ``rows`` of ``source``. Return their number."""
         part = _Part(source, rows)
         if part.count:
             source.refcount += 1
@@ -137,17 +151,20 @@ class BufferedRows:
 
     @property
     def has_few_sources(self) -> bool:
-        """Whether rows can be copied out of the inputs in any order without many small copies."""
+        """Whether rows can be copied efficiently in any order."""
         return len(self._parts) <= thresholds().few_sources
 
     @property
     def never_null(self) -> frozenset[str]:
-        """Columns in which no source has a null."""
+        """Columns without a null in any source."""
         tables = [part.source.table for part in self._parts]
         return frozenset([name for name in tables[0].schema.names if not sum([table.column(name).null_count for table in tables])])
 
     def in_place(self, dictionaries: Collection[str]) -> RowsInPlace:
-        """All held rows, not copied; texts of the columns ``dictionaries`` may come as dictionaries, if sources have them so."""
+        """Return all held rows without a copy.
+
+        Texts of ``dictionaries`` may be dictionary arrays, if sources have that form.
+        """
         inputs = []
         for part in self._parts:
             table = part.source.table
@@ -162,18 +179,24 @@ class BufferedRows:
         return RowsInPlace(inputs, kinds, self.size)
 
     def blocks(self, order: Callable[[Any], Int64s]) -> Blocks:
-        """Copies of all held rows; ``order`` gives the layout of a block, stable for rows that are equal in it."""
+        """Copy all held rows into blocks.
+
+        ``order`` returns a rough order of the rows of a table.
+        """
         built = _BlockBuilder(order)
         for part in self._parts:
             built.add(part)
         return built.finish()
 
     def tables(self) -> Iterator[Any]:
-        """The rows in order of arrival, copied a source at a time."""
+        """Yield the held rows in order of arrival.
+
+        One table is copied at a time.
+        """
         return (part.gathered()[0] for part in self._parts)
 
     def gather(self) -> None:
-        """Copy the rows out of sources that other buckets share."""
+        """Copy the rows out of sources shared with other buckets."""
         if all(part.source.refcount == 1 and part.rows is None for part in self._parts):
             return
         gathered = [part.gathered() for part in self._parts]
@@ -183,14 +206,14 @@ class BufferedRows:
         self.add(Source(table, kinds), None)
 
     def clear(self) -> None:
-        """Let go of everything."""
+        """Release all rows."""
         for part in self._parts:
             part.source.refcount -= 1
         self._parts, self.count, self.size = [], 0, 0
 
 
 class _BlockBuilder:
-    """Cuts parts into blocks of cache size, and joins parts that are much smaller."""
+    """Builder of cache-sized blocks. Joins small parts."""
 
     def __init__(self, order: Callable[[Any], Int64s]) -> None:
         self._order = order
@@ -237,7 +260,7 @@ class _BlockBuilder:
 
 
 def joined_kinds(parts: Sequence[tuple[int, Int8s | None]]) -> Int8s | None:
-    """Kinds of consecutive stretches of rows, (count, kinds) each; None if all rows are ``+I``."""
+    """Concatenate (count, kinds) parts. None: all rows are ``+I``."""
     if all(kinds is None for _, kinds in parts):
         return None
     return np.concatenate([np.full(count, INSERT, np.int8) if kinds is None else kinds for count, kinds in parts])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fileindex.base.errors import InvalidArgument
-from lsm.bucket.dynamic import BucketRoom, Owned, Owners, PartitionIndex
+from lsm.bucket.dynamic import BucketOwnership, BucketRoom, Owners, PartitionIndex
 
 _HASHES = st.lists(st.integers(-(2**31), 2**31 - 1), max_size=40)
 
@@ -86,7 +86,7 @@ def test_of_the_tasks_of_a_partition_each_has_a_remainder_of_its_own_and_the_oth
 
 def test_a_single_writer_fills_the_buckets_one_after_another() -> None:
     assert BucketRoom({}, target_rows=2).place(5).tolist() == [0, 0, 1, 1, 2]
-    assert BucketRoom({}, target_rows=2, owned=Owned(1, 3)).place(5).tolist() == [1, 1, 4, 4, 7]
+    assert BucketRoom({}, target_rows=2, owned=BucketOwnership(1, 3)).place(5).tolist() == [1, 1, 4, 4, 7]
 
 
 def test_keys_that_leave_make_room_in_their_bucket_alone() -> None:
@@ -99,6 +99,6 @@ def test_keys_that_leave_make_room_in_their_bucket_alone() -> None:
 
 
 def test_a_writer_without_a_bucket_that_may_be_open_takes_its_first() -> None:
-    room = BucketRoom({0: 5}, target_rows=2, max_buckets=2, owned=Owned(3, 4))
+    room = BucketRoom({0: 5}, target_rows=2, max_buckets=2, owned=BucketOwnership(3, 4))
     assert room.place(3).tolist() == [3, 3, 3]
     assert room.used == {0: 5, 3: 3}

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from lsm.cross_partition.key_homes import NOWHERE, KeyHomes
+from lsm.cross_partition.key_locations import NOT_FOUND, KeyLocations
 from lsm.cross_partition.placement import ArrivedRows, buckets_of
 from lsm.keys.key_set import KeySet
 from manifest.schema.validation import build_schema
@@ -19,9 +19,9 @@ def placed(engine, values):
     table = pa.table({"id": pa.array(ids, pa.int32()), "p": pa.array(names), "v": pa.array(range(len(ids)), pa.int32())})
     keys = KeySet(table.select(["id"])).numbers
     named = np.array([PARTITIONS.index((name,)) for name in names])
-    homes = KeyHomes([], np.array([0, NOWHERE]), np.array([7, 0], np.int32))
-    found = ArrivedRows(table, None, keys, named, homes, PARTITIONS).placed(schema)
-    buckets = buckets_of(found.slot, homes.bucket, 100 + np.arange(len(found.new), dtype=np.int32))
+    locations = KeyLocations([], np.array([0, NOT_FOUND]), np.array([7, 0], np.int32))
+    found = ArrivedRows(table, None, keys, named, locations, PARTITIONS).placed(schema)
+    buckets = buckets_of(found.slot, locations.bucket, 100 + np.arange(len(found.new), dtype=np.int32))
     kinds = np.zeros(found.table.num_rows, np.int8) if found.kinds is None else found.kinds
     rows = found.table.to_pylist()
     told = zip(rows, kinds.tolist(), found.partition.tolist(), buckets.tolist(), strict=True)

@@ -90,7 +90,7 @@ def test_maps_are_given_as_dicts(table):
         ({"id": 7}, InvalidArgument, "column 'id' is given as int"),
         ({"id": np.array(7)}, InvalidArgument, "column 'id' is given as ndarray"),
         ({"id": np.array([[7]])}, SchemaMismatch, "column 'id', row 0"),
-        ({"id": np.array([7], dtype=">i8")}, SchemaMismatch, "column 'id' has no Arrow type"),
+        ({"id": np.array([7], dtype=">i8")}, SchemaMismatch, "column 'id' cannot be converted to an Arrow type"),
         ({7: [1]}, InvalidArgument, "not by 7"),
         ([{"id": 1, "s": object()}], SchemaMismatch, "column 's'"),
     ],

@@ -1,7 +1,8 @@
-"""Where keys live at a snapshot: found among the keys of all partitions, without an index that would have to be built or kept.
+"""Partitions and buckets of keys at a snapshot.
 
-Paimon reads every key of the table into a local store before a writer's first row (``IndexBootstrap``). Here only the keys that a
-write brings are looked for: their bounds choose files, row groups and pages, and what is read are key columns, batch by batch.
+They are found among the keys of all partitions, without an index. Paimon reads every key of the table into a local store before the
+first row of a writer (``IndexBootstrap``). Here only the keys of a write are searched: their bounds select files, row groups and
+pages, and key columns are read in batches.
 """
 
 from __future__ import annotations
@@ -29,58 +30,60 @@ from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
-NOWHERE = -1
+NOT_FOUND = -1
 EVERY_ROW = {"deletion-vectors.merge-on-read": "true", **OWN_BRANCH}
-"""Options of a read that sees all rows of the table's own branch."""
+"""Options to read all rows of the table's branch."""
 ReadEach = Callable[[Callable[[DataSplit], list[tuple[int, int, Int64s]]], Iterable[DataSplit]], Iterable[list[tuple[int, int, Int64s]]]]
 
 
 @dataclass(frozen=True)
-class KeyHomes:
-    """Of every key of a ``KeySet`` the partition it lives in, as its place in ``partitions`` (``NOWHERE``: in none), and its bucket."""
+class KeyLocations:
+    """Partition and bucket of each key of a ``KeySet``.
+
+    ``partition`` is an index into ``partitions``, or ``NOT_FOUND``.
+    """
 
     partitions: list[bytes]
     partition: Int64s
     bucket: Int32s
 
 
-def find_homes(store: FileStore, snapshot: Snapshot | None, keys: KeySet, *, each: ReadEach = map) -> KeyHomes:
-    """Find the partition and bucket of each key at a snapshot.
+def locate_keys(store: FileStore, snapshot: Snapshot | None, keys: KeySet, *, each: ReadEach = map) -> KeyLocations:
+    """Return the locations of ``keys`` at a snapshot.
 
-    A snapshot of None is an empty table.
-
-    ``each`` reads several splits, as ``map`` does.
-
-    Cost: the key columns of what the keys' bounds leave of the table; memory is a batch per run that is merged, and the keys.
+    None: an empty table. Partitions in ``without`` are ignored. ``each`` reads several splits like ``map``. Cost: the key columns within the keys'
+    bounds. Memory is a batch per merged run, and the keys.
 
     Raises:
-        UnmergeableRows: a key lives in two partitions, as writers leave it that do not look for it.
+        UnmergeableRows: A key is in two partitions, because a writer did not look it up.
     """
-    homes = KeyHomes([], np.full(len(keys), NOWHERE, np.int64), np.zeros(len(keys), np.int32))
+    locations = KeyLocations([], np.full(len(keys), NOT_FOUND, np.int64), np.zeros(len(keys), np.int32))
     if snapshot is None or not len(keys):
-        return homes
+        return locations
     whole = store.with_options(EVERY_ROW)
     wanted = _bounds(keys, store.schema)
     plan = ScanPlanner(whole).plan(wanted, snapshot=snapshot, columns=keys.names)
     numbers = {partition: number for number, partition in enumerate(dict.fromkeys(split.partition for split in plan.splits))}
-    homes.partitions.extend(numbers)
+    locations.partitions.extend(numbers)
 
     def found(split: DataSplit) -> list[tuple[int, int, Int64s]]:
         batches = read_split(whole, split, columns=keys.names, predicate=wanted)
         return [(numbers[split.partition], split.bucket, hits[hits >= 0]) for hits in map(keys.find, batches)]
 
     for partition, bucket, hits in (part for parts in each(found, plan.splits) for part in parts):
-        before = homes.partition[hits]
-        twice = np.flatnonzero((before != NOWHERE) & (before != partition))
+        before = locations.partition[hits]
+        twice = np.flatnonzero((before != NOT_FOUND) & (before != partition))
         if len(twice):
-            raise _lives_twice(store, keys, int(hits[twice[0]]), [homes.partitions[int(before[twice[0]])], homes.partitions[partition]])
-        homes.partition[hits] = partition
-        homes.bucket[hits] = bucket
-    return homes
+            raise _lives_twice(
+                store, keys, int(hits[twice[0]]), [locations.partitions[int(before[twice[0]])], locations.partitions[partition]]
+            )
+        locations.partition[hits] = partition
+        locations.bucket[hits] = bucket
+    return locations
 
 
 def _bounds(keys: KeySet, schema: TableSchema) -> Predicate:
-    """True for every row with one of the keys, and for others."""
+    """Return a filter that matches all keys, and possibly others."""
     types = schema.column_types
     columns: dict[str, Any] = {name: plain_array(keys.rows.column(name), types[name]) for name in keys.names}
     if len(keys) <= thresholds().listed_keys:
@@ -97,15 +100,15 @@ def _lives_twice(store: FileStore, keys: KeySet, number: int, partitions: list[b
     key = name_key(keys, number)
     places = " and ".join(str(store.partition.decode(partition)) for partition in partitions)
     return UnmergeableRows(
-        f"{store.root}: the key {key} lives in two partitions, {places}, so that a write cannot tell which of its rows to replace; "
-        "nothing was committed. Another engine's writers have raced: remove one by drop_partitions() or overwrite the table"
+        f"{store.root}: the key {key} lives in two partitions, {places}, so a write cannot decide which of its rows to replace; "
+        "nothing was committed. Concurrent writers of another engine caused this: remove one row with drop_partitions(), or overwrite the table"
     )
 
 
 def name_key(keys: KeySet, number: int) -> str:
-    """A key for people."""
+    """Format a key for messages."""
     row = int(np.flatnonzero(keys.numbers == number)[0])
     return ", ".join(f"{name} = {keys.rows.column(name)[row].as_py()!r:.60}" for name in keys.names)
 
 
-__all__ = ["EVERY_ROW", "NOWHERE", "KeyHomes", "find_homes", "name_key"]
+__all__ = ["EVERY_ROW", "NOT_FOUND", "KeyLocations", "locate_keys", "name_key"]

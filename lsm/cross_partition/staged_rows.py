@@ -1,7 +1,9 @@
-"""Rows that wait until all rows of a write are there, given back so that those of a key come together.
+"""Rows staged until the end of a write.
 
-As long as they fit into memory nothing moves. Else they are cut by their keys' hashes into parts on local disk, each of which fits: a
-part is looked up by itself, so that what must be known of keys at a time is bounded, however many rows are written.
+They are returned grouped by key.
+
+Rows stay in memory if they fit. Otherwise they are partitioned by key hash into parts on local disk that fit. Each part is looked up
+separately, so the memory for keys is bounded however many rows are written.
 """
 
 from __future__ import annotations
@@ -21,11 +23,14 @@ from manifest.schema.table_schema import TableSchema
 
 _BITS = 4
 _LEVELS = 7
-"""As often is a part cut again; one that is still too large has rows of few keys, and comes whole."""
+"""Maximum number of times a part is cut. A part that is still too large has rows of few keys, and is returned whole."""
 
 
-class WaitingRows:
-    """Rows of one write, in memory up to ``budget`` bytes; ``space`` takes the others. Not for several threads."""
+class StagedRows:
+    """Rows of one write, in memory up to ``budget`` bytes.
+
+    Other rows go to ``space``. Not thread-safe.
+    """
 
     def __init__(self, schema: TableSchema, budget: int, space: SpillSpace, *, level: int = 0) -> None:
         self._schema = schema
@@ -36,14 +41,17 @@ class WaitingRows:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all rows; what is on disk goes with the directory."""
+        """Drop all rows.
+
+        Files on disk are deleted with their directory.
+        """
         self._held: list[tuple[Any, Int8s | None]] = []
         self._held_bytes = 0
         self._parts: list[list[SpillFile]] | None = None
         self._part_bytes = np.zeros(1 << _BITS, np.int64)
 
     def add(self, table: Any, kinds: Int8s | None) -> None:
-        """Take conforming rows and their kinds (None: all ``+I``)."""
+        """Add conforming rows and their kinds. None: all ``+I``."""
         if not table.num_rows:
             return
         self._held.append((table, kinds))
@@ -52,7 +60,10 @@ class WaitingRows:
             self._spill()
 
     def drain(self) -> Iterator[tuple[Any, Int8s | None]]:
-        """All rows: tables, each column in one piece, no two with rows of one key; within one in order of arrival. Then nothing waits."""
+        """Yield all rows; each key is in one table.
+
+        Each column is in one chunk. Rows of a table are in order of arrival. Nothing is staged afterwards.
+        """
         if self._parts is None:
             held, self._held, self._held_bytes = self._held, [], 0
             if held:
@@ -63,7 +74,7 @@ class WaitingRows:
         self.clear()
         for group in _groups(sizes, self._budget):
             fits = sum(sizes[part] for part in group) <= self._budget
-            inner = WaitingRows(self._schema, 2 * self._budget if fits else self._budget, self._space, level=self._level + 1)
+            inner = StagedRows(self._schema, 2 * self._budget if fits else self._budget, self._space, level=self._level + 1)
             for file in (file for part in group for file in parts[part]):
                 for rows in file.tables():
                     at = rows.schema.get_field_index(VALUE_KIND)
@@ -73,7 +84,7 @@ class WaitingRows:
             self.spilled_bytes += inner.spilled_bytes
 
     def _spill(self) -> None:
-        """Append what is held to the parts of its keys."""
+        """Append the held rows to the parts of their keys."""
         if self._parts is None:
             self._parts = [[] for _ in range(1 << _BITS)]
         parts = self._parts
@@ -102,7 +113,9 @@ class WaitingRows:
 
 
 def _groups(sizes: Sequence[int], budget: int) -> list[list[int]]:
-    """Parts that are looked up together: as many as fit, for each look goes through the table's keys.
+    """Return groups of parts to look up together.
+
+    As many as fit, because each lookup reads the table's keys.
 
     >>> _groups([3, 4, 0, 9, 2], 8)
     [[0, 1, 2], [3], [4]]
@@ -115,4 +128,4 @@ def _groups(sizes: Sequence[int], budget: int) -> list[list[int]]:
     return groups
 
 
-__all__ = ["WaitingRows"]
+__all__ = ["StagedRows"]

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lsm.cross_partition.waiting_rows import WaitingRows
+from lsm.cross_partition.staged_rows import StagedRows
 from lsm.data_files.spill import SpillSpace
 from manifest.schema.validation import build_schema
 
@@ -19,7 +19,7 @@ def batch(ids, start):
 @pytest.mark.parametrize("budget", [1 << 30, 40_000, 12_000])
 def test_rows_of_a_key_come_together_in_order_of_arrival(tmp_path, budget):
     chance = np.random.default_rng(7)
-    waiting = WaitingRows(SCHEMA, budget, SpillSpace(str(tmp_path / "s")))
+    waiting = StagedRows(SCHEMA, budget, SpillSpace(str(tmp_path / "s")))
     for start in range(0, 6000, 1000):
         kinds = None if start % 2000 else chance.integers(0, 4, 1000).astype(np.int8)
         waiting.add(batch(chance.integers(0, 500, 1000).tolist(), start), kinds)
@@ -40,14 +40,14 @@ def test_rows_of_a_key_come_together_in_order_of_arrival(tmp_path, budget):
 
 
 def test_kinds_stay_with_their_rows(tmp_path):
-    waiting = WaitingRows(SCHEMA, 100, SpillSpace(str(tmp_path / "s")))
+    waiting = StagedRows(SCHEMA, 100, SpillSpace(str(tmp_path / "s")))
     waiting.add(batch(range(100), 0), (np.arange(100) % 4).astype(np.int8))
     for table, kinds in waiting.drain():
         assert kinds.tolist() == [v % 4 for v in table["v"].to_pylist()]
 
 
 def test_rows_of_one_key_come_whole(tmp_path):
-    waiting = WaitingRows(SCHEMA, 100, SpillSpace(str(tmp_path / "s")))
+    waiting = StagedRows(SCHEMA, 100, SpillSpace(str(tmp_path / "s")))
     for start in (0, 50):
         waiting.add(batch([1] * 50, start), None)
     [(table, _)] = waiting.drain()
