@@ -63,7 +63,7 @@ class RowAggregation:
         if isinstance(split, IncrementalSplit):
             return found, [partial(self._of_changes, split)]
         if not split.stands_alone:
-            return found, [partial(self._merged, split)]
+            return found, [partial(self._aggregate_merge, split)]
         reader = self._reader(split, report)
         unread: list[Unread] = []
         for file in split.files:
@@ -108,7 +108,7 @@ class RowAggregation:
     def _nothing(self) -> RowSummary:
         return RowSummary.of(self.wanted, {column.name: column.type for column in self.store.schema.fields if column.name in self.wanted})
 
-    def _merged(self, split: DataSplit, report: ReadReport) -> RowSummary:
+    def _aggregate_merge(self, split: DataSplit, report: ReadReport) -> RowSummary:
         return self._sum_of(read_split(self.store, split, columns=tuple(self.wanted), predicate=self.predicate, report=report))
 
     def _of_changes(self, split: IncrementalSplit, report: ReadReport) -> RowSummary:

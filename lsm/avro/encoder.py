@@ -47,10 +47,10 @@ def encode(array: Any, shape: Shape) -> Encoded:
     present = np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
     branch = (present != shape.null_last).astype(np.uint8) * 2
     filled = array if array.null_count == 0 else array.drop_null()
-    return woven([Encoded(branch, np.ones(len(array), np.int64)), _values(filled, shape).spread(present)])
+    return interleave([Encoded(branch, np.ones(len(array), np.int64)), _values(filled, shape).spread(present)])
 
 
-def woven(parts: Sequence[Encoded]) -> Encoded:
+def interleave(parts: Sequence[Encoded]) -> Encoded:
     """Interleave parts, value by value.
 
     All first values come first, then all second ones, and so on.
@@ -76,9 +76,9 @@ def _values(array: Any, shape: Shape) -> Encoded:
             return Encoded(np.frombuffer(array.to_numpy(zero_copy_only=False).tobytes(), np.uint8), np.full(len(array), wide, np.int64))
         case "string" | "bytes":
             content = _decimal_bytes(array) if pa.types.is_decimal(shape.arrow) else _content(array)
-            return woven([_varints(content.lengths), content])
+            return interleave([_varints(content.lengths), content])
         case "record":
-            return woven([encode(array.field(at), child) for at, child in enumerate(shape.children)])
+            return interleave([encode(array.field(at), child) for at, child in enumerate(shape.children)])
         case "array":
             return _items(array, encode(array.flatten(), shape.children[0]))
         case _:
@@ -97,7 +97,7 @@ def _items(array: Any, items: Encoded) -> Encoded:
     sizes = ends[last] - ends[last - counts]
     filled = counts > 0
     end = Encoded(np.zeros(len(counts), np.uint8), np.ones(len(counts), np.int64))
-    return woven([_varints(counts[filled]).spread(filled), Encoded(items.data, sizes), end])
+    return interleave([_varints(counts[filled]).spread(filled), Encoded(items.data, sizes), end])
 
 
 def _integers(array: Any) -> Int64s:
@@ -142,4 +142,4 @@ def _decimal_bytes(array: Any) -> Encoded:
     return Encoded(words[kept], kept.sum(axis=1))
 
 
-__all__ = ["Encoded", "encode", "woven"]
+__all__ = ["Encoded", "encode", "interleave"]

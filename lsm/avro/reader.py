@@ -56,7 +56,7 @@ def decode_blocks(shape: Shape, blocks: Sequence[tuple[int, bytes]], columns: Se
     if branch and frame.height and (frame["branch"] != 1).any():
         raise ValueError("a row is null")
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-    arrays = [_restored(_one(table.column(f"f{each}")), shape.children[each]) for each in at]
+    arrays = [_restore(_one(table.column(f"f{each}")), shape.children[each]) for each in at]
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
@@ -65,21 +65,21 @@ def _one(column: Any) -> Any:
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else pa.array([], column.type)
 
 
-def _restored(array: Any, shape: Shape) -> Any:
+def _restore(array: Any, shape: Shape) -> Any:
     """Return ``array`` with the types of ``shape``."""
     match shape.kind:
         case "record":
-            children = [_restored(array.field(at), child) for at, child in enumerate(shape.children)]
+            children = [_restore(array.field(at), child) for at, child in enumerate(shape.children)]
             named = [pa.field(name, child.type) for name, child in zip(shape.names, children, strict=True)]
             if not children:
                 return array
             return pa.StructArray.from_arrays(children, fields=named, mask=_nulls(array))
         case "array":
             return pa.ListArray.from_arrays(
-                _offsets(array), _restored(array.values, shape.children[0]), type=shape.arrow, mask=_nulls(array)
+                _offsets(array), _restore(array.values, shape.children[0]), type=shape.arrow, mask=_nulls(array)
             )
         case "map":
-            keys, values = (_restored(array.values.field(at), child) for at, child in enumerate(shape.children))
+            keys, values = (_restore(array.values.field(at), child) for at, child in enumerate(shape.children))
             return pa.MapArray.from_arrays(_offsets(array), keys, values, type=shape.arrow, mask=_nulls(array))
     if pa.types.is_decimal(shape.arrow):
         return _decimals(array, shape.arrow)
@@ -179,7 +179,7 @@ class AvroDataFile(WholeGroupFile):
         """See ``OpenDataFile``. Always the size of whole rows."""
         return sum(group.size for group in groups) if columns else 0
 
-    def decoded(self, columns: Sequence[str], group: RowGroup) -> Any:
+    def decode_group(self, columns: Sequence[str], group: RowGroup) -> Any:
         """See ``WholeGroupFile``."""
         blocks = self._blocks.content(self.path, self.read_range, group.index)
         return decode_blocks(self._shape, blocks, columns, branch=self._branch)

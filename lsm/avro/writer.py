@@ -13,10 +13,10 @@ import pyarrow as pa
 from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind
 from fileindex.base.errors import UnsupportedOption
 from fileindex.base.thresholds import thresholds
-from lsm.avro.encoder import Encoded, encode, woven
+from lsm.avro.encoder import Encoded, encode, interleave
 from lsm.avro.shapes import shape_of
 from lsm.keys.encoding import one_array
-from lsm.parquet.write.writer import fitted
+from lsm.parquet.write.writer import fit_to_schema
 from manifest.avro.codecs import codec_name, compressor
 from manifest.avro.schemas import AvroSchema
 from manifest.avro.wire import SYNC_BYTES, block_prefix, encode_header
@@ -67,11 +67,12 @@ class AvroFileWriter:
         """Append a table with the schema's columns, by name."""
         if not rows.num_rows:
             return
-        table = fitted(rows, self._fitted, self.path)
+        table = fit_to_schema(rows, self._fitted, self.path)
         arrays = [
-            _stored(one_array(table.column(name)), child.arrow) for name, child in zip(self._shape.names, self._shape.children, strict=True)
+            _to_file_types(one_array(table.column(name)), child.arrow)
+            for name, child in zip(self._shape.names, self._shape.children, strict=True)
         ]
-        encoded = woven([encode(array, child) for array, child in zip(arrays, self._shape.children, strict=True)])
+        encoded = interleave([encode(array, child) for array, child in zip(arrays, self._shape.children, strict=True)])
         with storage_errors(self.path):
             sink = self._open_sink()
             for count, data in _blocks(encoded):
@@ -165,7 +166,7 @@ def _not_null(type_: DataType, name: str, taken: set[str]) -> AvroSchema:
     raise UnsupportedTable(f"{type_} cannot be kept in Avro files; choose another 'file.format'")
 
 
-def _stored(array: Any, type_: Any) -> Any:
+def _to_file_types(array: Any, type_: Any) -> Any:
     """Return ``array`` with the file's types.
 
     Small integers are widened, and times have the unit of their precision.
@@ -174,16 +175,16 @@ def _stored(array: Any, type_: Any) -> Any:
         array = array.cast(array.type.value_type)
     if pa.types.is_map(type_):
         nulls = array.is_null() if array.null_count else None
-        keys, items = _stored(array.keys, type_.key_type), _stored(array.items, type_.item_type)
+        keys, items = _to_file_types(array.keys, type_.key_type), _to_file_types(array.items, type_.item_type)
         return pa.MapArray.from_arrays(pa.array(array.offsets.to_numpy()), keys, items, mask=nulls)
     if pa.types.is_struct(type_):
         nulls = array.is_null() if array.null_count else None
-        children = [_stored(array.field(at), type_.field(at).type) for at in range(type_.num_fields)]
+        children = [_to_file_types(array.field(at), type_.field(at).type) for at in range(type_.num_fields)]
         return pa.StructArray.from_arrays(children, fields=[field.with_nullable(True) for field in type_], mask=nulls)
     if pa.types.is_list(type_):
         nulls = array.is_null() if array.null_count else None
         values = array.cast(pa.list_(array.type.value_type)) if pa.types.is_fixed_size_list(array.type) else array
-        return pa.ListArray.from_arrays(pa.array(values.offsets.to_numpy()), _stored(values.values, type_.value_type), mask=nulls)
+        return pa.ListArray.from_arrays(pa.array(values.offsets.to_numpy()), _to_file_types(values.values, type_.value_type), mask=nulls)
     if pa.types.is_timestamp(type_):
         return array.cast(pa.timestamp(type_.unit, array.type.tz))
     return array if array.type == type_ else array.cast(type_)

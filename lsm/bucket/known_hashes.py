@@ -41,7 +41,7 @@ class _Run:
         found[missing[hit]] = self.buckets[at[hit]]
 
     @classmethod
-    def merged(cls, *parts: tuple[Int32s, Int32s]) -> _Run:
+    def merge(cls, *parts: tuple[Int32s, Int32s]) -> _Run:
         """Merge (hashes, buckets) parts into one run."""
         # A stable sort merges ascending parts without a full sort.
         hashes = np.concatenate([_NO_HASHES, *(some for some, _ in parts)])
@@ -75,7 +75,7 @@ class KnownHashes:
         found = np.full(len(wanted), UNKNOWN, np.int32)
         self._lookups += len(wanted)
         if self._sorted is None and self._lookups > thresholds().scanned_hashes:
-            self._sorted = _Run.merged(*((hashes, np.full(len(hashes), bucket, np.int32)) for bucket, hashes in self._files.items()))
+            self._sorted = _Run.merge(*((hashes, np.full(len(hashes), bucket, np.int32)) for bucket, hashes in self._files.items()))
         if self._sorted is None:
             self._scan(wanted, found)
         else:
@@ -93,7 +93,7 @@ class KnownHashes:
         self._new = None
         while len(self._runs) > 1 and self._runs[-2].hashes.size <= 2 * self._runs[-1].hashes.size:
             last, before = self._runs.pop(), self._runs.pop()
-            self._runs.append(_Run.merged((before.hashes, before.buckets), (last.hashes, last.buckets)))
+            self._runs.append(_Run.merge((before.hashes, before.buckets), (last.hashes, last.buckets)))
 
     def of_bucket(self, bucket: int) -> Int32s:
         """Return the distinct hashes of a bucket, ascending."""

@@ -53,7 +53,7 @@ def route(table: Any, schema: TableSchema, assign: Assign | None = None, each: E
         return []
     codes, partitions = row_partitions(table, schema)
     if assign is not None:
-        found = _assigned(table, schema, codes, partitions, assign)
+        found = _assign_dynamic(table, schema, codes, partitions, assign)
         return shares_of(codes, found, partitions, int(found.max()) + 1)
     buckets = max(1, schema.core.bucket)
     if len(partitions) == buckets == 1:
@@ -93,7 +93,7 @@ def _groups(codes: Int64s, groups: int) -> Iterator[tuple[int, Int64s | None]]:
         start = end
 
 
-def _assigned(table: Any, schema: TableSchema, codes: Int64s, partitions: Sequence[tuple[Plain, ...]], assign: Assign) -> Int64s:
+def _assign_dynamic(table: Any, schema: TableSchema, codes: Int64s, partitions: Sequence[tuple[Plain, ...]], assign: Assign) -> Int64s:
     """Return the dynamic bucket of every row."""
     keys = schema.trimmed_primary_keys
     hashes = bucket_hashes([table.column(name) for name in keys], schema.types_of(keys))

@@ -61,7 +61,7 @@ def compact_after_commit(
     if awaited and left:
         with _log_failed_compaction(store, user):  # on failure each bucket is checked separately
             left &= _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
-    done = _compacted(store, user, sorted(left), threads, evaluations=EVALUATIONS if awaited else 1)
+    done = _compact(store, user, sorted(left), threads, evaluations=EVALUATIONS if awaited else 1)
     if done.lost_compactions:
         with suppress(SnapshotNotFound, OSError):  # the log names this commit, so a repetition must be recognised
             remember(store, store.snapshots.get(result.snapshot_id))
@@ -86,7 +86,7 @@ def finish_compaction(store: FileStore, user: str, result: CommitResult, *, thre
         with suppress(SnapshotNotFound):  # expired: all pending files may belong to this commit
             added = store.delta_entries(store.snapshots.get(result.snapshot_id))
             left &= set(zip(added.partition, added.bucket.tolist(), strict=True))
-        done = _compacted(store, user, sorted(left), threads, evaluations=EVALUATIONS)
+        done = _compact(store, user, sorted(left), threads, evaluations=EVALUATIONS)
         compacted, lost = done.compact_snapshot_id, done.lost_compactions
     return replace(result, compact_snapshot_id=compacted or result.compact_snapshot_id, lost_compactions=lost)
 
@@ -96,7 +96,7 @@ def compact_buckets(store: FileStore, user: str, buckets: Collection[BucketId], 
 
     Ignores ``write-only``. Errors are logged.
     """
-    _compacted(store, user, sorted(buckets), threads, evaluations=1)
+    _compact(store, user, sorted(buckets), threads, evaluations=1)
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def _waiting_buckets(store: FileStore, entries: EntryColumns) -> set[BucketId]:
     return set(zip(waiting.partition, waiting.bucket.tolist(), strict=True))
 
 
-def _compacted(store: FileStore, user: str, buckets: Sequence[BucketId], threads: int, *, evaluations: int) -> CommitResult:
+def _compact(store: FileStore, user: str, buckets: Sequence[BucketId], threads: int, *, evaluations: int) -> CommitResult:
     """Compact ``buckets``.
 
     The result has the newest snapshot, and the buckets lost to other commits or errors.

@@ -23,12 +23,12 @@ ResequencePlan = Callable[[bytes, int, list[DataFileMeta], int], list[DataFileMe
 def resequence(store: FileStore, commit_id: str | None = None) -> ResequencePlan:
     """Return the resequencing function of ``FileStoreCommit``.
 
-    It maps ``(partition, bucket, files, first sequence)`` to files. It copies each file with all numbers shifted by the same amount, so that the
+    It maps ``(partition, bucket, files, first sequence)`` to files. It copies each file with all numbers shift_files by the same amount, so that the
     smallest becomes ``first sequence``. The originals are kept. On failure all copies are deleted.
     """
     names = data_file_names(store, commit_id)
 
-    def shifted(partition: bytes, bucket: int, files: list[DataFileMeta], first: int) -> list[DataFileMeta]:
+    def shift_files(partition: bytes, bucket: int, files: list[DataFileMeta], first: int) -> list[DataFileMeta]:
         values = store.partition.decode(partition)
         target = BucketContext(store=store, partition=partition, values=values, bucket=bucket, names=names, space=SpillSpace("")).target
         shift = first - min((file.min_sequence_number for file in files), default=first)
@@ -36,17 +36,17 @@ def resequence(store: FileStore, commit_id: str | None = None) -> ResequencePlan
         try:
             for file in files:
                 writer = key_value_writer(target, file.level, FileSource.APPEND)
-                copies += writer.write_all(_shifted(file_rows(store, partition, bucket, file), shift))
+                copies += writer.write_all(_shift(file_rows(store, partition, bucket, file), shift))
         except BaseException:
             for copy in copies:
                 discard_files(store.file_io, target.directory, copy)
             raise
         return copies
 
-    return shifted
+    return shift_files
 
 
-def _shifted(tables: Iterator[Any], shift: int) -> Iterator[Any]:
+def _shift(tables: Iterator[Any], shift: int) -> Iterator[Any]:
     for table in tables:
         at = table.schema.get_field_index(SEQUENCE_NUMBER)
         yield table.set_column(at, SEQUENCE_NUMBER, pc.add_checked(table.column(at), pa.scalar(shift, pa.int64())))

@@ -32,8 +32,8 @@ class FullChangelogRewriter:
         """See ``Rewriter``."""
         if output_level != self.max_level:
             return self.plain.rewrite(rewrite, output_level, drop_delete=drop_delete)
-        merged = (self._merged(section, drop_delete=drop_delete) for section in rewrite.sections)
-        return self.plain.written(rewrite, output_level, itertools.chain.from_iterable(merged))
+        merged = (self._merge_section(section, drop_delete=drop_delete) for section in rewrite.sections)
+        return self.plain.write_files(rewrite, output_level, itertools.chain.from_iterable(merged))
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> bool:
         """See ``Rewriter``."""
@@ -51,7 +51,7 @@ class FullChangelogRewriter:
         """See ``Rewriter``."""
         self.plain.discard(file)
 
-    def _merged(self, section: Section, *, drop_delete: bool) -> Iterator[Any]:
+    def _merge_section(self, section: Section, *, drop_delete: bool) -> Iterator[Any]:
         runs = [self.plain.rows_with_level(run, len(section)) for run in by_age(section)]
         rounds = merge_rounds(runs, self.plain.key, _WithoutLevel(self.plain.fold))
         return observe_rounds(rounds, self.changes.observe, drop_delete=drop_delete)

@@ -20,9 +20,9 @@ from lsm.deletion_vectors.reader import dead_rows
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import SortKey, sort_rows
 from lsm.levels.sorted_runs import KeyOf
-from lsm.merge.alignment import aligned
+from lsm.merge.alignment import align_runs
 from lsm.merge.lookup_function import with_level
-from lsm.merge.small_runs import gathered_runs
+from lsm.merge.small_runs import gather_runs
 from lsm.read.data_file import DataFileRead
 from lsm.read.full_scan import batch_bytes_of
 from manifest.entry.data_file import DataFileMeta
@@ -58,7 +58,7 @@ class Lookup:
 
         Expired rows of ``newer`` files are ignored.
         """
-        for _ in self._found(newer, older, self.key.columns, expiry):
+        for _ in self._find(newer, older, self.key.columns, expiry):
             pass
 
     def versions(
@@ -71,9 +71,9 @@ class Lookup:
         Yields:
             Tables in key order of ``columns`` and ``_LEVEL``.
         """
-        return (rows.drop_columns([_FILE, _POSITION]) for rows in self._found(newer, older, columns, expiry) if rows.num_rows)
+        return (rows.drop_columns([_FILE, _POSITION]) for rows in self._find(newer, older, columns, expiry) if rows.num_rows)
 
-    def _found(
+    def _find(
         self, newer: Sequence[DataFileMeta], older: Sequence[DataFileMeta], columns: Sequence[str], expiry: RecordExpiry | None
     ) -> Iterator[Any]:
         reached = self._overlapping(newer, older)
@@ -82,16 +82,16 @@ class Lookup:
         if not levels:
             return
         size = batch_bytes_of(len(newer) + len(levels))
-        kept, gathered = gathered_runs([self._keys(file, size, expiry) for file in newer], self.key)
+        kept, gathered = gather_runs([self._keys(file, size, expiry) for file in newer], self.key)
         probes = [*kept, *gathered]
         runs = [self._run(reached, level, columns, size) for level in levels]
-        for pieces in aligned([*probes, *runs], self.key):
+        for pieces in align_runs([*probes, *runs], self.key):
             here = [piece for number, piece in pieces if number >= len(probes)]
             keys = [piece for number, piece in pieces if number < len(probes)]
             if not here or not keys:
                 continue
             rows = pa.concat_tables(here).combine_chunks()
-            hits, first = self._hits(rows, keys)
+            hits, first = self._match(rows, keys)
             self._mark(rows, hits, reached)
             yield rows.take(pa.array(first))
 
@@ -142,7 +142,7 @@ class Lookup:
             alive[bitmap_to_rows(dead_rows(self.store.file_io, vector))] = False
         return np.flatnonzero(alive)
 
-    def _hits(self, rows: Any, keys: Sequence[Any]) -> tuple[Int64s, Int64s]:
+    def _match(self, rows: Any, keys: Sequence[Any]) -> tuple[Int64s, Int64s]:
         """Return the rows whose key is in ``keys``.
 
         The second result has the first such row of each key, in key order.

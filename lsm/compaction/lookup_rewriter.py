@@ -56,8 +56,8 @@ class LookupRewriter:
         if not self._by_value:
             self._mark(new, self._below(output_level), self.plain.expiry)
             return self.plain.rewrite(rewrite, output_level, drop_delete=drop_delete)
-        merged = (self._merged(section, output_level, drop_delete=drop_delete) for section in rewrite.sections)
-        return self.plain.written(rewrite, output_level, itertools.chain.from_iterable(merged))
+        merged = (self._merge_section(section, output_level, drop_delete=drop_delete) for section in rewrite.sections)
+        return self.plain.write_files(rewrite, output_level, itertools.chain.from_iterable(merged))
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> bool:
         """See ``Rewriter``.
@@ -98,10 +98,10 @@ class LookupRewriter:
     def _below(self, level: int) -> list[DataFileMeta]:
         return [file for file in self.files() if file.level > level]
 
-    def _merged(self, section: Section, output_level: int, *, drop_delete: bool) -> Iterator[Any]:
+    def _merge_section(self, section: Section, output_level: int, *, drop_delete: bool) -> Iterator[Any]:
         new = _level0(file for run in section for file in run.files)
         if not new and not combines_versions(self.plain.fold):
-            return self.plain.merged(section, drop_delete=drop_delete)
+            return self.plain.merge_section(section, drop_delete=drop_delete)
         store = self.plain.target.store
         runs = [self.plain.rows_with_level(run, len(section) + 1) for run in by_age(section)]
         expiry = self.plain.expiry

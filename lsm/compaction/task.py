@@ -167,7 +167,7 @@ class MergeTreeCompactTask:
         return plan_steps(self.files, key_of, self.min_file_size)
 
     def _run_step(self, step: CompactStep, rewriter: Rewriter, result: CompactTaskResult) -> None:
-        if isinstance(step, Upgrade) and self._upgraded(step.file, rewriter):
+        if isinstance(step, Upgrade) and self._try_upgrade(step.file, rewriter):
             if step.file.level != self.output_level:
                 result.before.append(step.file)
                 result.after.append(step.file.upgrade(self.output_level))
@@ -177,7 +177,7 @@ class MergeTreeCompactTask:
         result.before.extend(rewrite.files)
         result.after.extend(made)
 
-    def _upgraded(self, file: DataFileMeta, rewriter: Rewriter) -> bool:
+    def _try_upgrade(self, file: DataFileMeta, rewriter: Rewriter) -> bool:
         return self._may_stay(file) and (file.level == self.output_level or rewriter.upgrade(file, self.output_level))
 
     def _may_stay(self, file: DataFileMeta) -> bool:
@@ -210,8 +210,8 @@ class MergeTreeRewriter:
     def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
         """See ``Rewriter``."""
         dictionaries = self._never_null(rewrite) if not combines_versions(self.fold) else frozenset()
-        merged = (self.merged(section, drop_delete=drop_delete, dictionaries=dictionaries) for section in rewrite.sections)
-        return self.written(rewrite, output_level, itertools.chain.from_iterable(merged))
+        merged = (self.merge_section(section, drop_delete=drop_delete, dictionaries=dictionaries) for section in rewrite.sections)
+        return self.write_files(rewrite, output_level, itertools.chain.from_iterable(merged))
 
     def rewrite_file(self, file: DataFileMeta) -> list[DataFileMeta]:
         """Rewrite the live rows of a file on its level.
@@ -219,7 +219,7 @@ class MergeTreeRewriter:
         Ignores the file's statistics.
         """
         run = SortedRun((file.without_statistics(),))
-        return self.written(Rewrite(([run],)), file.level, replace(self, expiry=None).rows(run, 1))
+        return self.write_files(Rewrite(([run],)), file.level, replace(self, expiry=None).rows(run, 1))
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- independent of the level
         """See ``Rewriter``."""
@@ -233,14 +233,14 @@ class MergeTreeRewriter:
         """See ``Rewriter``."""
         discard_files(self.target.store.file_io, self.target.directory, file)
 
-    def written(self, rewrite: Rewrite, output_level: int, rows: Iterator[Any]) -> list[DataFileMeta]:
+    def write_files(self, rewrite: Rewrite, output_level: int, rows: Iterator[Any]) -> list[DataFileMeta]:
         """Write ``rows`` to new files that replace the input files."""
         made = key_value_writer(self.target, output_level, FileSource.COMPACT).write_all(rows)
         if self.vectors is not None:
             self.vectors.remove(file.file_name for file in rewrite.files)
         return made
 
-    def merged(self, section: Section, *, drop_delete: bool, dictionaries: Collection[str] = ()) -> Iterator[Any]:
+    def merge_section(self, section: Section, *, drop_delete: bool, dictionaries: Collection[str] = ()) -> Iterator[Any]:
         """Return the merged rows of a section.
 
         Texts of the columns ``dictionaries`` may be dictionary arrays.

@@ -67,8 +67,8 @@ class CrossPartitionAssigner:
         if self._replaced is not None:
             found = self._without_replaced(keys, found, self._replaced)
         named, partitions = row_partitions(table, schema)
-        locations, partitions = self._coded(found, partitions)
-        placed = ArrivedRows(table, kinds, keys.numbers, named, locations, partitions).placed(schema)
+        locations, partitions = self._encode(found, partitions)
+        placed = ArrivedRows(table, kinds, keys.numbers, named, locations, partitions).place(schema)
         buckets = self._buckets(placed, locations, partitions)
         shares = shares_of(placed.partition, buckets, partitions, int(buckets.max()) + 1) if len(buckets) else []
         self._written |= {self._store.partition.encode(partitions[code]) for code in np.unique(placed.partition).tolist()}
@@ -108,7 +108,7 @@ class CrossPartitionAssigner:
             "not replace; nothing was committed. Write such rows with mode 'upsert', or overwrite that partition too"
         )
 
-    def _coded(self, found: KeyLocations, named: list[tuple[Plain, ...]]) -> tuple[KeyLocations, list[tuple[Plain, ...]]]:
+    def _encode(self, found: KeyLocations, named: list[tuple[Plain, ...]]) -> tuple[KeyLocations, list[tuple[Plain, ...]]]:
         """Return the locations with partitions as codes.
 
         Partitions of the rows keep their codes, others follow.

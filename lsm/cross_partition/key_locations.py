@@ -51,7 +51,7 @@ class KeyLocations:
 def locate_keys(store: FileStore, snapshot: Snapshot | None, keys: KeySet, *, each: ReadEach = map) -> KeyLocations:
     """Return the locations of ``keys`` at a snapshot.
 
-    None: an empty table. Partitions in ``without`` are ignored. ``each`` reads several splits like ``map``. Cost: the key columns within the keys'
+    None: an empty table. ``each`` reads several splits like ``map``. Cost: the key columns within the keys'
     bounds. Memory is a batch per merged run, and the keys.
 
     Raises:

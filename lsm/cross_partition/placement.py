@@ -54,7 +54,7 @@ class ArrivedRows:
     locations: KeyLocations
     partitions: Sequence[tuple[Plain, ...]]
 
-    def placed(self, schema: TableSchema) -> PlacedRows:
+    def place(self, schema: TableSchema) -> PlacedRows:
         """Return the placed rows.
 
         A row sees the effects of earlier rows on its key.
@@ -65,7 +65,7 @@ class ArrivedRows:
         np.not_equal(grouped[1:], grouped[:-1], out=first[1:])
         engine = schema.core.engine
         if engine.newest_replaces:
-            return self._moving(order, first, schema)
+            return self._move(order, first, schema)
         location = self.locations.partition.copy()
         new = order[first][location[grouped[first]] == NOT_FOUND]
         location[self.keys[new]] = self.named[new]
@@ -75,12 +75,12 @@ class ArrivedRows:
         differs = partition != self.named
         opened = self.named[new]
         if not engine.first_row_wins:
-            return PlacedRows(self._renamed(self.table, differs, partition, schema), self.kinds, partition, slot, opened)
+            return PlacedRows(self._set_partition(self.table, differs, partition, schema), self.kinds, partition, slot, opened)
         kept = ~differs
         rows = self.table if kept.all() else self.table.filter(pa.array(kept)).combine_chunks()
         return PlacedRows(rows, None if self.kinds is None else self.kinds[kept], partition[kept], slot[kept], opened)
 
-    def _moving(self, order: Int64s, first: Mask, schema: TableSchema) -> PlacedRows:
+    def _move(self, order: Int64s, first: Mask, schema: TableSchema) -> PlacedRows:
         """Place rows of an engine that moves keys.
 
         Each key is where its last row says. ``order`` has the rows of a key together; ``first`` marks the first row of each key.
@@ -102,7 +102,7 @@ class ArrivedRows:
         if not leaves.any():
             return PlacedRows(self.table, self.kinds, self.named, slot, place[opens])
         gone, left, left_slot = order[leaves], before[leaves], slot_before[leaves]
-        deletes = self._renamed(self.table.take(pa.array(gone)), np.ones(len(gone), np.bool_), left, schema)
+        deletes = self._set_partition(self.table.take(pa.array(gone)), np.ones(len(gone), np.bool_), left, schema)
         both = np.argsort(np.concatenate([2 * np.arange(len(order)) + 1, 2 * gone]), kind="stable")
         own = np.zeros(len(order), np.int8) if self.kinds is None else self.kinds
         return PlacedRows(
@@ -114,7 +114,7 @@ class ArrivedRows:
             (left, left_slot),
         )
 
-    def _renamed(self, table: Any, which: Mask, partition: Int64s, schema: TableSchema) -> Any:
+    def _set_partition(self, table: Any, which: Mask, partition: Int64s, schema: TableSchema) -> Any:
         """Set the partition columns of the rows ``which``."""
         if not which.any():
             return table

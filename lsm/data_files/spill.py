@@ -41,13 +41,13 @@ class SpillFile:
 
         One batch is in memory at a time.
         """
-        with _spilled(self.path):
+        with _read_errors(self.path):
             source = pa.OSFile(self.path)
         with source:
-            with _spilled(self.path):
+            with _read_errors(self.path):
                 reader = pa.ipc.open_stream(source)
             while True:
-                with _spilled(self.path):
+                with _read_errors(self.path):
                     batch = next(reader, None)
                 if batch is None:
                     return
@@ -83,7 +83,7 @@ class SpillSpace:
             os.close(handle)
         rows = 0
         try:
-            with _spilling(path), pa.OSFile(path, "wb") as sink:
+            with _write_errors(path), pa.OSFile(path, "wb") as sink:
                 writer = None
                 for table in tables:
                     writer = writer or pa.ipc.new_stream(sink, table.schema, options=self._options)
@@ -105,7 +105,7 @@ class SpillSpace:
 
 
 @contextmanager
-def _spilling(path: str) -> Iterator[None]:
+def _write_errors(path: str) -> Iterator[None]:
     """Convert errors while a run is written."""
     try:
         with storage_errors(path):
@@ -117,7 +117,7 @@ def _spilling(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def _spilled(path: str) -> Iterator[None]:
+def _read_errors(path: str) -> Iterator[None]:
     """Convert errors while a run is read."""
     try:
         with storage_errors(path):

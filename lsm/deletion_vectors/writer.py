@@ -54,7 +54,7 @@ class DeletionVectorWriter:
         """
         made: list[IndexFile] = []
         try:
-            for data, ranges in self._packed(vectors):
+            for data, ranges in self._pack(vectors):
                 name = self.names.next()
                 made.append(IndexFile(file_name=name, file_size=len(data), row_count=len(ranges), vectors=tuple(ranges)))
                 self.store.file_io.write(self.path(name), data)
@@ -69,7 +69,7 @@ class DeletionVectorWriter:
         """Return the path of an index file of the bucket."""
         return self.store.paths.index(name, self.store.partition.decode(self.partition), self.bucket, external)
 
-    def _packed(self, vectors: Mapping[str, BitMap]) -> Iterator[tuple[bytes, list[DeletionVectorRange]]]:
+    def _pack(self, vectors: Mapping[str, BitMap]) -> Iterator[tuple[bytes, list[DeletionVectorRange]]]:
         bits64 = self.store.options.deletion_vectors_bitmap64
         data, ranges = bytearray(_VERSION), list[DeletionVectorRange]()
         for name, rows in vectors.items():

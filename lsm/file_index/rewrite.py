@@ -73,7 +73,7 @@ class FileIndexRewriter:
         Raises:
             CorruptFile, UnsupportedTable: The data file must be read and cannot be.
         """
-        wanted, old = self._wanted(entry.file), _Existing.of(self.store, entry)
+        wanted, old = self._required(entry.file), _Existing.of(self.store, entry)
         kept = old.built_as(wanted, entry.file.row_count)
         if kept.issuperset(map(_key, wanted.specs)) and self._is_in_place(entry.file, old, kept):
             return RewrittenIndex()
@@ -82,15 +82,15 @@ class FileIndexRewriter:
             kept = set()
         missing = [spec for spec in wanted.specs if _key(spec) not in payloads]
         report = ReadReport()
-        payloads |= self._built(entry, wanted, missing, report)
+        payloads |= self._build(entry, wanted, missing, report)
         bytes_read = report.bytes_read + old.bytes_read
         if set(payloads) == kept and self._is_in_place(entry.file, old, kept):  # the missing indexes do not support this file's values
             return RewrittenIndex(bytes_read=bytes_read)
         keys = [key for spec in wanted.specs for key in _keys(spec) if key in payloads]
         indexes = [(*key, payloads[key]) for key in keys]
-        return self._stored(entry, worth_storing(indexes, self.store.schema.file_index.in_manifest_threshold), bytes_read)
+        return self._store_indexes(entry, worth_storing(indexes, self.store.schema.file_index.in_manifest_threshold), bytes_read)
 
-    def _wanted(self, file: DataFileMeta) -> _Wanted:
+    def _required(self, file: DataFileMeta) -> _Wanted:
         found = self._known.get((file.schema_id, file.write_cols))
         if found is None:
             schema = self.store.schemas.get(file.schema_id)
@@ -108,7 +108,7 @@ class FileIndexRewriter:
         small = old.size <= self.store.schema.file_index.in_manifest_threshold
         return places == 1 and old.entries.keys() == set(keys) and (file.embedded_index is not None) == small
 
-    def _built(self, entry: ManifestEntry, wanted: _Wanted, specs: Sequence[IndexSpec], report: ReadReport) -> dict[Key, bytes | None]:
+    def _build(self, entry: ManifestEntry, wanted: _Wanted, specs: Sequence[IndexSpec], report: ReadReport) -> dict[Key, bytes | None]:
         """Build index payloads from the file's rows.
 
         None for an empty index. Indexes that do not support the values are omitted.
@@ -123,7 +123,7 @@ class FileIndexRewriter:
             writer.write(batch)
         return {(column, index_type): payload for column, index_type, payload in writer.finish()}
 
-    def _stored(self, entry: ManifestEntry, indexes: Sequence[StoredIndex], bytes_read: int) -> RewrittenIndex:
+    def _store_indexes(self, entry: ManifestEntry, indexes: Sequence[StoredIndex], bytes_read: int) -> RewrittenIndex:
         file = entry.file
         others = tuple(name for name in file.extra_files if not name.endswith(INDEX_SUFFIX))
         embedded, container = None, b""

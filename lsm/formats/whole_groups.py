@@ -62,7 +62,7 @@ class WholeGroupFile(ABC):
         """See ``OpenDataFile``."""
 
     @abstractmethod
-    def decoded(self, columns: Sequence[str], group: RowGroup) -> Any:
+    def decode_group(self, columns: Sequence[str], group: RowGroup) -> Any:
         """Decode columns of a group into a record batch.
 
         Columns are in the order of ``columns``.
@@ -127,7 +127,7 @@ class WholeGroupFile(ABC):
                 yield rows_only(group.num_rows)
                 continue
             with self.decoding():
-                rows = self.decoded(columns, group)
+                rows = self.decode_group(columns, group)
                 rows.validate(full=True)  # there are no checksums, so texts and offsets may be damaged
             if rows.num_rows != group.num_rows:
                 raise CorruptFile(self.path, f"{rows.num_rows} rows were decoded, but the file says {group.num_rows}")

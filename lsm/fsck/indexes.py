@@ -64,7 +64,7 @@ class CheckedFileIndexes:
         except FileNotFoundError:
             return  # reported as missing already
         except (*BROKEN_INDEX, OSError) as error:
-            self._wrong(ProblemKind.FILE_INDEX, f"its index container cannot be read: {_reason(error)}")
+            self._wrong(ProblemKind.FILE_INDEX, f"its index container cannot be read: {_message(error)}")
             return
         self.found.counts["index containers"] += 1
         for entry in entries:
@@ -90,7 +90,7 @@ class CheckedFileIndexes:
                 twin = twin_of(column, entry.index_type, payload, column_type, self._options(column, entry.index_type))
                 self._twins.append((column, name, twin))
         except (*BROKEN_INDEX, OSError) as error:
-            self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be read: {_reason(error)}")
+            self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be read: {_message(error)}")
 
     def _options(self, column: ColumnRef, index_type: str) -> dict[str, str]:
         """Return the options of an index in the file's schema.
@@ -110,7 +110,7 @@ class CheckedFileIndexes:
                 twin.write(rows.column(column.name))
             except (*BROKEN_INDEX, OSError) as error:
                 del self._twins[at]
-                self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be compared with the rows: {_reason(error)}")
+                self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be compared with the rows: {_message(error)}")
 
     def finish(self) -> None:
         """Compare the indexes with the rows."""
@@ -118,7 +118,7 @@ class CheckedFileIndexes:
             try:
                 lie = twin.lie()
             except (*BROKEN_INDEX, OSError) as error:
-                self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be read: {_reason(error)}")
+                self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be read: {_message(error)}")
                 continue
             if lie is not None:
                 self._wrong(ProblemKind.FALSE_INDEX, f"its {name} is wrong: {lie}")
@@ -189,7 +189,7 @@ def _hashes(store: FileStore, unit: IndexUnit) -> Iterator[str]:
         yield f"has {len(hashes)} hashes, {len(hashes) - distinct} of them repeated"
 
 
-def _reason(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     return error.reason if isinstance(error, CorruptFile) else str(error) or type(error).__name__
 
 

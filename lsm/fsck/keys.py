@@ -51,8 +51,8 @@ class KeyOrder:
         """
         columns = [one_array(rows.column(name)) for name in self.keys]
         self.nulls += sum(column.null_count for column in columns)
-        self.first = self._encoded(columns, 0) if self.first is None else self.first
-        self.last = self._encoded(columns, rows.num_rows - 1)
+        self.first = self._encode(columns, 0) if self.first is None else self.first
+        self.last = self._encode(columns, rows.num_rows - 1)
         start = self._rows
         joined = columns
         if self._tail is not None:
@@ -68,7 +68,7 @@ class KeyOrder:
         self._tail = [column.slice(len(column) - 1) for column in columns]
         self._rows += rows.num_rows
 
-    def _encoded(self, columns: Sequence[Any], at: int) -> bytes:
+    def _encode(self, columns: Sequence[Any], at: int) -> bytes:
         values = [from_scalar(column[at], kind.column_type) for column, kind in zip(columns, self.key.types, strict=True)]
         return encode_row(values, self.key.types)
 
@@ -85,7 +85,7 @@ class KeyOrder:
 
 
 def _steps(columns: Sequence[WordColumn]) -> tuple[Mask, Mask]:
-    """Return whether keys are less than, or equal to, the next."""
+    """Return whether keys are less than or equal the next."""
     count = max(columns[0].length - 1, 0)
     less, equal = np.zeros(count, np.bool_), np.ones(count, np.bool_)
     for column in columns:

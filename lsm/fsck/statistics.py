@@ -90,7 +90,7 @@ class CheckedStatistics:
         for name in set(present).intersection(self._seen):
             actual, stored = self._seen[name].bounds(rows), self.stored[name]
             if not covers(stored, actual):
-                shown = [_cut(value) for value in (stored.min, stored.max, actual.min, actual.max)]
+                shown = [_shorten(value) for value in (stored.min, stored.max, actual.min, actual.max)]
                 found.append(
                     f"its {self.what}statistics of '{name}' are {shown[0]} to {shown[1]} with {stored.null_count} nulls, "
                     f"but its rows have {shown[2]} to {shown[3]} with {actual.null_count} nulls"
@@ -98,7 +98,7 @@ class CheckedStatistics:
         return sorted(found)
 
 
-def _cut(value: Plain) -> str:
+def _shorten(value: Plain) -> str:
     return repr(value) if not isinstance(value, str | bytes) or len(value) <= 40 else f"{value[:40]!r}..."
 
 

@@ -216,8 +216,8 @@ class Additions:
             changed = [piece for piece in pieces if piece.has_changes]
             tally.count(len(changed), len(pieces) - len(changed))
             tally.note = f"{pieces[0].snapshot.id} to {pieces[-1].snapshot.id}" if pieces else "none"
-        entries = self._wanted(EntryColumns.concat([piece.entries(self._store) for piece in changed]))
-        files = self._matching(entries)
+        entries = self._prune(EntryColumns.concat([piece.entries(self._store) for piece in changed]))
+        files = self._prune_by_value(entries)
         modes = {piece.mode for piece in changed} or {IncrementalMode.DELTA}
         mode = IncrementalMode.DELTA if IncrementalMode.DELTA in modes else IncrementalMode.CHANGELOG
         with self._report.stage("splits") as tally:
@@ -241,7 +241,7 @@ class Additions:
             names = set(piece.entries(self._store).file_name)
             yield files.select(np.array([name in names for name in files.file_name], np.bool_))
 
-    def _wanted(self, entries: EntryColumns) -> EntryColumns:
+    def _prune(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:
             codes, known = entries.partition_codes
             wanted = [self._pruner.residual(partition) != FALSE for partition in known]
@@ -254,7 +254,7 @@ class Additions:
             tally.note = pruner.note
         return found
 
-    def _matching(self, entries: EntryColumns) -> EntryColumns:
+    def _prune_by_value(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("value stats") as tally:
             kept = entries if self._predicate == TRUE else entries.select(self._pruner.value_mask(entries))
             tally.count(len(kept), len(entries) - len(kept))

@@ -19,7 +19,7 @@ from lsm.arrow.row_kind import ROW_KIND, kind_texts, retracts
 from lsm.incremental.planner import IncrementalMode, IncrementalSplit
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import INSERT, VALUE_KIND, SortKey
-from lsm.merge.alignment import aligned
+from lsm.merge.alignment import align_runs
 from lsm.merge.row_diff import row_diff
 from lsm.read.data_file import DataFileRead
 from lsm.read.file_filter import FileFilter
@@ -103,7 +103,7 @@ def _difference(store: FileStore, split: IncrementalSplit, predicate: Predicate,
     sides = [(split.before, split.before_deletion_files), (split.files, split.deletion_files)]
     states = [_state(store, split, files, vectors, report) for files, vectors in sides]
     empty = pa.schema([*schema.arrow, pa.field(VALUE_KIND, pa.int8())]).empty_table()
-    for pieces in aligned(states, key):
+    for pieces in align_runs(states, key):
         by_side = dict(pieces)
         changes = row_diff(by_side.get(0, empty), by_side.get(1, empty), key, compared=schema.names)
         yield changes if predicate == TRUE else changes.filter(mask(predicate, changes, schema.column_types))

@@ -43,13 +43,13 @@ class KeySet:
 
         Equal keys have equal numbers.
         """
-        return self._coded[1]
+        return self._lookup[1]
 
     def find(self, rows: Any) -> Int64s:
         """Return the key number of each row, otherwise -1."""
         found = np.full(rows.num_rows, -1, np.int64)
         alive, codes = np.arange(rows.num_rows), np.zeros(rows.num_rows, np.int64)
-        for word, (values, pairs) in zip(self._words(rows), self._coded[0], strict=True):
+        for word, (values, pairs) in zip(self._words(rows), self._lookup[0], strict=True):
             wanted = word(alive)
             at = np.searchsorted(values, wanted)
             at[at == len(values)] = 0
@@ -67,7 +67,7 @@ class KeySet:
         return found
 
     @cached_property
-    def _coded(self) -> tuple[list[tuple[UInt64s, Int64s]], Int64s]:
+    def _lookup(self) -> tuple[list[tuple[UInt64s, Int64s]], Int64s]:
         """Lookup steps of each word, and the rows' key numbers.
 
         A step has the distinct values of the word, and the pairs of the previous code and the value's index.

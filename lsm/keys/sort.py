@@ -78,7 +78,7 @@ def sort_rows(keys: Sequence[WordColumn], ties: Sequence[WordColumn] = (), *, le
     if rows == 0:
         return Sorted(np.empty(0, np.int64), np.empty(0, np.int64))
     pending: Iterator[WordOf] = (word for column in keys for word in column.words)
-    code, bits, overflow = _packed(pending, rows)
+    code, bits, overflow = _pack(pending, rows)
     order, is_start, exact = _argsort(code, bits, runs=runs)
     rest: list[WordOf] = [] if exact else [lambda chosen: code if chosen is None else code[chosen]]
     if overflow is not None:
@@ -109,11 +109,11 @@ def rough_order(keys: Sequence[WordColumn]) -> Int64s:
     [1, 2, 0]
     """
     # Rows that are gathered later in exact order get close together, for the processor's caches.
-    code, bits, _ = _packed((word for column in keys for word in column.words), keys[0].length)
+    code, bits, _ = _pack((word for column in keys for word in column.words), keys[0].length)
     return _argsort(code, bits, runs=False)[0]
 
 
-def _packed(pending: Iterator[WordOf], rows: int) -> tuple[UInt64s, int, WordOf | None]:
+def _pack(pending: Iterator[WordOf], rows: int) -> tuple[UInt64s, int, WordOf | None]:
     """Pack leading words, the last one partly, into 64 bits.
 
     Returns the codes, the number of bits used, and the word that was packed in part.

@@ -92,13 +92,13 @@ def collect(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggreg
         takes_back = np.unique(history.versions.keys[history.retract & valid])
         bounds = np.searchsorted(elements.keys, np.stack([takes_back, takes_back + 1]))
         for low, high in bounds.T.tolist():
-            kept[low:high] = _collected(history, elements.places[low:high], codes[low:high], distinct=rule.distinct)
+            kept[low:high] = _collect_key(history, elements.places[low:high], codes[low:high], distinct=rule.distinct)
     is_null = history.versions.last_where(history.sets & valid) < 0
     chosen = np.flatnonzero(kept)
-    return elements.packed(chosen[~is_null[elements.keys[chosen]]], is_null)
+    return elements.pack(chosen[~is_null[elements.keys[chosen]]], is_null)
 
 
-def _collected(history: VersionHistory, places: Int64s, codes: Int64s, *, distinct: bool) -> list[bool]:
+def _collect_key(history: VersionHistory, places: Int64s, codes: Int64s, *, distinct: bool) -> list[bool]:
     """Return which elements of one key remain."""
     # Process version by version: a retracted element may be added again.
     kept = [False] * len(codes)
@@ -145,7 +145,7 @@ def merge_map(history: VersionHistory, column: Any, valid: Mask) -> Any:
         masks = (None if mask is None else mask[places] for mask in (history.older, history.retract, history.seed))
         entry = VersionHistory(versions, history.newer[places], *masks)
         chosen = by[(found := last_non_null_value(entry, np.ones(len(by), np.bool_)))[found >= 0]]
-    return elements.packed(chosen[~is_null[elements.keys[chosen]]], is_null)
+    return elements.pack(chosen[~is_null[elements.keys[chosen]]], is_null)
 
 
 def merge_map_with_keytime(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate) -> Any:
@@ -183,7 +183,7 @@ def merge_map_with_keytime(history: VersionHistory, column: Any, valid: Mask, ru
         else:
             held = overlaid(entries, held) if late else overlaid(held, entries)
     chosen.extend(held.values())
-    return elements.packed(np.array(chosen, np.int64), history.versions.last_where(wanted) < 0)
+    return elements.pack(np.array(chosen, np.int64), history.versions.last_where(wanted) < 0)
 
 
 def union_bitmaps(history: VersionHistory, column: Any, valid: Mask, name: str) -> Any:

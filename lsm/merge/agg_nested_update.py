@@ -27,7 +27,7 @@ def nested_update(history: VersionHistory, column: Any, valid: Mask, rule: Field
     elements, lone = _rows(history, column, valid, rule, name)
     codes, ranks = _codes(elements, rule), _ranks(elements, rule.nested_sequence)
     if history.retract is not None or rule.count_limit is not None:
-        chosen = _Loop(elements, codes, ranks, rule, _steps(elements, valid)).chosen()
+        chosen = _Loop(elements, codes, ranks, rule, _steps(elements, valid)).choose()
     elif rule.nested_key:
         by, versions = elements.grouped(codes, ranks * (len(codes) + 1) + _joined_places(elements))
         chosen = by[versions.last] if len(by) else by
@@ -66,7 +66,7 @@ def _with_lone(elements: Elements, chosen: Int64s, lone: Elements, is_null: Mask
     )
     chosen = np.concatenate([chosen, np.arange(len(lone.places)) + len(elements.places)])
     chosen = chosen[~is_null[joined.keys[chosen]]]
-    return joined.packed(chosen[np.argsort(joined.keys[chosen], kind="stable")], is_null)
+    return joined.pack(chosen[np.argsort(joined.keys[chosen], kind="stable")], is_null)
 
 
 def _rows(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> tuple[Elements, Elements]:
@@ -146,7 +146,7 @@ class _Loop:
     rule: FieldAggregate
     steps: Int64s
 
-    def chosen(self) -> Int64s:
+    def choose(self) -> Int64s:
         """Return the remaining rows, by key."""
         bounds = np.searchsorted(self.elements.places, np.stack([self.steps, self.steps + 1])).T.tolist()
         keys = self.elements.history.versions.keys[self.steps].tolist()
@@ -164,13 +164,13 @@ class _Loop:
         history = self.elements.history
         if history.sets[place]:
             is_late = history.older is not None and history.older[place]
-            held = rows if held is None else self._joined(rows, held) if is_late else self._joined(held, rows)
+            held = rows if held is None else self._join(rows, held) if is_late else self._join(held, rows)
         if held is not None and history.retract is not None and history.retract[place]:
             gone = {int(self.codes[row]) for row in rows}
-            held = [row for row in self._joined(held, []) if int(self.codes[row]) not in gone]
+            held = [row for row in self._join(held, []) if int(self.codes[row]) not in gone]
         return held
 
-    def _joined(self, held: list[int], rows: list[int]) -> list[int]:
+    def _join(self, held: list[int], rows: list[int]) -> list[int]:
         limit = len(self.codes) if self.rule.count_limit is None else self.rule.count_limit
         if not self.rule.nested_key:
             return [*held, *rows[: max(0, limit - len(held))]]

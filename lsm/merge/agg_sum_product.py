@@ -107,10 +107,10 @@ def total(history: VersionHistory, column: Any, valid: Mask, name: str) -> Any:
         numbers = _values(array, steps.rows)
         low, high = _range(array.type)
         summed = _integers(_whole_sums(steps, numbers, low, high, name), array.type)
-    return _placed(history, steps, summed)
+    return _spread(history, steps, summed)
 
 
-def multiplied(history: VersionHistory, column: Any, valid: Mask, name: str) -> Any:
+def product_of(history: VersionHistory, column: Any, valid: Mask, name: str) -> Any:
     """Return the product of a numeric column per key.
 
     A retract divides by its value. It has no effect before the first factor.
@@ -120,13 +120,13 @@ def multiplied(history: VersionHistory, column: Any, valid: Mask, name: str) -> 
     if not len(steps.rows):
         return pa.nulls(len(history.versions.starts), array.type)
     if pa.types.is_decimal(array.type):
-        return _placed(history, steps, _decimal_products(steps, array.take(pa.array(steps.rows)), name))
+        return _spread(history, steps, _decimal_products(steps, array.take(pa.array(steps.rows)), name))
     numbers = _values(array, steps.rows)
     step = _float_step if pa.types.is_floating(array.type) else _whole_step(array.type, name)
-    return _placed(history, steps, _integers(_products(steps, numbers, step), array.type))
+    return _spread(history, steps, _integers(_products(steps, numbers, step), array.type))
 
 
-def _placed(history: VersionHistory, steps: NumberSteps, values: Any) -> Any:
+def _spread(history: VersionHistory, steps: NumberSteps, values: Any) -> Any:
     """Spread ``values`` to all keys, null for missing ones."""
     count = len(history.versions.starts)
     if len(steps.keys) == count:
@@ -173,7 +173,7 @@ def _float_sums(steps: NumberSteps, numbers: _Numbers) -> _Numbers:
                     sums[key] = np.add.accumulate(np.append(sums[key], signed[rest]))[-1]
                 break
             sums[:alive] += signed[at]
-    return _unordered(sums, order)
+    return _restore_order(sums, order)
 
 
 def _whole_sums(steps: NumberSteps, numbers: _Numbers, low: int, high: int, name: str) -> _Numbers:
@@ -183,7 +183,7 @@ def _whole_sums(steps: NumberSteps, numbers: _Numbers, low: int, high: int, name
     def check(before: _Numbers, value: _Numbers, back: Mask, after: _Numbers) -> None:
         wraps = np.where(back, (before ^ value) & (before ^ after), (before ^ after) & (value ^ after)) < 0
         if (wraps | (after < low) | (after > high)).any():
-            raise UnmergeableRows(f"column '{name}': 'sum' leaves the range of the column's type")
+            raise UnmergeableRows(f"column '{name}': 'sum' exceeds the range of the column's type")
 
     for number, (alive, at) in enumerate(steps.rounds(order)):
         if number == thresholds().sum_rounds:
@@ -197,7 +197,7 @@ def _whole_sums(steps: NumberSteps, numbers: _Numbers, low: int, high: int, name
         after = np.where(back, before - values, before + values)
         check(before, values, back, after)
         sums[:alive] = after
-    return _unordered(sums, order)
+    return _restore_order(sums, order)
 
 
 def _wide_sums(steps: NumberSteps, values: Int128, precision: int, name: str) -> Int128:
@@ -207,12 +207,12 @@ def _wide_sums(steps: NumberSteps, values: Int128, precision: int, name: str) ->
     for alive, at in steps.rounds(order):
         after = sums[:alive].plus(signed[at])
         if after.beyond(precision).any():
-            raise UnmergeableRows(f"column '{name}': 'sum' leaves the range of the column's type")
+            raise UnmergeableRows(f"column '{name}': 'sum' exceeds the range of the column's type")
         sums[:alive] = after
-    return Int128(_unordered(sums.high, order), _unordered(sums.low, order))
+    return Int128(_restore_order(sums.high, order), _restore_order(sums.low, order))
 
 
-def _unordered(values: _Numbers, order: Int64s) -> _Numbers:
+def _restore_order(values: _Numbers, order: Int64s) -> _Numbers:
     result = np.empty_like(values)
     result[order] = values
     return result
@@ -236,7 +236,7 @@ def _products(steps: NumberSteps, numbers: _Numbers, step: _Step) -> _Numbers:
     with np.errstate(all="ignore"):
         for alive, at in steps.rounds(order, 1):
             product[:alive] = step(product[:alive], numbers[at], steps.back[at])
-    return _unordered(product, order)
+    return _restore_order(product, order)
 
 
 def _float_step(product: _Numbers, value: _Numbers, back: Mask) -> _Numbers:
@@ -248,10 +248,10 @@ def _whole_step(kind: Any, name: str) -> _Step:
 
     def exact(product: int, value: int, back: bool) -> int:
         if back and value == 0:
-            raise UnmergeableRows(f"column '{name}': 'product' cannot take back a factor of 0")
+            raise UnmergeableRows(f"column '{name}': 'product' cannot retract a factor of 0")
         done = abs(product) // abs(value) * (1 if (product < 0) == (value < 0) else -1) if back else product * value
         if not low <= done <= high:
-            raise UnmergeableRows(f"column '{name}': 'product' leaves the range of the column's type")
+            raise UnmergeableRows(f"column '{name}': 'product' exceeds the range of the column's type")
         return done
 
     def step(product: _Numbers, value: _Numbers, back: Mask) -> _Numbers:
@@ -282,13 +282,13 @@ def _decimal_products(steps: NumberSteps, values: Any, name: str) -> Any:
         product = numbers[start]
         for at in range(start + 1, start + size):
             if steps.back[at] and not numbers[at]:
-                raise UnmergeableRows(f"column '{name}': 'product' cannot take back a factor of 0")
+                raise UnmergeableRows(f"column '{name}': 'product' cannot retract a factor of 0")
             exact = _DECIMALS.divide(product, numbers[at]) if steps.back[at] else _EXACT.multiply(product, numbers[at])
             product = exact.quantize(unit, ROUND_HALF_UP, _EXACT)
             if product.copy_abs() >= limit:
-                raise UnmergeableRows(f"column '{name}': 'product' leaves the range of the column's type")
+                raise UnmergeableRows(f"column '{name}': 'product' exceeds the range of the column's type")
         products.append(product)
     return pa.array(products, values.type)
 
 
-__all__ = ["NumberSteps", "multiplied", "total"]
+__all__ = ["NumberSteps", "product_of", "total"]

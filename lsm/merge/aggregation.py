@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lsm.arrow.row_kind import retracts
 from lsm.keys.sort import DELETE, INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted
-from lsm.merge.aggregators import folded, retract_refusal
+from lsm.merge.aggregators import fold_column, retract_refusal
 from lsm.merge.version_groups import GroupFold, VersionHistory
 from manifest.schema.merge_options import FieldAggregate
 
@@ -72,7 +72,7 @@ class Aggregation:
             elif name == SEQUENCE_NUMBER or name not in self.aggregates:
                 columns.append(folding.gather(name, last))
             else:
-                columns.append(folded(folding, name, self.aggregates[name], history))
+                columns.append(fold_column(folding, name, self.aggregates[name], history))
         return folding.table(columns)
 
     def _history(self, folding: GroupFold, kinds: Any) -> VersionHistory:

@@ -15,8 +15,8 @@ from manifest.options.aggregate_functions import FUNCTIONS
 from manifest.schema.merge_options import FieldAggregate
 
 
-def folded(folding: GroupFold, name: str, rule: FieldAggregate, history: VersionHistory) -> Any:
-    """Return the folded column, keys with one version included.
+def fold_column(folding: GroupFold, name: str, rule: FieldAggregate, history: VersionHistory) -> Any:
+    """Return the fold_column column, keys with one version included.
 
     Raises:
         UnmergeableRows: The function does not support retracts, or the result does not fit.
@@ -51,7 +51,7 @@ def _compute(history: VersionHistory, column: Any, rule: FieldAggregate, name: s
         case "sum":
             return number.total(history, column, valid, name)
         case "product":
-            return number.multiplied(history, column, valid, name)
+            return number.product_of(history, column, valid, name)
         case "listagg":
             return nested.listagg(history, column, valid, rule)
         case "collect":
@@ -80,4 +80,4 @@ def retract_refusal(name: str, rule: FieldAggregate) -> str | None:
     return f"column '{name}': '{rule.function}' cannot retract a value; set 'fields.{name}.ignore-retract' to ignore retracts"
 
 
-__all__ = ["folded", "retract_refusal"]
+__all__ = ["fold_column", "retract_refusal"]

@@ -21,7 +21,7 @@ from lsm.keys.sort import SortKey
 _Key = tuple[Any, ...]
 
 
-def aligned(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[list[tuple[int, Any]]]:
+def align_runs(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[list[tuple[int, Any]]]:
     """Cut sorted runs into rounds of complete keys.
 
     Only the columns of ``key`` must be the same in all runs.
@@ -117,4 +117,4 @@ def _element(column: tuple[Any, list[UInt64s]], row: int) -> tuple[Any, ...]:
     return (1, array[row].as_py())  # Python orders str by code points, like UTF-8 bytes
 
 
-__all__ = ["aligned", "table_of_rows"]
+__all__ = ["align_runs", "table_of_rows"]

@@ -79,7 +79,7 @@ class Elements:
         mask[by[versions.starts]] = True
         return mask
 
-    def packed(self, chosen: Int64s, is_null: Mask) -> Any:
+    def pack(self, chosen: Int64s, is_null: Mask) -> Any:
         """Build one array or map per key from ``chosen`` elements.
 
         ``chosen`` must be grouped by key.

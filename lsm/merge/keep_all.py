@@ -44,11 +44,11 @@ class KeepAll:
         return done
 
 
-def key_aligned(tables: Iterator[Any], key: SortKey) -> Iterator[Any]:
+def align_by_key(tables: Iterator[Any], key: SortKey) -> Iterator[Any]:
     """Recut sorted tables so that no key spans two tables.
 
     >>> parts = iter([pa.table({"id": [1, 2]}), pa.table({"id": [2, 2]}), pa.table({"id": [3]})])
-    >>> [table["id"].to_pylist() for table in key_aligned(parts, SortKey(("id",)))]
+    >>> [table["id"].to_pylist() for table in align_by_key(parts, SortKey(("id",)))]
     [[1], [2, 2, 2], [3]]
     """
     held: Any = None
@@ -77,4 +77,4 @@ def _groups(rows: Any, key: SortKey) -> Sorted:
     return sort_rows(key.key_words(rows), length=rows.num_rows, runs=True)
 
 
-__all__ = ["KeepAll", "fold_key_aligned", "key_aligned"]
+__all__ = ["KeepAll", "align_by_key", "fold_key_aligned"]

@@ -49,9 +49,9 @@ class LookupMerge:
         levels = one_array(rows.column(LEVEL)).to_numpy()[done.order]
         if self.known_below is None:
             keep = _shallowest(levels, done)
-        else:  # first-row: the version on the deepest level wins
+        else:  # first-row: a version below the output level stays the first
             keep = ~np.repeat(np.maximum.reduceat(levels, done.starts) > self.known_below, _sizes(done))
-        return self.inner.fold(without_level(rows), kept(done, keep))
+        return self.inner.fold(without_level(rows), filter_sorted(done, keep))
 
 
 def combines_versions(fold: MergeFunction) -> bool:
@@ -62,12 +62,12 @@ def combines_versions(fold: MergeFunction) -> bool:
     return not isinstance(fold, Deduplicate | FirstRow)
 
 
-def kept(done: Sorted, keep: Mask) -> Sorted:
+def filter_sorted(done: Sorted, keep: Mask) -> Sorted:
     """Return ``done`` without the places where ``keep`` is False.
 
     Keys without a remaining row are removed.
 
-    >>> less = kept(Sorted(np.array([2, 0, 1]), np.array([0, 1])), np.array([False, True, False]))
+    >>> less = filter_sorted(Sorted(np.array([2, 0, 1]), np.array([0, 1])), np.array([False, True, False]))
     >>> less.order.tolist(), less.starts.tolist()
     ([0], [0])
     """
@@ -89,4 +89,4 @@ def _sizes(done: Sorted) -> Int64s:
     return np.diff(done.starts, append=len(done.order))
 
 
-__all__ = ["LEVEL", "LookupMerge", "combines_versions", "kept", "with_level", "without_level"]
+__all__ = ["LEVEL", "LookupMerge", "combines_versions", "filter_sorted", "with_level", "without_level"]

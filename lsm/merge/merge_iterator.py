@@ -15,8 +15,8 @@ from lsm.arrow.row_kind import drop_retracts
 from lsm.arrow.text_form import joined
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, sort_rows
-from lsm.merge.small_runs import aligned_versions
-from lsm.schema.wide_rows import narrowed, widened
+from lsm.merge.small_runs import align_versions
+from lsm.schema.wide_rows import narrow, widen
 
 
 def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold, *, drop_delete: bool = False) -> Iterator[Any]:
@@ -40,7 +40,7 @@ def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold, *, drop_
     >>> merged["id"].to_pylist(), merged["_SEQUENCE_NUMBER"].to_pylist()
     ([1, 2, 3], [1, 2, 2])
     """
-    for tables, single in aligned_versions(runs, key):
+    for tables, single in align_versions(runs, key):
         rows = _merge_round(
             tables, key, fold, alone=single == len(tables) == 1
         ).result  # drop the versions early: the consumer only needs the result
@@ -75,7 +75,7 @@ def merge_rounds(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold) -> Ite
 
     Like ``merge_runs``. Changelogs need the versions.
     """
-    for tables, single in aligned_versions(runs, key):
+    for tables, single in align_versions(runs, key):
         yield _merge_round(tables, key, fold, alone=single == len(tables) == 1)
 
 
@@ -90,11 +90,11 @@ def _merge_round(tables: list[Any], key: SortKey, fold: Fold, *, alone: bool) ->
         return MergeRound(rows, None, rows)
     rows = joined(tables)
     schema = rows.schema
-    rows = widened(rows).combine_chunks()
+    rows = widen(rows).combine_chunks()
     tables.clear()
     done = sort_versions(rows, key)
     result = fold.fold(rows, done)
-    return MergeRound(rows, done, result if rows.schema.types == schema.types else narrowed(result, schema))
+    return MergeRound(rows, done, result if rows.schema.types == schema.types else narrow(result, schema))
 
 
 def sort_versions(rows: Any, key: SortKey) -> Sorted:

@@ -1,7 +1,7 @@
 """The merge engine ``partial-update`` (Paimon's ``PartialUpdateMergeFunction``).
 
 By default a non-null value overwrites the existing one. Columns of a sequence group follow the group's own
-order instead. They may be folded by an aggregate function, and deletes retract them.
+order instead. They may be fold_column by an aggregate function, and deletes retract them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fileindex.base.lazy import cached_property
 from lsm.arrow.row_kind import retracts
 from lsm.keys.sort import DELETE, INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted
 from lsm.merge.agg_first_last import last_non_null_value, last_value
-from lsm.merge.aggregators import folded, retract_refusal
+from lsm.merge.aggregators import fold_column, retract_refusal
 from lsm.merge.sequence_groups import GroupEvents, Ordering, events
 from lsm.merge.version_groups import GroupFold, VersionHistory
 from manifest.io.errors import UnmergeableRows
@@ -142,7 +142,7 @@ class _Fold:
         past = None if self._counts.all() else (newer | late) & ~self._counts
         older = _or_none(late & self._counts)
         history = VersionHistory(versions, newer & self._counts, older, _or_none(touched), self._seed, past)
-        return folded(self.folding, name, rule, history)
+        return fold_column(self.folding, name, rule, history)
 
     @cached_property
     def _retract(self) -> Mask:

@@ -22,7 +22,7 @@ from lsm.keys.encoding import one_array
 from lsm.keys.packed import packed_keys
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey
 from lsm.merge.merge_iterator import sort_versions
-from lsm.merge.small_runs import aligned_versions
+from lsm.merge.small_runs import align_versions
 
 
 class VersionChooser(Protocol):
@@ -56,21 +56,21 @@ def selection_vectors(runs: Sequence[Iterator[Any]], key: SortKey, fold: Version
     [(1, 1), (2, 2), (3, 2), (4, 1)]
     """
     names = list(dict.fromkeys([*key.columns, *key.sequence_fields, SEQUENCE_NUMBER, VALUE_KIND]))
-    for tables, single in aligned_versions(runs, key):
+    for tables, single in align_versions(runs, key):
         if single == len(tables) == 1:
             chosen = [~retracts(tables[0].column(VALUE_KIND))]
         else:
-            chosen = _chosen(tables, names, key, fold, first_is_run=single > 0)
+            chosen = _choose(tables, names, key, fold, first_is_run=single > 0)
         largest = max(range(len(tables)), key=lambda at: int(tables[at].num_rows))
         rows, mask = tables.pop(largest), chosen.pop(largest)
         if mask.any():
-            yield _masked(rows, mask)
+            yield _filter(rows, mask)
         if any(mask.any() for mask in chosen):  # small tables: one combined copy is faster
             rows = tables[0] if len(tables) == 1 else pa.concat_tables([plain_texts(table) for table in tables]).combine_chunks()
-            yield _masked(rows, np.concatenate(chosen))
+            yield _filter(rows, np.concatenate(chosen))
 
 
-def _chosen(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: VersionChooser, *, first_is_run: bool) -> list[Mask]:
+def _choose(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: VersionChooser, *, first_is_run: bool) -> list[Mask]:
     """Return a mask of the surviving rows of each table.
 
     With ``first_is_run`` the first table has each key once.
@@ -78,11 +78,11 @@ def _chosen(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Ver
     if first_is_run and len(tables) > 1 and fold.newest_wins and not key.sequence_fields and _is_base(tables):
         codes = packed_keys([[one_array(table.column(name)) for name in key.columns] for table in tables])
         if codes is not None:
-            return [_not_overwritten(tables[0], codes), *_sorted_out(tables[1:], names, key, fold)]
-    return _sorted_out(tables, names, key, fold)
+            return [_not_overwritten(tables[0], codes), *_choose_sorted(tables[1:], names, key, fold)]
+    return _choose_sorted(tables, names, key, fold)
 
 
-def _sorted_out(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: VersionChooser) -> list[Mask]:
+def _choose_sorted(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: VersionChooser) -> list[Mask]:
     rows = pa.concat_tables([plain_texts(table.select(names)) for table in tables]).combine_chunks()
     kinds = rows.column(VALUE_KIND)
     mask = np.zeros(rows.num_rows, np.bool_)
@@ -116,7 +116,7 @@ def _not_overwritten(base: Any, codes: Sequence[UInt64s]) -> Mask:
     return mask
 
 
-def _masked(table: Any, mask: Mask) -> Any:
+def _filter(table: Any, mask: Mask) -> Any:
     return table if mask.all() else table.filter(pa.array(mask))
 
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 from fileindex.base.thresholds import thresholds
 from lsm.arrow.text_form import joined
 from lsm.keys.sort import SortKey, sort_rows
-from lsm.merge.alignment import aligned, table_of_rows
+from lsm.merge.alignment import align_runs, table_of_rows
 
 
-def aligned_versions(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[tuple[list[Any], int]]:
+def align_versions(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[tuple[list[Any], int]]:
     """Align runs with the same columns, after joining small ones.
 
     Yields:
@@ -27,18 +27,18 @@ def aligned_versions(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[tu
         key once. The other tables may hold several versions of a key. The caller may clear the list.
 
     >>> runs = [iter([pa.table({"id": [at]})]) for at in range(9)]
-    >>> [([piece["id"].to_pylist() for piece in pieces], single) for pieces, single in aligned_versions(runs, SortKey(("id",)))]
+    >>> [([piece["id"].to_pylist() for piece in pieces], single) for pieces, single in align_versions(runs, SortKey(("id",)))]
     [([[0, 1, 2, 3, 4, 5, 6, 7, 8]], 0)]
     """
-    kept, gathered = gathered_runs(runs, key)
-    for pieces in aligned([*kept, *gathered], key):
+    kept, gathered = gather_runs(runs, key)
+    for pieces in align_runs([*kept, *gathered], key):
         single = sum(number < len(kept) for number, _ in pieces)
         tables = [table for _, table in pieces]
         pieces.clear()
         yield tables, single
 
 
-def gathered_runs(runs: Sequence[Iterator[Any]], key: SortKey) -> tuple[list[Iterator[Any]], list[Iterator[Any]]]:
+def gather_runs(runs: Sequence[Iterator[Any]], key: SortKey) -> tuple[list[Iterator[Any]], list[Iterator[Any]]]:
     """Split runs into large ones and joined small ones.
 
     Joined runs are sorted by key and, within a key, in the order of the runs.
@@ -62,12 +62,12 @@ def gathered_runs(runs: Sequence[Iterator[Any]], key: SortKey) -> tuple[list[Ite
             room = limits.gathered_bytes
         gathered[-1].append(table_of_rows(first))
         room -= first.nbytes
-    return kept, [_merged(tables, key) for tables in gathered]
+    return kept, [_merge(tables, key) for tables in gathered]
 
 
-def _merged(tables: Sequence[Any], key: SortKey) -> Iterator[Any]:
+def _merge(tables: Sequence[Any], key: SortKey) -> Iterator[Any]:
     rows = joined(tables).combine_chunks()
     yield rows.take(pa.array(sort_rows(key.key_words(rows), length=rows.num_rows, runs=True).order))
 
 
-__all__ = ["aligned_versions", "gathered_runs"]
+__all__ = ["align_versions", "gather_runs"]

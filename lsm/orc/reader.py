@@ -166,7 +166,7 @@ class OrcDataFile(WholeGroupFile):
         wanted = sum(sizes[number] for name in columns for number in self._tail.below(self._tail.columns[name]))
         return sum(group.size for group in groups) * wanted // sum(sizes)
 
-    def decoded(self, columns: Sequence[str], group: RowGroup) -> Any:
+    def decode_group(self, columns: Sequence[str], group: RowGroup) -> Any:
         """See ``WholeGroupFile``."""
         for name in columns:
             self._check_times(name)

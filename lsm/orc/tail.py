@@ -50,15 +50,15 @@ def metadata_of(data: bytes, codec: int, block: int) -> bytes:
             raise ValueError(f"a chunk of {length} bytes exceeds its section")
         chunk = data[at : at + length]
         at += length
-        plain = chunk if header & 1 else _decompressed(chunk, codec, block)
+        plain = chunk if header & 1 else _decompress(chunk, codec, block)
         if len(plain) > block:
             raise ValueError(f"a chunk holds more than {block} bytes")
         found.append(plain)
     return b"".join(found)
 
 
-def _decompressed(chunk: bytes, codec: int, block: int) -> bytes:
-    decompress = {_ZLIB: _inflated, _SNAPPY: _unsnappy, _LZ4: _unlz4, _ZSTD: _unzstd}.get(codec)
+def _decompress(chunk: bytes, codec: int, block: int) -> bytes:
+    decompress = {_ZLIB: _inflate, _SNAPPY: _unsnappy, _LZ4: _unlz4, _ZSTD: _unzstd}.get(codec)
     if decompress is None:
         raise UnsupportedTable(f"ORC codec {codec} is not supported; supported are zlib, snappy, lz4, zstd")
     try:
@@ -67,7 +67,7 @@ def _decompressed(chunk: bytes, codec: int, block: int) -> bytes:
         raise ValueError(str(error)) from error
 
 
-def _inflated(chunk: bytes, block: int) -> bytes:
+def _inflate(chunk: bytes, block: int) -> bytes:
     return zlib.decompressobj(-15).decompress(chunk, block + 1)
 
 

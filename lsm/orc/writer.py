@@ -15,7 +15,7 @@ import pyarrow as pa
 from fileindex.base.thresholds import thresholds
 from lsm.arrow.encode_errors import encode_errors, failing_column
 from lsm.orc.chars import without_blanks
-from lsm.parquet.write.writer import fitted
+from lsm.parquet.write.writer import fit_to_schema
 from manifest.io.errors import CastFailed
 from manifest.io.file_io import FileIO
 from manifest.io.output_file import OutputFile
@@ -57,7 +57,7 @@ class OrcFileWriter:
         self._output = OutputFile(file_io, path)
         self._fields = fields
         self._fitted = schema
-        self._schema = pa.schema([_stored(field) for field in schema])
+        self._schema = pa.schema([_orc_field(field) for field in schema])
         self._codec = _CODECS[compression]
         self._stripe_bytes = stripe_bytes or thresholds().orc_stripe_bytes
         self._writer: Any = None
@@ -73,7 +73,7 @@ class OrcFileWriter:
         """
         if not rows.num_rows:
             return
-        table = fitted(rows, self._fitted, self.path)
+        table = fit_to_schema(rows, self._fitted, self.path)
         columns = []
         for column, field, known in zip(table.columns, self._schema, self._fields, strict=True):
             with encode_errors(self.path, field.name):
@@ -176,7 +176,7 @@ def _encode_alone(rows: Any) -> None:
     orc.write_table(rows, pa.BufferOutputStream())
 
 
-def _stored(field: Any) -> Any:
+def _orc_field(field: Any) -> Any:
     """Return a field in ORC's form.
 
     TIME is an integer, and the field id an attribute.
@@ -192,7 +192,7 @@ def _orc_type(type_: Any) -> Any:
     if pa.types.is_timestamp(type_):
         return pa.timestamp("ns", type_.tz)
     if pa.types.is_struct(type_):
-        return pa.struct([_stored(field) for field in type_])
+        return pa.struct([_orc_field(field) for field in type_])
     if pa.types.is_map(type_):
         return pa.map_(_orc_type(type_.key_type), _orc_type(type_.item_type))
     if pa.types.is_list(type_) or pa.types.is_fixed_size_list(type_):

@@ -80,7 +80,7 @@ class CachedFooter:
         Raises:
             ValueError: The footer is damaged or does not match ``promise``. Other errors of ``DAMAGE`` are possible.
         """
-        encoded, before = _encoded(read_range, size)
+        encoded, before = _read_encoded(read_range, size)
         start = size - _MAGIC_AND_LENGTH - len(encoded)
         checksums = verify_footer_checksums(before, encoded, start) if before else None
         footer, head = decode_footer(encoded)
@@ -156,7 +156,7 @@ def _decoded_texts(footer: Struct) -> dict[tuple[int, int], int]:
     return found
 
 
-def _encoded(read_range: ReadRange, size: int) -> tuple[bytes, bytes]:
+def _read_encoded(read_range: ReadRange, size: int) -> tuple[bytes, bytes]:
     """Return the bytes of the footer and of its checksums.
 
     The checksums may be empty.

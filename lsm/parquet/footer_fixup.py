@@ -111,10 +111,10 @@ class FooterSink:
         length = int.from_bytes(held[-_TAIL : -len(_MAGIC)], "little")
         indexes, footer = held[: -_TAIL - length], held[-_TAIL - length : -_TAIL]
         if self._int96 or self.silent:
-            footer = self._changed(footer)
+            footer = self._change(footer)
         self._sink.write(b"".join([indexes, footer_checksums(indexes, footer), footer, len(footer).to_bytes(4, "little"), _MAGIC]))
 
-    def _changed(self, footer: bytes) -> bytes:
+    def _change(self, footer: bytes) -> bytes:
         fields, _ = decode_struct(footer)
         if self._int96:
             name_timestamps(fields, self._schema)

@@ -113,9 +113,9 @@ class FooterPromise:
             FooterMismatch: They differ from the metadata.
         """
         if size != self.file.file_size:
-            raise FooterMismatch(f"has {size} bytes where its metadata says {self.file.file_size}")
+            raise FooterMismatch(f"has {size} bytes, but its metadata says {self.file.file_size}")
         if rows != self.file.row_count:
-            raise FooterMismatch(f"has {rows} rows where its metadata says {self.file.row_count}")
+            raise FooterMismatch(f"has {rows} rows, but its metadata says {self.file.row_count}")
 
     def columns(self, there: Container[str]) -> list[DataField]:
         """Return the columns that the file must have.
@@ -178,7 +178,7 @@ def _check_column(field: DataField, leaves: Sequence[LeafColumn], *, strict: boo
             raise FooterMismatch(f"column '{field.name}' has other repetition levels than {field.type}")
         is_spelled = len(leaf.path) == len(names) + 1
         if is_spelled and any(name not in {None, part.decode()} for name, part in zip(names, leaf.path[1:], strict=True)):
-            raise FooterMismatch(f"column '{field.name}' has parts of other names than {field.type}")
+            raise FooterMismatch(f"column '{field.name}' has parts with other names than {field.type}")
         if leaf.definition < definition and is_spelled:
             raise FooterMismatch(f"column '{field.name}' cannot store the nulls of {field.type}")
         repetition_type = value(leaf.element, SchemaElement.REPETITION_TYPE)

@@ -63,11 +63,11 @@ class _Pages:
         which = np.searchsorted(self._first_row, rows, side="right") - 1
         places = rows - self._first_row[which] + (np.cumsum(self._counts) - self._counts)[which]
         count = int(places[-1]) + 1
-        decoded = self._decoded(count)
+        decoded = self._decode(count)
         wanted = decoded.slice(0, count) if len(places) == count else decoded.take(pa.array(places))
         return [_plain(column) for column in wanted.columns]
 
-    def _decoded(self, count: int) -> Any:
+    def _decode(self, count: int) -> Any:
         """Decode at least the first ``count`` rows of the pages.
 
         For flat columns exactly ``count`` rows, because page headers have the number of rows.

@@ -53,7 +53,7 @@ def masked_rows(leaves: Sequence[ColumnPages], types: Sequence[Any], mask: Mask)
     names = [leaf.name for leaf in leaves]
     own = _other_name(names)
     wanted = _polars().col(own)
-    found = _collected(chunk_file([ChunkGroup(leaves, mask)], own), lambda file: file.filter(wanted).select(names))
+    found = _collect(chunk_file([ChunkGroup(leaves, mask)], own), lambda file: file.filter(wanted).select(names))
     if found is None or len(found) != np.count_nonzero(mask):
         return None
     arrays = [_as(column, arrow) for column, arrow in zip(found.get_columns(), types, strict=True)]
@@ -72,7 +72,7 @@ def rows_of_texts(leaves: Sequence[ColumnPages], texts: Sequence[str]) -> list[_
     pl = _polars()
     wanted = pl.col(name) == texts[0] if len(texts) == 1 else pl.col(name).is_in(pl.Series(texts).implode())
     groups = [ChunkGroup([leaf]) for leaf in leaves]
-    found = _collected(chunk_file(groups), lambda file: file.with_row_index(own).filter(wanted).select(own))
+    found = _collect(chunk_file(groups), lambda file: file.with_row_index(own).filter(wanted).select(own))
     if found is None:
         return None
     rows = found.get_column(own).to_numpy().astype(np.int64)
@@ -81,7 +81,7 @@ def rows_of_texts(leaves: Sequence[ColumnPages], texts: Sequence[str]) -> list[_
     return [piece - start for piece, start in zip(pieces, starts[:-1], strict=True)]
 
 
-def _collected(content: bytes, query: Any) -> Any | None:
+def _collect(content: bytes, query: Any) -> Any | None:
     pl = _polars()
     try:
         file = pl.scan_parquet(content, parallel="auto", use_statistics=False, glob=False, hive_partitioning=False)

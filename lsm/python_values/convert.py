@@ -122,20 +122,20 @@ def _split(family: Family, values: Sequence[Any], place: Callable[[Any], tuple[s
 
 def _leaf(group: _Group, target: pa.DataType) -> Any:
     try:
-        return _converted(group, target)
+        return _convert(group, target)
     except CONVERSION_ERRORS as error:
         first = error
 
     def is_unfit(start: int, stop: int) -> bool:
         try:
-            _converted(group.part(start, stop), target)
+            _convert(group.part(start, stop), target)
         except CONVERSION_ERRORS:
             return True
         return False
 
     row = first_row(len(group.values), is_unfit)
     try:
-        _converted(group.part(row, row + 1), target)
+        _convert(group.part(row, row + 1), target)
     except CONVERSION_ERRORS as error:
         first = error
     value = group.values[row]
@@ -159,14 +159,14 @@ def _reason(error: Exception) -> str:
     return f": {error}" if str(error) else ""
 
 
-def _converted(group: _Group, target: pa.DataType) -> Any:
+def _convert(group: _Group, target: pa.DataType) -> Any:
     """Convert the group's values to the target type.
 
     Raises one of ``CONVERSION_ERRORS``.
     """
     family, values = group.family, group.values
     if family is Family.INT and pa.types.is_decimal(target):
-        return _whole_decimals(values).cast(target)
+        return _integer_decimals(values).cast(target)
     if family is Family.DECIMAL and pa.types.is_decimal(target):
         return pa.array(values, target)
     if family is Family.TEXT and pa.types.is_string(target):
@@ -214,7 +214,7 @@ def _natural(group: _Group) -> Any:
     return pa.array(values, ARROW_TYPES[family])
 
 
-def _whole_decimals(values: Sequence[Any]) -> Any:
+def _integer_decimals(values: Sequence[Any]) -> Any:
     return pa.array([None if value is None else Decimal(int(value)) for value in values], pa.decimal128(38, 0))
 
 

@@ -77,7 +77,7 @@ class ColumnFilesRead:
             return
         chosen: dict[str, list[str]] = {}
         ids = {field.name: field.id for field in self.store.schema.fields}
-        written = [(file, self._written(file)) for file in rows]
+        written = [(file, self._written_ids(file)) for file in rows]
         streams: list[Iterator[Any]] = []
         for name in needed:
             if name in blobs:
@@ -87,8 +87,8 @@ class ColumnFilesRead:
                 chosen.setdefault(owner.file_name, []).append(name)
         streams += [self.read(file, chosen[file.file_name]) for file in rows if file.file_name in chosen]
         for position, every in _zip_columns(streams, rows[0].row_count, self.path(rows[0])):
-            numbered = _numbered(every, rows[0], position) if ROW_NUMBERS.intersection(self.columns) else every
-            batch = numbered if self.dead is None else _living(numbered, self.dead, position)
+            numbered = _add_row_numbers(every, rows[0], position) if ROW_NUMBERS.intersection(self.columns) else every
+            batch = numbered if self.dead is None else _drop_dead(numbered, self.dead, position)
             kept = batch if self.predicate == TRUE else batch.filter(mask(self.predicate, batch, self.store.schema.column_types))
             yield kept.select(list(self.columns)) if self.columns else rows_only(kept.num_rows)
 
@@ -107,7 +107,7 @@ class ColumnFilesRead:
                     blobs.setdefault(now, []).append(file)
         return rows, blobs
 
-    def _written(self, file: DataFileMeta) -> frozenset[int]:
+    def _written_ids(self, file: DataFileMeta) -> frozenset[int]:
         """Return the ids of the columns in a file."""
         fields = self.store.schemas.get(file.schema_id).fields
         return frozenset(field.id for field in fields if file.write_cols is None or field.name in file.write_cols)
@@ -135,7 +135,7 @@ class ColumnFilesRead:
             raise CorruptFile(self.path(rows), f"has rows without a file for column '{name}'")
 
 
-def _numbered(batch: Any, newest: DataFileMeta, position: int) -> Any:
+def _add_row_numbers(batch: Any, newest: DataFileMeta, position: int) -> Any:
     """Add row ids and sequence numbers to a batch.
 
     The batch begins at ``position`` of its range.
@@ -145,7 +145,7 @@ def _numbered(batch: Any, newest: DataFileMeta, position: int) -> Any:
     return batch.append_column(ROW_ID, pa.array(ids)).append_column(SEQUENCE_NUMBER, numbers)
 
 
-def _living(batch: Any, dead: BitMap, position: int) -> Any:
+def _drop_dead(batch: Any, dead: BitMap, position: int) -> Any:
     """Return the batch without deleted rows.
 
     The batch begins at ``position`` of its range.

@@ -32,7 +32,7 @@ from lsm.parquet.footer import RowGroup
 from lsm.parquet.row_group_pages import GroupPages, matching_rows
 from lsm.read.metrics import ReadReport
 from lsm.read.text_search import TextRows
-from lsm.scan.predicates import texts_wanted
+from lsm.scan.predicates import required_texts
 from lsm.schema.evolution import SchemaMapping, is_same, to_read_schema
 from lsm.schema.parquet_schema import KIND_FIELD
 from manifest.entry.bounds import BoundsColumn
@@ -97,7 +97,7 @@ class RowGroupRead:
                 self.passed(row := row + batch.num_rows)
         else:
             for group in groups:
-                yield from self._filtered(group)
+                yield from self._read_filtered(group)
                 self.passed(group.end_row)
 
     @cached_property
@@ -173,8 +173,8 @@ class RowGroupRead:
             held = plain_text(array.slice(0, 0)).type
             raise CorruptFile(self.data.path, f"column '{source.name}' holds {held} instead of {source.type} ({error})") from error
 
-    def _filtered(self, group: RowGroup) -> Iterator[Any]:
-        chosen = self._selected(group)
+    def _read_filtered(self, group: RowGroup) -> Iterator[Any]:
+        chosen = self._row_mask(group)
         pages = self.data.pages(group)
         if pages is not None and self.residual != TRUE:
             chosen &= matching_rows(self.residual, group.num_rows, lambda column: self._page_bounds(pages, column), self.types)
@@ -199,7 +199,7 @@ class RowGroupRead:
         if rest is None:
             rest = self._by_mask(self._rest, group, pages, chosen)
         if rest is None:
-            yield from self._streamed(group, chosen, kept)
+            yield from self._stream(group, chosen, kept)
         else:
             yield self._assemble(rest, rest.num_rows, kept)
 
@@ -215,7 +215,7 @@ class RowGroupRead:
         """
         sources = {name: source for name in self._filter_columns if (source := self.mapping.sources[name]) is not None}
         alike = [name for name, source in sources.items() if is_same(source.type, self.mapping.read[name].type)]
-        wanted = texts_wanted(self.residual, alike)
+        wanted = required_texts(self.residual, alike)
         return None if wanted is None else TextRows(self.data, sources[wanted[0]].name, wanted[1], self._groups, self.report)
 
     def _count_pages(self, pages: GroupPages, chosen: _Mask) -> None:
@@ -267,13 +267,13 @@ class RowGroupRead:
         if taken is None:
             return None
         self.report.bytes_read += self.data.compressed_size(self._physical(names), [group])
-        return self._conformed(names, taken, group, np.flatnonzero(chosen))
+        return self._complete_batch(names, taken, group, np.flatnonzero(chosen))
 
     def _at(self, names: Sequence[str], group: RowGroup, pages: GroupPages, rows: _Rows) -> Any:
         """Read columns at positions of the group."""
-        return self._conformed(names, self.data.take(pages, self._physical(names), rows), group, rows)
+        return self._complete_batch(names, self.data.take(pages, self._physical(names), rows), group, rows)
 
-    def _conformed(self, names: Sequence[str], taken: Sequence[Any | None], group: RowGroup, rows: _Rows) -> Any:
+    def _complete_batch(self, names: Sequence[str], taken: Sequence[Any | None], group: RowGroup, rows: _Rows) -> Any:
         """Build a batch of columns at positions of the group.
 
         Columns without an array in ``taken`` are decoded.
@@ -299,7 +299,7 @@ class RowGroupRead:
                 break
         yield from _one_batch(pieces).columns
 
-    def _streamed(self, group: RowGroup, chosen: _Mask, kept: Any) -> Iterator[Any]:
+    def _stream(self, group: RowGroup, chosen: _Mask, kept: Any) -> Iterator[Any]:
         """Yield the chosen rows in batches.
 
         Decodes the non-filter columns up to the last chosen row.
@@ -353,7 +353,7 @@ class RowGroupRead:
             wanted &= ~retracts(batch.column(VALUE_KIND))
         return wanted
 
-    def _selected(self, group: RowGroup) -> _Mask:
+    def _row_mask(self, group: RowGroup) -> _Mask:
         """Return a mask of the group's rows in ``rows``."""
         if self.rows is None:
             return np.ones(group.num_rows, np.bool_)

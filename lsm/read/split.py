@@ -139,7 +139,7 @@ class SplitRead:
                 for file in section[0].files:
                     yield from self.alone(file).batches()
             else:
-                yield from self._merged(section)
+                yield from self._merge(section)
 
     @cached_property
     def _filter(self) -> FileFilter:
@@ -200,7 +200,7 @@ class SplitRead:
         vectors = self.split.deletion_files or ()
         return {file.file_name: vector for file, vector in zip(self.split.files, vectors, strict=False) if vector is not None}
 
-    def _merged(self, section: Section) -> Iterator[Any]:
+    def _merge(self, section: Section) -> Iterator[Any]:
         """Yield the merged and filtered rows of a section."""
         schema, options = self.store.schema, self.store.options
         key = SortKey(tuple(schema.trimmed_primary_keys), options.sequence_field, options.sequence_descending)

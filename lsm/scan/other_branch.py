@@ -109,7 +109,7 @@ def _check_columns(store: FileStore, other: FileStore) -> None:
     ours, theirs = ([(field.name, field.type.with_nullable(nullable=True)) for field in one.schema.fields] for one in (store, other))
     if ours != theirs:
         raise UnsupportedTable(
-            f"{store.root}: branch '{other.branch}', which options join with the table, has other columns than the table"
+            f"{store.root}: branch '{other.branch}' of option '{FALLBACK_BRANCH}' or '{PRIMARY_BRANCH}' has other columns than the table"
         )
 
 

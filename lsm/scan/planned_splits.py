@@ -150,7 +150,7 @@ class PlannedSplits(Sequence[DataSplit]):
         position = range(len(self))[at]
         first, held = self.__dict__.get("_near", (0, ()))
         if not first <= position < first + len(held):
-            first, last = self._around(position)
+            first, last = self._batch_bounds(position)
             held = self._create(first, last)
             self.__dict__["_near"] = first, held  # one assignment: safe with concurrent readers
         found: DataSplit = held[position - first]
@@ -159,7 +159,7 @@ class PlannedSplits(Sequence[DataSplit]):
     def __iter__(self) -> Iterator[DataSplit]:
         first = 0
         while first < len(self):
-            first, last = self._around(first)
+            first, last = self._batch_bounds(first)
             yield from self._create(first, last)
             first = last
 
@@ -177,7 +177,7 @@ class PlannedSplits(Sequence[DataSplit]):
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name not in {"_near", "_batches"}}
 
-    def _around(self, position: int) -> tuple[int, int]:
+    def _batch_bounds(self, position: int) -> tuple[int, int]:
         """Return the bounds of the batch of a split."""
         batch = self._batches[position]
         return int(np.searchsorted(self._batches, batch)), int(np.searchsorted(self._batches, batch, side="right"))

@@ -175,7 +175,7 @@ class _Funnel:
         entries = self._on_visible_levels(entries)
         if self._is_one_view(entries) and self._is_known_empty(snapshot):
             return ScanPlan(snapshot.id, (), tuple(self._report.stages))
-        files = self._pruned(entries)
+        files = self._prune(entries)
         splits = self._splits(snapshot, files, limit)
         return ScanPlan(snapshot.id, splits, tuple(self._report.stages))
 
@@ -238,9 +238,9 @@ class _Funnel:
         if not is_short(self._predicate):
             return None
         partitions = None if self._partitions is None else frozenset(self._partitions)
-        return EntryNarrowing((repr(self._predicate), partitions, self._store.schema.id), self._narrowed)
+        return EntryNarrowing((repr(self._predicate), partitions, self._store.schema.id), self._narrow)
 
-    def _narrowed(self, entries: EntryColumns) -> EntryColumns:
+    def _narrow(self, entries: EntryColumns) -> EntryColumns:
         """Prune entries by partition, bucket and key.
 
         All versions of a key agree on these.
@@ -292,7 +292,7 @@ class _Funnel:
         waiting = visible.select(visible.level == 0)
         return f"{len(waiting)} files wait for compaction in {len(set(bucket_numbers(waiting).tolist()))} buckets" if len(waiting) else ""
 
-    def _pruned(self, entries: EntryColumns) -> EntryColumns:
+    def _prune(self, entries: EntryColumns) -> EntryColumns:
         """Prune files by key range, statistics and embedded index."""
         has_key = self._store.schema.is_primary_key_table
         partitions = entries.partition_codes[1]
@@ -362,7 +362,7 @@ class _Funnel:
     def _splits(self, snapshot: Snapshot, files: EntryColumns, limit: int | None) -> Sequence[DataSplit]:
         with self._report.stage("splits") as tally:
             splits = self._all_splits(snapshot, files)
-            chosen = self._limited(splits, limit)
+            chosen = self._limit(splits, limit)
             kept, beyond = sums_of(chosen), splits[len(chosen) :]
             tally.count(len(chosen), len(beyond), kept.file_size, sums_of(beyond).file_size)
             limited = f", {len(beyond)} beyond the limit" if beyond else ""
@@ -393,7 +393,7 @@ class _Funnel:
                 found[(index.partition, index.bucket), vector.data_file] = file
         return found
 
-    def _limited(self, splits: Sequence[DataSplit], limit: int | None) -> Sequence[DataSplit]:
+    def _limit(self, splits: Sequence[DataSplit], limit: int | None) -> Sequence[DataSplit]:
         """Return the first splits that reach the limit.
 
         Returns all if a filter, a merge or an unknown count makes the number of rows uncertain.

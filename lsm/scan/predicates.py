@@ -64,7 +64,7 @@ def is_short(predicate: Predicate) -> bool:
     return not formulas(predicate)
 
 
-def texts_wanted(predicate: Predicate, columns: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
+def required_texts(predicate: Predicate, columns: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
     """Return a text column and its allowed values.
 
     ``predicate`` must restrict the column to these values.
@@ -72,7 +72,7 @@ def texts_wanted(predicate: Predicate, columns: Collection[str]) -> tuple[str, t
     The column is one of ``columns``. None: no such column.
 
     >>> from fileindex.predicate.tree import And, ColumnRef
-    >>> texts_wanted(And((Compare(ColumnRef("n"), Op.GT, 1), Compare(ColumnRef("t"), Op.EQ, "x"))), {"t"})
+    >>> required_texts(And((Compare(ColumnRef("n"), Op.GT, 1), Compare(ColumnRef("t"), Op.EQ, "x"))), {"t"})
     ('t', ('x',))
     """
     for term in conjuncts(predicate):
@@ -133,7 +133,7 @@ def bind_rows(
         name: literal_array(values, types[name]) for name, values in zip(names, zip(*rows, strict=True), strict=True) if name in wanted
     }
     table = pa.record_batch(columns)
-    answers = [_answers(term, table, types) for term in terms]
+    answers = [_evaluate(term, table, types) for term in terms]
     bound: dict[tuple[bool, ...], Predicate] = {}
     found = []
     for decided in zip(*answers, strict=True):
@@ -144,7 +144,7 @@ def bind_rows(
     return found
 
 
-def _answers(term: Leaf | Formula, table: pa.RecordBatch, types: Mapping[str, ColumnType]) -> list[bool | None]:
+def _evaluate(term: Leaf | Formula, table: pa.RecordBatch, types: Mapping[str, ColumnType]) -> list[bool | None]:
     """Return whether a term is true for each row.
 
     None: the formula fails for some row, which another term may exclude.
@@ -260,4 +260,4 @@ def _is_flat(term: Predicate) -> bool:
     return not isinstance(term, Or) or all(isinstance(child, Compare | In) for child in term.children)
 
 
-__all__ = ["bind_constants", "bind_rows", "bucket_keys", "is_short", "only_columns", "texts_wanted"]
+__all__ = ["bind_constants", "bind_rows", "bucket_keys", "is_short", "only_columns", "required_texts"]

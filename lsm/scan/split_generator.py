@@ -72,7 +72,7 @@ def file_groups(
     order = np.lexsort((high, low, buckets))  # stable: independent files keep their order
     begins = alone[order] | section_starts(buckets[order], low[order], high[order])
     return list(
-        _packed(order, buckets[order], begins, entries.file_size[order], alone=alone[order], clean=clean[order], sizes=(target, open_cost))
+        _pack(order, buckets[order], begins, entries.file_size[order], alone=alone[order], clean=clean[order], sizes=(target, open_cost))
     )
 
 
@@ -88,7 +88,7 @@ def _are_independent(entries: EntryColumns, buckets: Int64s, clean: Mask, *, one
     return found
 
 
-def _packed(
+def _pack(
     order: Indices, buckets: Int64s, begins: Mask, file_sizes: Int64s, *, alone: Mask, clean: Mask, sizes: tuple[int, int]
 ) -> Iterator[WeightedFiles]:
     """Fill groups with units, one bucket after the other.

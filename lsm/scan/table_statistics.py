@@ -63,7 +63,7 @@ class DistinctCounter:
                 return
             some, self._hashes = self._hashes, None
             self._registers = np.zeros(_REGISTERS, np.uint8)
-        mixed = _mixed(some)
+        mixed = _mix(some)
         place = (mixed >> np.uint64(_RANK_BITS)).astype(np.intp)
         rest = (mixed << np.uint64(_REGISTER_BITS)) | np.uint64(1 << (_REGISTER_BITS - 1))
         _, exponent = np.frexp(rest.astype(np.float64))  # position of the highest bit, one too high if rounding carries
@@ -82,7 +82,7 @@ class DistinctCounter:
         return round(estimate)
 
 
-def _mixed(hashes: _Hashes) -> _Hashes:
+def _mix(hashes: _Hashes) -> _Hashes:
     """Mix the bits of hashes."""
     # Hashes of adjacent numbers have equal high bits.
     x = hashes ^ (hashes >> np.uint64(33))
@@ -238,7 +238,7 @@ def _hashes(dense: pa.Array, kind: ColumnType) -> _Hashes:
         plain = pc.add(plain, pa.scalar(0.0, plain.type))  # -0.0 and 0.0 count as one value
     if pa.types.is_decimal(plain.type):
         words = np.frombuffer(plain.buffers()[1], "<u8").reshape(-1, 2)[plain.offset : plain.offset + len(plain)]
-        mixed: _Hashes = _mixed(words[:, 0].copy()) ^ words[:, 1]
+        mixed: _Hashes = _mix(words[:, 0].copy()) ^ words[:, 1]
         return mixed
     if kind.kind in STRINGS or kind.kind in BINARIES:
         return xxh64(plain)

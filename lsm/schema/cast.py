@@ -44,12 +44,12 @@ def cast_values(array: Any, old: DataType, new: DataType) -> Any:
     [112, None]
     """
     try:
-        return _zoned(array, old, new)
+        return _cast_in_zone(array, old, new)
     except pa.ArrowInvalid as error:
         raise CastFailed(f"a value of {old} is no {new} ({error})") from error
 
 
-def _zoned(array: Any, old: DataType, new: DataType) -> Any:
+def _cast_in_zone(array: Any, old: DataType, new: DataType) -> Any:
     """Cast between instants and local times in the process zone.
 
     Casts from and to numbers ignore the zone: they are seconds since the epoch.
@@ -85,13 +85,13 @@ def _cast(array: Any, old: DataType, new: DataType) -> Any:
         case (Kind.DECIMAL, b) if b is Kind.FLOAT or (b is Kind.DOUBLE and old.precision > _EXACT_DIGITS):
             return plain_decimal(array).cast(new.arrow)  # nearest float of the exact decimal
         case (Kind.DECIMAL, b) if b in INTEGERS:
-            return _narrowed(_low_words(pc.trunc(array).cast(pa.decimal256(76, 0)).cast(pa.decimal128(_MAX_DIGITS, 0))), array, new)
+            return _narrow(_low_words(pc.trunc(array).cast(pa.decimal256(76, 0)).cast(pa.decimal128(_MAX_DIGITS, 0))), array, new)
         case (a, b) if a in FLOATS and b in INTEGERS:
             return _float_to_integer(array, new)
         case (a, b) if (a in TIMESTAMPS or a is Kind.TIME) and b not in TIMESTAMPS:
             return _from_millis(_millis(array), new)
         case (a, b) if a in TIMESTAMPS and b in TIMESTAMPS:
-            return _retimed(array, new)
+            return _change_precision(array, new)
         case (a, b) if a in INTEGERS and b in TIMESTAMPS:
             return array.cast(pa.int64()).cast(pa.timestamp("s")).cast(new.arrow)
         case (Kind.TIME, _):
@@ -153,7 +153,7 @@ def _float_to_integer(array: Any, new: DataType) -> Any:
     inside = (values > float(bounds.min)) & (values < float(bounds.max))
     whole = np.where(inside, values, 0.0).astype(np.int64)
     whole = np.where(values >= float(bounds.max), bounds.max, np.where(values <= float(bounds.min), bounds.min, whole))
-    return _narrowed(whole, array, new)
+    return _narrow(whole, array, new)
 
 
 def _low_words(array: Any) -> Any:
@@ -161,7 +161,7 @@ def _low_words(array: Any) -> Any:
     return np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array)) : 2]
 
 
-def _narrowed(whole: Any, like: Any, new: DataType) -> Any:
+def _narrow(whole: Any, like: Any, new: DataType) -> Any:
     """Truncate 64-bit integers to ``new``; null where ``like`` is."""
     nulls = like.is_null().to_numpy(zero_copy_only=False) if like.null_count else None
     return pa.array(whole.astype(_NUMPY[new.kind]), new.arrow, mask=nulls)
@@ -179,14 +179,14 @@ def _from_millis(millis: Any, new: DataType) -> Any:
     values = millis.fill_null(0).to_numpy(zero_copy_only=False)
     match new.kind:
         case Kind.DATE:
-            return _narrowed(values // _DAY_MS, millis, DataType(Kind.INT)).cast(pa.date32())
+            return _narrow(values // _DAY_MS, millis, DataType(Kind.INT)).cast(pa.date32())
         case Kind.TIME:
-            return _narrowed(values % _DAY_MS, millis, DataType(Kind.INT)).cast(pa.time32("ms"))
+            return _narrow(values % _DAY_MS, millis, DataType(Kind.INT)).cast(pa.time32("ms"))
         case _:
-            return _narrowed(np.trunc(values / 1000).astype(np.int64), millis, new)
+            return _narrow(np.trunc(values / 1000).astype(np.int64), millis, new)
 
 
-def _retimed(array: Any, new: DataType) -> Any:
+def _change_precision(array: Any, new: DataType) -> Any:
     """Change the precision of timestamps.
 
     Fractions of fewer than 3 digits are cut toward 1970, finer ones are rounded down.
@@ -196,15 +196,15 @@ def _retimed(array: Any, new: DataType) -> Any:
     if new.precision > 3:
         step = 10 ** (6 - new.precision)
         micros = pc.floor_temporal(array, unit="microsecond").cast(pa.timestamp("us", array.type.tz))
-        return micros if step == 1 else _cut(micros.cast(pa.int64()), step, np.floor_divide).cast(new.arrow)
+        return micros if step == 1 else _truncate(micros.cast(pa.int64()), step, np.floor_divide).cast(new.arrow)
     millis = _millis(array)
     step = 10 ** (3 - new.precision)
-    return (millis if step == 1 else _cut(millis, step, lambda a, b: np.trunc(a / b).astype(np.int64))).cast(new.arrow)
+    return (millis if step == 1 else _truncate(millis, step, lambda a, b: np.trunc(a / b).astype(np.int64))).cast(new.arrow)
 
 
-def _cut(values: Any, step: int, divide: Any) -> Any:
+def _truncate(values: Any, step: int, divide: Any) -> Any:
     numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
-    return _narrowed(divide(numbers, step) * step, values, DataType(Kind.BIGINT))
+    return _narrow(divide(numbers, step) * step, values, DataType(Kind.BIGINT))
 
 
 __all__ = ["cast_values"]

@@ -95,7 +95,7 @@ def missing_hint(field: DataField) -> str:
     >>> missing_hint(DataField(0, "n", DataType(Kind.INT)))
     "; add it like this: rows.append_column('n', pa.array([...], pa.int32()))"
     """
-    wanted = _wanted(field)
+    wanted = _arrow_type_code(field)
     return f"; add it like this: rows.append_column({field.name!r}, pa.array([...]{'' if wanted is None else f', {wanted}'}))"
 
 
@@ -113,7 +113,7 @@ def values_hint(wanted: pa.DataType | None) -> str:
 
 def _expression(field: DataField, source: Any, rows: str) -> str | None:
     types, kind = pa.types, field.type.kind
-    wanted = _wanted(field)
+    wanted = _arrow_type_code(field)
     if wanted is None or types.is_nested(source):
         return None
     if kind in TIMESTAMPS and types.is_timestamp(source) and (source.tz is None) != (field.type.arrow.tz is None):
@@ -139,7 +139,7 @@ def _expression(field: DataField, source: Any, rows: str) -> str | None:
     return f"pc.cast({rows}, {wanted})"
 
 
-def _wanted(field: DataField) -> str | None:
+def _arrow_type_code(field: DataField) -> str | None:
     kind = field.type.kind
     if kind is Kind.DECIMAL:
         return f"pa.decimal128({field.type.precision}, {field.type.scale})"

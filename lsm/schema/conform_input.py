@@ -15,7 +15,7 @@ from fileindex.base.column_type import BINARIES, STRINGS, Kind
 from fileindex.base.errors import did_you_mean
 from fileindex.base.hidden_nulls import cast_nested, entry_lists
 from lsm.schema.cast_hint import cast_hint, missing_hint, shorter_hint, wider_hint
-from lsm.schema.deletes_by_key import deletes_completed
+from lsm.schema.deletes_by_key import complete_deletes
 from lsm.schema.lossless_cast import LossyCast, first_lossy_row, lossless_cast, may_cast
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.schema.table_schema import TableSchema
@@ -53,7 +53,7 @@ def conform(rows: Any, schema: TableSchema, kinds: Any = None) -> Any:
             alike = [known for known in schema.names if known.lower() == name.lower()]
             hint = f" (rows keep the case of names: write it '{alike[0]}')" if alike else did_you_mean(name, schema.names)
             raise SchemaMismatch(f"column '{name}' is unknown{hint}; the table has: {', '.join(schema.names)}")
-    table = deletes_completed(rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]), schema, kinds)
+    table = complete_deletes(rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]), schema, kinds)
     given = dict(zip(table.schema.names, table.columns, strict=True))  # looking up each column in the table is slow with 1,000 columns
     columns = [
         _column(given[field.name] if field.name in given else _left_out(field, schema, table.num_rows), field) for field in schema.fields

@@ -25,7 +25,7 @@ _DELETE_TEXT = "-D"
 """``DELETE`` in a column of kinds."""
 
 
-def deletes_completed(rows: pa.Table, schema: TableSchema, kinds: Any = None) -> pa.Table:
+def complete_deletes(rows: pa.Table, schema: TableSchema, kinds: Any = None) -> pa.Table:
     """Fill NOT NULL columns of delete rows.
 
     The value is the column's default, or zero. Columns that place rows are not filled. Applies only if the merge engine removes the row
@@ -37,7 +37,7 @@ def deletes_completed(rows: pa.Table, schema: TableSchema, kinds: Any = None) ->
 
     >>> from manifest.schema.validation import build_schema
     >>> schema = build_schema("id INT, n INT NOT NULL", primary_keys=["id"], options={"bucket": "1"})
-    >>> deletes_completed(pa.table({"id": [1, 2]}), schema, [3, 3]).to_pylist()
+    >>> complete_deletes(pa.table({"id": [1, 2]}), schema, [3, 3]).to_pylist()
     [{'id': 1, 'n': 0}, {'id': 2, 'n': 0}]
     """
     if not schema.is_primary_key_table or (kinds is None and schema.core.rowkind_field not in rows.schema.names):
@@ -60,7 +60,7 @@ def deletes_completed(rows: pa.Table, schema: TableSchema, kinds: Any = None) ->
             at, column = rows.schema.get_field_index(field.name), rows.column(field.name)
             if (gone := deletes & ~np.asarray(column.is_valid())).any():
                 column = column.cast(zero.type if pa.types.is_null(column.type) else with_leaves(column.type, _takeable))
-                rows = rows.set_column(at, field.name, _replaced(column, gone, zero))
+                rows = rows.set_column(at, field.name, _replace_nulls(column, gone, zero))
         elif deletes.all():
             rows = rows.append_column(field.name, pa.repeat(zero, rows.num_rows))
     return rows
@@ -95,7 +95,7 @@ def _names_suffice(schema: TableSchema) -> bool:
     return removes and schema.core.changelog_producer != "input"
 
 
-def _replaced(column: Any, gone: Mask, zero: pa.Scalar) -> Any:
+def _replace_nulls(column: Any, gone: Mask, zero: pa.Scalar) -> Any:
     """Return ``column`` with ``zero`` where rows are ``gone``."""
     pieces, start = [], 0
     for chunk in column.chunks:
@@ -129,4 +129,4 @@ def _zero(kind: pa.DataType) -> Any:
     return False if types.is_boolean(kind) else 0
 
 
-__all__ = ["deletes_completed"]
+__all__ = ["complete_deletes"]

@@ -38,7 +38,7 @@ def lossless_cast(column: Any, target: Any) -> Any:
     """
     source = column.type
     try:
-        done = cast_nested(_widened(column, target), target)
+        done = cast_nested(_widen(column, target), target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise LossyCast(str(error), rounded=False) from error
     if any(_is_rounded(before, after) for before, after in _leaves(column, done)):
@@ -74,7 +74,7 @@ def first_lossy_row(column: Any, target: Any) -> int:
     return first_row(len(column), is_lossy)
 
 
-def _widened(column: Any, target: Any) -> Any:
+def _widen(column: Any, target: Any) -> Any:
     source = column.type
     if pa.types.is_integer(source) and pa.types.is_decimal(target):
         return column.cast(_WIDEST_DECIMAL)  # Arrow checks integers by type, decimals by value

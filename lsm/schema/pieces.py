@@ -31,7 +31,7 @@ def in_pieces(rows: Any, kinds: Any = None, most: int | None = None) -> Iterator
     """
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
     most = thresholds().piece_bytes if most is None else most
-    if sum(map(_expanded, table.columns)) <= most:
+    if sum(map(_expanded_size, table.columns)) <= most:
         if not any(map(_lies_far, table.columns)):
             yield table, kinds
             return
@@ -53,7 +53,7 @@ def _cut(table: Any, first: int, most: int) -> Iterator[tuple[int, int]]:
     ``first`` is the number of rows before ``table``.
     """
     rows = table.num_rows
-    if rows < 2 or sum(map(_expanded, table.columns)) <= most:
+    if rows < 2 or sum(map(_expanded_size, table.columns)) <= most:
         yield first, first + rows
         return
     half = rows // 2
@@ -71,7 +71,7 @@ def _lies_far(column: Any) -> bool:
     return bool(wide and column.get_total_buffer_size() > _FARTHEST)
 
 
-def _expanded(column: Any) -> int:
+def _expanded_size(column: Any) -> int:
     """Return the bytes of a column with dictionaries expanded."""
     if not pa.types.is_dictionary(column.type):
         return int(column.nbytes)

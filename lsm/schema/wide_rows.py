@@ -15,12 +15,12 @@ from lsm.schema.pieces import in_pieces
 _LONGEST = 2**31 - 1
 
 
-def widened(rows: Any) -> Any:
+def widen(rows: Any) -> Any:
     """Return ``rows`` with wide types if a column needs them.
 
     A column with more bytes than 32-bit offsets can count needs them.
 
-    >>> widened(pa.table({"text": ["a"]})).schema.types
+    >>> widen(pa.table({"text": ["a"]})).schema.types
     [DataType(string)]
     """
     if all(column.nbytes <= _LONGEST for column in rows.columns):
@@ -28,8 +28,8 @@ def widened(rows: Any) -> Any:
     return rows.cast(pa.schema([field.with_type(with_leaves(field.type, _wide)) for field in rows.schema]))
 
 
-def narrowed(rows: Any, schema: Any) -> Any:
-    """Return ``widened`` rows with the types of ``schema``.
+def narrow(rows: Any, schema: Any) -> Any:
+    """Return ``widen`` rows with the types of ``schema``.
 
     Rows are cut into chunks that fit.
     """
@@ -42,4 +42,4 @@ def _wide(leaf: pa.DataType) -> pa.DataType:
     return pa.large_binary() if pa.types.is_binary(leaf) else leaf
 
 
-__all__ = ["narrowed", "widened"]
+__all__ = ["narrow", "widen"]

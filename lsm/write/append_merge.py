@@ -42,7 +42,6 @@ def _all_stay(rows: Any) -> Successors:
 
 def _ignore_counts(deleted: int, replaced: int) -> None:
     """Accept counts without use."""
-    """Nobody counts."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +65,14 @@ class AppendMerge(AppendChange):
 
     def successors(self, found: MatchingRows, gone: list[UInt32s]) -> Iterator[Any]:
         """See ``AppendChange``."""
-        for positions, rows in found.placed():
+        for positions, rows in found.with_positions():
             decided = self.decide(rows)
             self.tell(len(decided.gone), len(decided.places))
             gone.append(positions[np.sort(np.concatenate([decided.gone, decided.places]))])
             if len(decided.places):
                 yield decided.rows
 
-    def replaced(self, rows: Any, wanted: Mask) -> tuple[Any, int]:
+    def replace_rows(self, rows: Any, wanted: Mask) -> tuple[Any, int]:
         """See ``AppendChange``."""
         at = np.flatnonzero(wanted)
         decided = self.decide(rows.filter(pa.array(wanted)))

@@ -38,12 +38,12 @@ class ExistingFiles:
         self._buckets = buckets
         self._ignore = ignore or snapshot_id == 0
         self._chosen = snapshot_id or None
-        self.forget()
+        self.refresh()
 
-    def forget(self) -> None:
+    def refresh(self) -> None:
         """Drop all state. The next access reads the newest snapshot."""
         self._found: list[Snapshot | None] = []
-        self._overwritten: list[Snapshot | None] = []
+        self._base: list[Snapshot | None] = []
         self._entries: dict[tuple[bytes, int], EntryColumns] = {}
         self._totals: dict[bytes, int] = {}
         self._loaded: set[bytes] = set()
@@ -57,11 +57,11 @@ class ExistingFiles:
         return self._found[0]
 
     @property
-    def overwritten(self) -> Snapshot | None:
+    def base_snapshot(self) -> Snapshot | None:
         """Base snapshot of an overwrite. None: the table is empty."""
-        if not self._overwritten:
-            self._overwritten.append(self._look())
-        return self._overwritten[0]
+        if not self._base:
+            self._base.append(self._look())
+        return self._base[0]
 
     def _look(self) -> Snapshot | None:
         snapshots = self._store.snapshots
@@ -70,7 +70,7 @@ class ExistingFiles:
     @property
     def key(self) -> SnapshotKey:
         """Identity of the base snapshot."""
-        seen = self._overwritten[0] if self._overwritten else self.snapshot
+        seen = self._base[0] if self._base else self.snapshot
         return EMPTY_TABLE if seen is None else seen.key
 
     def load(self, partitions: Iterable[tuple[Plain, ...]]) -> None:

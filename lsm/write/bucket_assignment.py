@@ -175,7 +175,7 @@ class CrossPartitionBuckets(BucketAssignment):
         """See ``BucketAssignment``."""
         context = self.context
         existing, owners = context.existing, context.job.owners
-        snapshot = (existing.snapshot if self._replaced is None else existing.overwritten) if context.job.finds_keys else None
+        snapshot = (existing.snapshot if self._replaced is None else existing.base_snapshot) if context.job.finds_keys else None
         named: set[bytes] = set()
         if context.job.replaces not in {None, FALSE}:
             named = set(context.store.live_entries(snapshot, EntryFilter(predicate=context.job.replaces)).partition_codes[1])

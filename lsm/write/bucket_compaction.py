@@ -55,7 +55,7 @@ class BucketCompaction:
         plain = MergeTreeRewriter(context.target, context.partition, context.bucket, key, fold, context.vectors, expiry)
         key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(options)
         max_level = max([policy.number_of_levels - 1, *(file.level for file in context.existing)])
-        changes = CompactionChangelog.of(schema, log, key, max_level) if context.logs else None
+        changes = CompactionChangelog.of(schema, log, key, max_level) if context.writes_changelog else None
         rewriter: Rewriter = plain
         if options.needs_lookup:
             observe = None if changes is None else changes.observe

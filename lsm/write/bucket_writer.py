@@ -48,7 +48,7 @@ class BucketContext:
     """The bucket's deletion vectors; None for tables without."""
     looked_up: set[str] = field(default_factory=set)
     """Names of files in which compactions looked up older versions of keys."""
-    logs: bool = True
+    writes_changelog: bool = True
     """Write changelog files if the table has a producer. False for an overwrite."""
     total_buckets: int | None = None
     """Number of buckets of the partition. None: option 'bucket' of the table."""

@@ -83,7 +83,7 @@ class MatchingRows:
         """Return the matching rows, all columns."""
         return (pa.Table.from_batches([batch]) for batch in self._read(self.store.schema.names, self.predicate).batches() if batch.num_rows)
 
-    def placed(self) -> Iterator[tuple[UInt32s, Any]]:
+    def with_positions(self) -> Iterator[tuple[UInt32s, Any]]:
         """Yield the matching rows, all columns, with their file positions."""
         start = 0
         for rows in self.rows():
@@ -160,9 +160,9 @@ class AppendChange:
         made: list[DataFileMeta] = []
         try:
             if self.store.options.deletion_vectors_enabled:
-                return self._marked(base, found, target, made)
+                return self._mark(base, found, target, made)
             found = [rows for rows in found if self.concerns(rows)]
-            count = sum(self._rewritten(rows, target, made) for rows in found)
+            count = sum(self._rewrite(rows, target, made) for rows in found)
         except BaseException:
             for file in made:
                 discard_files(self.store.file_io, target.directory, file)
@@ -190,7 +190,7 @@ class AppendChange:
         if self.update is not None:
             yield from map(self.update, found.rows())
 
-    def replaced(self, rows: Any, wanted: Mask) -> tuple[Any, int]:
+    def replace_rows(self, rows: Any, wanted: Mask) -> tuple[Any, int]:
         """Return the changed rows and the number of changes.
 
         ``wanted`` marks the matching rows. The order is kept.
@@ -199,7 +199,7 @@ class AppendChange:
             return rows.filter(pa.array(~wanted)), int(wanted.sum())
         return put_in_place(rows, np.flatnonzero(wanted), self.update(rows.filter(pa.array(wanted)))), int(wanted.sum())
 
-    def _marked(
+    def _mark(
         self, base: CommitMessage, found: Sequence[MatchingRows], target: FileTarget, made: list[DataFileMeta]
     ) -> tuple[CommitMessage, int] | None:
         """Mark rows as deleted and write their new versions."""
@@ -222,14 +222,14 @@ class AppendChange:
         message = base.model_copy(update={"new_files": tuple(made), "index_changes": (vectors.change(compaction=False),)})
         return message, sum(map(len, dead.values()))
 
-    def _rewritten(self, found: MatchingRows, target: FileTarget, made: list[DataFileMeta]) -> int:
+    def _rewrite(self, found: MatchingRows, target: FileTarget, made: list[DataFileMeta]) -> int:
         """Rewrite a file in row order. Return the change count."""
         changed = 0
 
         def rows() -> Iterator[Any]:
             nonlocal changed
             for table, wanted in found.batches(self.store.schema.names):
-                new, count = self.replaced(table, wanted) if wanted.any() else (table, 0)
+                new, count = self.replace_rows(table, wanted) if wanted.any() else (table, 0)
                 changed += count
                 yield new
 

@@ -49,7 +49,7 @@ class MergeTreeWriter:
         key, fold = sort_key_of(schema), merge_function_for(schema)
         self._target = context.target
         self._key, self._fold = key, fold
-        self._logs_input = context.logs and context.store.options.changelog_producer == "input"
+        self._logs_input = context.writes_changelog and context.store.options.changelog_producer == "input"
         self._keeps_every = self._logs_input or not fold.is_associative
         self._buffer = SortBuffer(key, KeepAll() if self._keeps_every else fold, context.next_sequence)
         self._flushed: list[DataFileMeta] = []
@@ -105,7 +105,7 @@ class MergeTreeWriter:
         if not rows:
             return
         try:
-            files = key_value_writer(self._target, 0, FileSource.APPEND).write_all(self._drained())
+            files = key_value_writer(self._target, 0, FileSource.APPEND).write_all(self._drain())
         except BaseException:
             if self._logs_input:
                 self._log.abort()
@@ -179,7 +179,7 @@ class MergeTreeWriter:
             self._log.discard(file)
         self._new_files, self._changelog, self._compact_changelog = [], [], []
 
-    def _drained(self) -> Iterator[Any]:
+    def _drain(self) -> Iterator[Any]:
         """Yield the merged rows of the buffer.
 
         With an input changelog, all unmerged rows are written to it.

@@ -71,7 +71,7 @@ class NewVersion:
             return None
         if engine.first_row_wins:
             raise UnsupportedTable(f"{table}: merge-engine '{engine.name}' keeps the first version of a row, so update cannot replace it")
-        return _Choice(schema, MergeOptions.of(schema), frozenset(names), table).made()
+        return _Choice(schema, MergeOptions.of(schema), frozenset(names), table).build()
 
     def applied(self, old: pa.Table, new: pa.Table) -> pa.Table:
         """Return the version to write for each row.
@@ -87,7 +87,7 @@ class NewVersion:
             if _all_null(new, names).any():
                 raise InvalidArgument(untouched_told(names))
         for names in self.orders:
-            if _falls(old, new, names).any():
+            if _decreases(old, new, names).any():
                 raise InvalidArgument(falls_told(names))
         made = new
         for at, name in enumerate(new.column_names):
@@ -119,8 +119,8 @@ class _Choice:
     names: frozenset[str]
     table: str
 
-    def made(self) -> NewVersion:
-        groups = [group for group in self.options.groups if self._touches(group)]
+    def build(self) -> NewVersion:
+        groups = [group for group in self.options.groups if self._changes(group)]
         orders = [self.schema.core.sequence_field, *(group.ordering for group in groups)]
         ways: dict[str, Way] = {}
         for field in self.schema.fields:
@@ -128,13 +128,13 @@ class _Choice:
                 ways[field.name] = self._way(field, groups)
         return NewVersion(
             ways,
-            known=tuple(name for name in ways if name in self.names and self._says_nothing(name)),
+            known=tuple(name for name in ways if name in self.names and self._ignores_null(name)),
             orders=tuple(order for order in orders if self.names & set(order)),
             needed=tuple(group.ordering for group in groups if self.names & {*group.ordering, *group.protected}),
             groups=self.options.groups,
         )
 
-    def _touches(self, group: SequenceGroup) -> bool:
+    def _changes(self, group: SequenceGroup) -> bool:
         """Return whether a version contains columns of the group."""
         columns = {*group.ordering, *group.protected}
         # A column is set, or it cannot be null.
@@ -170,7 +170,7 @@ class _Choice:
             return rule.function
         return "last_value" if any(name in group.protected for group in self.options.groups) else LAST_NON_NULL
 
-    def _says_nothing(self, name: str) -> bool:
+    def _ignores_null(self, name: str) -> bool:
         ordering = {*self.schema.core.sequence_field, *(column for group in self.options.groups for column in group.ordering)}
         return name not in ordering and self._function(name) != "last_value"
 
@@ -221,14 +221,14 @@ def _all_null(rows: pa.Table, names: Collection[str]) -> Mask:
     return found
 
 
-def _falls(old: pa.Table, new: pa.Table, names: Collection[str]) -> Mask:
+def _decreases(old: pa.Table, new: pa.Table, names: Collection[str]) -> Mask:
     """Return rows whose columns decrease, compared lexicographically.
 
     Null is the smallest value.
     """
     falls, level = np.zeros(new.num_rows, np.bool_), np.ones(new.num_rows, np.bool_)
     for name in names:
-        before, after = _ordered(old.column(name)), _ordered(new.column(name))
+        before, after = _in_file_order(old.column(name)), _in_file_order(new.column(name))
         less = pc.or_(pc.and_(after.is_null(), before.is_valid()), pc.less(after, before).fill_null(False)).to_numpy()
         same = pc.or_(pc.and_(after.is_null(), before.is_null()), pc.equal(after, before).fill_null(False)).to_numpy()
         falls |= level & less
@@ -236,7 +236,7 @@ def _falls(old: pa.Table, new: pa.Table, names: Collection[str]) -> Mask:
     return falls
 
 
-def _ordered(column: Any) -> Any:
+def _in_file_order(column: Any) -> Any:
     """Return ``column`` with the order of data files."""
     if not pa.types.is_floating(column.type):
         return column

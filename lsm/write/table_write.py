@@ -116,14 +116,14 @@ class WriteKinds:
     def _numbers(self, rows: Any, given: Any) -> Int8s | None:
         if given is None:
             name = self._options.rowkind_field
-            return None if name is None else _parsed(rows.column(name), name)
+            return None if name is None else _parse_kinds(rows.column(name), name)
         numbers: Int8s = one_array(given).cast(pa.int8()).to_numpy(zero_copy_only=False)
         if len(numbers) != rows.num_rows or (len(numbers) and not 0 <= numbers.min() <= numbers.max() <= 3):
             raise SchemaMismatch(f"kinds must be numbers from 0 to 3, one for each of the {rows.num_rows} rows")
         return numbers
 
 
-def _parsed(column: Any, name: str) -> Int8s:
+def _parse_kinds(column: Any, name: str) -> Int8s:
     texts = one_array(column)
     codes = pc.index_in(texts, value_set=pa.array(ROW_KINDS, texts.type))
     if codes.null_count:
@@ -271,7 +271,7 @@ class TableWrite:
         self._prepared = []
         self._done = self.metrics
         self._handed_over, self._writers = self._writers, {}
-        self._existing.forget()
+        self._existing.refresh()
         self._assignment.reset()
         return [message for message in messages if not message.is_empty]
 
@@ -382,7 +382,7 @@ class TableWrite:
                 compacts=self._compacts,
                 first_sequence=self._job.first_sequence,
                 vectors=self._vectors(encoded, bucket, files),
-                logs=not self._job.overwrites,
+                writes_changelog=not self._job.overwrites,
                 total_buckets=total,
             )
             found = MergeTreeWriter(context) if self.store.schema.is_primary_key_table else append_writer.AppendOnlyWriter(context)

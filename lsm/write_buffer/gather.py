@@ -59,7 +59,7 @@ class RowsInPlace:
         """Number of rows."""
         return sum(each.count for each in self.inputs)
 
-    def arrived(self, positions: Int64s) -> Int64s:
+    def arrival_numbers(self, positions: Int64s) -> Int64s:
         """Return the arrival numbers of rows."""
         return positions
 

@@ -14,7 +14,7 @@ from fileindex.base.thresholds import thresholds
 from lsm.data_files.spill import SpillFile, SpillSpace, batch_rows
 from lsm.keys.sort import INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, rough_order, sort_rows
 from lsm.merge.function import MergeFunction
-from lsm.merge.keep_all import KeepAll, key_aligned
+from lsm.merge.keep_all import KeepAll, align_by_key
 from lsm.merge.lookup_function import combines_versions
 from lsm.merge.merge_iterator import merge_runs
 from lsm.write_buffer.gather import RowsInPlace
@@ -105,7 +105,7 @@ class SortBuffer:
 
     def _whole(self, tables: Iterator[Any]) -> Iterator[Any]:
         # A merge needs all versions of a key in a run at once.
-        return key_aligned(tables, self.key) if isinstance(self.fold, KeepAll) else tables
+        return align_by_key(tables, self.key) if isinstance(self.fold, KeepAll) else tables
 
     def _in_memory(self, dictionaries: Collection[str] = ()) -> Iterator[Any]:
         """Yield the held rows, sorted and merged, in bounded pieces.
@@ -125,7 +125,7 @@ class SortBuffer:
             last = int(done.starts[until]) if until < len(done.starts) else len(done.order)
             positions = done.order[first:last]
             kinds = None if rows.kinds is None else rows.kinds[positions]
-            piece = _key_values(rows.take(positions), rows.arrived(positions) + self._first_sequence, kinds)
+            piece = _key_values(rows.take(positions), rows.arrival_numbers(positions) + self._first_sequence, kinds)
             groups = done.starts[at:until] - first
             yield piece if len(groups) == len(positions) else self.fold.fold(piece, Sorted(np.arange(len(positions)), groups))
             at = until

@@ -64,7 +64,7 @@ class _Part:
         kinds = self.source.kinds
         return kinds if kinds is None or self.rows is None else kinds[self.rows]
 
-    def gathered(self) -> tuple[Any, Int8s | None]:
+    def copy_rows(self) -> tuple[Any, Int8s | None]:
         table = self.source.table
         return table if self.rows is None else table.take(pa.array(self.rows)), self.kinds
 
@@ -86,7 +86,7 @@ class Blocks:
         """Number of rows."""
         return len(self.arrivals)
 
-    def arrived(self, positions: Int64s) -> Int64s:
+    def arrival_numbers(self, positions: Int64s) -> Int64s:
         """Return the arrival numbers of rows."""
         found: Int64s = self.arrivals[positions]
         return found
@@ -193,13 +193,13 @@ class BufferedRows:
 
         One table is copied at a time.
         """
-        return (part.gathered()[0] for part in self._parts)
+        return (part.copy_rows()[0] for part in self._parts)
 
     def gather(self) -> None:
         """Copy the rows out of sources shared with other buckets."""
         if all(part.source.refcount == 1 and part.rows is None for part in self._parts):
             return
-        gathered = [part.gathered() for part in self._parts]
+        gathered = [part.copy_rows() for part in self._parts]
         table = pa.concat_tables([table for table, _ in gathered]).combine_chunks()
         kinds = joined_kinds([(t.num_rows, k) for t, k in gathered])
         self.clear()
@@ -226,7 +226,7 @@ class _BlockBuilder:
 
     def add(self, part: _Part) -> None:
         if part.count < thresholds().block_rows // 8:
-            self._small.append(part.gathered())
+            self._small.append(part.copy_rows())
             self._small_rows += part.count
             if self._small_rows >= thresholds().block_rows:
                 self._join_small()

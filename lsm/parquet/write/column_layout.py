@@ -120,21 +120,21 @@ def _layout(rows: Any, plain: frozenset[str], codec: str, level: int | None, *, 
     # A table without columns has no rows: all columns were bulky.
     tried = by_sample and codec != "none" and rows.num_columns > 0 and rows.num_rows >= thresholds().fewest_rows
     if table is None or not rows.num_rows:
-        return _chosen(rows, plain, codec, level, tried=tried)
+        return _choose(rows, plain, codec, level, tried=tried)
     key = ("column layout", table, rows.schema, plain, codec, level, tried, int(rows.num_rows).bit_length())
     kept: _Kept | None = SHARED.get(key)
     widths = _widths(rows)
     if kept is None or kept.rows < rows.num_rows or not kept.holds(widths):
-        kept = _Kept(_chosen(rows, plain, codec, level, tried=tried), widths, thresholds().kept_rows)
+        kept = _Kept(_choose(rows, plain, codec, level, tried=tried), widths, thresholds().kept_rows)
     SHARED.put(key, replace(kept, rows=kept.rows - rows.num_rows), _BYTES_A_NAME * (1 + 2 * rows.num_columns))
     return kept.layout
 
 
-def _chosen(rows: Any, plain: frozenset[str], codec: str, level: int | None, *, tried: bool) -> ColumnLayout:
-    return _sampled(rows, plain, codec, level) if tried else ColumnLayout(dictionary_columns(rows, plain))
+def _choose(rows: Any, plain: frozenset[str], codec: str, level: int | None, *, tried: bool) -> ColumnLayout:
+    return _choose_by_sample(rows, plain, codec, level) if tried else ColumnLayout(dictionary_columns(rows, plain))
 
 
-def _sampled(rows: Any, plain: frozenset[str], codec: str, level: int | None) -> ColumnLayout:
+def _choose_by_sample(rows: Any, plain: frozenset[str], codec: str, level: int | None) -> ColumnLayout:
     dictionary = dictionary_columns(rows, plain)
     sample = _slices(rows)
     numbers = [field.name for field in rows.schema if field.name not in dictionary and _is_whole_number(field.type)]

@@ -106,7 +106,7 @@ class ParquetFileWriter:
         """
         if not rows.num_rows:
             return
-        table = fitted(rows, _coded(self._schema, rows.schema), self.path)
+        table = fit_to_schema(rows, _with_dictionaries(self._schema, rows.schema), self.path)
         self._pending.append(table)
         self._pending_rows += table.num_rows
         self._pending_bytes += table.nbytes
@@ -154,7 +154,7 @@ class ParquetFileWriter:
         with storage_errors(self.path), encode_errors(self.path, culprit=lambda: failing_column(group, self._encode_alone)):
             if self._writer is None:
                 self._open(group)
-            rows = fitted(group, self._encoded, self.path)
+            rows = fit_to_schema(group, self._encoded, self.path)
             if group.num_rows:
                 if silent := columns_with_nan(group):
                     self._footer.silent[self._groups] = silent
@@ -169,9 +169,9 @@ class ParquetFileWriter:
 
         The first row group defines the Arrow types.
         """
-        self._encoded = _coded(self._encoded, first.schema)
+        self._encoded = _with_dictionaries(self._encoded, first.schema)
         self._footer = FooterSink(self._output.open(), self._schema, int96=self._int96)
-        rows = fitted(first, self._encoded, self.path)
+        rows = fit_to_schema(first, self._encoded, self.path)
         layout = column_layout(rows, self._plain, self._codec, self._level, by_sample=self._by_sample, table=self._table)
         blooms = self._blooms(first)
         self._writer = pq.ParquetWriter(
@@ -193,7 +193,7 @@ class ParquetFileWriter:
 
     def _encode_alone(self, rows: Any) -> None:
         schema = pa.schema([self._encoded.field(name) for name in rows.schema.names])
-        pq.write_table(fitted(rows, schema, self.path), pa.BufferOutputStream(), store_decimal_as_integer=True)
+        pq.write_table(fit_to_schema(rows, schema, self.path), pa.BufferOutputStream(), store_decimal_as_integer=True)
 
     def _blooms(self, first: Any) -> dict[str, Any] | None:
         """Return Bloom filter settings of flat columns."""
@@ -205,7 +205,7 @@ class ParquetFileWriter:
         return {name: value for name, value in settings.items() if name in _SETTINGS and value is not None}
 
 
-def fitted(rows: Any, schema: Any, path: str) -> Any:
+def fit_to_schema(rows: Any, schema: Any, path: str) -> Any:
     """Return ``rows`` with the columns and types of ``schema``.
 
     Copies only columns that differ. Converts between texts and dictionary arrays.
@@ -218,11 +218,11 @@ def fitted(rows: Any, schema: Any, path: str) -> Any:
     columns = []
     for field in schema:
         with encode_errors(path, field.name):
-            columns.append(_fitted(rows.column(field.name), field.type))
+            columns.append(_fit(rows.column(field.name), field.type))
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _fitted(column: Any, kind: Any) -> Any:
+def _fit(column: Any, kind: Any) -> Any:
     if column.type.equals(kind) and not pa.types.is_nested(kind):
         return column
     if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(column.type):
@@ -231,7 +231,7 @@ def _fitted(column: Any, kind: Any) -> Any:
     return cast_nested(column, kind)  # nested columns get the inner names
 
 
-def _coded(schema: Any, given: Any) -> Any:
+def _with_dictionaries(schema: Any, given: Any) -> Any:
     """Return ``schema`` with dictionary types where ``given`` has them."""
     coded = [pa.types.is_string(field.type) and given.field(field.name).type.equals(DICTIONARY) for field in schema]
     if not any(coded):
@@ -239,4 +239,4 @@ def _coded(schema: Any, given: Any) -> Any:
     return pa.schema([field.with_type(DICTIONARY) if yes else field for field, yes in zip(schema, coded, strict=True)], schema.metadata)
 
 
-__all__ = ["ParquetFileWriter", "fitted"]
+__all__ = ["ParquetFileWriter", "fit_to_schema"]

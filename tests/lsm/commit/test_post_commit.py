@@ -123,7 +123,7 @@ def test_a_bucket_whose_compaction_fails_fails_neither_the_commit_nor_the_other_
     done = compact_after_commit(store, "a", result, messages)
     assert (done.snapshot_id, done.compact_snapshot_id) == (1, 2)
     assert [bucket for _, bucket in done.lost_compactions] == [1]
-    assert "the compaction after them failed" in caplog.text
+    assert "the compaction after it failed" in caplog.text
     assert [file for file in data_files(store) if "bucket-1" in file] == [file for file in before if "bucket-1" in file]
     assert kinds(store) == [CommitKind.APPEND, CommitKind.COMPACT]
 

@@ -20,7 +20,7 @@ def placed(engine, values):
     keys = KeySet(table.select(["id"])).numbers
     named = np.array([PARTITIONS.index((name,)) for name in names])
     locations = KeyLocations([], np.array([0, NOT_FOUND]), np.array([7, 0], np.int32))
-    found = ArrivedRows(table, None, keys, named, locations, PARTITIONS).placed(schema)
+    found = ArrivedRows(table, None, keys, named, locations, PARTITIONS).place(schema)
     buckets = buckets_of(found.slot, locations.bucket, 100 + np.arange(len(found.new), dtype=np.int32))
     kinds = np.zeros(found.table.num_rows, np.int8) if found.kinds is None else found.kinds
     rows = found.table.to_pylist()

@@ -84,7 +84,7 @@ def test_no_flipped_byte_goes_unnoticed(tmp_path, at):
     [
         (1, 26, 4, "index manifest says 4"),
         (1, 27, 3, "ends at byte 35"),
-        (9, 26, 3, "says 976224256 bytes"),
+        (9, 26, 3, "declares 976224256 bytes"),
         (1, 3, 3, "3 bytes"),
         (30, 26, 3, "ends at byte"),
     ],

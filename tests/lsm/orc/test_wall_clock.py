@@ -45,7 +45,7 @@ def test_times_are_those_that_java_reads(name: str) -> None:
     zone, ahead = ZONES[name]
     with OrcDataFile(LocalFileIO(), path) as data:
         assert data._tail.writer_zone(data.read_range, 0) == zone
-        found = data.decoded(["t"], data.row_groups[0]).column(0)
+        found = data.decode_group(["t"], data.row_groups[0]).column(0)
     assert found.cast(pa.int64()).to_numpy().tolist() == as_java_reads(ahead).tolist()
 
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from lsm.schema.deletes_by_key import deletes_completed
+from lsm.schema.deletes_by_key import complete_deletes
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
@@ -44,7 +44,7 @@ def schema_of(columns: str, **options: str) -> TableSchema:
     ],
 )
 def test_a_column_that_must_have_a_value_gets_the_zero_of_its_type(column_type: str, zero: object) -> None:
-    done = deletes_completed(pa.table({"id": [1, 2]}), schema_of(f"v {column_type} NOT NULL"), [DELETE, DELETE])
+    done = complete_deletes(pa.table({"id": [1, 2]}), schema_of(f"v {column_type} NOT NULL"), [DELETE, DELETE])
     assert done["v"].to_pylist() == [zero, zero]
 
 
@@ -52,14 +52,14 @@ def test_a_vector_gets_as_many_zeros_as_it_has_elements() -> None:
     vector = DataField(1, "v", DataType.from_json({"type": "VECTOR NOT NULL", "element": "FLOAT", "length": 3}))
     schema = schema_of("v INT NOT NULL")
     schema = schema.model_copy(update={"fields": (schema.fields[0], vector)})
-    assert deletes_completed(pa.table({"id": [1]}), schema, [DELETE])["v"].to_pylist() == [[0.0, 0.0, 0.0]]
+    assert complete_deletes(pa.table({"id": [1]}), schema, [DELETE])["v"].to_pylist() == [[0.0, 0.0, 0.0]]
 
 
 def test_a_default_comes_before_zero_and_what_may_be_null_is_left_out() -> None:
     schema = schema_of("n INT NOT NULL, may INT")
     number = replace(schema.field("n"), default_value="7")
     schema = schema.model_copy(update={"fields": (schema.field("id"), number, schema.field("may"))})
-    assert deletes_completed(pa.table({"id": [1]}), schema, [DELETE]).to_pylist() == [{"id": 1, "n": 7}]
+    assert complete_deletes(pa.table({"id": [1]}), schema, [DELETE]).to_pylist() == [{"id": 1, "n": 7}]
 
 
 @pytest.mark.parametrize("form", ["plain", "chunks", "dictionary", "large", "view", "dictionary of large"])
@@ -74,7 +74,7 @@ def test_only_nulls_of_deletes_are_filled(form: str) -> None:
         "dictionary of large": values.cast(pa.large_string()).dictionary_encode(),
     }[form]
     rows = pa.table({"id": [1, 2, 3, 4, 5], "s": column})
-    done = deletes_completed(rows, schema_of("s STRING NOT NULL"), [INSERT, DELETE, INSERT, DELETE, DELETE])
+    done = complete_deletes(rows, schema_of("s STRING NOT NULL"), [INSERT, DELETE, INSERT, DELETE, DELETE])
     assert done["s"].to_pylist() == ["a", "", None, "d", ""]
 
 
@@ -94,18 +94,18 @@ def test_nulls_of_deletes_are_filled_in_types_that_arrow_cannot_take(
     column_type: str, arrow_type: pa.DataType, value: object, zero: object
 ) -> None:
     rows = pa.table({"id": [1, 2], "v": pa.array([value, None], arrow_type)})
-    done = deletes_completed(rows, schema_of(f"v {column_type} NOT NULL"), [INSERT, DELETE])
+    done = complete_deletes(rows, schema_of(f"v {column_type} NOT NULL"), [INSERT, DELETE])
     assert done["v"].to_pylist() == [value, zero]
 
 
 def test_a_column_of_nulls_alone_is_filled() -> None:
     rows = pa.table({"id": [1, 2], "n": pa.nulls(2)})
-    assert deletes_completed(rows, schema_of("n INT NOT NULL"), [DELETE, INSERT])["n"].to_pylist() == [0, None]
+    assert complete_deletes(rows, schema_of("n INT NOT NULL"), [DELETE, INSERT])["n"].to_pylist() == [0, None]
 
 
 def test_a_missing_column_stays_missing_where_a_row_is_no_delete() -> None:
     rows = pa.table({"id": [1, 2]})
-    assert deletes_completed(rows, schema_of("n INT NOT NULL"), [DELETE, INSERT]) == rows
+    assert complete_deletes(rows, schema_of("n INT NOT NULL"), [DELETE, INSERT]) == rows
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_missing_column_stays_missing_where_a_row_is_no_delete() -> None:
     ],
 )
 def test_rows_are_filled_where_nothing_depends_on_what_a_delete_holds(engine: dict[str, str], *, filled: bool) -> None:
-    done = deletes_completed(pa.table({"id": [1], "n": pa.array([None], pa.int32())}), schema_of("n INT NOT NULL", **engine), [DELETE])
+    done = complete_deletes(pa.table({"id": [1], "n": pa.array([None], pa.int32())}), schema_of("n INT NOT NULL", **engine), [DELETE])
     assert done["n"].to_pylist() == [0 if filled else None]
 
 
@@ -127,18 +127,18 @@ def test_rows_are_filled_where_nothing_depends_on_what_a_delete_holds(engine: di
 def test_the_kinds_may_be_a_column_of_text(text: pa.DataType) -> None:
     schema = schema_of("op STRING, n INT NOT NULL", **{"rowkind.field": "op"})
     rows = pa.table({"id": [1, 2, 3], "op": pa.array(["+I", "-D", None], text), "n": pa.array([None, None, None], pa.int32())})
-    assert deletes_completed(rows, schema)["n"].to_pylist() == [None, 0, None]
-    assert deletes_completed(rows.drop_columns("op"), schema)["n"].to_pylist() == [None] * 3
+    assert complete_deletes(rows, schema)["n"].to_pylist() == [None, 0, None]
+    assert complete_deletes(rows.drop_columns("op"), schema)["n"].to_pylist() == [None] * 3
 
 
 def test_a_delete_needs_what_says_whether_it_is_newer() -> None:
     schema = schema_of("at BIGINT NOT NULL, n INT NOT NULL", **{"sequence.field": "at"})
     with pytest.raises(SchemaMismatch, match="'at' is missing"):
-        deletes_completed(pa.table({"id": [1]}), schema, [DELETE])
-    done = deletes_completed(pa.table({"id": [1], "at": [5]}), schema, [DELETE])
+        complete_deletes(pa.table({"id": [1]}), schema, [DELETE])
+    done = complete_deletes(pa.table({"id": [1], "at": [5]}), schema, [DELETE])
     assert done.to_pylist() == [{"id": 1, "at": 5, "n": 0}]
 
 
 def test_rows_without_a_primary_key_are_left_as_they_are() -> None:
     rows = pa.table({"n": pa.array([None], pa.int32())})
-    assert deletes_completed(rows, build_schema("n INT NOT NULL"), [DELETE]) == rows
+    assert complete_deletes(rows, build_schema("n INT NOT NULL"), [DELETE]) == rows

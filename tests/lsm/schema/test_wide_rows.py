@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lsm.keys.sort import SortKey
 from lsm.merge.function import Deduplicate
 from lsm.merge.merge_iterator import merge_runs
-from lsm.schema.wide_rows import narrowed, widened
+from lsm.schema.wide_rows import narrow, widen
 from tests.lsm import merge_kit
 from tests.lsm.merge.test_merge_models import aggregations, check, check_partial_update, histories
 from tests.lsm.merge_kit import table_of
@@ -21,8 +21,8 @@ from tests.lsm.merge_kit import table_of
 
 def _wide_table(*args: Any) -> Any:
     rows = table_of(*args)
-    wide = widened(rows)
-    back = narrowed(wide, rows.schema)
+    wide = widen(rows)
+    back = narrow(wide, rows.schema)
     assert (back.schema.types, repr(back.to_pylist())) == (rows.schema.types, repr(rows.to_pylist()))
     return wide
 

@@ -59,13 +59,13 @@ def test_a_small_file_is_not_sampled():
 
 def asked(monkeypatch) -> list[int]:
     """How many rows those had that were sampled, from now on."""
-    rows, sampled = [], chosen._sampled
+    rows, sampled = [], chosen._choose_by_sample
 
     def noted(given, *rest):
         rows.append(given.num_rows)
         return sampled(given, *rest)
 
-    monkeypatch.setattr(chosen, "_sampled", noted)
+    monkeypatch.setattr(chosen, "_choose_by_sample", noted)
     return rows
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fileindex.base.thresholds import use_thresholds
 from lsm.data_files.encoders import file_encoder
-from lsm.parquet.write.writer import ParquetFileWriter, fitted
+from lsm.parquet.write.writer import ParquetFileWriter, fit_to_schema
 from lsm.schema.parquet_schema import file_schema
 from manifest.io.errors import EncodeFailed
 from manifest.io.file_io import LocalFileIO
@@ -159,4 +159,4 @@ def test_the_column_is_found_where_the_encoder_itself_refuses(tmp_path):
 
 def test_rows_that_fit_are_not_copied(tmp_path):
     rows = group(0, "few", "plain").cast(SCHEMA)
-    assert fitted(rows, SCHEMA, "f") is rows
+    assert fit_to_schema(rows, SCHEMA, "f") is rows
