@@ -1,8 +1,8 @@
 """Buckets of the known hashes of a partition.
 
-Hashes come from index files, or became known during the write. Files are scanned unsorted while few hashes are looked up; sorting pays for many.
-New hashes are kept in sorted runs, each more than twice as large as the next, so each hash is merged a few times
-however many batches there are.
+Hashes come from index files, or became known during the write. Files are scanned unsorted while few hashes are looked up.
+Sorting pays for many. New hashes are kept in sorted runs, each more than twice as large as the next. So each hash is merged a few
+times, however many batches there are.
 """
 
 from __future__ import annotations

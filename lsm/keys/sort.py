@@ -1,7 +1,7 @@
 """Stable sorts of rows by key, user sequence and arrival.
 
-Sorts packed uint64 words instead of comparing values. Leading words are packed, by the range of their values, into one uint64 together with the
-row's position, so a plain sort is stable and needs no index array. Rows tied in 64 bits are refined word by word.
+Sorts packed uint64 words instead of comparing values. Leading words are packed, by the range of their values, into one uint64. The
+row's position is packed too, so a plain sort is stable and needs no index array. Rows tied in 64 bits are refined word by word.
 """
 
 from __future__ import annotations

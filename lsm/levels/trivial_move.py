@@ -1,9 +1,9 @@
 """Trivial move of a large base from level 0.
 
-Universal compaction picks the newest runs, and its output may not go to level 0. If all older rows are on level 0 too (a
-table loaded with ``write-only``, then compacted by its writers), a pick includes them, however large they are. Once the
-base is on the deepest level, Paimon's size rules leave it alone. The move only changes metadata. The result is a
-valid merge tree: deeper levels are older, and each level is one sorted run.
+Universal compaction picks the newest runs, and its output may not go to level 0. A table loaded with ``write-only`` has all older
+rows on level 0 too. Then a pick includes them, however large they are. Once the base is on the deepest level, Paimon's size rules
+leave it alone. The move only changes metadata. The result is a valid merge tree: deeper levels are older, and each level is one
+sorted run.
 """
 
 from __future__ import annotations

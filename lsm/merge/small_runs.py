@@ -1,8 +1,8 @@
 """Combination of many small runs into few.
 
 A merge cuts every run in every round. With many small runs that costs rounds times runs. A run of one small batch is in memory
-completely, so such runs are joined and sorted by key, up to a number of bytes each. All versions are kept:
-a fold may need older versions that only the merge has.
+completely. Such runs are joined and sorted by key, up to a number of bytes each. All versions are kept: a fold may need older
+versions that only the merge has.
 """
 
 from __future__ import annotations

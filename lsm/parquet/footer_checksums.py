@@ -1,10 +1,16 @@
 """Checksums of page indexes and footer in our data files.
 
-Parquet has checksums for pages only. A flipped bit in a footer or page index may produce another valid minimum, so that rows are missing.
-So in front of the footer are, four bytes each and little-endian: a CRC-32 for every block of the region between the last column chunk
-and here (Bloom filters, column and offset indexes), ``PPS1``, the length of that region, and a CRC-32 of these numbers and the
-footer. The file name is not included, because Parquet files may be moved between tables. Blocks allow a lookup to read a few page indexes
-only. Other readers find the footer from the end and everything else by offsets, so they ignore these bytes. Files without checksums are not checked.
+Parquet has checksums for pages only. A flipped bit in a footer or page index may produce another valid minimum, so that rows are
+missing. So these numbers are in front of the footer, four bytes each and little-endian:
+
+* a CRC-32 for every block of the region between the last column chunk and here (Bloom filters, column and offset indexes)
+* ``PPS1``
+* the length of that region
+* a CRC-32 of these numbers and the footer
+
+The file name is not included, because Parquet files may be moved between tables. Blocks allow a lookup to read a few page indexes
+only. Other readers find the footer from the end and everything else by offsets, so they ignore these bytes. Files without
+checksums are not checked.
 """
 
 from __future__ import annotations

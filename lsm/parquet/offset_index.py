@@ -48,8 +48,9 @@ def page_locations(indexes: Sequence[bytes]) -> list[Int64s | None]:
 def layouts(pages: Mapping[int, Int64s], spans: Sequence[tuple[int, int]], num_rows: int) -> dict[int, tuple[Int64s, Int64s]]:
     """Return pages and first rows of a row group's leaves.
 
-    First rows end with the number of rows. Leaves with equal first rows share one array. A leaf is omitted if its pages are not in order
-    inside of its chunk (``spans``, a start and an end for each leaf), or if its rows do not ascend from 0 to below ``num_rows``.
+    First rows end with the number of rows. Leaves with equal first rows share one array. ``spans`` has start and end of each leaf's
+    chunk. A leaf is omitted if its pages are not in order inside of its chunk. It is also omitted if its rows do not ascend from 0 to
+    below ``num_rows``.
 
     >>> lines = np.array([[4, 300, 0], [304, 80, 5]])
     >>> [(leaf, starts.tolist()) for leaf, (_, starts) in layouts({7: lines, 8: lines}, [(4, 384), (4, 383)], 9).items()]

@@ -1,6 +1,6 @@
 """Casts of arrays after a type change (Paimon's ``CastExecutors``).
 
-Integers wrap around, floats saturate, numbers with too many digits for a DECIMAL become null, decimals round half up, text is
+Integers wrap around, and floats saturate. Numbers with too many digits for a DECIMAL become null. Decimals round half up. Text is
 cut or padded to its length. Text that cannot be parsed raises an error. There are two deviations from Paimon: instants before 1970
 have their calendar date and time, and dates and times are parsed from text in ISO form only.
 """

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lsm.avro.encoder import encode, woven
+from lsm.avro.encoder import encode, interleave
 from lsm.avro.reader import decode_blocks
 from lsm.avro.shapes import shape_of
 from lsm.avro.writer import avro_schema
@@ -180,7 +180,7 @@ def test_what_is_encoded_in_columns_is_what_avros_own_reader_reads() -> None:
     whole = [pa.array(values, type_.arrow) for type_, values in TYPES.values()]
     for start, end in ((0, 8), (1, 7), (3, 4)):
         arrays = [array.slice(start, end - start).cast(child.arrow) for array, child in zip(whole, shape.children, strict=True)]
-        encoded = woven([encode(array, child) for array, child in zip(arrays, shape.children, strict=True)])
+        encoded = interleave([encode(array, child) for array, child in zip(arrays, shape.children, strict=True)])
         data = encoded.data.tobytes()
         found = decode_blocks(shape, [(end - start, data)], shape.names, branch=False)
         assert [column.to_pylist() for column in found.columns] == [values[start:end] for _, values in TYPES.values()]

@@ -159,7 +159,7 @@ def test_overwrites_are_passed_by_unless_they_are_asked_for(create) -> None:
     assert batches(table, Position(1)) == [[(1, 0, "+I"), (2, 0, "+I"), (4, 0, "+I")]]
     told = batches(table, Position(1), overwrites=True)
     assert told == [[(1, 0, "+I"), (2, 0, "+I")], [(1, 0, "-D"), (2, 0, "-U"), (2, 5, "+U"), (3, 5, "+I")], [(4, 0, "+I")]]
-    with pytest.raises(InvalidArgument, match="turned on"):
+    with pytest.raises(InvalidArgument, match="enabled within a batch"):
         stream_scan(table, overwrites=True).plan(Position(1), Position(4))
 
 

@@ -27,7 +27,7 @@ def retyped(data: bytes) -> bytes:
         (lambda data: renamed(data, b"city", b"citz"), "has no column 'city'"),
         (lambda data: data[:-20] + data[-20:].replace(b"PAR1", b"PAR2"), "does not end"),
         (lambda data: data + b"\0", "does not end"),
-        (retyped, "where its schema has another column"),
+        (retyped, "where the schema has another column"),
     ],
 )
 @pytest.mark.local_files

@@ -213,7 +213,7 @@ def test_an_update_sets_columns_and_leaves_the_others_whatever_folds_them(create
     for values, told in (({"other": None}, "'other' cannot be set to null"), ({"at": 3, "n": 0}, "'at' orders the versions of a row")):
         with pytest.raises(InvalidArgument, match=told):
             change(table, values)
-    with pytest.raises(InvalidArgument, match=r"'at' is null and orders .*fields\.at\.sequence-group"):
+    with pytest.raises(InvalidArgument, match=r"'at' is null but orders .*fields\.at\.sequence-group"):
         table.update("id = 2", set={"city": "Bonn"})
     with pytest.raises(
         InvalidArgument, match=r"'city, n' has values where 'at'.* is null: the next version loses them. Set 'at' in the same update"
