@@ -216,7 +216,7 @@ class OrcTail:
         postscript = message(end[-1 - end[-1] : -1])
         footer_length, metadata_length = integer(postscript, 1), integer(postscript, 5)
         if text(postscript, 8000) != _MAGIC:
-            raise ValueError("the end of the file is not the end of an ORC file")
+            raise ValueError("the file does not end like an ORC file")
         tail = end[-1] + 1 + footer_length + metadata_length
         if tail > size - len(_MAGIC):
             raise ValueError(f"a footer of {footer_length} bytes exceeds the file")

@@ -176,7 +176,9 @@ def test_partitions_are_overwritten_by_keys_that_live_nowhere_else(tmp_path):
     expected = {i: i for i in range(9) if i % 3} | {0: 10, 20: 21}
     assert {row["id"]: row["v"] for row in found(table).values()} == expected
     for how in ({"partition": {"day": 0}}, {}):
-        with pytest.raises(UnmergeableRows, match=r"key id = 1, name = 'a' lives in partition \(1,\), which this overwrite does not replace"):
+        with pytest.raises(
+            UnmergeableRows, match=r"key id = 1, name = 'a' lives in partition \(1,\), which this overwrite does not replace"
+        ):
             table.write(rows((1, "a", 0, 11, None)), mode="overwrite", **how)
     assert {row["id"]: row["v"] for row in found(table).values()} == expected
     assert table.fsck(depth="deep").problems == ()
