@@ -1,6 +1,6 @@
-"""The command line ``pyspark-paimon``, also ``python -m pyspark_paimon``.
+"""Command line ``pyspark-paimon``, also ``python -m pyspark_paimon``.
 
-Knows tables, grids and JSON on standard output, exit codes; not how anything is done: each command calls one method of ``Table``.
+Each command calls one method of ``Table``. This package knows grids and JSON on standard output, and exit codes.
 Public: ``main``.
 """
 
@@ -10,8 +10,11 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command; its exit code, unless 0, leaves as ``SystemExit``."""
-    from pyspark_paimon.cli.app import main as run  # noqa: PLC0415  # importing the folder must not need the extra
+    """Run one command.
+
+    An exit code other than 0 raises ``SystemExit``.
+    """
+    from pyspark_paimon.cli.app import main as run  # noqa: PLC0415  # importing this package must not need the extra 'cli'
 
     run(arguments)
 

@@ -1,4 +1,4 @@
-"""``python -m pyspark_paimon.cli``."""
+"""Entry point of ``python -m pyspark_paimon.cli``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The commands of ``pyspark-paimon``, by name: each module is imported when one of its commands runs, so that help costs no engine.
+"""Commands of ``pyspark-paimon``.
 
-A typed error is one line on standard error and exit code 1 (of ``fsck`` 2).
+The module of a command is imported when it runs, so that help loads no storage engine.
+A typed error prints one line to standard error; the exit code is 1 (``fsck``: 2).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from importlib import import_module
 from typing import Annotated, Any
 
 try:
-    import rich  # noqa: F401  # asked for here, used where things are printed
+    import rich  # noqa: F401  # check that it is installed; other modules use it
     import typer
     from typer.core import TyperCommand, TyperGroup
 except ImportError:
@@ -22,52 +23,55 @@ from pyspark_paimon._version import __version__
 
 COMMANDS = {
     "create": ("create.make_table", "Create an empty table."),
-    "inspect": ("inspect.inspect", "Show a table's columns, options, snapshots and LSM levels, as far as they can be read."),
-    "scan": ("scan.scan_rows", "Show rows, merged and filtered, or write them to a file."),
-    "explain": ("scan.explain_scan", "Read what a filter asks for and show what every pruning stage kept and dropped."),
+    "inspect": ("inspect.inspect", "Show columns, options, snapshots and LSM levels of a table."),
+    "scan": ("scan.scan_rows", "Show merged and filtered rows, or write a file."),
+    "explain": ("scan.explain_scan", "Run a filter and show what each pruning stage kept."),
     "write": ("write.write_files", "Write the rows of files in one commit."),
-    "merge": ("merge.merge_files", "Merge the rows of files into a primary-key table by its key, in one commit."),
+    "merge": ("merge.merge_files", "Merge rows of files into a primary-key table by key."),
     "delete": ("write.run_delete", "Delete the rows for which a filter is true."),
-    "compact": ("upkeep.run_compact", "Merge sorted runs, or the small files of an append table."),
-    "analyze": ("upkeep.analyze_columns", "Count rows, distinct values, extremes and nulls, keep them with the table, and show them."),
-    "indexes": ("indexes.show_indexes", "Show which file indexes the options ask for, and what the live files have."),
-    "rewrite-index": ("indexes.rewrite_index", "Give the files that exist the indexes that the table's options ask for."),
+    "compact": ("upkeep.run_compact", "Compact sorted runs, or small files of an append table."),
+    "analyze": ("upkeep.analyze_columns", "Compute, store and show statistics of columns."),
+    "indexes": ("indexes.show_indexes", "Show configured and existing file indexes."),
+    "rewrite-index": ("indexes.rewrite_index", "Build or drop file indexes of existing files."),
     "maintain": (
         "upkeep.maintain",
-        "One round of upkeep by the table's options, for cron: partitions, compaction, indexes, tags, snapshots, orphans.",
+        "Run all maintenance steps that the table's options require.",
     ),
-    "expire-snapshots": ("upkeep.expire_old_snapshots", "Remove old snapshots and the files that only they reach."),
-    "orphans": ("upkeep.show_orphans", "Show the files that nothing refers to, older than a day; with --remove delete them."),
-    "fsck": ("fsck.run_fsck", "Check that a table is whole: snapshots, manifests, data files, indexes."),
-    "alter": ("alter.alter", "Change columns and options; no file is rewritten."),
+    "expire-snapshots": ("upkeep.expire_old_snapshots", "Delete old snapshots and the files that only they need."),
+    "orphans": ("upkeep.show_orphans", "Show orphan files; with --remove delete them."),
+    "fsck": ("fsck.run_fsck", "Check the integrity of a table."),
+    "alter": ("alter.alter", "Change columns and options without rewriting files."),
     "history": ("history.show_history", "Show snapshots, tags, branches, schemas, partitions or consumers."),
-    "tag": ("history.tag_snapshot", "Name a snapshot, so that it can be read after it has expired; or forget the name."),
-    "branch": ("history.branch_off", "Branch off at a tag; or forget a branch, or make it the table."),
-    "rollback": ("history.roll_back", "Make an older state the newest one; what is newer is deleted for good."),
-    "restore": ("history.run_restore", "Make an older state the newest one, by a new snapshot: nothing is deleted."),
-    "drop-partitions": ("history.run_drop_partitions", "Remove all rows of the partitions with these values."),
-    "expire-partitions": ("history.run_expire_partitions", "Remove the partitions that the table's options call too old."),
-    "report": ("tree.write_report", "Write a page that shows the tree: levels, key ranges, what a filter keeps, history, advice."),
-    "serve": ("serve.serve", "Serve tables to Spark Connect clients, until SIGTERM or Ctrl-C."),
-    "ui": ("tree.serve_tree", "Serve that page to a browser on this machine: filters are planned while they are typed."),
+    "tag": ("history.tag_snapshot", "Create or delete a tag."),
+    "branch": ("history.branch_off", "Create, delete or fast-forward a branch."),
+    "rollback": ("history.roll_back", "Roll back to an older state and delete newer snapshots."),
+    "restore": ("history.run_restore", "Restore an older state as a new snapshot."),
+    "drop-partitions": ("history.run_drop_partitions", "Delete all rows of the partitions with these values."),
+    "expire-partitions": ("history.run_expire_partitions", "Delete partitions that have expired by the table's options."),
+    "report": ("tree.write_report", "Write an HTML report of the LSM tree."),
+    "serve": ("serve.serve", "Serve tables to Spark Connect clients."),
+    "ui": ("tree.serve_tree", "Show the LSM tree in a browser on this machine."),
 }
-"""Module and function below this folder, and the line that help shows: the first of the function's docstring."""
+"""Module and function in this package, and the help line, which is the first line of the function's docstring."""
 
 
 class LazyCommands(TyperGroup):
-    """The commands of ``COMMANDS``: listed by their line, imported when they are run. What goes wrong is told in one line."""
+    """Command group that imports a command when it runs.
+
+    It reports a typed error in one line.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = {name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command itself, and its arguments."""
+        """Return the command and its arguments."""
         name, found, rest = super().resolve_command(ctx, args)
-        return name, found if name is None else loaded(name), rest
+        return name, found if name is None else load_command(name), rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; exit code 1 for a typed error."""
+        """Run the command; a typed error gives exit code 1."""
         try:
             return super().invoke(ctx)
         except PaimonError as error:
@@ -75,8 +79,8 @@ class LazyCommands(TyperGroup):
             raise typer.Exit(1) from error
 
 
-def loaded(name: str) -> Any:
-    """A command with its arguments and options."""
+def load_command(name: str) -> Any:
+    """Import a command and return it."""
     module, function = COMMANDS[name][0].split(".")
     member = getattr(import_module(f"pyspark_paimon.cli.{module}"), function)
     if isinstance(member, typer.Typer):
@@ -89,8 +93,8 @@ def loaded(name: str) -> Any:
 app = typer.Typer(cls=LazyCommands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"pyspark-paimon {__version__}")
         raise typer.Exit
 
@@ -99,12 +103,15 @@ def _version(asked: bool) -> None:
 def _all_commands(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
-    """Commands for Paimon tables: the table first, ``--json`` for programs, ``--help`` of each for the rest."""
+    """Manage Paimon tables.
+
+    TABLE is the first argument of every command. --json prints JSON for programs. --help of a command explains its options.
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command; the entry point of the script ``pyspark-paimon``."""
+    """Run a command; the entry point of ``pyspark-paimon``."""
     app(args=None if arguments is None else list(arguments), prog_name="pyspark-paimon")
 
 
-__all__ = ["COMMANDS", "LazyCommands", "app", "loaded", "main"]
+__all__ = ["COMMANDS", "LazyCommands", "app", "load_command", "main"]

@@ -1,4 +1,4 @@
-"""The command ``create``."""
+"""Command ``create``."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def make_table(
     ddl: Ddl,
     *,
     option: Annotated[list[str] | None, typer.Option("--option", "-O", metavar="KEY=VALUE", help="A table option; repeatable.")] = None,
-    table_comment: Annotated[str | None, typer.Option("--comment", help="What the table means.")] = None,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Leave a table alone that is there.")] = False,
+    table_comment: Annotated[str | None, typer.Option("--comment", help="Comment of the table.")] = None,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Keep an existing table as it is.")] = False,
 ) -> None:
     """Create an empty table."""
     text = sys.stdin.read() if ddl == "-" else ddl
@@ -39,7 +39,7 @@ def make_table(
             raise
         table, made = target.open(), False
     columns = [f"{field.name} {field.type}" for field in table.table_schema.fields]
-    told = {
+    result = {
         "path": table.path,
         "created": made,
         "columns": columns,
@@ -47,7 +47,7 @@ def make_table(
         "partition_keys": list(table.partition_keys),
         "options": table.options,
     }
-    target.tell(told, repr(table) if made else f"{table.path} is there already: {table!r}")
+    target.report(result, repr(table) if made else f"{table.path} exists already: {table!r}")
 
 
 __all__ = ["make_table"]

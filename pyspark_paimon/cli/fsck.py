@@ -1,4 +1,7 @@
-"""The command ``fsck``: exit code 0 if the table is clean, 1 if something is wrong, 2 if it could not be checked."""
+"""Command ``fsck``.
+
+Exit codes: 0 if the table is clean, 1 if there are problems, 2 if the check could not run.
+"""
 
 from __future__ import annotations
 
@@ -10,36 +13,40 @@ from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.fsck.depth import Depth
 from manifest.fsck.problem import Problem
 from pyspark_paimon.cli.output import print_grid, print_json, print_line
-from pyspark_paimon.cli.target import TableOption, destroys
+from pyspark_paimon.cli.target import TableOption, destructive
 from pyspark_paimon.request.results import repr_fields
 from pyspark_paimon.request.state_results import FsckResult
 
 FOUND, CANNOT = 1, 2
 
-Quick = Annotated[bool, typer.Option("--quick", help="Metadata only, and whether files are there with their sizes.")]
-Deep = Annotated[bool, typer.Option("--deep", help="Read every row too: keys, statistics, buckets, the truth of indexes.")]
-ProblemLimit = Annotated[int, typer.Option("--limit", "-n", help="Problems to show at most.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Check only metadata, and that files exist with their sizes.")]
+Deep = Annotated[bool, typer.Option("--deep", help="Also check all rows: keys, statistics, buckets, contents of indexes.")]
+ProblemLimit = Annotated[int, typer.Option("--limit", "-n", help="Largest number of problems to show.")]
 RepairFlag = Annotated[
     bool,
-    typer.Option("--repair", help="Mend what can be without losing a row; copies lie in the table's folder _repair. Then check again."),
+    typer.Option(
+        "--repair",
+        help="Repair what can be repaired without losing rows, then check again. Copies of changed files are in the table's folder _repair.",
+    ),
 ]
 
 
-@destroys
+@destructive
 def run_fsck(
     target: TableOption, *, quick: Quick = False, deep: Deep = False, limit: ProblemLimit = 1000, repair: RepairFlag = False
 ) -> None:
-    """Check that a table is whole: snapshots, manifests, data files, indexes.
+    """Check the integrity of a table.
 
-    Exit code 0: clean, 1: problems, 2: could not check.
+    The check covers snapshots, manifests, data files and indexes.
+    Exit codes: 0: clean, 1: problems, 2: could not check.
     """
     try:
         if quick and deep:
-            raise InvalidArgument("--quick and --deep exclude each other")
+            raise InvalidArgument("--quick and --deep cannot be used together; remove one of them")
         depth = Depth.QUICK if quick else Depth.DEEP if deep else Depth.FOOTERS
         table = target.open()
         result = table.fsck(depth, limit=limit, repair=repair, dry_run=repair)
-        if result.repairs and target.confirmed(f"make {len(result.repairs)} repairs of {table.path}"):
+        if result.repairs and target.confirm(f"make {len(result.repairs)} repairs of {table.path}"):
             result = table.fsck(depth, limit=limit, repair=True)
     except (PaimonError, OSError) as error:
         typer.echo(f"{type(error).__name__}: {' '.join(str(error).split())}", err=True)
@@ -54,19 +61,19 @@ def run_fsck(
 
 def _print(result: FsckResult) -> None:
     if result.repairs:
-        mended = [(repair.kind, repair.path, repair.message) for repair in result.repairs]
-        print_grid("would be repaired" if result.dry_run else "repaired", ("kind", "file", "what was wrong, and what is done"), mended)
+        repairs = [(repair.kind, repair.path, repair.message) for repair in result.repairs]
+        print_grid("would be repaired" if result.dry_run else "repaired", ("kind", "file", "problem and repair"), repairs)
     if result.copies:
-        print_line(f"as it was before: {result.copies}")
+        print_line(f"copies of the changed files: {result.copies}")
     if result.problems:
         rows = [(problem.kind, problem.path, _where(problem), problem.message, problem.advice) for problem in result.problems]
-        print_grid("problems", ("kind", "file", "needed by", "what is wrong", "what to do"), rows)
+        print_grid("problems", ("kind", "file", "needed by", "problem", "advice"), rows)
     counted = ", ".join(f"{count:,} {what}" for what, count in result.counts.items() if count)
-    left = ", ".join(f"{count:,} {what}" for what, count in result.unchecked.items())
-    told = "clean" if result.clean else f"{result.problem_count:,} problems"
-    print_line(f"{told} ({result.depth}, {result.seconds:.2f} s): {counted}")
-    if left:
-        print_line(f"not looked into: {left}")
+    unchecked = ", ".join(f"{count:,} {what}" for what, count in result.unchecked.items())
+    summary = "clean" if result.clean else f"{result.problem_count:,} problems"
+    print_line(f"{summary} ({result.depth}, {result.seconds:.2f} s): {counted}")
+    if unchecked:
+        print_line(f"not checked: {unchecked}")
 
 
 def _where(problem: Problem) -> str:

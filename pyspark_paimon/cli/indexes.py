@@ -1,4 +1,4 @@
-"""The commands ``indexes`` and ``rewrite-index``."""
+"""Commands ``indexes`` and ``rewrite-index``."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from pyspark_paimon.views.index_views import built_indexes, health_summary
 def show_indexes(
     target: TableOption,
     *,
-    health: Annotated[bool, typer.Option("--health", help="Read the indexes, and tell how well each serves.")] = False,
+    health: Annotated[bool, typer.Option("--health", help="Read the indexes and report how well each works.")] = False,
 ) -> None:
-    """Show which file indexes the options ask for, and what the live files have."""
+    """Show configured and existing file indexes."""
     opened = target.open()
     specs: list[dict[str, Any]] = [
         {"column": str(spec.column), "type": spec.index_type, "options": dict(spec.options)}
         for spec in opened.table_schema.file_index.specs
     ]
-    places: Counter[str] = Counter(_place(name) for name in opened.files()["file_index"].to_pylist())
-    judged = opened.index_health() if health else None
-    built = built_indexes(opened.file_indexes()) if judged is None else health_summary(judged)
+    places: Counter[str] = Counter(_location(name) for name in opened.files()["file_index"].to_pylist())
+    reported = opened.index_health() if health else None
+    built = built_indexes(opened.file_indexes()) if reported is None else health_summary(reported)
     if target.as_json:
-        whole = {} if judged is None else {"health": judged.to_pylist()}
-        print_json({"indexes": specs, "files": dict(places), "built": built, **whole})
+        details = {} if reported is None else {"health": reported.to_pylist()}
+        print_json({"indexes": specs, "files": dict(places), "built": built, **details})
         return
     print_grid(
-        "indexes asked for",
+        "configured indexes",
         ("column", "type", "options"),
         [(s["column"], s["type"], ", ".join(f"{k}={v}" for k, v in s["options"].items())) for s in specs],
     )
     print_grid("index of live files", ("where", "files"), sorted(places.items()))
-    if judged is None:
+    if reported is None:
         print_grid(
             "built indexes",
             ("column", "type", "storage", "files", "size"),
@@ -54,23 +54,26 @@ def rewrite_index(
     target: TableOption,
     *,
     partition: Annotated[
-        list[str] | None, typer.Option("--partition", "-p", help="Only this one: day=2024-01-31/hour=7; repeatable.")
+        list[str] | None, typer.Option("--partition", "-p", help="Only this partition: day=2024-01-31/hour=7; repeatable.")
     ] = None,
 ) -> None:
-    """Give the files that exist the indexes that the table's options ask for."""
+    """Build or drop file indexes of existing files.
+
+    The files get the indexes that the table's options require.
+    """
     chosen = [options_of(text.split("/"), "--partition") for text in partition] if partition else None
     result = target.open().rewrite_file_index(chosen)
     if result.snapshot_id is None:
-        target.tell(result, f"nothing to do: the indexes of {result.files} files are as the options ask for")
+        target.report(result, f"nothing to do: the indexes of {result.files} files match the options")
         return
-    target.tell(
+    target.report(
         result,
-        f"{result.rewritten} of {result.files} files got other indexes: {size_text(result.bytes_read)} read, "
+        f"{result.rewritten} of {result.files} files have new indexes: {size_text(result.bytes_read)} read, "
         f"{size_text(result.bytes_written)} written in {result.seconds:.2f} s, snapshot {result.snapshot_id}",
     )
 
 
-def _place(index: str | None) -> str:
+def _location(index: str | None) -> str:
     return "none" if index is None else "embedded" if index == "embedded" else "sidecar"
 
 

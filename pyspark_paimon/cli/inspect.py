@@ -1,4 +1,4 @@
-"""The command ``inspect``: it shows what can be read of a table, and names what cannot."""
+"""Command ``inspect``."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from pyspark_paimon.views.table_views import SNAPSHOTS, snapshots_table
 
 _LAST = 10
 _STATES = 100
-"""Older states that are tried where the newest cannot be read."""
+"""Largest number of older snapshots to try if the newest cannot be read."""
 
 
 @on_table
 def inspect(target: TableOption) -> None:
-    """Show a table's columns, options, snapshots and LSM levels, as far as they can be read.
+    """Show columns, options, snapshots and LSM levels of a table.
 
-    Exit code 1 if something cannot: it is named.
+    Damaged parts are named, and the others are shown. Exit code 1 if a part cannot be read.
     """
     table, errors = target.open(), dict[str, str]()
     schema = table.table_schema
-    snapshots = _tried("snapshots", table.snapshots, errors)
+    snapshots = _try("snapshots", table.snapshots, errors)
     if snapshots is None:
         snapshots = _readable_snapshots(target, table, errors)
     state, files = _newest_files(table, snapshots, errors)
@@ -57,7 +57,7 @@ def inspect(target: TableOption) -> None:
         raise typer.Exit(1)
 
 
-def _tried(what: str, look: Callable[[], pa.Table], errors: dict[str, str]) -> pa.Table | None:
+def _try(what: str, look: Callable[[], pa.Table], errors: dict[str, str]) -> pa.Table | None:
     try:
         return look()
     except PaimonError as error:
@@ -66,7 +66,7 @@ def _tried(what: str, look: Callable[[], pa.Table], errors: dict[str, str]) -> p
 
 
 def _readable_snapshots(target: TableOption, table: Table, errors: dict[str, str]) -> pa.Table:
-    """Those snapshots that can be read, one by one."""
+    """Return the snapshots that can be read."""
     root, branch = split_branch(table.path)
     file_io, place = file_io_for(root, storage_options=target.storage or None)
     manager = SnapshotManager(file_io, TablePaths(place, branch=branch))
@@ -85,9 +85,9 @@ def _readable_snapshots(target: TableOption, table: Table, errors: dict[str, str
 
 
 def _newest_files(table: Table, snapshots: pa.Table, errors: dict[str, str]) -> tuple[int | None, pa.Table | None]:
-    """The newest snapshot whose files can be listed, and these."""
+    """Return the newest snapshot with readable files, and its files."""
     for snapshot_id in snapshots["snapshot_id"].to_pylist()[: -_STATES - 1 : -1]:
-        files = _tried(f"files of snapshot {snapshot_id}", lambda at=snapshot_id: table.files(at), errors)  # type: ignore[misc]
+        files = _try(f"files of snapshot {snapshot_id}", lambda at=snapshot_id: table.files(at), errors)  # type: ignore[misc]
         if files is not None:
             return snapshot_id, files
     return None, None
@@ -95,7 +95,9 @@ def _newest_files(table: Table, snapshots: pa.Table, errors: dict[str, str]) -> 
 
 def _show(known: dict[str, Any], columns: Sequence[tuple[str, str, str]]) -> None:
     print_line(f"{known['path']}  schema {known['schema_id']}{', ' + known['comment'] if known['comment'] else ''}")
-    print_grid("columns", ("name", "type", "role", "comment"), [(name, kind, _role(known, name), told) for name, kind, told in columns])
+    print_grid(
+        "columns", ("name", "type", "role", "comment"), [(name, kind, _role(known, name), comment) for name, kind, comment in columns]
+    )
     effects = [(row["option"], row["value"], row["effect"], row["note"]) for row in known["option_effects"]]
     print_grid("options", ("key", "value", "effect", "note"), effects)
     snapshots = known["snapshots"]
@@ -112,7 +114,7 @@ def _show(known: dict[str, Any], columns: Sequence[tuple[str, str, str]]) -> Non
         print_grid(f"LSM levels{state}", ("level", "files", "rows", "size"), levels)
     if known["unreadable"]:
         print_grid("cannot be read", ("what", "why"), list(known["unreadable"].items()))
-        print_line("fsck tells more, and what to do")
+        print_line("run fsck for details and advice")
 
 
 def _role(known: dict[str, Any], name: str) -> str:

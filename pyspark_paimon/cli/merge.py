@@ -1,4 +1,4 @@
-"""The command ``merge``: rows of files are inserted, update or delete, by whether the table has their key."""
+"""Command ``merge``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.cli.rows_of_files import STANDARD_INPUT, rows_of_files
 from pyspark_paimon.cli.scan import column_names
-from pyspark_paimon.cli.target import TableOption, destroys
+from pyspark_paimon.cli.target import TableOption, destructive
 from pyspark_paimon.cli.write import CommitName, Files, InputFormat
 from pyspark_paimon.table.merge import Merge
 from pyspark_paimon.table.table import Table
@@ -18,48 +18,49 @@ from pyspark_paimon.table.table import Table
 _MATCHED, _NOT_MATCHED = ("update", "delete", "ignore"), ("insert", "ignore")
 
 
-@destroys
+@destructive
 def merge_files(
     target: TableOption,
     files: Files,
     *,
-    on: Annotated[str | None, typer.Option("--on", help="The primary key, which it is by; columns separated by commas.")] = None,
+    on: Annotated[str | None, typer.Option("--on", help="Columns of the primary key, separated by commas. Only checked.")] = None,
     when_matched: Annotated[
-        str, typer.Option("--when-matched", help=f"{', '.join(_MATCHED)}: what a row does whose key is there.")
+        str, typer.Option("--when-matched", help=f"{', '.join(_MATCHED)}: action for rows whose key exists.")
     ] = "update",
     when_not_matched: Annotated[
-        str, typer.Option("--when-not-matched", help=f"{', '.join(_NOT_MATCHED)}: what a row does whose key is not there.")
+        str, typer.Option("--when-not-matched", help=f"{', '.join(_NOT_MATCHED)}: action for rows whose key does not exist.")
     ] = "insert",
     form: InputFormat = None,
     commit_id: CommitName = None,
 ) -> None:
-    """Merge the rows of files into a primary-key table by its key, in one commit.
+    """Merge rows of files into a primary-key table by key.
 
-    Without options an upsert: the table's merge engine takes the rows as they stream in, of those with one key the last counts. Else the
-    rows are held in memory and matched with the table's; two that match one row, or are inserted with one key, are an error. What other
-    commits change meanwhile is seen. Deleting asks first.
+    Without options the command upserts: the table's merge engine receives the streamed rows, and the last row of a key wins. Otherwise the
+    rows are held in memory and matched with the table. Two rows that match one row, or are inserted with one key, are an error.
+    Concurrent commits are taken into account. Deleting asks for confirmation.
     """
     table = target.open()
     _check(table, on, when_matched, when_not_matched)
     if STANDARD_INPUT in files and when_matched == "delete" and not (target.yes or target.dry_run):
-        raise InvalidArgument("standard input has the rows, so nobody can be asked: add --yes, or --dry-run")
+        raise InvalidArgument("the command reads rows from standard input and cannot ask for confirmation: add --yes or --dry-run")
     rows = rows_of_files(files, form, table.schema)
     if missing := [name for name in table.primary_keys if name not in rows.schema.names]:
-        raise InvalidArgument(f"the files have no column '{missing[0]}', which the primary key has")
+        raise InvalidArgument(f"the files have no column '{missing[0]}', which is part of the primary key; add it")
     asks = when_matched == "delete" and not target.dry_run
-    if target.dry_run or (asks and not target.confirmed(f"delete the rows of {table.path} whose keys the files have")):
-        matched, others = _counted(table, rows)
-        told = f"{matched:,} keys match ({when_matched}), {others:,} do not ({when_not_matched})"
-        target.tell({"dry_run": target.dry_run, "matched": matched, "not_matched": others}, f"nothing merged: {told}")
+    if target.dry_run or (asks and not target.confirm(f"delete the rows of {table.path} whose keys the files have")):
+        matched, others = _count_matches(table, rows)
+        counts = f"{matched:,} keys match ({when_matched}), {others:,} do not ({when_not_matched})"
+        target.report({"dry_run": target.dry_run, "matched": matched, "not_matched": others}, f"nothing merged: {counts}")
         return
     if (when_matched, when_not_matched) == ("update", "insert"):
         done = table.write(rows, commit_id=commit_id)
-        said = f"{done.rows:,} rows updated or inserted by their keys"
+        summary = f"{done.rows:,} rows updated or inserted by their keys"
     else:
         done = merged = _merge(table, rows.read_all(), when_matched, when_not_matched, commit_id).execute()
-        said = f"{merged.updated:,} rows updated, {merged.deleted:,} deleted, {merged.inserted:,} inserted"
-    target.tell(
-        done.model_dump(mode="json"), f"nothing to commit: {said}" if done.snapshot_id is None else f"{said}, snapshot {done.snapshot_id}"
+        summary = f"{merged.updated:,} rows updated, {merged.deleted:,} deleted, {merged.inserted:,} inserted"
+    target.report(
+        done.model_dump(mode="json"),
+        f"nothing to commit: {summary}" if done.snapshot_id is None else f"{summary}, snapshot {done.snapshot_id}",
     )
 
 
@@ -72,8 +73,8 @@ def _merge(table: Table, rows: pa.Table, when_matched: str, when_not_matched: st
     return merge.when_not_matched_insert_all() if when_not_matched == "insert" else merge
 
 
-def _counted(table: Table, rows: pa.RecordBatchReader) -> tuple[int, int]:
-    """How many different keys of ``rows`` the table has, and how many not."""
+def _count_matches(table: Table, rows: pa.RecordBatchReader) -> tuple[int, int]:
+    """Count the keys that the table has and lacks."""
     names = list(table.primary_keys)
     keys = rows.read_all().select(names).group_by(names).aggregate([])
     found = len(table.lookup(keys, columns=names))
@@ -82,9 +83,9 @@ def _counted(table: Table, rows: pa.RecordBatchReader) -> tuple[int, int]:
 
 def _check(table: Table, on: str | None, when_matched: str, when_not_matched: str) -> None:
     if not table.primary_keys:
-        raise InvalidArgument(f"{table.path} has no primary key, and merge goes by one: use delete and write")
+        raise InvalidArgument(f"{table.path} has no primary key, which merge needs: use delete and write")
     if on is not None and set(column_names(on) or ()) != set(table.primary_keys):
-        raise InvalidArgument(f"merge goes by the primary key, --on {','.join(table.primary_keys)}, not {on}")
+        raise InvalidArgument(f"merge matches by the primary key: give --on {','.join(table.primary_keys)}, not {on}")
     for option, given, allowed in (
         ("--when-matched", when_matched, _MATCHED),
         ("--when-not-matched", when_not_matched, _NOT_MATCHED),
@@ -92,7 +93,7 @@ def _check(table: Table, on: str | None, when_matched: str, when_not_matched: st
         if given not in allowed:
             raise InvalidArgument(f"{option} takes {', '.join(allowed)}, not '{given}'")
     if (when_matched, when_not_matched) == ("ignore", "ignore"):
-        raise InvalidArgument("nothing would be done: both kinds of rows are ignored")
+        raise InvalidArgument("--when-matched and --when-not-matched are both 'ignore', so there is nothing to do; change one of them")
 
 
 __all__ = ["merge_files"]

@@ -1,4 +1,4 @@
-"""How the command line prints: grids for people, JSON for programs. What is piped is whole: no width cuts a cell."""
+"""Output of the command line: grids and JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ _WIDE = 1 << 20
 
 
 def print_grid(title: str | None, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Rows under a header; None is shown as nothing. On a terminal long cells are folded, elsewhere lines are as long as they must be."""
+    """Print rows under a header.
+
+    None prints as an empty cell.
+
+    A terminal folds long cells. Other outputs get lines of any length, so that no cell is cut.
+    """
     grid = Grid(title=title, title_justify="left")
     for name in header:
         grid.add_column(_escaped(name), overflow="fold")
@@ -24,17 +29,20 @@ def print_grid(title: str | None, header: Sequence[str], rows: Sequence[Sequence
 
 
 def print_line(text: str) -> None:
-    """A line as it is, never broken."""
+    """Print a line without breaking it."""
     _console().print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def print_json(value: object) -> None:
-    """Indented; bytes as hexadecimal digits, times and decimals as text."""
+    """Print indented JSON.
+
+    Bytes are hexadecimal digits; times and decimals are texts.
+    """
     typer.echo(json.dumps(value, default=json_value, indent=2))
 
 
 def json_value(value: object) -> object:
-    """A value that JSON has no form for, as text."""
+    """Convert a value that JSON does not support to text."""
     return value.hex() if isinstance(value, bytes) else str(value)
 
 

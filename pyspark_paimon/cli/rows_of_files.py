@@ -1,4 +1,7 @@
-"""Rows of files, a batch at a time, as the types of a table: Parquet, CSV, JSON lines; ``-`` is standard input."""
+"""Reader of input files: Parquet, CSV and JSON lines.
+
+``-`` is standard input.
+"""
 
 from __future__ import annotations
 
@@ -31,19 +34,23 @@ _ENDINGS = {
 
 
 def rows_of_files(files: Sequence[str], form: str | None, schema: pa.Schema) -> pa.RecordBatchReader:
-    """The rows of all ``files``, each in the format of its ending unless ``form`` is given; the first one's columns are those of all.
+    """Read the rows of all files in batches.
 
-    CSV has names in its first line; nothing means null, ``""`` an empty text. Texts become the types of ``schema``.
-    Raises ``InvalidArgument`` for a file that cannot be read, naming it; ``SchemaMismatch`` for one whose columns are not the first one's.
+    CSV files have names in the first line; an empty field is null, ``""`` an empty text. Texts are converted to the types of ``schema``.
+
+    form: Format of all files. None: by the extension of each file.
+    Raises ``InvalidArgument`` for a file that cannot be read, and ``SchemaMismatch`` for files with different columns.
     """
-    found, first = _opened(files[0], _format(files[0], form), schema)
+    found, first = _open_file(files[0], _format(files[0], form), schema)
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield from first
         for file in files[1:]:
-            other, more = _opened(file, _format(file, form), schema)
+            other, more = _open_file(file, _format(file, form), schema)
             if other.names != found.names or not other.equals(found):
-                raise SchemaMismatch(f"{file} has the columns ({_shown(other)}), {files[0]} ({_shown(found)}); write them one by one")
+                raise SchemaMismatch(
+                    f"{file} has the columns ({_columns_text(other)}), {files[0]} ({_columns_text(found)}); write them one by one"
+                )
             yield from more
 
     return pa.RecordBatchReader.from_batches(found, batches())
@@ -52,20 +59,20 @@ def rows_of_files(files: Sequence[str], form: str | None, schema: pa.Schema) -> 
 def _format(file: str, form: str | None) -> str:
     chosen = form or _ENDINGS.get(Path(file).suffix.lower())
     if chosen not in _READERS:
-        told = (
-            f"'{form}' is no format"
+        problem = (
+            f"unknown format '{form}'"
             if form
-            else f"the ending of {file} tells no format"
+            else f"the extension of {file} is not a known format"
             if file != STANDARD_INPUT
-            else "standard input tells no format"
+            else "standard input has no file extension"
         )
-        raise InvalidArgument(f"{told}: give --format {' | '.join(_READERS)}")
+        raise InvalidArgument(f"{problem}: give --format {' | '.join(_READERS)}")
     if file == STANDARD_INPUT and chosen == "parquet":
-        raise InvalidArgument("Parquet is read from its end, standard input from its start: give a file, or csv or jsonl")
+        raise InvalidArgument("Parquet cannot be read from standard input: give a file, or use csv or jsonl")
     return chosen
 
 
-def _opened(file: str, form: str, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def _open_file(file: str, form: str, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     try:
         source: Any = sys.stdin.buffer if file == STANDARD_INPUT else pa.OSFile(str(Path(file).expanduser()), "rb")
         found, batches = _READERS[form](source, schema)
@@ -73,10 +80,10 @@ def _opened(file: str, form: str, schema: pa.Schema) -> tuple[pa.Schema, Iterato
         raise
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(file, form, error) from error
-    return found, _named(file, form, batches)
+    return found, _name_errors(file, form, batches)
 
 
-def _named(file: str, form: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _name_errors(file: str, form: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     try:
         yield from batches
     except PaimonError:
@@ -86,12 +93,12 @@ def _named(file: str, form: str, batches: Iterator[pa.RecordBatch]) -> Iterator[
 
 
 def _unreadable(file: str, form: str, error: Exception) -> InvalidArgument:
-    told = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-    return InvalidArgument(f"{'standard input' if file == STANDARD_INPUT else file} cannot be read as {form}: {told}")
+    cause = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+    return InvalidArgument(f"{'standard input' if file == STANDARD_INPUT else file} cannot be read as {form}: {cause}")
 
 
 def _parquet(source: BinaryIO, _: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    import pyarrow.parquet as pq  # noqa: PLC0415  # one of three is used
+    import pyarrow.parquet as pq  # noqa: PLC0415  # loaded for this format only
 
     file = pq.ParquetFile(source)
     return file.schema_arrow, file.iter_batches()
@@ -106,12 +113,16 @@ def _csv(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.Re
     )
     reader = pa_csv.open_csv(source, read_options=pa_csv.ReadOptions(block_size=thresholds().import_block_bytes), convert_options=convert)
     if nested := [field.name for field in schema if pa.types.is_nested(field.type) and field.name in reader.schema.names]:
-        raise InvalidArgument(f"CSV has no form for the nested columns {', '.join(nested)}: give jsonl or Parquet")
+        raise InvalidArgument(f"CSV does not support the nested columns {', '.join(nested)}: use jsonl or Parquet")
     return reader.schema, iter(reader)
 
 
 def _jsonl(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Times are ISO text there, bytes hexadecimal digits. Parsed by Arrow, but for maps: as objects they have no form there."""
+    """Read JSON lines.
+
+    Times are ISO texts, bytes hexadecimal digits.
+    """
+    # Arrow's reader does not accept objects as maps: parse tables with maps in Python.
     texts = {field.name for field in schema if _is_text_in_json(field.type)}
     read_as = pa.schema([pa.field(field.name, pa.string() if field.name in texts else field.type) for field in schema])
     parsed, batches = (_json_objects if any(pa.types.is_map(field.type) for field in schema) else _json_by_arrow)(source, read_as)
@@ -119,7 +130,7 @@ def _jsonl(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.
 
     def typed() -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            columns = [_typed(name, batch.column(name), found.field(name).type) for name in found.names]
+            columns = [_cast_column(name, batch.column(name), found.field(name).type) for name in found.names]
             yield pa.RecordBatch.from_arrays(columns, schema=found)
 
     return found, typed()
@@ -136,15 +147,15 @@ def _json_by_arrow(source: BinaryIO, read_as: pa.Schema) -> tuple[pa.Schema, Ite
     return reader.schema, iter(reader)
 
 
-def _typed(name: str, column: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _cast_column(name: str, column: pa.Array, wanted: pa.DataType) -> pa.Array:
     try:
         if pa.types.is_timestamp(wanted) and pa.types.is_string(column.type) and wanted.unit != "ns":
-            column = pc.cast(column, pa.timestamp("us", wanted.tz))  # digits beyond the unit are well if they are zeros
+            column = pc.cast(column, pa.timestamp("us", wanted.tz))  # accept more digits than the unit if they are zeros
         if _is_bytes(wanted) and pa.types.is_string(column.type):
             return pa.array([None if digits is None else bytes.fromhex(digits) for digits in column.to_pylist()], wanted)
         return column if column.type.equals(wanted) else pc.cast(column, wanted)
     except (pa.ArrowException, ValueError) as error:
-        raise SchemaMismatch(f"column '{name}' is no {wanted}: {error}") from error
+        raise SchemaMismatch(f"column '{name}' cannot be converted to {wanted}: {error}") from error
 
 
 def _is_text_in_json(kind: pa.DataType) -> bool:
@@ -156,7 +167,10 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 
 def _json_objects(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Lines as dicts, some thousand at a time; of all batches the columns are those of the table, and what is named besides in the first lines."""
+    """Read lines as dicts, one block at a time.
+
+    All batches have the columns of the table, and further columns of the first block.
+    """
 
     def blocks() -> Iterator[pa.Table]:
         for lines in _line_blocks(source):
@@ -172,7 +186,7 @@ def _json_objects(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Itera
         for part in chain([first], parts):
             if unknown := [name for name in part.schema.names if name not in whole.names]:
                 raise SchemaMismatch(
-                    f"a later line has the column '{unknown[0]}', which the table has not; it has {', '.join(schema.names)}"
+                    f"a line has the column '{unknown[0]}', which is not in the table; the table has {', '.join(schema.names)}"
                 )
             columns = [_column(part, field) for field in whole]
             yield from pa.Table.from_arrays(columns, schema=whole).to_batches()
@@ -194,7 +208,7 @@ def _column(part: pa.Table, field: pa.Field) -> Any:
     return part[field.name] if field.name in part.schema.names else pa.nulls(part.num_rows, field.type)
 
 
-def _shown(schema: pa.Schema) -> str:
+def _columns_text(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 

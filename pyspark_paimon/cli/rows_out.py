@@ -1,4 +1,4 @@
-"""Rows as a file or on standard output, a batch at a time: CSV, JSON, JSON lines, Parquet."""
+"""Writer of output files: CSV, JSON, JSON lines and Parquet."""
 
 from __future__ import annotations
 
@@ -18,38 +18,43 @@ from pyspark_paimon.table.scan import Scan
 
 
 def rows_to_file(scan: Scan, form: str, output: Path | None) -> int:
-    """Write the rows of ``scan`` in one of ``FORMATS``; how many they are. A file is whole, or as it was.
+    """Write the rows of ``scan`` and return their number.
 
-    In CSV null is nothing and an empty text is ``""``, as ``write`` reads them. Raises ``InvalidArgument`` for columns that CSV has no form for,
-    for Parquet on a terminal, and for a file that cannot be written.
+    The file is replaced at the end, so that it is never incomplete. In CSV null is an empty field and an empty text is ``""``.
+
+    form: One of ``FORMATS``.
+    output: File to write. None: standard output.
+    Raises ``InvalidArgument`` for nested columns in CSV, for Parquet on a terminal, and for a file that cannot be written.
     """
     if form == "csv" and (nested := [field.name for field in scan.schema if pa.types.is_nested(field.type)]):
-        raise InvalidArgument(f"CSV has no form for nested columns ({', '.join(nested)}): choose others by --columns, or another --format")
+        raise InvalidArgument(
+            f"CSV does not support nested columns ({', '.join(nested)}): select others with --columns, or use another --format"
+        )
     if form == "parquet" and output is None and sys.stdout.isatty():
-        raise InvalidArgument("Parquet is no text for a terminal: give --output")
+        raise InvalidArgument("Parquet cannot be written to a terminal: give --output")
     with _sink(output) as sink:
         return _WRITERS[form](scan, sink)
 
 
 def _csv(scan: Scan, sink: BinaryIO) -> int:
-    import pyarrow.csv as pa_csv  # noqa: PLC0415  # one of four is used
+    import pyarrow.csv as pa_csv  # noqa: PLC0415  # loaded for this format only
 
     with pa_csv.CSVWriter(sink, scan.schema) as writer:
-        return _counted(scan, writer.write_batch)
+        return _write_batches(scan, writer.write_batch)
 
 
 def _parquet(scan: Scan, sink: BinaryIO) -> int:
     import pyarrow.parquet as pq  # noqa: PLC0415  # as above
 
     with pq.ParquetWriter(sink, scan.schema) as writer:
-        return _counted(scan, writer.write_batch)
+        return _write_batches(scan, writer.write_batch)
 
 
 def _jsonl(scan: Scan, sink: BinaryIO) -> int:
     def write(batch: pa.RecordBatch) -> None:
         sink.write("".join(f"{line}\n" for line in _lines(batch)).encode())
 
-    return _counted(scan, write)
+    return _write_batches(scan, write)
 
 
 def _json(scan: Scan, sink: BinaryIO) -> int:
@@ -61,7 +66,7 @@ def _json(scan: Scan, sink: BinaryIO) -> int:
             sink.write((before + ",\n".join(_lines(batch))).encode())
             before = ",\n"
 
-    rows = _counted(scan, write)
+    rows = _write_batches(scan, write)
     sink.write(b"\n]\n" if rows else b"[]\n")
     return rows
 
@@ -70,7 +75,7 @@ def _lines(batch: pa.RecordBatch) -> Iterator[str]:
     return (json.dumps(row, default=json_value, ensure_ascii=False) for row in batch.to_pylist(maps_as_pydicts="lossy"))
 
 
-def _counted(scan: Scan, write: Callable[[pa.RecordBatch], None]) -> int:
+def _write_batches(scan: Scan, write: Callable[[pa.RecordBatch], None]) -> int:
     rows = 0
     for batch in scan.to_batches():
         write(batch)

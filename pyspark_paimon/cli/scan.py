@@ -1,4 +1,4 @@
-"""The commands ``scan`` and ``explain``."""
+"""Commands ``scan`` and ``explain``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FilterOption = Annotated[str | None, typer.Option("--filter", "-f", help="SQL as
 Columns = Annotated[str | None, typer.Option("--columns", "-c", help="Columns to read, separated by commas.")]
 AtSnapshot = Annotated[int | None, typer.Option("--snapshot", help="Snapshot to read; the newest by default.")]
 AtTag = Annotated[str | None, typer.Option("--tag", help="Tag to read.")]
-AtTime = Annotated[str | None, typer.Option("--timestamp", help="A date or time: the newest snapshot then.")]
+AtTime = Annotated[str | None, typer.Option("--timestamp", help="Date or time: read the newest snapshot until then.")]
 _SHOWN = 20
 
 
@@ -28,19 +28,18 @@ def scan_rows(
     filter_: FilterOption = None,
     columns: Columns = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=0, help=f"Rows at most; {_SHOWN} in a table on the screen, else all.")
+        int | None,
+        typer.Option("--limit", "-n", min=0, help=f"Largest number of rows; default: {_SHOWN} for the table on the screen, else all."),
     ] = None,
-    order_by: Annotated[str | None, typer.Option("--order-by", help='Sort, as in "price DESC NULLS LAST, id".')] = None,
+    order_by: Annotated[str | None, typer.Option("--order-by", help='Sort order: "price DESC NULLS LAST, id".')] = None,
     snapshot: AtSnapshot = None,
     tag: AtTag = None,
     timestamp: AtTime = None,
-    count: Annotated[bool, typer.Option("--count", help="Only the number of rows.")] = False,
+    count: Annotated[bool, typer.Option("--count", help="Show only the number of rows.")] = False,
     form: Annotated[str | None, typer.Option("--format", help=f"One of {', '.join(('table', *FORMATS))}; --json is jsonl.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write, whole or not at all; its ending tells the format.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write. Its extension selects the format.")] = None,
 ) -> None:
-    """Show rows, merged and filtered, or write them to a file."""
+    """Show merged and filtered rows, or write a file."""
     chosen = _format(form, output, as_json=target.as_json)
     shown = _SHOWN if limit is None and chosen == "table" and not count else limit
     wanted = target.open().scan(
@@ -48,7 +47,7 @@ def scan_rows(
     )
     if count:
         rows = wanted.count()
-        target.tell({"rows": rows, "snapshot_id": wanted.snapshot_id}, str(rows))
+        target.report({"rows": rows, "snapshot_id": wanted.snapshot_id}, str(rows))
     elif chosen != "table":
         written = rows_to_file(wanted, chosen, output)
         if output is not None:
@@ -67,14 +66,14 @@ def explain_scan(
     tag: AtTag = None,
     timestamp: AtTime = None,
 ) -> None:
-    """Read what a filter asks for and show what every pruning stage kept and dropped."""
+    """Run a filter and show what each pruning stage kept."""
     wanted = target.open().scan(filter_, columns=column_names(columns), snapshot=snapshot, tag=tag, timestamp=timestamp)
     explanation = wanted.explain()
-    target.tell(explanation.to_dict(), str(explanation))
+    target.report(explanation.to_dict(), str(explanation))
 
 
 def column_names(columns: str | None) -> list[str] | None:
-    """Names that commas separate; None means all.
+    """Split names at commas; None means all columns.
 
     >>> column_names("id, city")
     ['id', 'city']
@@ -84,12 +83,16 @@ def column_names(columns: str | None) -> list[str] | None:
 
 def _format(form: str | None, output: Path | None, *, as_json: bool) -> str:
     if as_json and form not in {None, "jsonl"}:
-        raise InvalidArgument("--json is --format jsonl: give one of them")
+        raise InvalidArgument("--json means --format jsonl: remove one of them")
     ending = None if output is None else output.suffix.removeprefix(".")
     chosen = "jsonl" if as_json else form or ending or "table"
     if chosen not in {"table", *FORMATS} or (output is not None and chosen == "table"):
-        told = f"the ending of {output} tells no format" if form is None and output is not None else f"'{chosen}' is no format of a file"
-        raise InvalidArgument(f"{told}; --format takes {', '.join(('table', *FORMATS))}, with --output no table")
+        problem = (
+            f"the extension of {output} is not a known format"
+            if form is None and output is not None
+            else f"'{chosen}' is not a file format"
+        )
+        raise InvalidArgument(f"{problem}; --format takes {', '.join(('table', *FORMATS))}; 'table' cannot be used with --output")
     return chosen
 
 

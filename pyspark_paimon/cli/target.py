@@ -1,4 +1,4 @@
-"""What all commands share: the table first, how it is reached, JSON for programs, and a question before anything is destroyed."""
+"""Arguments and options that all commands share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ CommandFunction: TypeAlias = Callable[..., None]
 
 @dataclass(frozen=True)
 class TableOption:
-    """The table that a command is about, not yet opened; options of stores and catalogs are never shown."""
+    """Table and common options of a command.
+
+    The table is opened by ``open``. Options of object stores and catalogs are never shown.
+    """
 
     name: str
     branch: str = MAIN_BRANCH
@@ -35,45 +38,62 @@ class TableOption:
     yes: bool = False
 
     def open(self) -> Table:
-        """The table; what takes long shows a bar on a terminal. Raises what ``Table.open`` and ``Catalog.table`` do."""
+        """Open the table, with a progress bar on a terminal.
+
+        Raises the errors of ``Table.open`` and ``Catalog.table``.
+        """
         if self.catalog:
             return self.catalog_of().table(with_branch(self.name, self.branch))
         return Table.open(self.name, branch=self.branch, storage_options=self.storage or None, progress=not self.as_json)
 
     def create(self, ddl: str, options: Mapping[str, str], comment: str | None) -> Table:
-        """A new table. Raises what ``Table.create`` does."""
+        """Create the table.
+
+        Raises the errors of ``Table.create``.
+        """
         if self.catalog:
             return self.catalog_of().create_table(self.name, ddl, options=options, comment=comment)
         return Table.create(self.name, ddl, options=options, comment=comment, storage_options=self.storage or None)
 
     def catalog_of(self) -> AnyCatalog:
-        """The catalog that the options name."""
+        """Return the catalog of the options."""
         return Catalog.create({**self.storage, **self.catalog})
 
-    def confirmed(self, what: str) -> bool:
-        """Whether it is to be done: not in a dry run. Raises ``InvalidArgument`` where nobody can be asked."""
+    def confirm(self, what: str) -> bool:
+        """Ask the user to confirm a change.
+
+        Returns False in a dry run, and True without a question if --yes is given.
+
+        what: The change in words, after "this would".
+        Raises ``InvalidArgument`` if standard input is not a terminal.
+        """
         if self.dry_run or self.yes:
             return self.yes and not self.dry_run
         if not sys.stdin.isatty():
-            raise InvalidArgument(f"this would {what}, and nobody is there to ask: add --yes, or --dry-run")
+            raise InvalidArgument(f"this would {what}, and there is no terminal to ask for confirmation: add --yes or --dry-run")
         return typer.confirm(f"{what[0].upper()}{what[1:]}?", err=True)
 
-    def tell(self, value: Mapping[str, Any] | Message, text: str) -> None:
-        """What was done: ``value`` for programs, ``text`` for people."""
+    def report(self, value: Mapping[str, Any] | Message, text: str) -> None:
+        """Print a result: ``value`` as JSON, or ``text`` for people."""
         if self.as_json:
             print_json(value.model_dump(mode="json") if isinstance(value, Message) else dict(value))
         else:
             print_line(text)
 
 
-_TABLE = Annotated[str, typer.Argument(metavar="TABLE", help="Path or URI of a table's directory; with a catalog database.table.")]
+_TABLE = Annotated[str, typer.Argument(metavar="TABLE", help="Path or URI of a table's directory; with a catalog: database.table.")]
 _SHARED: dict[str, tuple[Any, Any]] = {
     "branch": (
-        Annotated[str, typer.Option("--branch", help="A branch; TABLE$branch_NAME says the same.", rich_help_panel="Table")],
+        Annotated[str, typer.Option("--branch", help="Branch; TABLE$branch_NAME has the same meaning.", rich_help_panel="Table")],
         MAIN_BRANCH,
     ),
     "warehouse": (
-        Annotated[str | None, typer.Option("--warehouse", help="A catalog's directory, or a warehouse's name.", rich_help_panel="Table")],
+        Annotated[
+            str | None,
+            typer.Option(
+                "--warehouse", help="Directory of a file-system catalog, or name of a REST catalog's warehouse.", rich_help_panel="Table"
+            ),
+        ],
         None,
     ),
     "catalog": (
@@ -83,7 +103,12 @@ _SHARED: dict[str, tuple[Any, Any]] = {
     "catalog_option": (
         Annotated[
             list[str] | None,
-            typer.Option("--catalog-option", metavar="KEY=VALUE", help="As token=...; repeatable, never shown.", rich_help_panel="Table"),
+            typer.Option(
+                "--catalog-option",
+                metavar="KEY=VALUE",
+                help="Catalog option such as token=...; repeatable, never shown.",
+                rich_help_panel="Table",
+            ),
         ],
         None,
     ),
@@ -93,7 +118,7 @@ _SHARED: dict[str, tuple[Any, Any]] = {
             typer.Option(
                 "--storage-option",
                 metavar="KEY=VALUE",
-                help="As s3.endpoint=...; repeatable, never shown. The environment counts, too.",
+                help="Storage option such as s3.endpoint=...; repeatable, never shown. The environment is used, too.",
                 rich_help_panel="Table",
             ),
         ],
@@ -101,20 +126,26 @@ _SHARED: dict[str, tuple[Any, Any]] = {
     ),
     "as_json": (Annotated[bool, typer.Option("--json", help="Print JSON for programs.")], False),
 }
-_DESTROYS: dict[str, tuple[Any, Any]] = {
-    "dry_run": (Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and change nothing.")], False),
-    "yes": (Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")], False),
+_DESTRUCTIVE: dict[str, tuple[Any, Any]] = {
+    "dry_run": (Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")], False),
+    "yes": (Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")], False),
 }
 
 
 def on_table(command: CommandFunction) -> CommandFunction:
-    """Give a command, whose first parameter is a ``TableOption``, the argument TABLE and the options that all share."""
+    """Add the argument TABLE and common options to a command.
+
+    The first parameter of the command is a ``TableOption``.
+    """
     return _with_options(command, _SHARED)
 
 
-def destroys(command: CommandFunction) -> CommandFunction:
-    """As ``on_table``, for what asks ``TableOption.confirmed``: with ``--dry-run`` and ``--yes`` besides."""
-    return _with_options(command, {**_DESTROYS, **_SHARED})
+def destructive(command: CommandFunction) -> CommandFunction:
+    """Add TABLE, common options, ``--dry-run`` and ``--yes``.
+
+    For commands that call ``TableOption.confirm``.
+    """
+    return _with_options(command, {**_DESTRUCTIVE, **_SHARED})
 
 
 def _with_options(command: CommandFunction, shared: Mapping[str, tuple[Any, Any]]) -> CommandFunction:
@@ -123,15 +154,15 @@ def _with_options(command: CommandFunction, shared: Mapping[str, tuple[Any, Any]
 
     @wraps(command)
     def run(table: str, **given: Any) -> None:
-        told = {name: given.pop(name) for name in shared}
+        common = {name: given.pop(name) for name in shared}
         target = TableOption(
             table,
-            told["branch"],
-            _catalog_options(told["catalog"], told["warehouse"], told["catalog_option"]),
-            options_of(told["storage_option"], "--storage-option", secret=True),
-            told["as_json"],
-            told.get("dry_run", False),
-            told.get("yes", False),
+            common["branch"],
+            _catalog_options(common["catalog"], common["warehouse"], common["catalog_option"]),
+            options_of(common["storage_option"], "--storage-option", secret=True),
+            common["as_json"],
+            common.get("dry_run", False),
+            common.get("yes", False),
         )
         command(target, **given)
 
@@ -144,9 +175,11 @@ def _with_options(command: CommandFunction, shared: Mapping[str, tuple[Any, Any]
 
 
 def options_of(given: Sequence[str] | None, option: str, *, secret: bool = False, empty: bool = False) -> dict[str, str]:
-    """``KEY=VALUE`` texts as options, values that are ``empty`` where that means something.
+    """Parse ``KEY=VALUE`` texts.
 
-    Raises ``InvalidArgument``, which names a text that is none unless it may be ``secret``.
+    secret: Do not show the text in errors.
+    empty: Whether a value may be empty.
+    Raises ``InvalidArgument`` for a text of another form.
 
     >>> options_of(["bucket=4"], "--option")
     {'bucket': '4'}
@@ -156,7 +189,7 @@ def options_of(given: Sequence[str] | None, option: str, *, secret: bool = False
         key, equals, value = text.partition("=")
         if not (key and equals and (value or empty)):
             shown = f"number {at}" if secret else f"'{text}'"
-            raise InvalidArgument(f"{option} takes KEY=VALUE; {shown} is none")
+            raise InvalidArgument(f"{option} takes KEY=VALUE; {shown} has another form")
         found[key] = value
     return found
 
@@ -167,4 +200,4 @@ def _catalog_options(address: str | None, warehouse: str | None, given: Sequence
     return {**rest, **place, **options_of(given, "--catalog-option", secret=True)}
 
 
-__all__ = ["CommandFunction", "TableOption", "destroys", "on_table", "options_of"]
+__all__ = ["CommandFunction", "TableOption", "destructive", "on_table", "options_of"]

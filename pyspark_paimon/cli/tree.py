@@ -1,4 +1,4 @@
-"""The commands that show a table's tree: ``report`` as a file, ``ui`` in a browser."""
+"""Commands ``report`` and ``ui``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark_paimon.cli.output import print_json, print_line
 from pyspark_paimon.cli.target import TableOption, on_table
 from pyspark_paimon.ui.server import TreeServer
 
-TreeFilter = Annotated[str | None, typer.Option("--filter", "-f", help="Show what of the tree this SQL, as after WHERE, keeps.")]
+TreeFilter = Annotated[str | None, typer.Option("--filter", "-f", help="SQL as after WHERE: show which files it keeps.")]
 TreeSnapshotOption = Annotated[int | None, typer.Option("--snapshot", help="Snapshot to show; the newest by default.")]
 
 
@@ -20,13 +20,13 @@ TreeSnapshotOption = Annotated[int | None, typer.Option("--snapshot", help="Snap
 def write_report(
     target: TableOption,
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")] = Path("report.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path("report.html"),
     filter_: TreeFilter = None,
     snapshot: TreeSnapshotOption = None,
 ) -> None:
-    """Write a page that shows the tree: levels, key ranges, what a filter keeps, history, advice.
+    """Write an HTML report of the LSM tree.
 
-    With --json what the page shows is printed, and no file is written.
+    The page shows levels, key ranges, what a filter keeps, history and advice. With --json the report is printed, and no file is written.
     """
     opened = target.open()
     if target.as_json:
@@ -39,23 +39,23 @@ def write_report(
 def serve_tree(
     target: TableOption,
     *,
-    port: Annotated[int, typer.Option("--port", help="Port on 127.0.0.1; a free one by default.")] = 0,
+    port: Annotated[int, typer.Option("--port", help="Port on 127.0.0.1; default: a free one.")] = 0,
     browse: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
 ) -> None:
-    """Serve that page to a browser on this machine: filters are planned while they are typed.
+    """Show the LSM tree in a browser on this machine.
 
-    Ctrl-C ends it.
+    Filters are planned while they are typed. Ctrl-C stops the server.
     """
     with TreeServer(target.open(), port=port) as server:
-        hint = "Only this machine, and only who has that address, can see the page. Ctrl-C ends it."
-        target.tell({"url": server.url}, f"{server.url}\n{hint}")
+        hint = "The page can be seen on this machine only, and only with this address. Ctrl-C stops the server."
+        target.report({"url": server.url}, f"{server.url}\n{hint}")
         if browse:
             webbrowser.open(server.url)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
             if not target.as_json:
-                print_line("ended")
+                print_line("stopped")
 
 
 __all__ = ["serve_tree", "write_report"]

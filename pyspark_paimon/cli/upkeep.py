@@ -1,4 +1,4 @@
-"""Commands that keep a table in shape, for people and for cron: ``compact``, ``analyze``, ``expire-snapshots``, ``orphans``, ``maintain``."""
+"""Commands ``compact``, ``analyze``, ``expire-snapshots``, ``orphans`` and ``maintain``."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import typer
 
 from pyspark_paimon.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.cli.scan import Columns, column_names
-from pyspark_paimon.cli.target import TableOption, destroys, on_table
+from pyspark_paimon.cli.target import TableOption, destructive, on_table
 from pyspark_paimon.request.results import MaintenanceResult, repr_fields
 from pyspark_paimon.views.explain import size_text
 
-Full = Annotated[bool, typer.Option("--full", help="Merge everything, not only what universal compaction picks.")]
-OlderThan = Annotated[str | None, typer.Option("--older-than", help="A date or time: 2024-01-31T10:00:00.")]
+Full = Annotated[bool, typer.Option("--full", help="Merge all files, not only those that universal compaction picks.")]
+OlderThan = Annotated[str | None, typer.Option("--older-than", help="Date or time: 2024-01-31T10:00:00.")]
 
 
 @on_table
 def run_compact(target: TableOption, *, full: Full = False) -> None:
-    """Merge sorted runs, or the small files of an append table."""
+    """Compact sorted runs, or small files of an append table."""
     result = target.open().compact(full=full)
-    target.tell(
+    target.report(
         result,
         "nothing to compact"
         if result.snapshot_id is None
@@ -32,7 +32,10 @@ def run_compact(target: TableOption, *, full: Full = False) -> None:
 
 @on_table
 def analyze_columns(target: TableOption, *, columns: Columns = None) -> None:
-    """Count rows, distinct values, extremes and nulls, keep them with the table, and show them."""
+    """Compute, store and show statistics of columns.
+
+    The statistics are row count, distinct values, minimum, maximum, nulls and lengths.
+    """
     opened = target.open()
     result = opened.analyze(column_names(columns))
     found = opened.statistics()
@@ -44,33 +47,36 @@ def analyze_columns(target: TableOption, *, columns: Columns = None) -> None:
     print_grid(f"{result.rows:,} rows, {size_text(result.bytes)}", shown, rows)
 
 
-@destroys
+@destructive
 def expire_old_snapshots(
     target: TableOption,
     *,
-    retain: Annotated[int | None, typer.Option("--retain", help="Snapshots to keep; by default as the table's options say.")] = None,
+    retain: Annotated[int | None, typer.Option("--retain", help="Number of snapshots to keep; default: the table's options.")] = None,
     older_than: OlderThan = None,
 ) -> None:
-    """Remove old snapshots and the files that only they reach."""
+    """Delete old snapshots and the files that only they need."""
     opened = target.open()
     expire = partial(opened.expire_snapshots, retain_min=retain, retain_max=retain, older_than=older_than)
     would = expire(dry_run=True).snapshots
-    done = expire() if would and target.confirmed(f"remove {would} snapshots of {opened.path}") else None
-    told = {"dry_run": target.dry_run, "would_expire": would, **({} if done is None else repr_fields(done))}
+    done = expire() if would and target.confirm(f"remove {would} snapshots of {opened.path}") else None
+    result = {"dry_run": target.dry_run, "would_expire": would, **({} if done is None else repr_fields(done))}
     if done is None:
-        target.tell(told, f"{would} snapshots would go" if target.dry_run else "nothing to do")
+        target.report(result, f"{would} snapshots would be deleted" if target.dry_run else "nothing to do")
     else:
-        target.tell(told, f"{done.snapshots} snapshots, {done.data_files} data files and {done.manifests} manifests are gone")
+        target.report(result, f"deleted {done.snapshots} snapshots, {done.data_files} data files and {done.manifests} manifests")
 
 
-@destroys
+@destructive
 def show_orphans(
     target: TableOption, *, remove: Annotated[bool, typer.Option("--remove", help="Delete them.")] = False, older_than: OlderThan = None
 ) -> None:
-    """Show the files that nothing refers to, older than a day; with --remove delete them."""
+    """Show orphan files; with --remove delete them.
+
+    Orphan files are those that no snapshot, tag or branch refers to, older than a day.
+    """
     opened = target.open()
     found = opened.list_orphan_files(older_than)
-    removed = bool(found) and remove and target.confirmed(f"delete {len(found)} files of {opened.path}")
+    removed = bool(found) and remove and target.confirm(f"delete {len(found)} files of {opened.path}")
     shown = opened.remove_orphan_files(older_than) if removed else found
     if target.as_json:
         print_json({"removed": removed, "files": [file.model_dump(mode="json") for file in shown]})
@@ -79,33 +85,34 @@ def show_orphans(
     print_line(f"{len(shown)} deleted" if removed else f"{len(shown)} found")
 
 
-@destroys
+@destructive
 def maintain(target: TableOption, *, full: Full = False) -> None:
-    """One round of upkeep by the table's options, for cron: partitions, compaction, indexes, tags, snapshots, orphans.
+    """Run all maintenance steps that the table's options require.
 
-    Exit code 1 if a step failed; the others are done.
+    The steps are partitions, compaction, indexes, tags, snapshots and orphan files. Run the command periodically, for example by cron.
+    Exit code 1 if a step failed; the other steps still run.
     """
     table = target.open()
-    dry = target.dry_run or not target.confirmed(f"compact {table.path} and delete what its options call too old")
+    dry = target.dry_run or not target.confirm(f"compact {table.path} and delete what has expired by its options")
     done = table.maintenance(full=full, dry_run=dry)
     if target.as_json:
         print_json(repr_fields(done))
     else:
-        print_grid("would go" if dry else "maintenance", ("step", "seconds", "what"), _steps(done))
+        print_grid("would be deleted" if dry else "maintenance", ("step", "seconds", "result"), _steps(done))
     if done.errors:
         raise typer.Exit(1)
 
 
 def _steps(done: MaintenanceResult) -> list[tuple[object, ...]]:
-    told = {
+    results = {
         "partitions": None if done.partitions is None else ", ".join(done.partitions) or "none",
         "compacted": None if done.compacted is None else f"{done.compacted.files_before} files became {done.compacted.files_after}",
-        "indexes": None if done.indexes is None else f"{done.indexes.rewritten} of {done.indexes.files} files got other indexes",
+        "indexes": None if done.indexes is None else f"{done.indexes.rewritten} of {done.indexes.files} files have new indexes",
         "tags": None if done.tags is None else ", ".join(done.tags) or "none",
         "expired": None if done.expired is None else f"{done.expired.snapshots} snapshots, {done.expired.data_files} data files",
         "orphans": None if done.orphans is None else f"{done.orphans} files, {size_text(done.orphan_bytes)}",
     }
-    return [(name, f"{seconds:.2f}", done.errors.get(name) or told[name]) for name, seconds in done.seconds.items()]
+    return [(name, f"{seconds:.2f}", done.errors.get(name) or results[name]) for name, seconds in done.seconds.items()]
 
 
 __all__ = ["analyze_columns", "expire_old_snapshots", "maintain", "run_compact", "show_orphans"]

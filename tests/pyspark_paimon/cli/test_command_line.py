@@ -161,7 +161,7 @@ def test_a_table_is_altered_tagged_branched_and_rolled_back(path, capsys) -> Non
     assert "nothing to do" not in run(capsys, "tag", path, "one", "--delete", "--yes")
     with pytest.raises(SystemExit):
         main(["history", path, "rows"])
-    assert "InvalidArgument: 'rows' is no view" in capsys.readouterr().err
+    assert "InvalidArgument: unknown view 'rows'" in capsys.readouterr().err
 
 
 def test_partitions_are_dropped_by_name(tmp_path, capsys) -> None:

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from pyspark_paimon import Table
-from pyspark_paimon.cli.app import COMMANDS, app, loaded
+from pyspark_paimon.cli.app import COMMANDS, app, load_command
 
 DESTROYING = {
     "write",  # overwrites
@@ -36,7 +36,7 @@ def walked() -> dict[str, object]:
     """All commands, those of groups too."""
     found = {}
     for name in COMMANDS:
-        command = loaded(name)
+        command = load_command(name)
         inner = getattr(command, "commands", None)
         found.update({name: command} if inner is None else {f"{name} {below}": inner[below] for below in inner})
     return found
@@ -108,6 +108,6 @@ def test_who_cannot_be_asked_destroys_nothing(name: str, tmp_path) -> None:
     before = sorted(path.name for path in (tmp_path / "t").rglob("*") if path.is_file())
     told = CliRunner().invoke(app, [*name.split(), table.path, *given], input="")
     assert told.exit_code == 1
-    assert "nobody is there to ask: add --yes, or --dry-run" in told.output
+    assert "there is no terminal to ask for confirmation: add --yes or --dry-run" in told.output
     assert CliRunner().invoke(app, [*name.split(), table.path, *given, "--dry-run", "--json"]).exit_code == 0
     assert sorted(path.name for path in (tmp_path / "t").rglob("*") if path.is_file()) == before

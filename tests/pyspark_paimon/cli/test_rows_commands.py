@@ -53,7 +53,7 @@ def rows_of(path) -> list[dict[str, object]]:
 
 def test_a_table_is_created_once(table, tmp_path) -> None:
     assert "TableExists" in told("create", table.path, DDL, code=1)
-    assert "is there already" in told("create", table.path, DDL, "--if-not-exists")
+    assert "exists already" in told("create", table.path, DDL, "--if-not-exists")
     assert "the DDL is empty" in told("create", tmp_path / "u", "-", code=1, given="  ")
     assert "id BIGINT NOT NULL" in told("create", tmp_path / "u", "-", given=DDL)
 
@@ -110,10 +110,10 @@ def test_scans_travel(table) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--format", "xml"], "'xml' is no format"),
-        (["-o", "rows.txt"], "tells no format"),
+        (["--format", "xml"], "'xml' is not a file format"),
+        (["-o", "rows.txt"], "is not a known format"),
         (["-o", "/no/such/folder/rows.csv"], "/no/such/folder/rows.csv cannot be written: No such file"),
-        (["--json", "--format", "csv"], "give one of them"),
+        (["--json", "--format", "csv"], "remove one of them"),
         (["--tag", "a", "--snapshot", "1"], "one snapshot"),
     ],
 )
@@ -143,7 +143,7 @@ def test_maps_are_objects_in_json_lines(tmp_path) -> None:
         {"id": 2, "attrs": None, "day": None},
     ]
     assert json.loads(told("scan", table.path, "--json", "-f", "id = 1"))["attrs"] == {"a": 1}
-    assert "no form for nested columns (attrs)" in told("scan", table.path, "--format", "csv", code=1)
+    assert "does not support nested columns (attrs)" in told("scan", table.path, "--format", "csv", code=1)
     (tmp_path / "rows.csv").write_text("id,attrs,day\n1,{},\n")
     assert "nested columns attrs" in told("write", table.path, tmp_path / "rows.csv", code=1)
 
@@ -156,9 +156,9 @@ def test_maps_are_objects_in_json_lines(tmp_path) -> None:
         ("wrong.csv", "id,price\nx,1\n", "wrong.csv cannot be read as csv"),
         ("wrong.jsonl", "{no json\n", "wrong.jsonl cannot be read as jsonl"),
         ("wrong.parquet", "PAR1", "wrong.parquet cannot be read as parquet"),
-        ("rows.txt", "id\n1\n", "the ending of"),
+        ("rows.txt", "id\n1\n", "the extension of"),
         ("other.jsonl", '{"id": 9, "citi": "x"}\n', "citi"),
-        ("day.jsonl", '{"id": 9, "day": "yesterday"}\n', "column 'day' is no date32"),
+        ("day.jsonl", '{"id": 9, "day": "yesterday"}\n', "column 'day' cannot be converted to date32"),
     ],
 )
 def test_a_file_that_cannot_be_written_is_named_and_nothing_is_committed(table, tmp_path, name, content, says) -> None:
@@ -177,15 +177,15 @@ def test_files_of_other_columns_are_refused_together(table, tmp_path) -> None:
 def test_an_overwrite_asks_and_a_repetition_is_told(table, tmp_path) -> None:
     out = tmp_path / "rows.parquet"
     told("scan", table.path, "-f", "id = 1", "-o", out)
-    assert "nobody is there to ask" in told("write", table.path, out, "--mode", "overwrite", code=1)
-    assert "standard input has the rows" in told(
+    assert "there is no terminal to ask" in told("write", table.path, out, "--mode", "overwrite", code=1)
+    assert "reads rows from standard input" in told(
         "write", table.path, "-", "--format", "csv", "--mode", "overwrite", code=1, given="id\n1\n"
     )
     assert json.loads(told("write", table.path, out, "--mode", "overwrite", "--dry-run", "--json"))["rows"] == 1
     told("write", table.path, out, "--mode", "overwrite", "--yes", "--commit-id", "once")
     assert [row["id"] for row in rows_of(table.path)] == [1]
-    assert "written before" in told("write", table.path, out, "--mode", "overwrite", "--yes", "--commit-id", "once")
-    assert "'replace' is no mode" in told("write", table.path, out, "--mode", "replace", code=1)
+    assert "already written" in told("write", table.path, out, "--mode", "overwrite", "--yes", "--commit-id", "once")
+    assert "unknown mode 'replace'" in told("write", table.path, out, "--mode", "replace", code=1)
 
 
 @pytest.mark.parametrize(
@@ -218,11 +218,11 @@ def test_rows_are_merged_by_key_in_one_commit(table, tmp_path, matched, not_matc
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--on", "city"], "merge goes by the primary key, --on id, not city"),
+        (["--on", "city"], "merge matches by the primary key: give --on id, not city"),
         (["--when-matched", "upsert"], "--when-matched takes update, delete, ignore, not 'upsert'"),
         (["--when-not-matched", "delete"], "--when-not-matched takes insert, ignore, not 'delete'"),
-        (["--when-matched", "ignore", "--when-not-matched", "ignore"], "nothing would be done"),
-        (["--when-matched", "delete"], "no column 'id', which the primary key has"),
+        (["--when-matched", "ignore", "--when-not-matched", "ignore"], "there is nothing to do"),
+        (["--when-matched", "delete"], "no column 'id', which is part of the primary key"),
     ],
 )
 def test_a_merge_that_cannot_be_is_refused(table, tmp_path, arguments, says) -> None:
@@ -244,7 +244,7 @@ def test_tables_are_named_in_catalogs_and_options_are_not_told(tmp_path) -> None
     assert "no database 'sales'; known databases: default" in told("scan", "sales.orders", *where, code=1)
     for option in ("--storage-option", "--catalog-option"):
         refused = told("scan", tmp_path / "t", option, "hunter2", code=1)
-        assert f"{option} takes KEY=VALUE; number 1 is none" in refused
+        assert f"{option} takes KEY=VALUE; number 1 has another form" in refused
         assert "hunter2" not in refused
     assert "hunter2" not in told("scan", "s3://b/t", "--storage-option", "s3.no-such=hunter2", code=1)
 

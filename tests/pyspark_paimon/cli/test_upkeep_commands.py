@@ -35,8 +35,8 @@ def ids(path):
 
 
 def test_a_delete_runs_dry_asks_and_is_undone(path, capsys, monkeypatch) -> None:
-    assert "3 rows would go" in run(capsys, "delete", path, "-f", "city LIKE 'c%'", "--dry-run")
-    assert "nobody is there to ask" in run(capsys, "delete", path, "-f", "city LIKE 'c%'", code=1)
+    assert "3 rows would be deleted" in run(capsys, "delete", path, "-f", "city LIKE 'c%'", "--dry-run")
+    assert "there is no terminal to ask" in run(capsys, "delete", path, "-f", "city LIKE 'c%'", code=1)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr(typer, "confirm", lambda question, **_: "3 rows" not in question)
     assert "no row was deleted" in run(capsys, "delete", path, "-f", "city LIKE 'c%'")
@@ -50,7 +50,7 @@ def test_a_delete_runs_dry_asks_and_is_undone(path, capsys, monkeypatch) -> None
 
 def test_snapshots_expire_by_command(path, capsys) -> None:
     given = ("expire-snapshots", path, "--retain", "1", "--older-than", "2100-01-01")
-    assert "2 snapshots would go" in run(capsys, *given, "--dry-run")
+    assert "2 snapshots would be deleted" in run(capsys, *given, "--dry-run")
     assert Table.open(path).snapshots().num_rows == 3
     assert json.loads(run(capsys, *given, "--yes", "--json"))["snapshots"] == 2
     assert "nothing to do" in run(capsys, *given)
@@ -68,7 +68,7 @@ def test_orphans_are_listed_and_removed(path, capsys, tmp_path) -> None:
 
 
 def test_one_round_of_upkeep(path, capsys) -> None:
-    assert "would go" in run(capsys, "maintain", path, "--dry-run")
+    assert "would be deleted" in run(capsys, "maintain", path, "--dry-run")
     done = json.loads(run(capsys, "maintain", path, "--full", "--yes", "--json"))
     assert (done["compacted"]["files_after"], done["errors"]) == (1, {})
     assert ids(path) == [0, 1, 2, 9]
@@ -84,10 +84,10 @@ def test_what_can_be_repaired_is_shown_and_repaired(path, capsys) -> None:
     with pytest.raises(SystemExit, match="1"):
         main(("fsck", path, "--repair", "--dry-run"))
     assert "would be repaired" in capsys.readouterr().out
-    assert "nobody is there to ask" in run(capsys, "fsck", path, "--repair", code=2)
+    assert "there is no terminal to ask" in run(capsys, "fsck", path, "--repair", code=2)
     assert hint.read_text() == "77"
     told = run(capsys, "fsck", path, "--repair", "--yes")
     assert "write-hint" in told
-    assert f"as it was before: {path}/_repair/" in told
+    assert f"copies of the changed files: {path}/_repair/" in told
     assert json.loads(run(capsys, "fsck", path, "--repair", "--json"))["repairs"] == []
     assert hint.read_text() == "3"
