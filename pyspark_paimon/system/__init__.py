@@ -1,5 +1,5 @@
-"""System tables: a table's metadata, and other views of its rows, under Paimon's names, columns and types, for scans like any other.
+"""System tables with Paimon's names, columns and types.
 
-Knows what Paimon calls and counts there; does not know files of data, Spark, or how a filter is written.
+They show metadata, or other views of the rows, and are scanned like any table. This package does not know data files, Spark or filter languages.
 Public: ``local_backend`` (opened), ``SystemBackend`` (backend), ``METADATA`` (registry).
 """

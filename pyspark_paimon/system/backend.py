@@ -1,4 +1,7 @@
-"""The engine of a system table: rows that are made here, filtered, sorted, counted like any other's; everything else is refused."""
+"""Backends of system tables.
+
+They support scans: filters, sort orders and counts. Other operations raise ``SystemTableReadOnly``.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,14 @@ if TYPE_CHECKING:
 
 
 class SystemBackend(LocalBackend):
-    """``name`` of the table that ``base`` reads, at ``path``. A subclass says which columns it has, and what lies in a split."""
+    """Base of the backends of system tables.
+
+    A subclass defines the columns and the rows of a split.
+
+    path: Name of the system table.
+    base: Backend of the table that it describes.
+    name: Kind of system table, the part after ``$``.
+    """
 
     reads_files: ClassVar[bool] = False
 
@@ -46,34 +56,40 @@ class SystemBackend(LocalBackend):
 
     @abstractmethod
     def schema(self, schema_id: int | None = None) -> TableSchema:
-        """The columns. Raises ``TableNotFound``."""
+        """Return the columns.
+
+        Raises ``TableNotFound``.
+        """
 
     @abstractmethod
     def plan(self, request: ScanRequest) -> ScanPlan:
-        """What is to be read."""
+        """Return the splits to read."""
 
     @abstractmethod
-    def _made(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
-        """The rows of a split with the columns of ``request`` at least, unless a filter of it leaves them out."""
+    def _split_rows(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a split.
+
+        They have at least the columns of ``request``. Rows that its filter excludes may be left out.
+        """
 
     def stored_schema(self, schema_id: int | None = None) -> TableSchema:
-        """That of the table."""
+        """Return the stored schema of the table."""
         return self._base.stored_schema(schema_id)
 
-    def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> NoReturn:  # noqa: ARG002  # as its base has it
-        """There are no files. Raises ``SystemTableReadOnly``."""
+    def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> NoReturn:  # noqa: ARG002  # signature of the base class
+        """Raise ``SystemTableReadOnly``: a system table has no files."""
         refuse_system(self._base.path, self._name)
 
-    def create(self, schema: TableSchema) -> NoReturn:  # noqa: ARG002  # as its base has it
-        """The path means something else. Raises ``SystemTableReadOnly``."""
+    def create(self, schema: TableSchema) -> NoReturn:  # noqa: ARG002  # signature of the base class
+        """Raise ``SystemTableReadOnly``: a system table cannot be created."""
         self.store()
 
     def pin(self, travel: TravelRequest) -> Snapshot | None:
-        """The table's snapshot."""
+        """Return the snapshot of the table."""
         return self._base.pin(travel)
 
     def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
-        """The table's snapshot, and the columns then."""
+        """Return the snapshot of the table and its columns."""
         snapshot, schema = self._base.start(travel)
         return snapshot, self.schema(schema.id)
 
@@ -83,30 +99,30 @@ class SystemBackend(LocalBackend):
         *,
         keeps_all: bool = False,  # noqa: ARG002  # nothing is read ahead
         tally: ScanTally | None = None,
-        stage: str = "scan",  # noqa: ARG002  # nobody waits for long
+        stage: str = "scan",  # noqa: ARG002  # too short for progress
     ) -> Iterator[pa.RecordBatch]:
-        """The rows."""
+        """Yield the rows."""
         rows = self._ordered(request)
         return rows if tally is None else tally.watched(rows)
 
     def _ordered(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         if not request.order_by:
-            yield from limit_rows(self._all(request), request.limit)
+            yield from limit_rows(self._all_rows(request), request.limit)
             return
         wanted = candidates(request)
-        rows = sorted_rows(self._all(wanted), wanted, self.schema(request.schema_id))
+        rows = sorted_rows(self._all_rows(wanted), wanted, self.schema(request.schema_id))
         yield from rows.select(list(request.columns)).to_batches()
 
-    def _all(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
+    def _all_rows(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         self._check(request)
         for split in self.plan(request).splits:
             yield from self.read_split(request, split)
 
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows of one split; ``report`` counts them."""
+        """Yield the rows of one split; ``report`` counts them."""
         types = self.schema(request.schema_id).column_types
         needed = tuple(dict.fromkeys([*request.columns, *columns_of(request.predicate)])) or tuple(types)[:1]
-        for batch in self._made(
+        for batch in self._split_rows(
             request.model_copy(update={"columns": needed}), split_from_json(split) if isinstance(split, str) else split
         ):
             rows = batch if request.predicate is None else batch.filter(mask(request.predicate, batch, types))
@@ -115,67 +131,75 @@ class SystemBackend(LocalBackend):
             if rows.num_rows:
                 yield rows.select(list(request.columns)) if request.columns else rows_only(rows.num_rows)
 
-    def read_stages(self, request: ScanRequest) -> tuple[FunnelStage, ...]:  # noqa: ARG002  # whatever is read
-        """Nothing is skipped."""
+    def read_stages(self, request: ScanRequest) -> tuple[FunnelStage, ...]:  # noqa: ARG002  # signature of the base class
+        """Return no stages: nothing is pruned at read time."""
         return ()
 
     def count(self, request: ScanRequest) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
         return rows_in(self.aggregate(request), request.limit)
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
-        """What the rows come to."""
-        return {EMPTY_ROW: self._come_to(request, self._all(_asked(request)))}
+        """Return the aggregates of all rows."""
+        return {EMPTY_ROW: self._summarize(request, self._all_rows(_aggregate_request(request)))}
 
     def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
-        """The same."""
+        """Return the aggregates, as ``aggregate``."""
         return self.aggregate(request)
 
     def aggregate_split(self, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
-        """What the rows of one split come to."""
-        return {EMPTY_ROW: self._come_to(request, self.read_split(_asked(request), split))}
+        """Return the aggregates of one split."""
+        return {EMPTY_ROW: self._summarize(request, self.read_split(_aggregate_request(request), split))}
 
-    def analyzed_count(self, request: ScanRequest) -> int | None:  # noqa: ARG002  # whatever is counted
-        """None: statistics are the table's."""
+    def analyzed_count(self, request: ScanRequest) -> int | None:  # noqa: ARG002  # signature of the base class
+        """Return None: statistics describe the table, not the system table."""
         return None
 
-    def _come_to(self, request: ScanRequest, batches: Iterator[pa.RecordBatch]) -> RowSummary:
+    def _summarize(self, request: ScanRequest, batches: Iterator[pa.RecordBatch]) -> RowSummary:
         types = {field.name: field.type for field in self.schema(request.schema_id).fields}
         return RowSummary.of(request.aggregates, types).add_all(batches)
 
     def _check(self, request: ScanRequest) -> None:
         if request.incremental is not None:
             raise InvalidArgument(
-                f"{self.path}: a system table has no changes of its own; Table.open({self._base.path!r}).changelog(...) has the table's"
+                f"{self.path}: a system table has no changelog; read the table's: Table.open({self._base.path!r}).changelog(...)"
             )
 
 
 class MetadataBackend(SystemBackend):
-    """A table made of metadata: one split, without files."""
+    """Backend of a system table of metadata.
 
-    def schema(self, schema_id: int | None = None) -> TableSchema:  # noqa: ARG002  # never changed
-        """The columns."""
+    It has one split without files.
+    """
+
+    def schema(self, schema_id: int | None = None) -> TableSchema:  # noqa: ARG002  # the columns never change
+        """Return the columns."""
         return METADATA[self._name].schema
 
     def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
-        """The snapshot whose files are told of; other tables are of no snapshot. Raises ``InvalidArgument`` if one of these is to travel."""
+        """Return the snapshot and the columns.
+
+        Tables that describe the whole history have no snapshot. Raises ``InvalidArgument`` if time travel is requested for one.
+        """
         if METADATA[self._name].of_state:
             return self._base.pin(travel), self.schema()
         if travel != TravelRequest():
-            raise InvalidArgument(f"{self.path}: '${self._name}' is the same at all snapshots; read it without one")
+            raise InvalidArgument(
+                f"{self.path}: '${self._name}' does not depend on a snapshot; read it without snapshot, tag and timestamp"
+            )
         return None, self.schema()
 
     def plan(self, request: ScanRequest) -> ScanPlan:
-        """One split, which stands for all rows."""
+        """Return one split for all rows."""
         split = DataSplit(partition=EMPTY_ROW, bucket=0, total_buckets=1, files=(), raw_convertible=True)
         return ScanPlan(request.snapshot_id or 0, (split,), tuple(Report().stages))
 
-    def _made(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # there is one
+    def _split_rows(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # there is one split
         store: FileStore = self._base.store()
         yield from METADATA[self._name].rows(store, request.find_snapshot(store.snapshots)).select(list(request.columns)).to_batches()
 
 
-def _asked(request: ScanRequest) -> ScanRequest:
+def _aggregate_request(request: ScanRequest) -> ScanRequest:
     return request.model_copy(update={"columns": tuple(request.aggregates), "order_by": (), "limit": None})
 
 

@@ -1,4 +1,4 @@
-"""Columns of system tables, in the words of a schema file."""
+"""Column definitions of system tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from manifest.types.data_type import DataField, DataType, number_fields
 
 TEXT, BIG, WHEN = "STRING", "BIGINT", "TIMESTAMP(3)"
 A_TEXT, A_BIG, AN_INT, A_WHEN = (f"{kind} NOT NULL" for kind in (TEXT, BIG, "INT", WHEN))
-"""The types of most columns, and the same without nulls."""
+"""Types of most columns, nullable and NOT NULL."""
 
 
 def system_fields(columns: Mapping[str, object]) -> tuple[DataField, ...]:
-    """Numbered fields of names and types, which are text or, where nested, objects.
+    """Return numbered fields from names and types.
+
+    A type is a text or, if nested, an object as in schema files.
 
     >>> [str(field.type) for field in system_fields({"key": A_TEXT, "value": TEXT})]
     ['STRING NOT NULL', 'STRING']
@@ -22,7 +24,10 @@ def system_fields(columns: Mapping[str, object]) -> tuple[DataField, ...]:
 
 
 def system_schema(fields: Sequence[DataField], schema_id: int = 0, **more: object) -> TableSchema:
-    """A schema of these fields, without keys and options unless ``more`` has some."""
+    """Return a schema of the fields.
+
+    more: Other attributes of the schema, such as keys and options.
+    """
     return TableSchema.model_validate({"id": schema_id, "fields": tuple(fields), "highest_field_id": len(fields), **more})
 
 

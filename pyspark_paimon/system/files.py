@@ -1,4 +1,7 @@
-"""What a snapshot's manifests list: ``$files``, ``$file_key_ranges``, ``$manifests``, ``$partitions``, ``$buckets``, ``$table_indexes``."""
+"""Rows of the system tables about files.
+
+These are ``$files``, ``$file_key_ranges``, ``$manifests``, ``$partitions``, ``$buckets`` and ``$table_indexes``.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from manifest.stats.column_stats import ColumnBounds, decode_bounds
 from manifest.store import FileStore
 from manifest.types.data_type import DataType
 from pyspark_paimon.system.columns import A_BIG, A_TEXT, AN_INT, BIG, TEXT, WHEN, system_fields
-from pyspark_paimon.system.texts import braced, bracketed, java_text, mapped
+from pyspark_paimon.system.texts import format_list, format_map, format_partition, java_text
 
 _FILE = {
     "partition": TEXT,
@@ -85,15 +88,18 @@ INDEX_FIELDS = system_fields(
 
 
 def data_file_rows(store: FileStore, snapshot: Snapshot | None) -> Iterator[tuple[Any, ...]]:
-    """Every live data file, with its statistics as the table's columns are now."""
+    """Yield live data files with their statistics.
+
+    The statistics are format_map to the current columns of the table.
+    """
     for entry in store.live_entries(snapshot).entries():
         file = entry.file
         bounds = _bounds(store, file)
         yield (
             *_file(store, entry),
-            mapped({name: "null" if known.null_count is None else str(known.null_count) for name, (known, _) in bounds.items()}),
-            mapped({name: java_text(known.min, kind) for name, (known, kind) in bounds.items()}),
-            mapped({name: java_text(known.max, kind) for name, (known, kind) in bounds.items()}),
+            format_map({name: "null" if known.null_count is None else str(known.null_count) for name, (known, _) in bounds.items()}),
+            format_map({name: java_text(known.min, kind) for name, (known, kind) in bounds.items()}),
+            format_map({name: java_text(known.max, kind) for name, (known, kind) in bounds.items()}),
             file.min_sequence_number,
             file.max_sequence_number,
             file.creation_time,
@@ -105,17 +111,17 @@ def data_file_rows(store: FileStore, snapshot: Snapshot | None) -> Iterator[tupl
 
 
 def key_range_rows(store: FileStore, snapshot: Snapshot | None) -> Iterator[tuple[Any, ...]]:
-    """Every live data file, without its statistics."""
+    """Yield live data files without statistics."""
     for entry in store.live_entries(snapshot).entries():
         yield *_file(store, entry), entry.file.first_row_id
 
 
 def manifest_rows(store: FileStore, snapshot: Snapshot | None) -> Iterator[tuple[Any, ...]]:
-    """The manifests of the snapshot's state."""
+    """Yield the manifests of the snapshot."""
     types = store.partition.types
     for meta in [] if snapshot is None else store.manifest_metas(snapshot):
         stats = meta.partition_stats
-        bounds = (braced(decode_row(row, types), types) for row in (stats.min_values, stats.max_values))
+        bounds = (format_partition(decode_row(row, types), types) for row in (stats.min_values, stats.max_values))
         yield (
             meta.file_name,
             meta.file_size,
@@ -129,7 +135,10 @@ def manifest_rows(store: FileStore, snapshot: Snapshot | None) -> Iterator[tuple
 
 
 def partition_rows(store: FileStore, snapshot: Snapshot | None) -> Iterator[tuple[Any, ...]]:
-    """Every partition with files: physical rows, bytes, files, and the newest file's time."""
+    """Yield partitions with files.
+
+    Rows are physical rows. The time is that of the newest file.
+    """
     entries = store.live_entries(snapshot)
     codes, partitions = entries.partition_codes
     for partition, *counts in zip(partitions, *_totals(entries, codes, len(partitions)), strict=True):
@@ -137,31 +146,31 @@ def partition_rows(store: FileStore, snapshot: Snapshot | None) -> Iterator[tupl
 
 
 def bucket_rows(store: FileStore, snapshot: Snapshot | None) -> Iterator[tuple[Any, ...]]:
-    """Every bucket with files, as ``partition_rows``."""
+    """Yield buckets with files, as ``partition_rows``."""
     entries = store.live_entries(snapshot)
     codes, partitions = entries.partition_codes
     types = store.partition.types
     pairs, groups = np.unique(np.stack([codes, entries.bucket]), axis=1, return_inverse=True)
     groups = groups.reshape(-1)
     for code, bucket, *counts in zip(*pairs.tolist(), *_totals(entries, groups, pairs.shape[1]), strict=True):
-        yield braced(store.partition.decode(partitions[code]), types), bucket, *counts
+        yield format_partition(store.partition.decode(partitions[code]), types), bucket, *counts
 
 
 def index_rows(store: FileStore, snapshot: Snapshot | None) -> Iterator[tuple[Any, ...]]:
-    """HASH and deletion-vector files."""
+    """Yield index files: hash indexes and deletion vectors."""
     names = [name for name, _ in _RANGES]
     for entry in store.index_entries(snapshot):
         ranges = None
         if entry.vectors is not None:
             ranges = [dict(zip(names, (v.data_file, v.offset, v.length, v.cardinality), strict=True)) for v in entry.vectors]
-        partition = braced(store.partition.decode(entry.partition), store.partition.types)
+        partition = format_partition(store.partition.decode(entry.partition), store.partition.types)
         yield partition, entry.bucket, entry.index_type, entry.file_name, entry.file_size, entry.row_count, ranges
 
 
 def _file(store: FileStore, entry: ManifestEntry) -> tuple[Any, ...]:
     file = entry.file
     return (
-        braced(store.partition.decode(entry.partition), store.partition.types),
+        format_partition(store.partition.decode(entry.partition), store.partition.types),
         entry.bucket,
         store.physical_files(entry.partition, entry.bucket, file)[0],
         file.format,
@@ -177,11 +186,14 @@ def _file(store: FileStore, entry: ManifestEntry) -> tuple[Any, ...]:
 def _key(store: FileStore, key: bytes) -> str | None:
     if store.key is None:
         return None
-    return bracketed(java_text(value, kind) for value, kind in zip(store.key.decode(key), store.key.types, strict=True))
+    return format_list(java_text(value, kind) for value, kind in zip(store.key.decode(key), store.key.types, strict=True))
 
 
 def _bounds(store: FileStore, file: DataFileMeta) -> dict[str, tuple[ColumnBounds, DataType]]:
-    """What the file's statistics say of the table's columns, found by their ids, and the types of the bounds."""
+    """Return bounds and their types for each table column.
+
+    Columns are matched with the file's columns by id.
+    """
     written = store.schemas.get(file.schema_id)
     names = written.names if file.value_stats_cols is None else file.value_stats_cols
     stored = decode_bounds(file.value_stats, names, written.types_of(names), file.row_count)
@@ -209,14 +221,17 @@ def _scaled(value: Plain, by: int) -> Plain:
 
 
 def _path_text(store: FileStore, partition: bytes) -> str:
-    """``day=2024-01-31/hour=7``, with the name of the partition for nulls and empty texts."""
+    """Return a partition as a path: ``day=2024-01-31/hour=7``.
+
+    Nulls and empty texts have the default partition name.
+    """
     values = zip(store.partition.names, store.partition.decode(partition), store.partition.types, strict=True)
     default = store.options.partition_default_name
     return "/".join(f"{name}={partition_text(value, kind.column_type, default, legacy=False)}" for name, value, kind in values)
 
 
 def _totals(entries: EntryColumns, groups: Int64s, size: int) -> tuple[list[Any], ...]:
-    """Rows, bytes, files and newest creation of each group."""
+    """Return rows, bytes, files and newest creation time by group."""
     summed = []
     for values in (entries.row_count, entries.file_size, np.ones(len(entries), np.int64)):
         totals = np.zeros(size, np.int64)

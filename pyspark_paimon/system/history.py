@@ -1,4 +1,7 @@
-"""What a table has been: ``$snapshots``, ``$schemas``, ``$options``, ``$tags``, ``$branches``, ``$consumers``, ``$statistics``, ``$aggregation_fields``."""
+"""Rows of the system tables that describe the table's history.
+
+These are ``$snapshots``, ``$schemas``, ``$options``, ``$tags``, ``$branches``, ``$consumers``, ``$statistics`` and ``$aggregation_fields``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from lsm.scan.table_statistics import statistics_of
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.system.columns import A_BIG, A_TEXT, A_WHEN, BIG, TEXT, WHEN, system_fields
-from pyspark_paimon.system.texts import bracketed, duration_text, type_text, wall_clock
+from pyspark_paimon.system.texts import duration_text, format_list, type_text, wall_clock
 
 SNAPSHOT_FIELDS = system_fields(
     {
@@ -65,7 +68,7 @@ _OF_FIELD = "fields."
 
 
 def snapshot_rows(store: FileStore, _: Snapshot | None) -> Iterator[tuple[Any, ...]]:
-    """Every retained snapshot, oldest first."""
+    """Yield retained snapshots, oldest first."""
     for snapshot in list(store.snapshots.backwards())[::-1]:
         yield (
             snapshot.id,
@@ -86,7 +89,7 @@ def snapshot_rows(store: FileStore, _: Snapshot | None) -> Iterator[tuple[Any, .
 
 
 def schema_rows(store: FileStore, _: Snapshot | None) -> Iterator[tuple[Any, ...]]:
-    """Every version of the schema, oldest first."""
+    """Yield versions of the schema, oldest first."""
     for schema_id in store.schemas.ids():
         schema = store.schemas.get(schema_id)
         texts = map(_json, ([field.to_json() for field in schema.fields], schema.partition_keys, schema.primary_keys, schema.options))
@@ -94,19 +97,19 @@ def schema_rows(store: FileStore, _: Snapshot | None) -> Iterator[tuple[Any, ...
 
 
 def option_rows(store: FileStore, _: Snapshot | None) -> Iterator[tuple[Any, ...]]:
-    """The options of the newest schema, as they are stored."""
+    """Yield the stored options of the newest schema."""
     yield from store.schema.options.items()
 
 
 def tag_rows(store: FileStore, _: Snapshot | None) -> Iterator[tuple[Any, ...]]:
-    """The tags, by name."""
+    """Yield tags, ordered by name."""
     for name, tag in sorted(store.snapshots.tags().items()):
         retained = None if tag.tag_time_retained is None else duration_text(tag.tag_time_retained)
         yield name, tag.id, tag.schema_id, wall_clock(tag.time_millis), tag.total_record_count, tag.tag_create_time, retained
 
 
 def branch_rows(store: FileStore, _: Snapshot | None) -> Iterator[tuple[Any, ...]]:
-    """The branches beside main."""
+    """Yield branches except main."""
     from pyspark_paimon.views.history_views import history_view  # noqa: PLC0415  # see test_imports
 
     for row in history_view(store, "branches").to_pylist():
@@ -114,12 +117,12 @@ def branch_rows(store: FileStore, _: Snapshot | None) -> Iterator[tuple[Any, ...
 
 
 def consumer_rows(store: FileStore, _: Snapshot | None) -> Iterator[tuple[Any, ...]]:
-    """The registered readers of the stream, by name."""
+    """Yield consumers, ordered by name."""
     yield from sorted(store.snapshots.consumers().items())
 
 
 def statistics_rows(store: FileStore, snapshot: Snapshot | None) -> Iterator[tuple[Any, ...]]:
-    """The statistics that the snapshot carries, if it carries any."""
+    """Yield the statistics of the snapshot, or no row."""
     found = None if snapshot is None else statistics_of(store, snapshot)
     if found is not None:
         columns = {name: column.model_dump(by_alias=True, exclude_none=True) for name, column in found.col_stats.items()}
@@ -128,10 +131,10 @@ def statistics_rows(store: FileStore, snapshot: Snapshot | None) -> Iterator[tup
 
 
 def aggregation_rows(store: FileStore, _: Snapshot | None) -> Iterator[tuple[Any, ...]]:
-    """Every column, with the options that begin with its name."""
+    """Yield columns with the options ``fields.<name>.*``."""
     for field in store.schema.fields:
         own = {key: value for key, value in sorted(store.schema.options.items()) if key.startswith(f"{_OF_FIELD}{field.name}.")}
-        yield field.name, type_text(field.type), bracketed(own.values()), bracketed(own), field.description
+        yield field.name, type_text(field.type), format_list(own.values()), format_list(own), field.description
 
 
 def _json(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The in-process engine of a path, whatever it names: a table, a branch, or a system table of either."""
+"""Creation of local backends for any path."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from pyspark_paimon.request.backend import Progress
 def local_backend(
     path: str | os.PathLike[str], *, progress: Progress | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> LocalBackend:
-    """The engine for ``path``. A directory whose own name has a ``$`` and that holds a table is that table.
+    """Return the backend of a table, branch or system table.
 
-    Raises ``TableNotFound`` and ``UnknownSystemTable`` for what goes on behind the name of a branch.
+    A directory with a ``$`` in its own name that contains a table is opened as that table.
+    Raises ``TableNotFound`` and ``UnknownSystemTable`` for an unknown suffix after the name of a branch.
     """
     backend = LocalBackend(path, progress=progress, storage_options=storage_options)
     named = split_system(backend.path)
@@ -27,15 +28,20 @@ def local_backend(
     base = LocalBackend(table, progress=progress, file_io=backend.file_io)
     if name in SYSTEM_TABLES and not backend.exists() and base.exists():
         return system_backend(backend.path, base, name)
-    if backend.path.endswith(name) and split_branch(table)[1] != MAIN_BRANCH:  # no directory, for a branch's name has no '$'
+    if backend.path.endswith(name) and split_branch(table)[1] != MAIN_BRANCH:  # cannot be a directory: branch names have no '$'
         base.schema()
         refuse_system(table, name)
     return backend
 
 
 def system_backend(path: str, base: LocalBackend, name: str) -> LocalBackend:
-    """The system table ``name``, one of ``SYSTEM_TABLES``, of the table that ``base`` reads; ``path`` is what it is called."""
-    from pyspark_paimon.system.backend import MetadataBackend  # noqa: PLC0415  # who opens a table needs none
+    """Return the backend of the system table ``name``.
+
+    path: Name of the system table.
+    base: Backend of the table that it describes.
+    name: One of ``SYSTEM_TABLES``.
+    """
+    from pyspark_paimon.system.backend import MetadataBackend  # noqa: PLC0415  # opening a table does not need it
     from pyspark_paimon.system.rows import (  # noqa: PLC0415  # as above
         AuditBackend,
         BinlogBackend,

@@ -1,4 +1,4 @@
-"""Which system tables are made of metadata: their columns, and who makes their rows."""
+"""Registry of the system tables of metadata."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ from pyspark_paimon.system.columns import system_schema
 
 @dataclass(frozen=True)
 class MetadataTable:
-    """A system table: its columns, and its rows at a snapshot (None: there is none); ``of_state``: whether they differ between snapshots."""
+    """Columns and rows of a system table.
+
+    make: Returns the rows at a snapshot. None: the table has no snapshot.
+    of_state: Whether the rows depend on the snapshot.
+    """
 
     fields: tuple[DataField, ...]
     make: Callable[[FileStore, Snapshot | None], Iterable[tuple[Any, ...]]]
@@ -26,12 +30,12 @@ class MetadataTable:
 
     @property
     def schema(self) -> TableSchema:
-        """The columns as a table's schema."""
+        """The columns as a table schema."""
         return system_schema(self.fields)
 
     def rows(self, store: FileStore, snapshot: Snapshot | None) -> pa.Table:
-        """The rows, all of them: they are as many as there are files or snapshots."""
-        wanted = self.schema.arrow
+        """Return all rows."""
+        wanted = self.schema.arrow  # one row for each file, snapshot or similar: few enough for memory
         rows = list(self.make(store, snapshot))
         if not rows:
             return wanted.empty_table()

@@ -1,4 +1,7 @@
-"""Other views of a table's rows: ``$audit_log`` with the kind of each, ``$binlog`` with values in lists, ``$ro`` as compaction left them."""
+"""Backends of the system tables that show rows.
+
+``$audit_log`` and ``$binlog`` show the kind of each row, ``$row_tracking`` its id, ``$ro`` the rows of the last full compaction.
+"""
 
 from __future__ import annotations
 
@@ -33,26 +36,29 @@ _OURS = ROW_NUMBERS | {ROWKIND}
 
 
 class AuditBackend(SystemBackend):
-    """``$audit_log``: the newest row of each key with its kind, those that were deleted, too; of a table without keys all are ``+I``."""
+    """Backend of ``$audit_log``.
+
+    It shows the newest row of each key, with its kind. Deleted rows are included. All rows of a table without keys have the kind ``+I``.
+    """
 
     def schema(self, schema_id: int | None = None) -> TableSchema:
-        """``rowkind`` and the table's columns."""
+        """Return ``rowkind`` and the table's columns."""
         table = self._base.schema(schema_id)
         kind = DataField(-1, ROWKIND, DataType.from_json(TEXT))
         return system_schema(number_fields([kind, *map(self._field, table.fields)]), table.id)
 
     def plan(self, request: ScanRequest) -> ScanPlan:
-        """The table's splits."""
+        """Return the table's splits."""
         self._check(request)
-        return self._base.plan(self._of_table(request))
+        return self._base.plan(self._table_request(request))
 
-    def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:  # noqa: ARG002  # whatever is asked
-        """None: rows are to be read."""
+    def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:  # noqa: ARG002  # signature of the base class
+        """Return None: the rows must be read."""
         return None
 
-    def _made(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
+    def _split_rows(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
         store = self._base.store(request.options, request.schema_id)
-        wanted, schema = self._of_table(request), self.schema(request.schema_id).arrow
+        wanted, schema = self._table_request(request), self.schema(request.schema_id).arrow
         has_kinds = store.schema.is_primary_key_table
         for rows in read_split(store, split, columns=wanted.columns, predicate=wanted.predicate, kinds=has_kinds):
             kinds = (
@@ -64,14 +70,14 @@ class AuditBackend(SystemBackend):
             arrays = [kinds if field.name == ROWKIND else self._values(rows.column(field.name), field.type) for field in fields]
             yield pa.record_batch(arrays, schema=pa.schema(fields))
 
-    def _of_table(self, request: ScanRequest) -> ScanRequest:
-        """What of the request the table can answer."""
+    def _table_request(self, request: ScanRequest) -> ScanRequest:
+        """Return what the table can execute of a request."""
         names = tuple(name for name in request.columns if name not in _OURS)
         return request.model_copy(
-            update={"columns": names, "predicate": self._pushed(request.predicate), "order_by": (), "limit": None, "aggregates": {}}
+            update={"columns": names, "predicate": self._push_down(request.predicate), "order_by": (), "limit": None, "aggregates": {}}
         )
 
-    def _pushed(self, predicate: Predicate | None) -> Predicate | None:
+    def _push_down(self, predicate: Predicate | None) -> Predicate | None:
         parts = [part for part in conjuncts(predicate) if ROWKIND not in columns_of(part)]
         return all_of(*parts) if parts else None
 
@@ -83,9 +89,9 @@ class AuditBackend(SystemBackend):
 
 
 class BinlogBackend(AuditBackend):
-    """``$binlog``: as ``$audit_log``, each value in a list of its own."""
+    """Backend of ``$binlog``: ``$audit_log`` with values in lists."""
 
-    def _pushed(self, predicate: Predicate | None) -> None:  # noqa: ARG002  # no statistics are of lists
+    def _push_down(self, predicate: Predicate | None) -> None:  # noqa: ARG002  # there are no statistics of the list values
         return None
 
     def _field(self, field: DataField) -> DataField:
@@ -96,73 +102,82 @@ class BinlogBackend(AuditBackend):
 
 
 class RowTrackingBackend(AuditBackend):
-    """``$row_tracking``: the rows of a table with row tracking, each with its id and the number of the newest file that has columns of it."""
+    """Backend of ``$row_tracking``: rows with their ids.
+
+    The sequence number of a row is that of the newest file with columns of the row.
+    """
 
     def schema(self, schema_id: int | None = None) -> TableSchema:
-        """The table's columns and two. Raises ``UnsupportedTable`` for a table without row tracking."""
+        """Return the table's columns and two more.
+
+        Raises ``UnsupportedTable`` for a table without row tracking.
+        """
         table = self._base.schema(schema_id)
         if not table.core.row_tracking_enabled:
-            raise UnsupportedTable(f"{self.path}: rows have ids only where 'row-tracking.enabled' is set")
+            raise UnsupportedTable(f"{self.path}: the table has no row ids; set 'row-tracking.enabled'")
         numbers = [DataField(-1, name, DataType.from_json(A_BIG)) for name in (ROW_ID, SEQUENCE_NUMBER)]
         return system_schema(number_fields([*table.fields, *numbers]), table.id)
 
-    def _made(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
+    def _split_rows(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
         store = self._base.store(request.options, request.schema_id)
         fields = [self.schema(request.schema_id).arrow.field(name) for name in request.columns]
-        read = SplitRead(store, split, tuple(request.columns), self._pushed(request.predicate) or TRUE)
+        read = SplitRead(store, split, tuple(request.columns), self._push_down(request.predicate) or TRUE)
         for rows in read.with_row_numbers():
             yield pa.RecordBatch.from_arrays(rows.columns, schema=pa.schema(fields)) if fields else rows
 
-    def _pushed(self, predicate: Predicate | None) -> Predicate | None:
+    def _push_down(self, predicate: Predicate | None) -> Predicate | None:
         parts = [part for part in conjuncts(predicate) if not ROW_NUMBERS.intersection(columns_of(part))]
         return all_of(*parts) if parts else None
 
 
 class ReadOptimizedBackend(SystemBackend):
-    """``$ro``: what the last full compaction of each bucket left, which needs no merging; of a table without keys, everything."""
+    """Backend of ``$ro``.
+
+    It shows the result of the last full compaction of each bucket. These rows need no merging. For a table without keys, ``$ro`` has all rows.
+    """
 
     def schema(self, schema_id: int | None = None) -> TableSchema:
-        """The table's columns and keys."""
+        """Return the table's columns and keys."""
         return self._base.schema(schema_id)
 
     def plan(self, request: ScanRequest) -> ScanPlan:
-        """The table's splits on its last level."""
+        """Return the table's splits on its last level."""
         self._check(request)
-        return self._base.plan(_optimized(request))
+        return self._base.plan(_read_optimized(request))
 
     def read(
         self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None, stage: str = "scan"
     ) -> Iterator[pa.RecordBatch]:
-        """The rows."""
+        """Yield the rows."""
         self._check(request)
-        return self._base.read(_optimized(request), keeps_all=keeps_all, tally=tally, stage=stage)
+        return self._base.read(_read_optimized(request), keeps_all=keeps_all, tally=tally, stage=stage)
 
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows of one split."""
-        return self._base.read_split(_optimized(request), split, report)
+        """Yield the rows of one split."""
+        return self._base.read_split(_read_optimized(request), split, report)
 
     def read_stages(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
-        """What the stages at read time kept and dropped."""
-        return self._base.read_stages(_optimized(request))
+        """Return what the stages at read time kept and dropped."""
+        return self._base.read_stages(_read_optimized(request))
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
-        """What the rows come to."""
+        """Return the aggregates of all rows."""
         self._check(request)
-        return self._base.aggregate(_optimized(request))
+        return self._base.aggregate(_read_optimized(request))
 
     def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
-        """The same if metadata tell it."""
-        return self._base.cheap_aggregate(_optimized(request))
+        """Return the aggregates if metadata are sufficient, else None."""
+        return self._base.cheap_aggregate(_read_optimized(request))
 
     def aggregate_split(self, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
-        """What the rows of one split come to."""
-        return self._base.aggregate_split(_optimized(request), split)
+        """Return the aggregates of one split."""
+        return self._base.aggregate_split(_read_optimized(request), split)
 
-    def _made(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
+    def _split_rows(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
         return self.read_split(request, split)
 
 
-def _optimized(request: ScanRequest) -> ScanRequest:
+def _read_optimized(request: ScanRequest) -> ScanRequest:
     return request.model_copy(update={"read_optimized": True})
 
 

@@ -1,4 +1,7 @@
-"""Values as the texts that Paimon's system tables have: Java's spelling in statistics and keys, SQL's in partitions."""
+"""Values as texts, as in Paimon's system tables.
+
+Statistics and keys have Java's notation, partitions that of SQL.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ from manifest.types.data_type import DataType
 
 
 def java_text(value: Plain, data_type: DataType) -> str:
-    """A value of statistics or of a key: dates and times are numbers; bytes, which Java does not spell, are in hex.
+    """Format a value of statistics or of a key.
+
+    Dates and times are numbers. Bytes are hexadecimal digits, as Java has no notation for them.
 
     >>> java_text(1e10, DataType(Kind.DOUBLE)), java_text(19753, DataType(Kind.DATE)), java_text(None, DataType(Kind.INT))
     ('1.0E10', '19753', 'null')
@@ -25,7 +30,7 @@ def java_text(value: Plain, data_type: DataType) -> str:
 
 
 def sql_text(value: Plain, data_type: DataType) -> str:
-    """A value of a partition, cast to a string.
+    """Format a value of a partition, cast to a string.
 
     >>> sql_text(19753, DataType(Kind.DATE)), sql_text(36_001_100, DataType(Kind.TIME, precision=3))
     ('2024-01-31', '10:00:01.1')
@@ -33,41 +38,41 @@ def sql_text(value: Plain, data_type: DataType) -> str:
     if value is None:
         return "null"
     text = value_spelled(value, data_type.column_type, legacy=False)
-    if data_type.kind is Kind.TIME and "." in text:  # here one digit stays, in directories all do
+    if data_type.kind is Kind.TIME and "." in text:  # Paimon keeps one digit here, but all digits in directory names
         whole, _, fraction = text.partition(".")
         return f"{whole}.{fraction.rstrip('0') or '0'}"
     return text
 
 
-def braced(values: Iterable[Plain], types: Iterable[DataType]) -> str:
-    """A partition.
+def format_partition(values: Iterable[Plain], types: Iterable[DataType]) -> str:
+    """Format a partition.
 
-    >>> braced((19753, None), (DataType(Kind.DATE), DataType(Kind.INT)))
+    >>> format_partition((19753, None), (DataType(Kind.DATE), DataType(Kind.INT)))
     '{2024-01-31, null}'
     """
     return "{" + ", ".join(sql_text(value, data_type) for value, data_type in zip(values, types, strict=True)) + "}"
 
 
-def bracketed(texts: Iterable[str]) -> str:
-    """A list in Java's spelling.
+def format_list(texts: Iterable[str]) -> str:
+    """Format a list in Java's notation.
 
-    >>> bracketed(["a", "b"])
+    >>> format_list(["a", "b"])
     '[a, b]'
     """
     return f"[{', '.join(texts)}]"
 
 
-def mapped(texts: Mapping[str, str]) -> str:
-    """A sorted map in Java's spelling.
+def format_map(texts: Mapping[str, str]) -> str:
+    """Format a sorted map in Java's notation.
 
-    >>> mapped({"b": "2", "a": "1"})
+    >>> format_map({"b": "2", "a": "1"})
     '{a=1, b=2}'
     """
     return "{" + ", ".join(f"{name}={texts[name]}" for name in sorted(texts)) + "}"
 
 
 def type_text(data_type: DataType) -> str:
-    """A type with the names of nested fields quoted, as ``DESCRIBE`` has it.
+    """Format a type with quoted names of nested fields.
 
     >>> type_text(DataType.from_json({"type": "ROW", "fields": [{"id": 0, "name": "k", "type": "INT"}]}))
     'ROW<`k` INT>'
@@ -83,13 +88,13 @@ def type_text(data_type: DataType) -> str:
 
 
 def wall_clock(millis: int) -> datetime:
-    """An instant by this process' clock on the wall, as Paimon shows it."""
+    """Convert an instant to local time, as Paimon shows it."""
     whole, rest = divmod(millis, 1000)
     return datetime.fromtimestamp(whole, UTC).astimezone().replace(tzinfo=None) + timedelta(milliseconds=rest)
 
 
 def duration_text(duration: timedelta) -> str:
-    """A duration in Java's spelling.
+    """Format a duration in Java's notation.
 
     >>> duration_text(timedelta(days=1, minutes=30)), duration_text(timedelta(milliseconds=1500))
     ('PT24H30M', 'PT1.5S')
@@ -101,4 +106,4 @@ def duration_text(duration: timedelta) -> str:
     return f"PT{parts or '0S'}"
 
 
-__all__ = ["braced", "bracketed", "duration_text", "java_text", "mapped", "sql_text", "type_text", "wall_clock"]
+__all__ = ["duration_text", "format_list", "format_map", "format_partition", "java_text", "sql_text", "type_text", "wall_clock"]
