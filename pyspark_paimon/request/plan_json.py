@@ -1,4 +1,7 @@
-"""Scan plans, read reports and aggregates as JSON text, as a server sends them."""
+"""Scan plans and read reports as JSON.
+
+A server sends them to its client.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +18,20 @@ from lsm.scan.plan import ScanPlan, Stage
 
 
 def plan_to_json(plan: ScanPlan) -> str:
-    """A plan as JSON text that ``plan_from_json`` turns into an equal plan."""
+    """Encode a plan as JSON."""
     report = [asdict(stage) for stage in plan.report]
     return json.dumps({"snapshot_id": plan.snapshot_id, "splits": [split.to_json() for split in plan.splits], "report": report})
 
 
 def plan_from_json(text: str) -> ScanPlan:
-    """The plan that ``plan_to_json`` wrote."""
+    """Decode a plan."""
     value = json.loads(text)
     splits = tuple(split_from_json(split) for split in value["splits"])
     return ScanPlan(value["snapshot_id"], splits, tuple(Stage(**stage) for stage in value["report"]))
 
 
 def report_to_json(report: ReadReport) -> str:
-    """A report as JSON text that ``report_from_json`` turns into an equal report.
+    """Encode a report as JSON.
 
     >>> report = ReadReport(files=2, index=IndexMetrics(bytes_read=3))
     >>> report_from_json(report_to_json(report)) == report
@@ -39,7 +42,7 @@ def report_to_json(report: ReadReport) -> str:
 
 
 def report_from_json(text: str) -> ReadReport:
-    """The report that ``report_to_json`` wrote."""
+    """Decode a report."""
     value = json.loads(text)
     return ReadReport(**value | {"index": IndexMetrics.from_json(value["index"])})
 

@@ -1,4 +1,5 @@
-"""What a table's tree looks like: levels, key ranges, sections, what snapshots brought, what its indexes are worth. Computed from metadata.
+"""Report of a table's LSM tree, computed from metadata.
 
-Knows no HTML. Public: ``tree_report`` (assemble), ``bucket_trees`` (buckets).
+It has levels, key ranges, sections, history and index health. This package does not know HTML.
+Public: ``tree_report`` (assemble), ``bucket_trees`` (buckets).
 """

@@ -1,4 +1,7 @@
-"""What is worth doing to a table, told from its tree: each with its reason in figures and the call that does it."""
+"""Advice on a table, derived from its tree.
+
+Each advice has its reason in figures, and the call to make.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,12 @@ def tree_advice(
     snapshots: int,
     predicate: Predicate | None,
 ) -> tuple[TreeAdvice, ...]:
-    """What to do, the urgent first; one line that all is well if there is nothing. ``unindexed``: files without an index file."""
+    """Return advice, the most urgent first.
+
+    If there is nothing to do, the result is one line that says so.
+
+    unindexed: Number of files without an index file.
+    """
     found = [
         *_compaction(store, buckets),
         *_space(store.schema, buckets),
@@ -37,10 +45,10 @@ def tree_advice(
     ]
     if snapshots > _MANY_SNAPSHOTS:
         found.append(
-            TreeAdvice(weight="look", text=f"{snapshots:,} snapshots are kept, with all their files", call="table.expire_snapshots()")
+            TreeAdvice(weight="look", text=f"{snapshots:,} snapshots and all their files are retained.", call="table.expire_snapshots()")
         )
     found.sort(key=lambda advice: advice.weight != "act")
-    return tuple(found) or (TreeAdvice(weight="fine", text="Nothing needs doing."),)
+    return tuple(found) or (TreeAdvice(weight="fine", text="There is nothing to do."),)
 
 
 def _compaction(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[TreeAdvice]:
@@ -58,7 +66,7 @@ def _compaction(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[Tre
         elif waiting and store.settles_keys:
             yield TreeAdvice(
                 weight="look",
-                text=f"{waiting:,} files on level 0 wait for a compaction; other engines do not show them yet.",
+                text=f"{waiting:,} files on level 0 wait for a compaction; other engines do not read them yet.",
                 call="table.compact()",
             )
         return
@@ -68,7 +76,7 @@ def _compaction(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[Tre
         files, size = sum(bucket.files for bucket in small), sum(bucket.size for bucket in small)
         yield TreeAdvice(
             weight="act",
-            text=f"{files:,} files of {size_text(size // files)} on average, where {size_text(target)} is aimed at.",
+            text=f"{files:,} files of {size_text(size // files)} on average; the target is {size_text(target)}.",
             call="table.compact()",
         )
 
@@ -86,7 +94,7 @@ def _space(schema: TableSchema, buckets: Sequence[TreeBucket]) -> Iterator[TreeA
 def _index_state(schema: TableSchema, indexes: Sequence[TreeIndex], unindexed: int) -> Iterator[TreeAdvice]:
     if schema.file_index.specs and unindexed:
         yield TreeAdvice(
-            weight="act", text=f"{unindexed:,} files lack the indexes that the options ask for.", call="table.rewrite_file_index()"
+            weight="act", text=f"{unindexed:,} files lack indexes that the options require.", call="table.rewrite_file_index()"
         )
     for index in indexes:
         if index.note:
@@ -120,10 +128,8 @@ def _shape(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[TreeAdvi
         return
     middle = median(bucket.size for bucket in buckets)
     if largest.size > _SKEW * middle and largest.size > store.options.target_size(has_primary_key=True):
-        text = (
-            f"{largest.name} holds {size_text(largest.size)}, {largest.size / max(middle, 1):.0f} times the median: one task does its work."
-        )
-        yield TreeAdvice(weight="look", text=text, call="a bucket-key that spreads, or more buckets")
+        text = f"{largest.name} holds {size_text(largest.size)}, {largest.size / max(middle, 1):.0f} times the median: one task processes it alone."
+        yield TreeAdvice(weight="look", text=text, call="choose a bucket-key with more distinct values, or more buckets")
 
 
 __all__ = ["tree_advice"]

@@ -1,4 +1,4 @@
-"""A whole report on a table's tree: one snapshot, a filter's plan beside it, the history and the indexes."""
+"""Assembly of the tree report of one snapshot."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from pyspark_paimon.views.explain import funnel_stage
 from pyspark_paimon.views.index_views import health_summary, index_health_table
 
 MOST_INDEXED_FILES = 200
-"""Files whose indexes are read to tell their health: the largest ones."""
+"""Largest number of files whose index health is checked. The largest files are chosen."""
 
 
 def tree_report(store: FileStore, request: ScanRequest, snapshot: Snapshot | None, plan: ScanPlan, threads: int) -> TreeReport:
-    """The report on ``snapshot``, which ``plan`` is a plan of: by the filter of ``request``, or of everything."""
+    """Return the tree report of ``snapshot``.
+
+    plan: Plan of the snapshot with the filter of ``request``, or of all files.
+    """
     files = _files(store, snapshot, plan)
     buckets = bucket_trees(files, store.schema)
     snapshots = list(store.snapshots.backwards())[::-1] if snapshot is not None else []
@@ -51,7 +54,7 @@ def _files(store: FileStore, snapshot: Snapshot | None, plan: ScanPlan) -> list[
     kept: set[tuple[bytes, int, str]] = set()
     for split in plan.splits:
         kept |= {(split.partition, split.bucket, file.file_name) for file in split.files}
-    dead = _marked(store, snapshot)
+    dead = _deleted_rows(store, snapshot)
     entries = store.live_entries(snapshot)
     found = zip(entries.partition, entries.bucket.tolist(), entries.files(), strict=True)
     return [
@@ -66,8 +69,8 @@ def _files(store: FileStore, snapshot: Snapshot | None, plan: ScanPlan) -> list[
     ]
 
 
-def _marked(store: FileStore, snapshot: Snapshot | None) -> Counter[tuple[bytes, int, str]]:
-    """Rows that deletion vectors mark, file by file."""
+def _deleted_rows(store: FileStore, snapshot: Snapshot | None) -> Counter[tuple[bytes, int, str]]:
+    """Count the rows marked by deletion vectors, by file."""
     found: Counter[tuple[bytes, int, str]] = Counter()
     for index in store.index_entries(snapshot):
         for vector in (index.vectors or ()) if index.index_type == DELETION_VECTORS else ():

@@ -1,4 +1,4 @@
-"""The trees of all buckets: which file lies where, on which level, and whether a filter keeps it."""
+"""Trees of buckets: files by level and key range."""
 
 from __future__ import annotations
 
@@ -14,20 +14,24 @@ from manifest.row.binary_row import decode_row
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.partition_spec import display_partition, display_value
 from pyspark_paimon.request.tree_report import TreeBox, TreeBucket
-from pyspark_paimon.tree.placement import Placement, by_keys, gathered, in_turn
+from pyspark_paimon.tree.placement import Placement, group_neighbours, place_by_keys, place_by_rows
 
 MOST_BOXES = 3000
-"""Boxes of all buckets together: as many a page draws at once."""
+"""Largest number of boxes in a report: a page can draw as many at once."""
 _MOST_IN_A_LANE = 160
 _MOST_LANES = 16
 _FEWEST = 6
 _FIRST, _IN_THE_FIRST = 40, 40
-"""So many buckets have so many boxes at least."""
+"""Number of buckets with more boxes than _FEWEST, and their number of boxes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeFile:
-    """A live file in its bucket; ``deleted`` rows are retracting ones and those that a deletion vector marks."""
+    """A live file of a bucket.
+
+    deleted: Number of retracting rows and of rows marked by a deletion vector.
+    kept: Whether the filter keeps the file.
+    """
 
     partition: bytes
     bucket: int
@@ -37,9 +41,10 @@ class TreeFile:
 
 
 def bucket_trees(files: Iterable[TreeFile], schema: TableSchema, *, most_boxes: int = MOST_BOXES) -> tuple[TreeBucket, ...]:
-    """The tree of every bucket, ordered by partition and bucket.
+    """Return the tree of every bucket.
 
-    Where there are so many buckets that each could have few boxes only, those with most bytes that are kept have boxes, the others none.
+    The result is ordered by partition and bucket.
+    If there are too many buckets to give each a useful number of boxes, only the buckets with the most kept bytes have boxes.
     """
     grouped: defaultdict[tuple[bytes, int], list[TreeFile]] = defaultdict(list)
     for file in files:
@@ -54,7 +59,7 @@ def bucket_trees(files: Iterable[TreeFile], schema: TableSchema, *, most_boxes: 
 
 
 class _Texts:
-    """Keys and partitions as they are compared and shown."""
+    """Comparison and display of keys and partitions."""
 
     def __init__(self, schema: TableSchema) -> None:
         self._schema = schema
@@ -75,7 +80,7 @@ class _Texts:
 def _tree(key: tuple[bytes, int], members: list[TreeFile], texts: _Texts, limit: int) -> TreeBucket:
     members.sort(key=lambda item: (item.file.level, item.file.min_sequence_number, item.file.file_name))
     files = [item.file for item in members]
-    placed = by_keys(files, texts.key_of, texts.key_types) if texts.has_keys else in_turn(files)
+    placed = place_by_keys(files, texts.key_of, texts.key_types) if texts.has_keys else place_by_rows(files)
     lanes = _lanes(members, placed if texts.has_keys else None, limit) if limit else []
     boxes = [_box(number, at, members, placed, texts) for number, (_, groups) in enumerate(lanes) for at in groups]
     runs, largest = _runs(files, texts)
@@ -97,37 +102,45 @@ def _tree(key: tuple[bytes, int], members: list[TreeFile], texts: _Texts, limit:
 
 
 def _runs(files: Sequence[DataFileMeta], texts: _Texts) -> tuple[int, int]:
-    """The most sorted runs that a read of some section merges, and the bytes of the largest: a level, or a task's files on level 0."""
+    """Return the most runs of a section, and the largest.
+
+    The largest run is in bytes. A run is a level, or on level 0 the files of one task.
+    """
     if not texts.has_keys:
         return 1, sum(file.file_size for file in files)
     runs: Counter[int | str] = Counter()
     for file in files:
-        runs[file.level or writer_of(file.file_name)] += file.file_size
+        runs[file.level or writer_prefix(file.file_name)] += file.file_size
     return max(len(section) for section in interval_partition(files, texts.key_of)), max(runs.values())
 
 
-def writer_of(name: str) -> str:
-    """What files that one task wrote have in common: on level 0 they are a run.
+def writer_prefix(name: str) -> str:
+    """Return the common name prefix of files of one task.
 
-    >>> writer_of("data-8f14e45f-1.parquet")
+    On level 0 the files of a task are one sorted run.
+
+    >>> writer_prefix("data-8f14e45f-1.parquet")
     'data-8f14e45f'
     """
     return name.rpartition("-")[0]
 
 
 def _lanes(members: Sequence[TreeFile], keyed: Placement | None, limit: int) -> list[tuple[str, list[Sequence[int]]]]:
-    """The rows of the picture, from the top: files of level 0, newest first, each alone; then a row for every level."""
+    """Return the rows of the picture, from the top.
+
+    Level 0 has a row for each file, newest first; each further level has one row.
+    """
     if keyed is None:
-        return [("", gathered(range(len(members)), min(limit, _MOST_IN_A_LANE)))]
+        return [("", group_neighbours(range(len(members)), min(limit, _MOST_IN_A_LANE)))]
     levels: defaultdict[int, list[int]] = defaultdict(list)
     for at, item in enumerate(members):
         levels[item.file.level].append(at)
     newest = levels.pop(0, [])[::-1]
-    fresh = gathered(newest, min(_MOST_LANES, max(limit // 2, 1) if levels else limit))
+    fresh = group_neighbours(newest, min(_MOST_LANES, max(limit // 2, 1) if levels else limit))
     lanes: list[tuple[str, list[Sequence[int]]]] = [("L0", [group]) for group in fresh]
     share = max((limit - len(fresh)) // max(len(levels), 1), 1)
     for level, found in sorted(levels.items()):
-        lanes.append((f"L{level}", gathered(sorted(found, key=keyed.left.__getitem__), min(share, _MOST_IN_A_LANE))))
+        lanes.append((f"L{level}", group_neighbours(sorted(found, key=keyed.left.__getitem__), min(share, _MOST_IN_A_LANE))))
     return lanes
 
 
@@ -161,4 +174,4 @@ def _order(texts: _Texts, key: bytes) -> Any:
     return texts.key_of(key) if texts.has_keys else ()
 
 
-__all__ = ["MOST_BOXES", "TreeFile", "bucket_trees", "writer_of"]
+__all__ = ["MOST_BOXES", "TreeFile", "bucket_trees", "writer_prefix"]

@@ -1,4 +1,4 @@
-"""How a table's tree came about: what each snapshot added and removed, and what writing and space it has cost so far."""
+"""History of a tree: changes and amplification by snapshot."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.request.tree_report import TreeSnapshot
 from pyspark_paimon.scheduling.thread_pool import each
-from pyspark_paimon.tree.buckets import writer_of
+from pyspark_paimon.tree.buckets import writer_prefix
 
 MOST_SNAPSHOTS = 120
-"""The newest ones that are looked at: each costs the reading of what it changed."""
+"""Largest number of snapshots in the history. The delta manifests of each are read."""
 
 _File: TypeAlias = tuple[bytes, int, str]
 _ROWS = (CommitKind.APPEND, CommitKind.OVERWRITE)
@@ -28,7 +28,7 @@ _ROWS = (CommitKind.APPEND, CommitKind.OVERWRITE)
 
 @dataclass(slots=True)
 class _State:
-    """The live files, their bytes by bucket and run, and what was written so far."""
+    """Live files and written bytes at a snapshot."""
 
     has_keys: bool
     files: dict[_File, tuple[int, int]] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class _State:
     size: int = 0
     largest: int = 0
     written: int = 0
-    asked: int = 0
+    user_written: int = 0
 
     def add(self, file: _File, level: int, size: int) -> None:
         self.files[file] = level, size
@@ -48,7 +48,7 @@ class _State:
         return size
 
     def _grow(self, file: _File, level: int, size: int) -> None:
-        runs, run = self.runs[file[:2]], level or writer_of(file[2])
+        runs, run = self.runs[file[:2]], level or writer_prefix(file[2])
         before = max(runs.values(), default=0)
         runs[run] += size
         if not runs[run]:
@@ -58,7 +58,10 @@ class _State:
 
 
 def tree_history(store: FileStore, snapshots: Sequence[Snapshot], threads: int) -> tuple[TreeSnapshot, ...]:
-    """What each of ``snapshots`` (oldest first, none between them left out) brought. A snapshot that expires meanwhile begins the history anew."""
+    """Return the changes of consecutive snapshots, oldest first.
+
+    If a snapshot expires meanwhile, the history starts after it.
+    """
     state = _State(store.schema.is_primary_key_table)
     found: list[TreeSnapshot] = []
     deltas = each(partial(_delta, store), snapshots, threads)
@@ -67,7 +70,7 @@ def tree_history(store: FileStore, snapshots: Sequence[Snapshot], threads: int) 
             state, found = _State(state.has_keys), []
             continue
         if not found and snapshot.id > 1:
-            _begin(state, store, snapshot, delta)
+            _restore_start(state, store, snapshot, delta)
         found.append(_step(state, snapshot, delta))
     return tuple(found)
 
@@ -78,8 +81,11 @@ def _delta(store: FileStore, snapshot: Snapshot) -> EntryColumns | None:
     return None
 
 
-def _begin(state: _State, store: FileStore, snapshot: Snapshot, delta: EntryColumns) -> None:
-    """The state before ``snapshot``: what lives at it, without what it added. What it removed is not known any more."""
+def _restore_start(state: _State, store: FileStore, snapshot: Snapshot, delta: EntryColumns) -> None:
+    """Restore the state before the first snapshot.
+
+    It is the state at ``snapshot`` without the files that the snapshot added, and with those that it removed.
+    """
     with suppress(SnapshotExpired, CorruptFile):
         before = store.live_entries(snapshot)
         own = {file for file, kind, _, _ in _rows(delta) if kind == FileKind.ADD}
@@ -100,7 +106,7 @@ def _step(state: _State, snapshot: Snapshot, delta: EntryColumns) -> TreeSnapsho
         state.add(file, level, size)
     written = sum(size for file, (_, size) in new.items() if file not in gone)
     state.written += written
-    state.asked += written if snapshot.commit_kind in _ROWS else 0
+    state.user_written += written if snapshot.commit_kind in _ROWS else 0
     moved = sum(size for file, (_, size) in new.items() if file in gone)
     return TreeSnapshot(
         id=snapshot.id,
@@ -115,13 +121,13 @@ def _step(state: _State, snapshot: Snapshot, delta: EntryColumns) -> TreeSnapsho
         removed=removed - moved,
         files=len(state.files),
         size=state.size,
-        write_amplification=state.written / state.asked if state.asked else None,
+        write_amplification=state.written / state.user_written if state.user_written else None,
         space_amplification=state.size / state.largest if state.has_keys and state.largest else None,
     )
 
 
 def _rows(entries: EntryColumns) -> list[tuple[_File, int, int, int]]:
-    """Of every entry the file, whether it was added or removed, its level and its bytes."""
+    """Return file, kind, level and bytes of each entry."""
     files = zip(entries.partition, entries.bucket.tolist(), entries.file_name, strict=True)
     return list(zip(files, entries.kind.tolist(), entries.level.tolist(), entries.file_size.tolist(), strict=True))
 

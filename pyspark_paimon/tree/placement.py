@@ -1,4 +1,4 @@
-"""Where files stand in the picture of a bucket: widths by keys, sections, and boxes that hold several files where there are too many."""
+"""Positions of files in the picture of a bucket."""
 
 from __future__ import annotations
 
@@ -22,21 +22,26 @@ T = TypeVar("T")
 Shares: TypeAlias = npt.NDArray[np.float64]
 
 _LEAST = 1e-4
-"""As a share of the picture, what a single key takes."""
+"""Width of a single key, as a share of the picture."""
 _TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Of each file the shares of the bucket's keys (0 to 1) between which it lies; where sections begin."""
+    """Left and right edges of files, and starts of sections.
+
+    All values are shares of the bucket's keys, from 0 to 1.
+    """
 
     left: tuple[float, ...]
     right: tuple[float, ...]
     sections: tuple[float, ...]
 
 
-def by_keys(files: Sequence[DataFileMeta], key_of: KeyOf, types: Sequence[DataType]) -> Placement:
-    """Place files by their key ranges: two keys are as far apart as files have rows between them, each file's spread evenly over its keys.
+def place_by_keys(files: Sequence[DataFileMeta], key_of: KeyOf, types: Sequence[DataType]) -> Placement:
+    """Place files by their key ranges.
+
+    The distance of two keys is the number of rows between them. The rows of a file are spread evenly over its key range.
 
     Cost: O(n log n) in the number of files.
     """
@@ -45,7 +50,7 @@ def by_keys(files: Sequence[DataFileMeta], key_of: KeyOf, types: Sequence[DataTy
     first = {order[key]: data for data, key in known.items()}
     low = np.array([order[known[file.min_key]] for file in files], np.int64)
     high = np.array([order[known[file.max_key]] for file in files], np.int64)
-    at = _along([decode_row(first[rank], types) for rank in range(len(order))])
+    at = _key_positions([decode_row(first[rank], types) for rank in range(len(order))])
     edges = _edges(at, low, high, np.array([file.row_count for file in files], np.float64))
     turn = np.lexsort((high, low))
     starts = section_starts(np.zeros(low.size, np.int64), low[turn], high[turn])
@@ -53,27 +58,36 @@ def by_keys(files: Sequence[DataFileMeta], key_of: KeyOf, types: Sequence[DataTy
     return Placement(tuple(edges[2 * low].tolist()), tuple(edges[2 * high + 1].tolist()), tuple(begins[1:].tolist()))
 
 
-def in_turn(files: Sequence[DataFileMeta]) -> Placement:
-    """Place files one after the other, each as wide as it has rows: those of a table without keys."""
+def place_by_rows(files: Sequence[DataFileMeta]) -> Placement:
+    """Place files one after the other.
+
+    For tables without keys. The width of a file is its number of rows.
+    """
     rows = np.array([max(file.row_count, 1) for file in files], np.float64)
     edges = np.concatenate([[0.0], np.cumsum(rows)]) / rows.sum()
     return Placement(tuple(edges[:-1].tolist()), tuple(edges[1:].tolist()), ())
 
 
-def _along(keys: Sequence[Sequence[Plain]]) -> Shares:
-    """Where keys, given in their order, stand between 0 and 1: as their values do where these are numbers or texts."""
+def _key_positions(keys: Sequence[Sequence[Plain]]) -> Shares:
+    """Return positions of sorted keys between 0 and 1.
+
+    Numbers and texts are placed by their values.
+    """
     share = np.zeros(len(keys))
     for column in range(len(keys[0]) - 1, -1, -1):
-        share = _with_rest([key[column] for key in keys], share)
+        share = _column_positions([key[column] for key in keys], share)
     return np.maximum.accumulate(np.clip(np.nan_to_num(share), 0, 1))
 
 
-def _with_rest(values: Sequence[Plain], rest: Shares) -> Shares:
-    """Where a column's values stand; between a whole number and the next, the ``rest`` of the key decides."""
+def _column_positions(values: Sequence[Plain], rest: Shares) -> Shares:
+    """Return the positions of a column's values.
+
+    Between two whole numbers, ``rest`` decides: the positions of the following key columns.
+    """
     present = [value for value in values if value is not None]
     if not present or all(value == present[0] for value in present):
         return rest
-    step = 1.0  # from a whole number to the next; texts and fractions have others between any two
+    step = 1.0  # distance of whole numbers; texts and fractions have none
     if all(isinstance(value, str | bytes) for value in present):
         whole, step = _text_numbers(values), 0.0
     else:
@@ -86,7 +100,7 @@ def _with_rest(values: Sequence[Plain], rest: Shares) -> Shares:
 
 
 def _text_numbers(values: Sequence[Plain]) -> Shares:
-    """Texts as numbers: six bytes from where they begin to differ."""
+    """Convert texts to numbers: six bytes from the first difference."""
     data = [b"" if value is None else value.encode() if isinstance(value, str) else bytes(value) for value in values]  # type: ignore[arg-type]
     first, last = min(filter(None, data)), max(data)
     skip = next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
@@ -94,7 +108,10 @@ def _text_numbers(values: Sequence[Plain]) -> Shares:
 
 
 def _edges(at: Shares, low: Int64s, high: Int64s, rows: Shares) -> Shares:
-    """The share of all rows before each key and, after it, behind that key; both for one key after the other."""
+    """Return the shares of rows before and after each key.
+
+    The two values of a key are adjacent.
+    """
     steps = np.full(2 * at.size - 1, _LEAST)  # a key, the gap to the next, the next...
     steps[1::2] = np.diff(at)
     reach = np.concatenate([[0.0], np.cumsum(steps)])
@@ -108,10 +125,10 @@ def _edges(at: Shares, low: Int64s, high: Int64s, rows: Shares) -> Shares:
     return np.asarray(edges / edges[-1])
 
 
-def gathered(items: Sequence[T], most: int) -> list[Sequence[T]]:
-    """Neighbours in at most ``most`` groups of like size.
+def group_neighbours(items: Sequence[T], most: int) -> list[Sequence[T]]:
+    """Split items into at most ``most`` groups of similar size.
 
-    >>> gathered([1, 2, 3], 5), gathered([1, 2, 3, 4, 5], 2)
+    >>> group_neighbours([1, 2, 3], 5), group_neighbours([1, 2, 3, 4, 5], 2)
     ([[1], [2], [3]], [[1, 2], [3, 4, 5]])
     """
     count = min(most, len(items))
@@ -119,4 +136,4 @@ def gathered(items: Sequence[T], most: int) -> list[Sequence[T]]:
     return [items[start:end] for start, end in pairwise(cuts)]
 
 
-__all__ = ["Placement", "Shares", "by_keys", "gathered", "in_turn"]
+__all__ = ["Placement", "Shares", "group_neighbours", "place_by_keys", "place_by_rows"]

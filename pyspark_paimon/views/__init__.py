@@ -1,4 +1,5 @@
-"""Tables and texts for people: files, snapshots, history, indexes, ``explain``.
+"""Metadata as Arrow tables and texts for people.
 
+They cover files, snapshots, history, indexes and ``explain``.
 Public: ``explain``, ``table_views``, ``index_views``.
 """

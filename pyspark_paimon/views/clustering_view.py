@@ -1,4 +1,7 @@
-"""How well files are clustered: how many of them a value of a column may lie in, by the ranges that their metadata tell."""
+"""Measures of how well files are clustered.
+
+They are computed from the value ranges in the files' metadata.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +44,11 @@ _Range = tuple[Plain, Plain]
 
 
 def clustering_information(backend: Backend, columns: Sequence[str] | str | None, snapshot: int | None) -> pa.Table:
-    """See ``Table.clustering_information``: what a plan says of the table's files."""
+    """Return the result of ``Table.clustering_information``."""
     schema = backend.ask(SchemaOf())
     given = [columns] if isinstance(columns, str) else list(schema.core.clustering_columns if columns is None else columns)
     if not given:
-        raise InvalidArgument("name the columns to look at: the table has no 'clustering.columns'")
+        raise InvalidArgument("clustering_information: give columns, or set the table's option 'clustering.columns'")
     names = [resolve(name, schema.column_types) for name in given]
     pinned = backend.ask(Pin(travel=TravelRequest(snapshot_id=snapshot)))
     plan = backend.ask(PlanScan(request=ScanRequest.of(None, columns=(), snapshot=pinned)))
@@ -56,10 +59,12 @@ def clustering_information(backend: Backend, columns: Sequence[str] | str | None
 def clustering_table(
     schema: TableSchema, schema_of: Callable[[int], TableSchema], columns: Sequence[str], files: Iterable[tuple[bytes, DataFileMeta]]
 ) -> pa.Table:
-    """A row for each partition and column in the columns of ``CLUSTERING``, of files with their partitions.
+    """Return a row for each partition and column.
 
-    Files overlap if their ranges share a value; the depth of a file is the greatest number of files that share one of its values,
-    itself among them: 1 where it lies alone. Files whose range nobody knows are only counted.
+    The columns are ``CLUSTERING``. Files overlap if their ranges share a value. The depth of a file is the largest number of files that
+    share one of its values, including itself: 1 for a file without overlaps. Files without a known range are only counted.
+
+    files: Data files with their partitions.
     """
     ranges: dict[tuple[bytes, str], list[_Range | None]] = defaultdict(list)
     for partition, file in files:
@@ -70,25 +75,28 @@ def clustering_table(
     for (partition, name), found in sorted(ranges.items()):
         kind = schema.column_types[name].kind
         key: Callable[[Any], Any] = spark_order_key if kind in FLOATS else lambda value: value
-        told = [(key(low), key(high)) for low, high in (each for each in found if each is not None)]
-        overlaps, depth = _depths(told)
+        bounds = [(key(low), key(high)) for low, high in (each for each in found if each is not None)]
+        overlaps, depth = _depths(bounds)
         rows.append(
             {
                 "partition": display_partition(decode_row(partition, schema.partition_types), schema),
                 "column": name,
                 "file_count": len(found),
-                "constant_file_count": sum(low == high for low, high in told),
-                "unknown_file_count": len(found) - len(told),
-                "average_overlaps": float(overlaps.mean()) if told else None,
-                "average_depth": float(depth.mean()) if told else None,
-                "max_depth": int(depth.max()) if told else None,
+                "constant_file_count": sum(low == high for low, high in bounds),
+                "unknown_file_count": len(found) - len(bounds),
+                "average_overlaps": float(overlaps.mean()) if bounds else None,
+                "average_depth": float(depth.mean()) if bounds else None,
+                "max_depth": int(depth.max()) if bounds else None,
             }
         )
     return pa.Table.from_pylist(rows, CLUSTERING)
 
 
 def _ranges(schema: TableSchema, of_file: TableSchema, columns: Sequence[str], file: DataFileMeta) -> dict[str, _Range]:
-    """Minimum and maximum of the columns that have both, and that have the same type in the file."""
+    """Return minimum and maximum of columns that have both.
+
+    Columns with another type in the file are left out.
+    """
     by_id = {field.id: field for field in of_file.fields}
     stored = {name: by_id.get(schema.field(name).id) for name in columns}
     names = of_file.names if file.value_stats_cols is None else file.value_stats_cols
@@ -104,7 +112,7 @@ def _ranges(schema: TableSchema, of_file: TableSchema, columns: Sequence[str], f
 
 
 def _depths(ranges: Sequence[tuple[Any, Any]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Of each range how many others it overlaps, and how many there are at its deepest value."""
+    """Return overlaps and greatest depth of each range."""
     places = {value: place for place, value in enumerate(sorted({value for pair in ranges for value in pair}))}
     low = np.array([places[first] for first, _ in ranges], np.int64)
     high = np.array([places[last] for _, last in ranges], np.int64)

@@ -1,4 +1,4 @@
-"""The funnel of a scan for people: what every stage kept and dropped, as text and, in a notebook, as HTML."""
+"""Explanation of a scan: what each pruning stage kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def size_text(size: int) -> str:
-    """Bytes for people.
+    """Format a number of bytes.
 
     >>> size_text(512), size_text(1536), size_text(3 << 30)
     ('512 B', '1.5 KiB', '3.0 GiB')
@@ -34,7 +34,10 @@ def size_text(size: int) -> str:
 @public
 @dataclass(frozen=True)
 class Explanation:
-    """What a scan does: ``str()`` of it is a table, notebooks show it as HTML, ``stages`` is for programs."""
+    """Explanation of a scan.
+
+    ``str()`` gives a table, notebooks show HTML, and ``stages`` has the values.
+    """
 
     title: str
     stages: tuple[FunnelStage, ...]
@@ -42,12 +45,16 @@ class Explanation:
 
     @classmethod
     def of(cls, title: str, plan: ScanPlan, read: Iterable[FunnelStage] = (), readers: str = "") -> Explanation:
-        """The explanation of a plan and of the stages at read time; ``readers`` says who reads the rows, where several can."""
+        """Build the explanation of a plan.
+
+        read: Stages at read time.
+        readers: Which reader reads which rows, if there are several.
+        """
         stages = (*(funnel_stage(stage) for stage in plan.report), *read)
         return cls(title, stages, "\n".join(filter(None, (_summary(plan), readers))))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values.
+        """Return plain JSON values.
 
         >>> Explanation("Scan(t)", (FunnelStage(name="splits", kept=1, dropped=0),), "1 split").to_dict()["stages"][0]["kept"]
         1
@@ -72,7 +79,7 @@ class Explanation:
 
 
 def funnel_stage(stage: Any) -> FunnelStage:
-    """A stage of the planner's report, as a result value."""
+    """Convert a stage of the planner's report to a result."""
     return FunnelStage(
         name=stage.name,
         kept=stage.kept,

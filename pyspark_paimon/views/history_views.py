@@ -1,4 +1,4 @@
-"""A table's tags, branches, schemas, partitions and consumers as Arrow tables, a row each."""
+"""Tags, branches, schemas, partitions and consumers as Arrow tables."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ CONSUMERS = pa.schema([("consumer_id", pa.string()), ("next_snapshot_id", pa.int
 
 
 def history_view(store: FileStore, view: View) -> pa.Table:
-    """The view of that name, now."""
+    """Return a view by name."""
     return _VIEWS[view](store)
 
 
@@ -91,8 +91,8 @@ def _branches(store: FileStore) -> pa.Table:
         if f"{BRANCH}{name}" in made:
             schemas = store.file_io.list(manager.paths.schemas)
             newest = max(SchemaManager(store.file_io, store.root, name).ids(), default=None)
-            if newest is not None:  # else it is being made
-                since = made[f"{BRANCH}{name}"] or min(status.mtime_ms for status in schemas)  # directories of object stores have no time
+            if newest is not None:  # None: the branch is being created
+                since = made[f"{BRANCH}{name}"] or min(status.mtime_ms for status in schemas)  # object stores have no times of directories
                 rows.append((name, _instant(since), newest, manager.earliest_id(), manager.latest_id()))
     return pa.Table.from_pylist([dict(zip(BRANCHES.names, row, strict=True)) for row in rows], BRANCHES)
 

@@ -1,4 +1,4 @@
-"""File indexes as Arrow tables: what the headers of the containers list, and how well each index serves."""
+"""File indexes and their health as Arrow tables."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FILE_INDEXES = pa.schema(
         pa.field("is_empty", pa.bool_(), nullable=False),
     ]
 )
-"""The columns of Paimon's system table ``$file_indexes``."""
+"""Columns of Paimon's system table ``$file_indexes``."""
 
 INDEX_HEALTH = pa.schema(
     [
@@ -67,26 +67,32 @@ INDEX_HEALTH = pa.schema(
 
 
 def index_view(store: FileStore, view: IndexView, snapshot: Snapshot | None, threads: int) -> pa.Table:
-    """One of the views, of a snapshot (None: an empty table)."""
+    """Return a view of a snapshot.
+
+    snapshot: None gives an empty table.
+    """
     return (file_indexes_table if view == "file_indexes" else index_health_table)(store, snapshot, threads)
 
 
 def file_indexes_table(store: FileStore, snapshot: Snapshot | None, threads: int) -> pa.Table:
-    """Every index of every live file in the columns of ``FILE_INDEXES``; of side files only headers are read.
+    """Return every index of every live file.
 
-    Raises ``CorruptFile`` that names the first container whose header cannot be read.
+    The columns are ``FILE_INDEXES``. Only headers of index files are read.
+    Raises ``CorruptFile`` for a container whose header cannot be read.
     """
-    rows = each(partial(_index_rows, store), _indexed(store, snapshot), threads)
+    rows = each(partial(_index_rows, store), _entries_with_index(store, snapshot), threads)
     return pa.Table.from_pylist([row for some in rows for row in some], FILE_INDEXES)
 
 
 def index_health_table(store: FileStore, snapshot: Snapshot | None, threads: int, *, most_files: int | None = None) -> pa.Table:
-    """How well every index of every live file serves, in the columns of ``INDEX_HEALTH``.
+    """Return how well every index of every live file works.
 
-    The payloads are read, and the footers of the data files; what cannot be read is told in ``note``, ``column_name`` null where
-    that is the whole container. ``most_files``: of more files than that only the largest are looked at.
+    The columns are ``INDEX_HEALTH``. Index payloads and the footers of data files are read. Damage is reported in ``note``; ``column_name``
+    is null if the whole container is damaged.
+
+    most_files: Largest number of files to check. If there are more, the largest files are checked.
     """
-    entries = _indexed(store, snapshot)
+    entries = _entries_with_index(store, snapshot)
     if most_files is not None and len(entries) > most_files:
         entries = sorted(entries, key=lambda entry: -entry.file.file_size)[:most_files]
     rows = each(partial(_health_rows, store), entries, threads)
@@ -94,7 +100,7 @@ def index_health_table(store: FileStore, snapshot: Snapshot | None, threads: int
 
 
 def built_indexes(indexes: pa.Table) -> list[Row]:
-    """``FILE_INDEXES`` by column, type and storage: files and bytes."""
+    """Sum up ``FILE_INDEXES`` by column, type and storage."""
     keys = ["column_name", "index_type", "storage_type"]
     grouped = indexes.group_by(keys).aggregate([("index_size_in_bytes", "count"), ("index_size_in_bytes", "sum")])
     named = grouped.rename_columns([*keys, "files", "bytes"])
@@ -103,7 +109,10 @@ def built_indexes(indexes: pa.Table) -> list[Row]:
 
 
 def health_summary(health: pa.Table) -> list[Row]:
-    """``INDEX_HEALTH`` by column, type and note: files, bytes of index and column, most distinct values, worst false positive rate."""
+    """Sum up ``INDEX_HEALTH`` by column, type and note.
+
+    Distinct values and false positive rates are maxima.
+    """
     keys = ["column_name", "index_type", "note"]
     wanted = [
         ("record_count", "sum"),
@@ -119,7 +128,7 @@ def health_summary(health: pa.Table) -> list[Row]:
     return rows
 
 
-def _indexed(store: FileStore, snapshot: Snapshot | None) -> list[ManifestEntry]:
+def _entries_with_index(store: FileStore, snapshot: Snapshot | None) -> list[ManifestEntry]:
     entries = [entry for entry in store.live_entries(snapshot).entries() if _has_index(entry)]
     return sorted(entries, key=lambda entry: (entry.partition, entry.bucket, entry.file.level, entry.file.file_name))
 
@@ -139,7 +148,7 @@ def _file_of(store: FileStore, entry: ManifestEntry) -> Row:
 
 def _index_rows(store: FileStore, entry: ManifestEntry) -> list[Row]:
     file = _file_of(store, entry)
-    place, found = _opened(store, entry, file["file_path"])
+    place, found = _open_container(store, entry, file["file_path"])
     container = {
         "file_size_in_bytes": entry.file.file_size,
         "schema_id": entry.file.schema_id,
@@ -160,8 +169,8 @@ def _index_rows(store: FileStore, entry: ManifestEntry) -> list[Row]:
     ]
 
 
-def _opened(store: FileStore, entry: ManifestEntry, data_path: str) -> tuple[IndexPlace, tuple[ContainerEntry, ...]]:
-    """The container of an entry that has one, and what its header lists."""
+def _open_container(store: FileStore, entry: ManifestEntry, data_path: str) -> tuple[IndexPlace, tuple[ContainerEntry, ...]]:
+    """Return the index container of an entry, and its content."""
     name = entry.file.index_file
     path = data_path if entry.file.embedded_index is not None or name is None else store.paths.extra_file(data_path, name)
     try:
@@ -169,7 +178,7 @@ def _opened(store: FileStore, entry: ManifestEntry, data_path: str) -> tuple[Ind
         assert place is not None
         return place, place.container.entries()
     except FileNotFoundError as error:
-        raise CorruptFile(path, "is missing, but a data file has its indexes there; rewrite_file_index builds them again") from error
+        raise CorruptFile(path, "the index file of a data file is missing; rewrite_file_index builds it again") from error
     except CorruptFile:
         raise
     except PaimonError as error:
@@ -179,7 +188,7 @@ def _opened(store: FileStore, entry: ManifestEntry, data_path: str) -> tuple[Ind
 def _health_rows(store: FileStore, entry: ManifestEntry) -> list[Row]:
     file = _file_of(store, entry)
     try:
-        place, found = _opened(store, entry, file["file_path"])
+        place, found = _open_container(store, entry, file["file_path"])
     except CorruptFile as error:
         return [{**file, **_NO_INDEX, "note": f"unusable: {error}"}]
     types = store.schemas.get(entry.file.schema_id).column_types
@@ -194,7 +203,10 @@ _NO_INDEX: Mapping[str, Any] = {"column_name": None, "index_type": None, "index_
 
 
 def _column_of(index: ContainerEntry, types: Mapping[str, ColumnType]) -> ColumnRef | None:
-    """The column or map entry that an index is on; None if the file's schema does not have it."""
+    """Return the column or map entry of an index.
+
+    None: the file's schema does not have it.
+    """
     reference = parse_column(index.column)
     try:
         type_of(reference, types)
@@ -205,7 +217,10 @@ def _column_of(index: ContainerEntry, types: Mapping[str, ColumnType]) -> Column
 
 @dataclass(frozen=True, slots=True)
 class _IndexedFile:
-    """A file's container, and what is known of its columns; ``sizes`` are compressed bytes."""
+    """Index container and columns of a data file.
+
+    sizes: Compressed bytes of columns.
+    """
 
     place: IndexPlace
     types: Mapping[str, ColumnType]
@@ -213,7 +228,7 @@ class _IndexedFile:
     sizes: Mapping[str, int]
 
     def health(self, index: ContainerEntry, reference: ColumnRef | None) -> Row:
-        """The columns of ``INDEX_HEALTH`` that tell of one index on ``reference``."""
+        """Return the health of one index, for ``INDEX_HEALTH``."""
         row: Row = {"column_name": index.column, "index_type": index.index_type, "index_size_in_bytes": index.length}
         if reference is None:
             return {**row, "bits_per_row": 0.0, "note": "unusable: the file has no such column"}
@@ -234,7 +249,10 @@ class _IndexedFile:
 
 
 def _column_sizes(store: FileStore, path: str, columns: Collection[str]) -> dict[str, int]:
-    """Compressed bytes of columns, from the footer; {} if that cannot be read."""
+    """Return the compressed bytes of columns.
+
+    {} if the footer cannot be read.
+    """
     try:
         with open_data_file(store.file_io, path) as data:
             present = [name for name in columns if name in data.schema.names]

@@ -1,4 +1,7 @@
-"""What a notebook shows of a table: its columns, and its newest snapshot as that one file tells of it; no data, no manifest is read."""
+"""Notebook representation of a table.
+
+It shows columns and the newest snapshot, without reading manifests or data.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from pyspark_paimon.request.state import Pin, SchemaOf
 
 
 def table_card(backend: Backend) -> str:
-    """The table; where the newest snapshot cannot be read, that, beside what its schema says."""
+    """Return the table as HTML.
+
+    If the newest snapshot cannot be read, the error is shown instead.
+    """
     schema = backend.ask(SchemaOf())
     keys = {**dict.fromkeys(schema.partition_keys, "partition"), **dict.fromkeys(schema.primary_keys, "primary key")}
     columns = [(field.name, field.type, keys.get(field.name, ""), field.description or "") for field in schema.fields]
@@ -27,7 +33,7 @@ def table_card(backend: Backend) -> str:
 def _newest(backend: Backend) -> tuple[Facts, str | None]:
     try:
         snapshot = backend.ask(Pin(travel=TravelRequest()))
-    except Exception as error:  # noqa: BLE001 -- it is shown
+    except Exception as error:  # noqa: BLE001  # the card shows the error
         return (), f"{type(error).__name__}: {error}"
     if snapshot is None:
         return [("snapshot", "none yet")], None

@@ -1,4 +1,4 @@
-"""The last stages of a scan's funnel, counted while its files were read, with a line for every index that was asked."""
+"""Pruning stages that are counted while files are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pyspark_paimon.views.explain import size_text
 
 
 def read_stages(report: ReadReport, millis: float) -> tuple[FunnelStage, ...]:
-    """The counters of a read as stages of the funnel: files, then row groups, pages and rows of those that were opened.
+    """Return the counters of a read as stages.
+
+    The stages are files, one line for each index, then row groups, pages and rows of the opened files.
 
     >>> from collections import Counter
     >>> report = ReadReport(files=3, files_skipped=2, row_groups=1, rows_decoded=9, rows_returned=1)
@@ -47,8 +49,8 @@ def _index_note(report: ReadReport) -> str:
     notes = report.index
     counted = f"{report.files_counted} files counted without opening them" if report.files_counted else ""
     read = f"read {size_text(notes.bytes_read)}" if notes.by_index else ""
-    told = sum((use.unusable for use in notes.by_index.values()), Counter[str]())
-    others = [f"{reason} ({count})" for reason, count in notes.warnings.most_common(2) if not any(known in reason for known in told)]
+    reported = sum((use.unusable for use in notes.by_index.values()), Counter[str]())
+    others = [f"{reason} ({count})" for reason, count in notes.warnings.most_common(2) if not any(known in reason for known in reported)]
     return "; ".join(filter(None, (read, counted, *others)))
 
 

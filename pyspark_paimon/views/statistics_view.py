@@ -24,7 +24,10 @@ STATISTICS = pa.schema(
 
 
 def statistics_table(statistics: Statistics | None) -> pa.Table:
-    """Statistics in the columns of ``STATISTICS``: a row per column, or one without a column if only rows were counted."""
+    """Return a row of statistics for each column.
+
+    If only rows were counted, there is one row without a column. The columns are ``STATISTICS``.
+    """
     if statistics is None:
         return STATISTICS.empty_table()
     table = {

@@ -1,4 +1,4 @@
-"""Metadata as Arrow tables: the snapshots of a table, and the live data files of one of them."""
+"""Snapshots and data files as Arrow tables."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FILES = pa.schema(
 
 
 def snapshots_table(snapshots: Iterable[Snapshot]) -> pa.Table:
-    """Snapshots in the columns of ``SNAPSHOTS``."""
+    """Return snapshots in the columns of ``SNAPSHOTS``."""
     rows = [
         {
             "snapshot_id": snapshot.id,
@@ -66,7 +66,10 @@ def snapshots_table(snapshots: Iterable[Snapshot]) -> pa.Table:
 
 
 def files_table(entries: Iterable[ManifestEntry], schema: TableSchema) -> pa.Table:
-    """Live files in the columns of ``FILES``, ordered by partition, bucket and level; ``file_index`` is where the index is."""
+    """Return live files in the columns of ``FILES``.
+
+    The rows are ordered by partition, bucket and level. ``file_index`` is the location of the index.
+    """
     rows = [_file_row(entry, schema) for entry in entries]
     rows.sort(key=lambda row: (str(row["partition"]), row["bucket"], row["level"], row["min_sequence_number"]))
     return pa.Table.from_pylist(rows, FILES)
