@@ -1,4 +1,4 @@
-"""Schemas and values between Arrow, pandas and Spark.
+"""Conversion of schemas and values between Arrow, pandas and Spark.
 
 Public: ``spark_schema`` (spark_types), ``pandas_frames``.
 """

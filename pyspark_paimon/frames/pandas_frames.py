@@ -1,8 +1,7 @@
-"""pandas-on-Spark DataFrames as the Spark DataFrames that a table takes.
+"""Conversion of pandas-on-Spark DataFrames to Spark DataFrames.
 
-Such a frame is a Spark DataFrame and an account of which columns are its index, with three things of its own: the index is
-lost on the way to Spark unless it is asked for, categories are held as their codes, and a ``datetime64`` without zone is held as the
-instant at which clocks in the session's zone show it.
+Three things need care: the index is lost unless it is requested, categories are stored as their codes, and a ``datetime64`` without zone
+is stored as the instant of that local time in the session's zone.
 """
 
 from __future__ import annotations
@@ -26,21 +25,24 @@ _DROPPED = "__paimon_index_{}__"
 
 
 def spark_frame(data: ps.DataFrame, schema: pa.Schema, index_col: str | Sequence[str] | None = None) -> DataFrame:
-    """``data`` as a Spark DataFrame for a table with the Arrow schema ``schema``: its columns, and the levels of its index.
+    """Convert a pandas-on-Spark DataFrame for a table.
 
-    ``index_col`` names the columns that the levels become, all of them. Without it a level goes to the column of its name; a level
-    without name, as the default index is, stays behind, and so does one whose name a column of the frame bears.
+    The result has the columns of ``data`` and the levels of its index. Without ``index_col``, a level becomes the column of its name. Levels
+    without a name, such as the default index, and levels whose name is also a column, are left out.
+
+    schema: Arrow schema of the table.
+    index_col: Column names of all levels of the index.
 
     Raises:
-        InvalidArgument: ``index_col`` has another number of names than the index has levels.
-        SchemaMismatch: a level is to become a column that the frame has already, or that the table does not have, or its
-            categories are of a type that Spark has no literals for.
+        InvalidArgument: ``index_col`` and the index have different numbers of levels.
+        SchemaMismatch: a level would become a column that the frame already has or that the table lacks, or has categories of a type
+            without Spark literals.
     """
     names = [_name(label) for label in data.columns]
     levels = index_levels(data.index.names, names, schema.names, index_col)
     held = [_DROPPED.format(at) if level is None else level for at, level in enumerate(levels)]
     kept = any(level is not None for level in levels)
-    with warnings.catch_warnings():  # it advises to keep the index, which was decided here
+    with warnings.catch_warnings():  # pandas-on-Spark warns about a dropped index
         warnings.simplefilter("ignore")
         frame = data.to_spark(index_col=held) if kept else data.to_spark()
     dtypes = list(data.dtypes)
@@ -53,7 +55,9 @@ def spark_frame(data: ps.DataFrame, schema: pa.Schema, index_col: str | Sequence
 def index_levels(
     index_names: Sequence[object], columns: Sequence[str], table_columns: Sequence[str], index_col: str | Sequence[str] | None = None
 ) -> list[str | None]:
-    """The column that each level of an index becomes; None for a level that stays behind. Raises as ``spark_frame`` does.
+    """Return the column of each level of an index.
+
+    None: the level is left out. Raises the errors of ``spark_frame``.
 
     >>> index_levels(["id", None], ["city"], ["id", "city"]), index_levels([None], ["city"], ["id", "city"], "id")
     (['id', None], ['id'])
@@ -64,43 +68,48 @@ def index_levels(
     if index_col is not None:
         wanted = [index_col] if isinstance(index_col, str) else list(index_col)
         if len(wanted) != len(index_names):
-            raise InvalidArgument(f"index_col names {len(wanted)} columns ({', '.join(wanted)}), the index has {len(index_names)} levels")
+            raise InvalidArgument(
+                f"index_col has {len(wanted)} names ({', '.join(wanted)}), but the index has {len(index_names)} levels; name each level"
+            )
         levels: list[str | None] = [*wanted]
     else:
         levels = [None if name is None or _name(name) in columns else _name(name) for name in index_names]
     for level in filter(None, levels):
         if level in columns:
             raise SchemaMismatch(
-                f"'{level}' is a column and an index of the frame; drop the index with reset_index(drop=True), or rename it"
+                f"'{level}' is both a column and an index of the frame; drop the index with reset_index(drop=True), or rename it"
             )
         if level not in table_columns:
             what = f"index '{level}' is no column of the table, which has: {', '.join(table_columns)}"
             raise SchemaMismatch(f"{what}; drop it with reset_index(drop=True), or name its column by index_col")
     repeated = [level for level, times in Counter(filter(None, levels)).items() if times > 1]
     if repeated:
-        raise SchemaMismatch(f"several levels of the index are named {', '.join(repeated)}")
+        raise SchemaMismatch(f"several levels of the index are named {', '.join(repeated)}; rename them")
     return levels
 
 
 def _name(label: object) -> str:
-    """A label of pandas as the name of a column, as pandas on Spark spells it."""
+    """Return the column name that pandas-on-Spark gives a label."""
     if isinstance(label, tuple):
         return str(label[0]) if len(label) == 1 else f"({', '.join(map(str, label))})"
     return str(label)
 
 
 def _with_categories(frame: DataFrame, names: Sequence[str], dtypes: Sequence[Any]) -> DataFrame:
-    """The values of categories in the place of their codes; a code that stands for no category is a null."""
+    """Replace codes of categories by their values.
+
+    A code without a category becomes null.
+    """
     decoded = {name: dtype.categories for name, dtype in zip(names, dtypes, strict=True) if hasattr(dtype, "categories")}
     if not decoded:
         return frame
-    from pyspark.sql import functions as f  # noqa: PLC0415  # a frame is at hand, so pyspark is
+    from pyspark.sql import functions as f  # noqa: PLC0415  # needs pyspark
 
     def value(name: str, categories: pd.Index[Any]) -> Column:
         values = pa.array(categories, from_pandas=True)
         if pa.types.is_temporal(values.type):
-            raise SchemaMismatch(f"column '{name}' has categories of {values.type}; make it plain by astype('datetime64[ns]')")
-        literals = values.to_pylist()  # Python values: Spark knows no NumPy ones
+            raise SchemaMismatch(f"column '{name}' has categories of {values.type}; convert it with astype('datetime64[ns]')")
+        literals = values.to_pylist()  # Spark's lit() does not accept NumPy values
         code = frame[_quoted(name)].cast("int")
         return f.get(f.array(*map(f.lit, literals)), code) if literals else f.lit(None)
 
@@ -108,7 +117,7 @@ def _with_categories(frame: DataFrame, names: Sequence[str], dtypes: Sequence[An
 
 
 def _with_wall_clocks(frame: DataFrame, names: Sequence[str], schema: pa.Schema) -> DataFrame:
-    """Instants as the wall-clock times that they were, in columns that the table has without zone."""
+    """Convert instants back to local times, for columns without zone."""
     held = {field.name: field.dataType.typeName() for field in frame.schema.fields}
     local = {field.name for field in schema if pa.types.is_timestamp(field.type) and field.type.tz is None}
     shown = [name for name in names if name in local and held[name] == "timestamp"]

@@ -1,4 +1,7 @@
-"""Spark's functions for a DataFrame: one process may have classic and Connect sessions, whose columns do not mix."""
+"""Spark functions for classic and Connect DataFrames.
+
+A process may have both kinds of sessions. Their columns cannot be mixed.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,8 @@ if TYPE_CHECKING:
 
 
 def functions_of(frame: DataFrame | SparkSession) -> ModuleType:
-    """The module of functions whose columns go with ``frame``, a DataFrame or a session.
-
-    ``pyspark.sql.functions`` guesses by the way in which the process made its first session.
-    """
+    """Return the functions module for a DataFrame or session."""
+    # pyspark.sql.functions chooses by the process's first session, which may be of the other kind.
     connect = type(frame).__module__.startswith("pyspark.sql.connect.")
     return import_module("pyspark.sql.connect.functions" if connect else "pyspark.sql.functions")
 

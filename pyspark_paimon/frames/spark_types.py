@@ -1,7 +1,7 @@
-"""Paimon types as Spark types and back, and rows of Arrow in the exact form that Spark checks for.
+"""Conversion between Paimon types and Spark types.
 
-Spark has microseconds where Paimon may have nanoseconds: reading cuts them off. A MULTISET is a map to its counts, as in
-Paimon's Spark connector; CHAR and VARCHAR are strings without a length.
+Reading truncates nanoseconds to Spark's microseconds. As in Paimon's Spark connector, a MULTISET is a map to its counts, and CHAR and
+VARCHAR are strings without a length.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _KINDS = {
 
 
 def spark_schema(fields: Sequence[DataField]) -> st.StructType:
-    """The Spark schema of a table's columns; comments go along."""
-    from pyspark.sql import types as st  # noqa: PLC0415  # Spark is imported when it is used
+    """Return the Spark schema of columns, with their comments."""
+    from pyspark.sql import types as st  # noqa: PLC0415  # import Spark only where it is needed
 
     def comment(field: DataField) -> dict[str, str]:
         return {} if field.description is None else {"comment": field.description}
@@ -61,7 +61,10 @@ def spark_schema(fields: Sequence[DataField]) -> st.StructType:
 
 
 def spark_type(type_: DataType) -> st.DataType:
-    """The Spark type of a column. Raises ``UnsupportedType`` for those without one."""
+    """Return the Spark type of a column.
+
+    Raises ``UnsupportedType`` for a type without a Spark equivalent.
+    """
     from pyspark.sql import types as st  # noqa: PLC0415  # as above
 
     match type_.kind:
@@ -86,9 +89,10 @@ def spark_type(type_: DataType) -> st.DataType:
 
 
 def fields_from_spark(schema: st.StructType) -> tuple[DataField, ...]:
-    """Columns of a new table, with field ids numbered as Paimon does. Raises ``UnsupportedType``.
+    """Return the columns of a new table.
 
-    A Spark TIMESTAMP is an instant, hence TIMESTAMP(6) WITH LOCAL TIME ZONE; TIMESTAMP_NTZ is TIMESTAMP(6).
+    Field ids are numbered as in Paimon. A Spark TIMESTAMP is an instant and becomes TIMESTAMP(6) WITH LOCAL TIME ZONE; TIMESTAMP_NTZ
+    becomes TIMESTAMP(6). Raises ``UnsupportedType``.
     """
     return number_fields(_fields(schema))
 
@@ -134,22 +138,28 @@ def _from_spark(type_: st.DataType, *, nullable: bool, name: str) -> DataType:
 
 
 def arrow_for_spark(schema: st.StructType) -> pa.Schema:
-    """The Arrow schema that Spark demands of batches read with ``schema``: microseconds, UTC, plain strings."""
+    """Return the Arrow schema that Spark requires of batches.
+
+    It has microseconds, UTC and plain strings.
+    """
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415  # as above
 
     try:
         return to_arrow_schema(schema, timezone="UTC")
-    except TypeError:  # PySpark before 4.3 means UTC without being told
+    except TypeError:  # PySpark before 4.3 has no argument timezone and uses UTC
         return to_arrow_schema(schema)
 
 
 def cast_for_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """``batch`` in ``schema``, columns by position; nanoseconds are cut off. Raises ``SchemaMismatch``."""
+    """Cast ``batch`` to ``schema``, columns by position.
+
+    Nanoseconds are truncated. Raises ``SchemaMismatch``.
+    """
     try:
         columns = [_cast(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-        raise SchemaMismatch(f"the table's columns {batch.schema.names} do not fit the schema that Spark asks for: {error}") from error
+        raise SchemaMismatch(f"the table's columns {batch.schema.names} do not fit the schema that Spark requests: {error}") from error
 
 
 def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:

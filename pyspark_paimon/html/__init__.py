@@ -1,4 +1,5 @@
-"""HTML by jinja2: every value is escaped, and what a template does not get is an error. Knows nothing of tables.
+"""HTML rendering with jinja2.
 
-Public: ``templates_of`` (render), ``card``.
+Every value is escaped, and a missing value is an error. This package does not know tables.
+Public: ``template_environment`` (render), ``card``.
 """

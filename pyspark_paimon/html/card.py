@@ -1,4 +1,4 @@
-"""What notebooks show of a value: a title, facts, small tables. Bounded, whatever is in them."""
+"""Notebook cards with title, facts and small tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from pydantic import BaseModel
 
-from pyspark_paimon.html.render import templates_of
+from pyspark_paimon.html.render import template_environment
 
 MOST_ROWS = 50
 _MOST_TEXT = 500
@@ -17,7 +17,10 @@ Facts: TypeAlias = Sequence[tuple[str, object]]
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A small table; ``more`` counts the rows that are left out."""
+    """A small table.
+
+    more: Number of rows that are left out.
+    """
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -26,25 +29,28 @@ class Grid:
 
     @classmethod
     def of(cls, header: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> Grid:
-        """The first rows."""
+        """Return a grid of the first rows."""
         shown = tuple(tuple(map(_text, row)) for row in rows[:MOST_ROWS])
         return cls(tuple(map(_text, header)), shown, title, max(len(rows) - MOST_ROWS, 0))
 
 
 def card(title: str, facts: Facts = (), grids: Iterable[Grid] = (), error: str | None = None) -> str:
-    """The HTML of a card.
+    """Return the HTML of a card.
 
     >>> "<td" in card("<t>", [("a", "<b>")]), "<b>&lt;t&gt;</b>" in card("<t>"), "&lt;b&gt;" in card("", [("a", "<b>")])
     (True, True, True)
     """
     shown = [(_text(name), _text(value)) for name, value in facts]
-    template = templates_of("pyspark_paimon.html").get_template("card.html.j2")
+    template = template_environment("pyspark_paimon.html").get_template("card.html.j2")
     text: str = template.render(title=_text(title), facts=shown, grids=tuple(grids), error=error)
     return text
 
 
 def card_of(value: BaseModel) -> str:
-    """A model: its plain members as facts, those of models in it as well, lists of models as tables; what is empty is left out."""
+    """Return the card of a model.
+
+    Scalar fields, also in nested models, are facts. Lists of models are tables. Empty fields are left out.
+    """
     facts: list[tuple[str, object]] = []
     grids: list[Grid] = []
     _collect(value, "", facts, grids)
@@ -68,10 +74,10 @@ def _collect(value: BaseModel, prefix: str, facts: list[tuple[str, object]], gri
 
 
 def or_error(title: str, draw: Callable[[], str]) -> str:
-    """What ``draw`` gives, or a card with the error: a notebook shows the value, whatever is wrong with it."""
+    """Return the result of ``draw``, or an error card."""
     try:
         return draw()
-    except Exception as error:  # noqa: BLE001 -- as above
+    except Exception as error:  # noqa: BLE001  # a notebook must show something for every value
         return card(title, error=f"{type(error).__name__}: {error}")
 
 

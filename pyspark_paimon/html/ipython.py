@@ -1,4 +1,7 @@
-"""What ``%load_ext pyspark_paimon`` changes in a notebook: Arrow tables, as ``snapshots()`` and ``files()`` give them, are drawn."""
+"""Notebook extension: ``%load_ext pyspark_paimon``.
+
+It shows Arrow tables, such as the results of ``snapshots()`` and ``files()``, as HTML.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from pyspark_paimon.html.card import MOST_ROWS, Grid, card, or_error
 
 
 def arrow_card(rows: Any) -> str:
-    """The first rows of a ``pyarrow.Table`` as a card, bounded and escaped.
+    """Return the first rows of a ``pyarrow.Table`` as a card.
 
     >>> import pyarrow as pa
     >>> ">&lt;b&gt;</td>" in arrow_card(pa.table({"name": ["<b>"]}))
@@ -28,14 +31,14 @@ def arrow_card(rows: Any) -> str:
 
 @public
 def load_ipython_extension(shell: Any) -> None:
-    """Have the notebook draw Arrow tables; called by ``%load_ext pyspark_paimon``."""
+    """Show Arrow tables as HTML (``%load_ext pyspark_paimon``)."""
     shell.display_formatter.formatters["text/html"].for_type_by_name("pyarrow.lib", "Table", arrow_card)
 
 
 @public
 def unload_ipython_extension(shell: Any) -> None:
-    """Have Arrow tables be text again; called by ``%unload_ext pyspark_paimon``."""
-    import pyarrow as pa  # noqa: PLC0415  # the notebook may have shown none
+    """Show Arrow tables as text (``%unload_ext pyspark_paimon``)."""
+    import pyarrow as pa  # noqa: PLC0415  # loaded only if the notebook used tables
 
     formatter = shell.display_formatter.formatters["text/html"]
     formatter.deferred_printers.pop(("pyarrow.lib", "Table"), None)

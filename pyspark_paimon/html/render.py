@@ -1,4 +1,4 @@
-"""The one place that makes jinja2 environments."""
+"""Creation of jinja2 environments."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 @lru_cache(maxsize=4)
-def templates_of(package: str) -> Environment:
-    """The templates in the folder ``templates`` of a package; whoever draws nothing need not load jinja2."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # as above
+def template_environment(package: str) -> Environment:
+    """Return the templates in the folder ``templates`` of a package."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # load jinja2 only to render
 
     loader = PackageLoader(package)
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
-__all__ = ["templates_of"]
+__all__ = ["template_environment"]

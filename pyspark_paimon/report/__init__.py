@@ -1,4 +1,5 @@
-"""Pages and pictures of a table's tree: HTML by jinja2 from the folder ``templates``, everything escaped, nothing fetched.
+"""HTML pages and pictures of a table's tree.
 
-Knows what a ``TreeReport`` says, not how it was found. Public: ``render_page`` (page), ``render_live`` (page), ``PictureOfPlan`` (plan_picture).
+Templates are in the folder ``templates``. All values are escaped, and pages load nothing. This package knows ``TreeReport``, not how it is made.
+Public: ``render_page`` (page), ``render_live`` (page), ``PlanPicture`` (plan_picture).
 """

@@ -1,4 +1,7 @@
-"""A report on a table's tree as one HTML file: its style, script and pictures are in it."""
+"""Report on a table's tree as one HTML page.
+
+Style, script and pictures are part of the page.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paimon._version import __version__
-from pyspark_paimon.html.render import templates_of
+from pyspark_paimon.html.render import template_environment
 from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.request.tree_report import TreeBox, TreeBucket, TreeReport, TreeSnapshot
 from pyspark_paimon.views.explain import size_text
@@ -24,7 +27,10 @@ _STEPS = ((_DAY * 365, "y"), (_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (_SECO
 
 
 def render_page(report: TreeReport, *, live: bool = False) -> str:
-    """The whole page. ``live``: a server answers what is typed into its filter, else the page is a file and shows one plan."""
+    """Return the whole page.
+
+    live: Whether a server answers filters typed into the page. False: the page shows one plan.
+    """
     script, style = _resource("page.js"), _resource("page.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     data = report.model_dump(mode="json", exclude={"buckets": {"__all__": {"boxes", "sections"}}})
@@ -37,20 +43,23 @@ def render_page(report: TreeReport, *, live: bool = False) -> str:
 
 
 def render_live(report: TreeReport) -> str:
-    """What of the page depends on the filter, to be put in the place of the last one's."""
+    """Return the parts of the page that a filter changes."""
     part: str = _templates().get_template("live.html.j2").render(report=report)
     return part
 
 
 def render_plan(stages: Sequence[FunnelStage], buckets: Sequence[TreeBucket], of: int, now: int) -> str:
-    """A small picture of a plan for a notebook, which may run no script: ``buckets`` are some ``of`` those with files."""
+    """Return a small picture of a plan for a notebook.
+
+    The picture has no script. ``buckets`` are those drawn ``of`` all buckets with files.
+    """
     part: str = _templates().get_template("plan.html.j2").render(stages=stages, buckets=buckets, of=of, now=now)
     return part
 
 
 @lru_cache(maxsize=1)
 def _templates() -> Environment:
-    found = templates_of("pyspark_paimon.report")
+    found = template_environment("pyspark_paimon.report")
     found.filters |= {
         "size": size_text,
         "count": lambda number: f"{number:,}",
@@ -72,7 +81,7 @@ def _resource(name: str) -> str:
 
 
 def instant_text(millis: int | None) -> str:
-    """A time to the second.
+    """Format a time to the second.
 
     >>> instant_text(1_700_000_000_000)
     '2023-11-14 22:13:20'
@@ -81,12 +90,12 @@ def instant_text(millis: int | None) -> str:
         return "unknown"
     try:
         return f"{datetime.fromtimestamp(millis / 1000, UTC):%Y-%m-%d %H:%M:%S}"
-    except (OverflowError, OSError, ValueError):  # a clock that was far off
+    except (OverflowError, OSError, ValueError):  # the writer's clock was far off
         return f"{millis} ms"
 
 
 def age_text(millis: int | None) -> str:
-    """A span in its largest unit.
+    """Format a duration in its largest unit.
 
     >>> age_text(90_000), age_text(200_000_000), age_text(-5)
     ('1 min', '2 d', '0 s')
@@ -100,10 +109,13 @@ def age_text(millis: int | None) -> str:
 
 
 def box_text(box: TreeBox, now: int) -> str:
-    """All that a box says, in parts that a semicolon ends: for the tooltip and for screen readers."""
+    """Return the description of a box.
+
+    It is used for the tooltip and for screen readers. Its parts are separated by semicolons.
+    """
     what = box.name if box.files == 1 else f"{box.files:,} files together"
     deleted = f", {box.deleted:,} of them deleted" if box.deleted else ""
-    indexed = "no index" if not box.indexed else _indexed(box)
+    indexed = "no index" if not box.indexed else _index_text(box)
     keys = [] if box.low is None else [f"keys {_short(box.low)} to {_short(box.high or '')}"]
     age = "unknown" if box.created_millis is None else f"{age_text(now - box.created_millis)} ago"
     kept = "kept" if box.kept == box.files else "dropped" if not box.kept else f"{box.kept:,} of {box.files:,} kept"
@@ -121,7 +133,7 @@ def box_text(box: TreeBox, now: int) -> str:
     return "; ".join(part.replace(";", ",") for part in parts)
 
 
-def _indexed(box: TreeBox) -> str:
+def _index_text(box: TreeBox) -> str:
     where = f"{size_text(box.index_bytes)} of index in the manifest" if box.index_bytes else "index in a side file"
     return where if box.indexed == box.files else f"{where}, of {box.indexed:,} of {box.files:,} files"
 
@@ -131,7 +143,7 @@ def _short(text: str) -> str:
 
 
 def snapshot_text(snapshot: TreeSnapshot) -> str:
-    """All that the bar of a snapshot says."""
+    """Return the description of a snapshot's bar."""
     parts = [
         f"snapshot {snapshot.id}",
         f"{snapshot.kind} at {instant_text(snapshot.time_millis)} UTC",
@@ -143,7 +155,9 @@ def snapshot_text(snapshot: TreeSnapshot) -> str:
 
 
 def bar_height(value: int, greatest: int) -> float:
-    """The height of a bar in percent, by the square root, so that small commits are seen beside large ones.
+    """Return the height of a bar in percent.
+
+    Heights are square roots, so that small commits remain visible next to large ones.
 
     >>> bar_height(25, 100), bar_height(0, 100)
     (50.0, 1.0)
@@ -152,7 +166,10 @@ def bar_height(value: int, greatest: int) -> float:
 
 
 def line_points(values: list[float | None]) -> dict[str, Any]:
-    """Points of a line in a box of 100 by 40 with its lowest and highest value; one is always on the scale."""
+    """Return the points of a line chart.
+
+    The box is 100 by 40. The result also has the lowest and highest value. The scale always includes 1.
+    """
     known = [(at, value) for at, value in enumerate(values) if value is not None]
     if not known:
         return {"points": "", "low": None, "high": None, "last": None}

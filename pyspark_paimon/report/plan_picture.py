@@ -1,4 +1,4 @@
-"""The picture of a scan's plan in a notebook: the funnel, and the boxes of the files that are left."""
+"""Notebook picture of a plan: pruning stages and files."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _MOST_BUCKETS = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PictureOfPlan(ScanPlan):
-    """A plan that draws itself, and equals the ``ScanPlan`` that it is besides: ``table_schema`` tells what its keys are."""
+class PlanPicture(ScanPlan):
+    """A ``ScanPlan`` that notebooks show as a picture.
+
+    It equals a ``ScanPlan`` of the same values. ``table_schema`` is needed to decode keys.
+    """
 
     table_schema: TableSchema | None = field(default=None, repr=False)
 
@@ -31,7 +34,7 @@ class PictureOfPlan(ScanPlan):
 
     def _repr_html_(self) -> str:
         files = []
-        splits: Sequence[object] = self.splits  # of changes in other plans
+        splits: Sequence[object] = self.splits  # plans of incremental scans have other splits
         for split in splits:
             if not isinstance(split, DataSplit):
                 continue
@@ -44,4 +47,4 @@ class PictureOfPlan(ScanPlan):
         return render_plan(tuple(map(funnel_stage, self.report)), drawn, len(trees), wall_clock_millis())
 
 
-__all__ = ["PictureOfPlan"]
+__all__ = ["PlanPicture"]

@@ -1,4 +1,5 @@
-"""Work divided: splits packed into tasks by bytes, threads with a bound in bytes.
+"""Division of work among tasks and threads, by bytes.
 
-Knows neither tables nor Spark. Public: ``task_packing``, ``task_count``, ``thread_pool``, ``balance``.
+This package knows neither tables nor Spark.
+Public: ``task_packing``, ``task_count``, ``thread_pool``, ``balance``.
 """

@@ -1,4 +1,4 @@
-"""Sharing pieces of work out among tasks, so that all of them have about as many bytes to read."""
+"""Assignment of pieces of work to tasks, balanced by bytes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from fileindex.base.thresholds import thresholds
 
 
 def balanced(sizes: Sequence[int], tasks: int) -> list[int]:
-    """The task (0 to ``tasks`` - 1) of each piece: the largest first, always to the task with the fewest bytes.
+    """Return the task of each piece.
 
-    No task gets more than 4/3 of what the best way would give it (Graham's bound).
+    Tasks are numbered from 0. The largest piece comes first, and each goes to the task with the fewest bytes. No task gets more than 4/3 of the optimum (Graham's bound).
 
     >>> balanced([700 << 20, 100 << 20, 400 << 20, 300 << 20], 2)
     [0, 0, 1, 1]

@@ -1,15 +1,17 @@
-"""How many tasks a job of Spark is worth: by the bytes that it works on, bounded by the cores that there are."""
+"""Number of tasks of a Spark job."""
 
 from __future__ import annotations
 
 from fileindex.base.thresholds import thresholds
 
 _MOST_PER_CORE = 4
-"""More even out no better, and each holds a buffer and leaves files of its own."""
+"""More tasks would not balance better; each needs a buffer and writes separate files."""
 
 
 def task_count(size: int, cores: int) -> int:
-    """Tasks for ``size`` bytes, at least one: first a core for each few megabytes, then several tasks a core, that they end together.
+    """Return the number of tasks for ``size`` bytes.
+
+    The result is at least 1. Small jobs use one core for each few megabytes. Large jobs have several tasks per core, so that all cores end at about the same time.
 
     >>> [task_count(size << 20, 8) for size in (0, 1, 20, 200, 1000, 1 << 20)]
     [1, 1, 3, 8, 16, 32]

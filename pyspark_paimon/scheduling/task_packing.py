@@ -1,4 +1,4 @@
-"""What the tasks of a Spark read have to do: the splits of a plan, cut and packed so that all are busy until the end."""
+"""Packing of splits into tasks of a Spark read."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from manifest.schema.table_schema import TableSchema
 
 
 def tasks_of(plan: ScanPlan, schema: TableSchema, *, ordered: bool) -> list[list[str]]:
-    """The splits of each task, as JSON.
+    """Return the splits of each task, as JSON.
 
-    A split is packed for ``source.split.target-size``, which may be a whole bucket; it is cut into files and key sections, and
-    small ones go to one task. ``ordered`` keeps the plan's order, in which rows come to a client; else long tasks come first.
+    A split may be a whole bucket (``source.split.target-size``). Large splits are cut into files and key sections, and small ones are combined.
+
+    ordered: Keep the plan's order, in which rows reach a client. False: long tasks come first.
     """
     parts: list[DataSplit | IncrementalSplit] = []
     for split in plan.splits:

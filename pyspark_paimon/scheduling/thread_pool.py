@@ -1,4 +1,4 @@
-"""Streams of batches from several threads, in order, with bounded memory: Arrow releases the GIL, so threads are enough."""
+"""Parallel reads and work in threads, with limited memory."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any, Generic, TypeVar
 from fileindex.base.thresholds import thresholds
 from manifest.io.threads import WorkerPool, start_some
 
+# Threads are sufficient: Arrow releases the GIL.
 T = TypeVar("T")
 R = TypeVar("R")
 
 _LOOK_SECONDS = 1.0
 
 
-class _Stopped(Exception):  # not an error: the consumer has left
-    """Tells a source that nobody wants its items."""
+class _Stopped(Exception):  # control flow, not an error: the consumer has stopped
+    """The consumer needs no more items."""
 
 
 class _Buffer(Generic[T]):
-    """Items of numbered sources between their threads and one consumer, who takes source after source.
+    """Buffer between several sources and one consumer.
 
-    A source waits while the buffer is full, unless the consumer waits for it. An iterator that is neither read on nor closed when
-    the program ends must not keep it from ending: who waits looks now and then whether anybody is left to take something.
+    Sources are numbered, and the consumer reads one after the other. A source waits while the buffer is full, unless the consumer waits for it.
     """
 
     def __init__(self, sources: int, budget: int) -> None:
@@ -39,9 +39,13 @@ class _Buffer(Generic[T]):
         self._changed = threading.Condition()
 
     def put(self, source: int, item: T) -> None:
-        """Hand an item over. Raises ``_Stopped``."""
+        """Add an item.
+
+        Raises ``_Stopped``.
+        """
         size = max(getattr(item, "nbytes", 0), thresholds().ahead_item_bytes)
         with self._changed:
+            # An iterator that is neither read nor closed must not keep the program running: check periodically for a live consumer.
             while not self._changed.wait_for(lambda: self._stopped or self._has_room(source), _LOOK_SECONDS):
                 self._stopped = not (threading.main_thread().is_alive() or self._consumer.is_alive())
             if self._stopped:
@@ -54,7 +58,10 @@ class _Buffer(Generic[T]):
         return self._held < self._budget or (source == self._head and not self._items[source])
 
     def end(self, source: int, error: BaseException | None = None) -> None:
-        """No more items of ``source``; an error is raised to the consumer at once."""
+        """Mark ``source`` as finished.
+
+        An error is raised to the consumer at once.
+        """
         with self._changed:
             self._ended[source] = True
             self._error = self._error or error
@@ -62,17 +69,17 @@ class _Buffer(Generic[T]):
 
     @property
     def stopped(self) -> bool:
-        """Whether the sources were let go."""
+        """Whether the sources should stop."""
         return self._stopped
 
     def stop(self) -> None:
-        """Let all sources go."""
+        """Make all sources stop."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
     def take(self, source: int) -> Iterator[T]:
-        """The items of ``source`` as they come."""
+        """Yield the items of ``source`` as they arrive."""
         items = self._items[source]
         while True:
             with self._changed:
@@ -90,9 +97,11 @@ class _Buffer(Generic[T]):
 
 
 def interleaved(sources: Sequence[Callable[[], Iterator[T]]], threads: int, budget: int | None = None) -> Iterator[T]:
-    """All items of all sources, those of the first source first; up to ``threads`` sources run at once.
+    """Yield the items of all sources in order.
 
-    Together they run ahead of the consumer by ``budget`` bytes (of items with ``nbytes``). Closing the iterator stops them.
+    Items of the first source come first. Up to ``threads`` sources run at the same time. Closing the iterator stops them.
+
+    budget: Bytes that all sources may read ahead, by ``nbytes`` of the items. None: the default threshold.
 
     >>> list(interleaved([lambda: iter([1, 2]), lambda: iter([3])], threads=2))
     [1, 2, 3]
@@ -107,7 +116,7 @@ def interleaved(sources: Sequence[Callable[[], Iterator[T]]], threads: int, budg
     started: list[threading.Thread] = []
     try:
         started = start_some(readers)
-        if not started:  # no thread to be had: one source after the other
+        if not started:  # no thread can be started: read one source after the other
             for source in sources:
                 yield from source()
             return
@@ -120,20 +129,21 @@ def interleaved(sources: Sequence[Callable[[], Iterator[T]]], threads: int, budg
 
 
 def _pump_all(waiting: Iterator[tuple[int, Callable[[], Iterator[T]]]], buffer: _Buffer[T]) -> None:
-    """Empty one source after the other, each by one of several threads; a pool of them would be joined before the program may end."""
+    """Read sources into the buffer, in one of several threads."""
+    # Plain threads, not a pool: the interpreter would join a pool before it exits.
     for number, source in waiting:
         if buffer.stopped or not _pump(number, source, buffer):
             return
 
 
 def _pump(number: int, source: Callable[[], Iterator[T]], buffer: _Buffer[T]) -> bool:
-    """Whether there may be more to do."""
+    """Read one source; return whether to continue with the next."""
     try:
         for item in source():
             buffer.put(number, item)
     except _Stopped:
         return False
-    except BaseException as error:  # noqa: BLE001  # it is raised in the consumer's thread
+    except BaseException as error:  # noqa: BLE001  # raised in the consumer's thread
         buffer.end(number, error)
         return False
     buffer.end(number)
@@ -141,7 +151,10 @@ def _pump(number: int, source: Callable[[], Iterator[T]], buffer: _Buffer[T]) ->
 
 
 def each(work: Callable[[Any], R], items: Sequence[Any], threads: int) -> list[R]:
-    """``work`` of every item, in order; the first error is raised after the running ones have ended and the rest are cancelled."""
+    """Return ``work`` of every item, in order.
+
+    The first error is raised after running calls have ended. Other calls are cancelled.
+    """
     if threads <= 1 or len(items) <= 1:
         return [work(item) for item in items]
     with WorkerPool(min(threads, len(items)), "paimon-work") as pool:

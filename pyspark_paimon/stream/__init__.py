@@ -1,4 +1,4 @@
-"""Streams: options, positions and rows of a table that is followed.
+"""Streaming reads: options, positions and rows.
 
 Public: ``follow``, ``TableStream`` (table_stream).
 """

@@ -1,4 +1,4 @@
-"""``Table.follow``: a stream for a process without Spark, batch by batch as Arrow tables."""
+"""Streaming reads without Spark, for ``Table.follow``."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ from pyspark_paimon.stream.table_stream import TableStream
 @public
 @dataclass(frozen=True)
 class StreamBatch:
-    """Rows with their kinds in ``_row_kind``, those of a key in order; ``offset`` is where the stream goes on after them."""
+    """A batch of a stream.
+
+    The kinds of the rows are in the column ``_row_kind``; rows of a key are in order of time. ``offset`` is the position after the batch.
+    """
 
     rows: pa.Table
     offset: str
 
 
-def asked_for(
+def follow_options(
     schema: TableSchema,
     start: str,
     *,
@@ -39,7 +42,10 @@ def asked_for(
     consumer: str | None,
     overwrites: bool,
 ) -> StreamOptions:
-    """What ``Table.follow`` was asked for, as the options of a stream. Raises as ``StreamOptions.of`` does."""
+    """Return the stream options of the arguments of ``Table.follow``.
+
+    Raises the errors of ``StreamOptions.of``.
+    """
     given = {
         "scan.mode": start,
         "scan.snapshot-id": snapshot,
@@ -47,28 +53,30 @@ def asked_for(
         "read.stream.maxrowspertrigger": max_rows,
         "consumer-id": consumer,
     }
-    asked = StreamOptions.of({key: str(value) for key, value in given.items() if value is not None}, schema.options)
-    return asked.model_copy(update={"kinds": True, "overwrites": overwrites or asked.overwrites})
+    options = StreamOptions.of({key: str(value) for key, value in given.items() if value is not None}, schema.options)
+    return options.model_copy(update={"kinds": True, "overwrites": overwrites or options.overwrites})
 
 
 def _parsed(offset: str) -> dict[str, Any]:
     try:
         found = json.loads(offset)
     except (ValueError, TypeError) as error:
-        raise InvalidArgument(f"an offset is what a batch of follow() had, not {offset!r}") from error
+        raise InvalidArgument(f"offset must be the offset of a batch of follow(), not {offset!r}") from error
     if not isinstance(found, dict):
-        raise InvalidArgument(f"an offset is what a batch of follow() had, not {offset!r}")
+        raise InvalidArgument(f"offset must be the offset of a batch of follow(), not {offset!r}")
     return found
 
 
-def followed(
-    path: str, asked: StreamOptions, predicate: Predicate | None, columns: tuple[str, ...] | None, offset: str | None
+def follow_table(
+    path: str, options: StreamOptions, predicate: Predicate | None, columns: tuple[str, ...] | None, offset: str | None
 ) -> Iterator[StreamBatch]:
-    """The batches from ``offset`` (None: from the start that is asked for) to the newest snapshot there is now.
+    """Yield the batches from ``offset`` to the newest snapshot.
 
-    The consumer moves on when the next batch is asked for.
+    The newest snapshot is determined at the start. The consumer's progress is recorded when the next batch is requested.
+
+    offset: None: start where the options say.
     """
-    stream = TableStream.of(path, asked, predicate, columns)
+    stream = TableStream.of(path, options, predicate, columns)
     schema = arrow_schema(scan_fields(LocalBackend(path).schema(stream.request.schema_id), stream.request.columns))
     at = stream.start() if offset is None else position_of(_parsed(offset))
     last = stream.newest()
@@ -80,4 +88,4 @@ def followed(
         at = end
 
 
-__all__ = ["StreamBatch", "asked_for", "followed"]
+__all__ = ["StreamBatch", "follow_options", "follow_table"]

@@ -1,8 +1,10 @@
-"""Options of a streaming read, under the names of Paimon's table options and of its Spark connector, and a stream's offsets.
+"""Options and offsets of a streaming read.
 
-Spark hands over options in lower case, and asks for a source's schema without saying whether a stream is wanted: only options that
-streams alone have tell.
+The names are the same as in Paimon's table options and Spark connector.
 """
+
+# Spark passes options in lower case. It asks a source for its schema without saying whether the read is a stream:
+# ``is_stream`` therefore looks for options that only streams have.
 
 from __future__ import annotations
 
@@ -21,17 +23,17 @@ MODE, OVERWRITES = "scan.mode", "streaming-read-overwrite"
 KINDS, CONSUMER_OPTION, IGNORE_PROGRESS = "read.changelog", "consumer-id", "consumer.ignore-progress"
 _KEYS = frozenset({*STREAM_ONLY, MODE, OVERWRITES, IGNORE_PROGRESS, SNAPSHOT_ID, TIMESTAMP})
 _FULL = {"full": StartMode.LATEST_FULL}
-_REFUSED = {
-    "scan.tag-name": "names a state, not a place in a stream; use scan.snapshot-id",
-    "incremental-between": "reads a range that ends; a stream does not",
-    "incremental-between-scan-mode": "reads a range that ends; a stream does not",
-    "pushdown": "is for batch reads; a stream takes the option 'filter'",
+_UNSUPPORTED = {
+    "scan.tag-name": "selects a snapshot, not a position in a stream; use scan.snapshot-id",
+    "incremental-between": "reads a range with an end, which a stream does not have; use a batch read",
+    "incremental-between-scan-mode": "reads a range with an end, which a stream does not have; use a batch read",
+    "pushdown": "is for batch reads; use the option 'filter' for a stream",
 }
 _VERSION = 1
 
 
 class StreamOptions(BaseModel):
-    """What a stream is asked for.
+    """Validated options of a stream.
 
     >>> asked = StreamOptions.of({"scan.snapshot-id": "3", "read.stream.maxrowspertrigger": "1000"})
     >>> asked.mode.value, asked.snapshot_id, asked.limits.rows
@@ -53,8 +55,12 @@ class StreamOptions(BaseModel):
 
     @classmethod
     def of(cls, options: Mapping[str, str], table: Mapping[str, str] | None = None) -> StreamOptions:
-        """From a read's options, and those of the table where the read has none. Raises ``InvalidArgument``, ``UnsupportedOption``."""
-        for key, reason in _REFUSED.items():
+        """Parse the options of a read.
+
+        table: Options of the table, used if the read does not set them.
+        Raises ``InvalidArgument`` and ``UnsupportedOption``.
+        """
+        for key, reason in _UNSUPPORTED.items():
             if key in options:
                 raise UnsupportedOption(key, f"{reason}")
         stored = {key: value for key, value in (table or {}).items() if key in {MODE, OVERWRITES, IGNORE_PROGRESS}}
@@ -76,12 +82,12 @@ class StreamOptions(BaseModel):
 
     @property
     def limits(self) -> Limits:
-        """The most of one batch."""
+        """Limits of one batch."""
         return Limits(self.max_files, self.max_rows, self.max_bytes)
 
 
 def is_stream(options: Mapping[str, str]) -> bool:
-    """Whether the options can only be those of a stream.
+    """Return whether only a streaming read has such options.
 
     >>> is_stream({"path": "/t", "consumer-id": "c"}), is_stream({"path": "/t"})
     (True, False)
@@ -90,7 +96,7 @@ def is_stream(options: Mapping[str, str]) -> bool:
 
 
 def without_stream(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that a batch read has, too."""
+    """Return the options that batch reads have, too."""
     return {key: value for key, value in options.items() if key not in _KEYS}
 
 
@@ -100,16 +106,16 @@ def _mode(given: Mapping[str, str]) -> StartMode:
         name = "from-snapshot" if SNAPSHOT_ID in given else "from-timestamp" if TIMESTAMP in given else "latest-full"
     mode = _FULL.get(name) or next((known for known in StartMode if known.value == name), None)
     if mode is None:
-        raise UnsupportedOption(MODE, f"'{name}' is no place to start a stream here; possible: {', '.join(StartMode)}")
+        raise UnsupportedOption(MODE, f"'{name}' is not a supported start of a stream; use one of {', '.join(StartMode)}")
     needs = {StartMode.FROM_SNAPSHOT: SNAPSHOT_ID, StartMode.FROM_SNAPSHOT_FULL: SNAPSHOT_ID, StartMode.FROM_TIMESTAMP: TIMESTAMP}.get(mode)
     for key in (SNAPSHOT_ID, TIMESTAMP):
         if (key in given) != (key == needs):
-            raise InvalidArgument(f"{MODE} '{mode.value}' {'needs' if key == needs else 'goes without'} the option {key}")
+            raise InvalidArgument(f"{MODE} '{mode.value}' {'needs' if key == needs else 'does not allow'} the option {key}")
     return mode
 
 
 def offset_of(position: Position) -> dict[str, Any]:
-    """The position as Spark keeps it in a checkpoint.
+    """Encode a position as Spark stores it in a checkpoint.
 
     >>> offset_of(Position(3, 1))
     {'version': 1, 'snapshot': 3, 'unit': 1, 'whole': False}
@@ -127,13 +133,18 @@ class _Offset(BaseModel):
 
 
 def position_of(offset: Mapping[str, Any]) -> Position:
-    """The position of a checkpoint's offset. Raises ``InvalidArgument`` for one that another version or source made."""
+    """Decode the offset of a checkpoint.
+
+    Raises ``InvalidArgument`` for an offset of another version or source.
+    """
     try:
         found = _Offset.model_validate(dict(offset))
     except ValidationError:
         found = None
     if found is None or found.version != _VERSION:
-        raise InvalidArgument(f"the checkpoint's offset {json.dumps(dict(offset))} is none of this version of pyspark-paimon")
+        raise InvalidArgument(
+            f"the checkpoint's offset {json.dumps(dict(offset))} was not written by this version of pyspark-paimon; use its version, or a new checkpoint"
+        )
     return Position(found.snapshot, found.unit, found.whole)
 
 

@@ -1,6 +1,6 @@
-"""A table's stream as a reader sees it: where it starts, how far the next batch goes, the rows between, and the consumer's progress.
+"""Stream of a table: positions, batches, rows and consumer progress.
 
-Holds nothing that a restart would lose; Spark's source and ``Table.follow`` drive it.
+Spark's source and ``Table.follow`` use it. It has no state that a restart would lose.
 """
 
 from __future__ import annotations
@@ -33,24 +33,25 @@ if TYPE_CHECKING:
     from pyspark_paimon.request.backend import ScanRequest
 
 
-_CAME_TO_BE = pa.array(["+I", "+U"])
+_NEW_ROW_KINDS = pa.array(["+I", "+U"])
 
 
 def stream_rows(store: FileStore, request: ScanRequest, split: DataSplit | str) -> Iterator[pa.RecordBatch]:
-    """The rows of one split of a ``StreamScan``'s plan, in the columns of ``request``; those of a key in the order in which they happened.
+    """Yield the rows of a split.
 
-    Without the column ``_row_kind`` deleted rows and the old rows of updates are left out, for nothing would tell them apart.
+    They have the columns of ``request``. Rows of a key are in order of time.
     """
     parsed = split_from_json(split) if isinstance(split, str) else split
     if not isinstance(parsed, IncrementalSplit):
         return _state_rows(store, request, parsed)
     if ROW_KIND in request.columns:
         return read_incremental(store, parsed, columns=request.columns, predicate=request.predicate)
+    # Without kinds the reader could not distinguish deleted and old rows from new ones: leave them out.
     return _new_rows(store, request, parsed)
 
 
 def _state_rows(store: FileStore, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
-    """Rows of a whole state: each was inserted, as far as the stream knows."""
+    """Yield the rows of a whole state, as inserted rows."""
     values = tuple(name for name in request.columns if name != ROW_KIND)
     for batch in read_split(store, split, columns=values, predicate=request.predicate):
         if ROW_KIND in request.columns:
@@ -63,7 +64,7 @@ def _state_rows(store: FileStore, request: ScanRequest, split: DataSplit) -> Ite
 
 def _new_rows(store: FileStore, request: ScanRequest, split: IncrementalSplit) -> Iterator[pa.RecordBatch]:
     for batch in read_incremental(store, split, columns=(*request.columns, ROW_KIND), predicate=request.predicate):
-        kept = batch.filter(pc.is_in(batch.column(ROW_KIND), value_set=_CAME_TO_BE))
+        kept = batch.filter(pc.is_in(batch.column(ROW_KIND), value_set=_NEW_ROW_KINDS))
         if kept.num_rows:
             yield kept.select(list(request.columns))
 
@@ -73,9 +74,12 @@ _POSITION = "streamPosition"
 
 @dataclass(frozen=True)
 class TableStream:
-    """The stream of the table at ``path``: rows as ``request`` says, by the schema of its ``schema_id``; travels between processes.
+    """Stream of the table at ``path``.
 
-    ``every``: all columns of that schema, if the stream is to have all there are; None if it reads some.
+    The object can be sent between processes.
+
+    request: Columns, filter and schema id of the rows.
+    every: All columns of that schema, if the stream reads all columns. None: it reads some.
     """
 
     path: str
@@ -92,9 +96,10 @@ class TableStream:
         columns: tuple[str, ...] | None,
         options: Mapping[str, str] | None = None,
     ) -> TableStream:
-        """The stream of ``columns`` (None: all), ``_row_kind`` among them where changes are to have their kinds.
+        """Return the stream of a table.
 
-        Raises ``UnknownColumn``, ``InvalidArgument``, ``UnsupportedTable`` for a table that cannot be followed so.
+        columns: Columns to read, with ``_row_kind`` for the kinds of changes. None: all.
+        Raises ``UnknownColumn``, ``InvalidArgument``, and ``UnsupportedTable`` for a table that cannot be streamed with these options.
         """
         backend = LocalBackend(path)
         table = backend.schema()
@@ -108,12 +113,15 @@ class TableStream:
         return cls(path, request.model_copy(update={"schema_id": table.id, "options": settings}), asked, every)
 
     def start(self) -> Position:
-        """Where a new stream begins: where its consumer stands, else where the options say."""
+        """Return the start of a new stream.
+
+        It is the progress of the consumer if there is one, else the start of the options.
+        """
         scan = self._stream_scan()
         asked = self.asked
         position = self._progress(scan)
         if position is not None:
-            self.done(position)  # nothing new, but the consumer is not idle
+            self.done(position)  # renew the consumer's file, so that it does not expire
             return position
         position = scan.start(asked.mode, snapshot_id=asked.snapshot_id, timestamp_millis=asked.timestamp_millis)
         if asked.consumer is not None:
@@ -121,31 +129,40 @@ class TableStream:
         return position
 
     def newest(self) -> int:
-        """Id of the newest snapshot; 0 before the first."""
+        """Return the id of the newest snapshot, or 0."""
         return self._stream_scan().newest()
 
     def advance(self, start: Position, *, limited: bool = True, last: int | None = None) -> Position:
-        """Where the next batch ends, by all limits of the options at once unless it is not to be ``limited``."""
+        """Return the end of the next batch.
+
+        limited: Whether the limits of the options apply.
+        """
         return self._stream_scan().advance(start, self.asked.limits if limited else UNLIMITED, last=last)
 
     def plan(self, start: Position, end: Position) -> tuple[ScanPlan, TableSchema]:
-        """The splits of a batch, and the schema that they are read with."""
+        """Return the splits of a batch, and their schema."""
         scan = self._stream_scan()
         return scan.plan(start, end, self.request.predicate), scan.store.schema
 
     def rows(self, split: DataSplit | str) -> Iterator[pa.RecordBatch]:
-        """The rows of a split of ``plan``."""
+        """Yield the rows of a split of ``plan``."""
         return stream_rows(LocalBackend(self.path).store(self.request.options, self.request.schema_id), self.request, split)
 
     def done(self, end: Position) -> None:
-        """What comes before ``end`` is done with: the consumer need not hold it any more. One that is farther, by another run, stays."""
+        """Record that everything before ``end`` has been processed.
+
+        The consumer then no longer retains earlier snapshots. The progress never moves back if another run is ahead.
+        """
         if self.asked.consumer is not None:
             self._stream_scan().store.snapshots.advance_consumer(
                 self.asked.consumer, self._held(end), lambda recorded: self._is_ahead(recorded, end), **{_POSITION: offset_of(end)}
             )
 
     def _stream_scan(self) -> StreamScan:
-        """The table as it is now. Raises ``SchemaMismatch`` if the columns that are read have changed under the stream."""
+        """Return a scan of the current table.
+
+        Raises ``SchemaMismatch`` if columns of the stream have changed.
+        """
         newest = LocalBackend(self.path).store(self.request.options)
         if newest.schema.id != self.request.schema_id:
             self._check_columns(newest.schema, newest.schemas.get(self.request.schema_id or 0))
@@ -158,12 +175,15 @@ class TableStream:
         added = [name for name in now.names if self.every is not None and name not in self.every]
         if changed or added:
             raise SchemaMismatch(
-                f"{self.path}: the table's columns have changed under the stream ({', '.join(changed + added)}): start the query again, "
-                "with the same checkpoint; it goes on with the new columns"
+                f"{self.path}: the table's columns changed while the stream was running ({', '.join(changed + added)}): start the query again "
+                "with the same checkpoint to continue with the new columns"
             )
 
     def _progress(self, scan: StreamScan) -> Position | None:
-        """Where the consumer stands; None without one, or if its progress is to be ignored."""
+        """Return the progress of the consumer.
+
+        None: there is no consumer, or its progress is ignored.
+        """
         if self.asked.consumer is None or self.asked.ignore_progress:
             return None
         found = scan.store.snapshots.consumer(self.asked.consumer)
@@ -173,27 +193,34 @@ class TableStream:
 
     def _recorded(self, found: Mapping[str, Any]) -> Position:
         position = position_of(found[_POSITION]) if isinstance(found.get(_POSITION), dict) else None
-        if position is not None and self._held(position) == found["nextSnapshot"]:  # else another engine has moved it
+        if position is not None and self._held(position) == found["nextSnapshot"]:  # otherwise another engine has changed the consumer
             return position
         return Position(found["nextSnapshot"])
 
     def _is_ahead(self, found: Mapping[str, Any], end: Position) -> bool:
-        """Whether another run of the stream has come farther; the units of one snapshot are compared where both count them alike."""
+        """Return whether another run of the stream has advanced farther.
+
+        Units of the same snapshot are compared only if both count them in the same way.
+        """
         recorded = self._recorded(found)
         if recorded.snapshot_id != end.snapshot_id:
             return recorded.snapshot_id > end.snapshot_id
         return recorded.whole == end.whole and recorded.unit > end.unit
 
     def _held(self, position: Position) -> int:
-        """The oldest snapshot to keep: an overwrite is compared with the one before it."""
+        """Return the oldest snapshot to retain."""
+        # An overwrite is compared with the snapshot before it.
         return max(position.oldest_needed - int(self.asked.overwrites), 1)
 
 
 def stream_columns(table: TableSchema, columns: tuple[str, ...] | None, asked: StreamOptions) -> tuple[str, ...]:
-    """The columns of a stream; the kind of a row comes last unless it is named. Raises ``UnknownColumn``, ``InvalidArgument``."""
+    """Return the columns of a stream.
+
+    The row kind comes last unless ``columns`` contains it. Raises ``UnknownColumn`` and ``InvalidArgument``.
+    """
     names = table.names if columns is None else columns
     if ROW_KIND in table.names and (asked.kinds or ROW_KIND in names):
-        raise InvalidArgument(f"the table has a column '{ROW_KIND}' of its own, so that changes cannot carry their kinds in it")
+        raise InvalidArgument(f"the table has a column '{ROW_KIND}', so that changes cannot have their kinds in it; rename the column")
     for name in names:
         if name not in table.names and name != ROW_KIND:
             raise UnknownColumn(name, tuple(table.names))

@@ -241,12 +241,12 @@ class TableReading(TableRole, Readable):
         >>> [batch.rows.to_pylist() for batch in table.follow(state.offset, columns=["id", "city"])]
         [[{'id': 2, 'city': 'Lima', '_row_kind': '-D'}]]
         """
-        from pyspark_paimon.stream.follow import asked_for, followed  # noqa: PLC0415  # a client of a server needs no storage engine
+        from pyspark_paimon.stream.follow import follow_options, follow_table  # noqa: PLC0415  # a client of a server needs no storage engine
 
         if self._backend.spark is not None:
             raise InvalidArgument("follow reads in process; on Spark use spark.readStream.format('paimon').load(path)")
         schema = self.table_schema
-        asked = asked_for(
+        stream_options = follow_options(
             schema,
             start,
             snapshot=snapshot,
@@ -256,7 +256,7 @@ class TableReading(TableRole, Readable):
             overwrites=overwrites,
         )
         named = None if columns is None else change_columns(columns, schema)
-        return followed(self.path, asked, bind_filter(filter, schema.column_types), named, offset)
+        return follow_table(self.path, stream_options, bind_filter(filter, schema.column_types), named, offset)
 
     def count(self) -> int:
         """Return the number of rows of the newest snapshot.

@@ -217,11 +217,11 @@ class Scan(CheckedMethods, Readable):
         >>> len(cities().scan("id = 1").plan().splits), len(cities().scan("id = 99").plan().splits)
         (1, 0)
         """
-        from pyspark_paimon.report.plan_picture import PictureOfPlan  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.report.plan_picture import PlanPicture  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.request.scan_questions import PlanScan  # noqa: PLC0415  # as above
 
         plan = self._backend.ask(PlanScan(request=self._request))
-        return PictureOfPlan(plan.snapshot_id, plan.splits, plan.report, self.table_schema)
+        return PlanPicture(plan.snapshot_id, plan.splits, plan.report, self.table_schema)
 
     def explain(self, *, analyze: bool = True) -> views.Explanation:
         """Return what each stage of pruning kept and dropped.

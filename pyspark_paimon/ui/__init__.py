@@ -1,4 +1,5 @@
-"""The page of a table's tree, served to this machine's browser: filters are planned as they are typed.
+"""HTTP server of the tree page for this machine's browser.
 
+Filters are planned while they are typed.
 Public: ``TreeServer`` (server).
 """

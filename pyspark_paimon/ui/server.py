@@ -1,4 +1,7 @@
-"""A server of one table's page, on loopback only and for whoever has its token only."""
+"""HTTP server of one table's page.
+
+It listens on loopback only and requires a token.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,12 @@ _HEADERS = {
 
 
 class TreeServer(ThreadingHTTPServer):
-    """Serves ``table``'s page at ``url``; port 0 takes a free one. Looks at the table anew for each question.
+    """Server of a table's page.
 
-    The address is no parameter: the page shows keys and paths, and the token travels in the clear. Who names another host in the request's
-    ``Host`` (a page elsewhere whose name was made to resolve here) is refused, as is who lacks the token.
+    Each request reads the table again. Requests without the token are refused. So are requests with another ``Host`` header: a foreign
+    page could make its name resolve to this address.
+
+    port: 0 selects a free port.
 
     >>> from pyspark_paimon.example import cities
     >>> with TreeServer(cities()) as server:
@@ -37,6 +42,7 @@ class TreeServer(ThreadingHTTPServer):
     True
     """
 
+    # The address cannot be configured: the page shows keys and paths, and the token is sent unencrypted.
     daemon_threads = True
 
     def __init__(self, table: Table, *, port: int = 0, token: str | None = None) -> None:
@@ -46,12 +52,12 @@ class TreeServer(ThreadingHTTPServer):
 
     @property
     def hosts(self) -> tuple[str, str]:
-        """What a request may call this server."""
+        """Allowed ``Host`` headers."""
         return f"{LOOPBACK}:{self.server_port}", f"localhost:{self.server_port}"
 
     @property
     def url(self) -> str:
-        """Where the page is; it holds the token."""
+        """Address of the page, including the token."""
         return f"http://{self.hosts[0]}/?token={self.token}"
 
 
@@ -62,27 +68,27 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        """Answer the page, or what depends on a filter."""
-        asked = urlsplit(self.path)
-        given = parse_qs(asked.query, keep_blank_values=True)
+        """Send the page, or the parts a filter changes."""
+        url = urlsplit(self.path)
+        given = parse_qs(url.query, keep_blank_values=True)
         if self.headers.get("Host", "") not in self.server.hosts:
-            self._answer(HTTPStatus.FORBIDDEN, "text/plain", f"ask for {self.server.hosts[0]}")
+            self._answer(HTTPStatus.FORBIDDEN, "text/plain", f"the host of the request must be {self.server.hosts[0]}")
         elif not hmac.compare_digest(given.get("token", [""])[0].encode(), self.server.token.encode()):
-            self._answer(HTTPStatus.FORBIDDEN, "text/plain", "the address lacks the token that pyspark-paimon ui has shown")
+            self._answer(HTTPStatus.FORBIDDEN, "text/plain", "the address has no valid token; use the one that 'pyspark-paimon ui' printed")
         elif len(self.path) > _LONGEST:
             self._answer(HTTPStatus.REQUEST_URI_TOO_LONG, "text/plain", "the filter is too long")
-        elif asked.path == "/":
+        elif url.path == "/":
             self._page()
-        elif asked.path == "/tree":
+        elif url.path == "/tree":
             self._tree(given.get("filter", [""])[0].strip())
         else:
-            self._answer(HTTPStatus.NOT_FOUND, "text/plain", "there is / and /tree")
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", "not found; the server has / and /tree")
 
     def _page(self) -> None:
         try:
             page = render_page(self.server.table.tree(), live=True)
         except PaimonError as error:
-            self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain", _told(error))
+            self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain", _error_text(error))
             return
         self._answer(HTTPStatus.OK, "text/html", page)
 
@@ -91,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             answer = {"html": render_live(self.server.table.tree(text or None))}
         except PaimonError as error:
-            answer = {"error": _told(error)}
+            answer = {"error": _error_text(error)}
         self._answer(HTTPStatus.OK, "application/json", json.dumps(answer))
 
     def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
@@ -103,10 +109,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: a line would hold the token."""
+        """Log nothing: a line would contain the token."""
 
 
-def _told(error: PaimonError) -> str:
+def _error_text(error: PaimonError) -> str:
     return f"{type(error).__name__}: {error}"
 
 

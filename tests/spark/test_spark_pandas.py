@@ -73,7 +73,7 @@ def test_an_index_that_the_table_has_no_column_for_is_refused_by_name(spark, ps,
     frame = pd.DataFrame({"city": ["Rome"], "people": [1]}, index=pd.Index([4], name="number"))
     with pytest.raises(SchemaMismatch, match=r"index 'number'.*id, city, people.*index_col"):
         pp.to_paimon(ps.from_pandas(frame), table.path)
-    with pytest.raises(InvalidArgument, match="index_col names 2 columns"):
+    with pytest.raises(InvalidArgument, match="index_col has 2 names"):
         pp.to_paimon(ps.from_pandas(frame), table.path, index_col=["id", "x"])
     pp.to_paimon(ps.from_pandas(frame), table.path, index_col="id")
     assert content(table)[3] == (4, "Rome", 1)
@@ -178,7 +178,7 @@ def test_named_levels_go_to_their_columns_and_others_stay_behind():
     assert index_levels(["id"], ["id", "city"], ["id", "city"]) == [None]
     with pytest.raises(SchemaMismatch, match="several levels"):
         index_levels(["a", "a"], [], ["a"])
-    with pytest.raises(SchemaMismatch, match="is a column and an index"):
+    with pytest.raises(SchemaMismatch, match="is both a column and an index"):
         index_levels([None], ["id"], ["id"], "id")
 
 

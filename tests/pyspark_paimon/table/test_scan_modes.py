@@ -88,5 +88,5 @@ def test_what_names_no_place(table: Table, options: dict[str, str], error: type[
 
 
 def test_a_place_is_named_once(table: Table) -> None:
-    with pytest.raises(InvalidArgument, match="once"):
+    with pytest.raises(InvalidArgument, match="twice"):
         table.scan(snapshot=1, options={"scan.snapshot-id": "1"})
