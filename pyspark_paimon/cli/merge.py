@@ -35,9 +35,9 @@ def merge_files(
 ) -> None:
     """Merge rows of files into a primary-key table by key.
 
-    Without options the command upserts: the table's merge engine receives the streamed rows, and the last row of a key wins. Otherwise the
-    rows are held in memory and matched with the table. Two rows that match one row, or are inserted with one key, are an error.
-    Concurrent commits are taken into account. Deleting asks for confirmation.
+    Without options the command upserts: the table's merge engine receives the streamed rows, and the last row of a key wins.
+    Otherwise the rows are held in memory and matched with the table. Two rows that match one row, or are inserted with one key,
+    are an error. Concurrent commits are taken into account. Deleting asks for confirmation.
     """
     table = target.open()
     _check(table, on, when_matched, when_not_matched)

@@ -36,7 +36,8 @@ _ENDINGS = {
 def rows_of_files(files: Sequence[str], form: str | None, schema: pa.Schema) -> pa.RecordBatchReader:
     """Read the rows of all files in batches.
 
-    CSV files have names in the first line; an empty field is null, ``""`` an empty text. Texts are converted to the types of ``schema``.
+    CSV files have names in the first line; an empty field is null, ``""`` an empty text. Texts are converted to the types of
+    ``schema``.
 
     form: Format of all files. None: by the extension of each file.
     Raises ``InvalidArgument`` for a file that cannot be read, and ``SchemaMismatch`` for files with different columns.

@@ -40,7 +40,8 @@ def serve(
     """Serve tables to Spark Connect clients.
 
     The server runs until SIGTERM or Ctrl-C. It needs Java 17 and pyspark-paimon[spark]. Clients call
-    spark_session("sc://host:port", token=...). Clients on other machines send a token over TLS only: put a proxy with TLS before the server.
+    spark_session("sc://host:port", token=...). Clients on other machines send a token over TLS only: put a proxy with TLS
+    before the server.
     """
     warnings.filterwarnings(
         "ignore", "PySpark does not yet fully support pandas", FutureWarning

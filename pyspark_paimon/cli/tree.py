@@ -26,7 +26,8 @@ def write_report(
 ) -> None:
     """Write an HTML report of the LSM tree.
 
-    The page shows levels, key ranges, what a filter keeps, history and advice. With --json the report is printed, and no file is written.
+    The page shows levels, key ranges, what a filter keeps, history and advice. With --json the report is printed, and no file
+    is written.
     """
     opened = target.open()
     if target.as_json:

@@ -89,8 +89,8 @@ def show_orphans(
 def maintain(target: TableOption, *, full: Full = False) -> None:
     """Run all maintenance steps that the table's options require.
 
-    The steps are partitions, compaction, indexes, tags, snapshots and orphan files. Run the command periodically, for example by cron.
-    Exit code 1 if a step failed; the other steps still run.
+    The steps are partitions, compaction, indexes, tags, snapshots and orphan files. Run the command periodically, for example
+    by cron. Exit code 1 if a step failed; the other steps still run.
     """
     table = target.open()
     dry = target.dry_run or not target.confirm(f"compact {table.path} and delete what has expired by its options")

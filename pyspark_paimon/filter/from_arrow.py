@@ -237,7 +237,8 @@ def _is_column(node: _Node) -> bool:
 def _term(node: _Node) -> Term:
     """Translate a node to a term.
 
-    The rules are the same as for SQL text (Spark's ANSI mode): integer overflow is an error, and integer division truncates towards zero.
+    The rules are the same as for SQL text (Spark's ANSI mode): integer overflow is an error, and integer division truncates
+    towards zero.
     """
     if _is_column(node):
         return _column(node)

@@ -1,6 +1,7 @@
 """Parameters of filters.
 
-Parameters have the values of ``params``, or of long IN lists. Long IN lists are cut out of the text before it is parsed, so that the parser does not build a node for each literal.
+Parameters have the values of ``params``, or of long IN lists. Long IN lists are cut out of the text before it is parsed, so
+that the parser does not build a node for each literal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Conversion of pandas-on-Spark DataFrames to Spark DataFrames.
 
-Three things need care: the index is lost unless it is requested, categories are stored as their codes, and a ``datetime64`` without zone
+Three things need care. The index is lost unless it is requested. Categories are stored as their codes. A ``datetime64`` without zone
 is stored as the instant of that local time in the session's zone.
 """
 
@@ -27,16 +27,16 @@ _DROPPED = "__paimon_index_{}__"
 def spark_frame(data: ps.DataFrame, schema: pa.Schema, index_col: str | Sequence[str] | None = None) -> DataFrame:
     """Convert a pandas-on-Spark DataFrame for a table.
 
-    The result has the columns of ``data`` and the levels of its index. Without ``index_col``, a level becomes the column of its name. Levels
-    without a name, such as the default index, and levels whose name is also a column, are left out.
+    The result has the columns of ``data`` and the levels of its index. Without ``index_col``, a level becomes the column of its name.
+    Levels without a name, such as the default index, and levels whose name is also a column, are left out.
 
     schema: Arrow schema of the table.
     index_col: Column names of all levels of the index.
 
     Raises:
         InvalidArgument: ``index_col`` and the index have different numbers of levels.
-        SchemaMismatch: a level would become a column that the frame already has or that the table lacks, or has categories of a type
-            without Spark literals.
+        SchemaMismatch: a level would become a column that the frame already has or that the table lacks. Or a level has categories of
+            a type without Spark literals.
     """
     names = [_name(label) for label in data.columns]
     levels = index_levels(data.index.names, names, schema.names, index_col)

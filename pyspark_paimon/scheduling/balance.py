@@ -11,7 +11,8 @@ from fileindex.base.thresholds import thresholds
 def balanced(sizes: Sequence[int], tasks: int) -> list[int]:
     """Return the task of each piece.
 
-    Tasks are numbered from 0. The largest piece comes first, and each goes to the task with the fewest bytes. No task gets more than 4/3 of the optimum (Graham's bound).
+    Tasks are numbered from 0. The largest piece comes first, and each goes to the task with the fewest bytes. No task gets more
+    than 4/3 of the optimum (Graham's bound).
 
     >>> balanced([700 << 20, 100 << 20, 400 << 20, 300 << 20], 2)
     [0, 0, 1, 1]

@@ -11,7 +11,8 @@ _MOST_PER_CORE = 4
 def task_count(size: int, cores: int) -> int:
     """Return the number of tasks for ``size`` bytes.
 
-    The result is at least 1. Small jobs use one core for each few megabytes. Large jobs have several tasks per core, so that all cores end at about the same time.
+    The result is at least 1. Small jobs use one core for each few megabytes. Large jobs have several tasks per core, so that
+    all cores end at about the same time.
 
     >>> [task_count(size << 20, 8) for size in (0, 1, 20, 200, 1000, 1 << 20)]
     [1, 1, 3, 8, 16, 32]

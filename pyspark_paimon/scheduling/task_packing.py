@@ -13,7 +13,8 @@ from manifest.schema.table_schema import TableSchema
 def tasks_of(plan: ScanPlan, schema: TableSchema, *, ordered: bool) -> list[list[str]]:
     """Return the splits of each task, as JSON.
 
-    A split may be a whole bucket (``source.split.target-size``). Large splits are cut into files and key sections, and small ones are combined.
+    A split may be a whole bucket (``source.split.target-size``). Large splits are cut into files and key sections, and small
+    ones are combined.
 
     ordered: Keep the plan's order, in which rows reach a client. False: long tasks come first.
     """

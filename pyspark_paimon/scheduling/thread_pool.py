@@ -24,7 +24,8 @@ class _Stopped(Exception):  # control flow, not an error: the consumer has stopp
 class _Buffer(Generic[T]):
     """Buffer between several sources and one consumer.
 
-    Sources are numbered, and the consumer reads one after the other. A source waits while the buffer is full, unless the consumer waits for it.
+    Sources are numbered, and the consumer reads one after the other. A source waits while the buffer is full, unless the
+    consumer waits for it.
     """
 
     def __init__(self, sources: int, budget: int) -> None:

@@ -104,7 +104,7 @@ def _table_positions(words: TokenCursor) -> Iterator[int]:
 
 
 def _read(names: KnownTables, name: NameParts, words: TokenCursor) -> Any:
-    """Read a table of the query; None if Spark reads it.
+    """Return the frame of a table; None: Spark reads it.
 
     Spark reads tables that its catalog knows, unless the query has a version, a system table or a Paimon session setting.
     """

@@ -130,15 +130,27 @@ AFTER_QUERIES = ("INSERT", "MERGE INTO")
 def sql(spark: SparkSession, text: str, *, catalog: AnyCatalog | None = None) -> DataFrame:
     """Run a SQL statement on Paimon tables.
 
-    A table is a path (paimon.`/warehouse/db.db/t`), a table of ``catalog`` (``db.t``), or a name of Spark's catalog for a Paimon table.
+    A table is a path (paimon.`/warehouse/db.db/t`), a table of ``catalog`` (``db.t``), or a name of Spark's catalog for a
+    Paimon table.
 
-    This function runs the statements that Spark does not pass to Python data sources: MERGE INTO, UPDATE, DELETE, TRUNCATE, INSERT,
-    CREATE TABLE (with keys, or AS a query), ALTER TABLE, DROP TABLE, CALL sys.compact(...) and Paimon's other procedures,
-    SHOW PARTITIONS, DESCRIBE HISTORY, ANALYZE TABLE, and the statements on databases.
+    This function runs the statements that Spark does not pass to Python data sources:
+
+    - MERGE INTO, UPDATE, DELETE, TRUNCATE, INSERT
+    - CREATE TABLE (with keys, or AS a query), ALTER TABLE, DROP TABLE, and the statements on databases
+    - CALL sys.compact(...) and Paimon's other procedures
+    - SHOW PARTITIONS, DESCRIBE HISTORY, ANALYZE TABLE
+
     Queries may read system tables (t$files), and tables as of a version or a time. Spark runs all other statements.
 
-    Raises ``InvalidArgument`` with the position of a syntax error, ``TableNotFound``, the errors of the methods of ``Table``, and those
-    that ``spark.sql`` raises.
+    Args:
+        spark: Session that runs queries.
+        text: One statement.
+        catalog: Catalog whose tables may be named as ``db.t``.
+
+    Raises:
+        InvalidArgument: The statement has a syntax error. The text shows its position.
+        TableNotFound: A statement that needs a Paimon table names another one.
+        PaimonError: Any error of the methods of ``Table`` and ``Catalog``. Spark's own errors are not changed.
 
     >>> sql(spark, "CALL sys.create_tag(table => 'sales.orders', tag => 'v1')", catalog=Catalog("/warehouse")).show()  # doctest: +SKIP
     """

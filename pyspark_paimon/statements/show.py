@@ -16,7 +16,7 @@ from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.words import TokenCursor, partition_spec
 
 _OTHERS = {"DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "QUERY", "CATALOG", "SELECT", "WITH", "("}
-"""TokenCursor after DESCRIBE that are not table names."""
+"""Words after DESCRIBE that are not table names."""
 
 
 def show_partitions(names: KnownTables, words: TokenCursor) -> Any:

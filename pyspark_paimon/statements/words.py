@@ -187,7 +187,8 @@ class TokenCursor:
     def until(self, stops: Collection[str] = ()) -> str:
         """Read the text up to a word of ``stops``.
 
-        TokenCursor inside brackets and CASE ... END do not count. The text also ends before an unmatched closing bracket, and at the end.
+        Words inside brackets and CASE ... END do not count. The text also ends before an unmatched closing bracket, and
+        at the end.
         """
         start, depth = self.here, 0
         while not self.done:
@@ -201,7 +202,7 @@ class TokenCursor:
     def type(self, stops: Collection[str]) -> str:
         """Read a type up to a word of ``stops``.
 
-        TokenCursor inside brackets of any kind do not count.
+        Words inside brackets of any kind do not count.
 
         >>> TokenCursor("MAP<STRING NOT NULL, ARRAY<INT>> NOT NULL, b INT").type((",", "NOT"))
         'MAP<STRING NOT NULL, ARRAY<INT>>'

@@ -25,7 +25,8 @@ from pyspark_paimon.stream.table_stream import TableStream
 class StreamBatch:
     """A batch of a stream.
 
-    The kinds of the rows are in the column ``_row_kind``; rows of a key are in order of time. ``offset`` is the position after the batch.
+    The kinds of the rows are in the column ``_row_kind``; rows of a key are in order of time. ``offset`` is the position after
+    the batch.
     """
 
     rows: pa.Table

@@ -99,7 +99,8 @@ class TableStream:
         """Return the stream of a table.
 
         columns: Columns to read, with ``_row_kind`` for the kinds of changes. None: all.
-        Raises ``UnknownColumn``, ``InvalidArgument``, and ``UnsupportedTable`` for a table that cannot be streamed with these options.
+        Raises ``UnknownColumn``, ``InvalidArgument``, and ``UnsupportedTable`` for a table that cannot be streamed with these
+        options.
         """
         backend = LocalBackend(path)
         table = backend.schema()

@@ -1,5 +1,6 @@
 """System tables with Paimon's names, columns and types.
 
-They show metadata, or other views of the rows, and are scanned like any table. This package does not know data files, Spark or filter languages.
+They show metadata, or other views of the rows, and are scanned like any table. This package does not know data files, Spark or
+filter languages.
 Public: ``local_backend`` (opened), ``SystemBackend`` (backend), ``METADATA`` (registry).
 """

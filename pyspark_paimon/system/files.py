@@ -90,7 +90,7 @@ INDEX_FIELDS = system_fields(
 def data_file_rows(store: FileStore, snapshot: Snapshot | None) -> Iterator[tuple[Any, ...]]:
     """Yield live data files with their statistics.
 
-    The statistics are format_map to the current columns of the table.
+    The statistics are mapped to the current columns of the table.
     """
     for entry in store.live_entries(snapshot).entries():
         file = entry.file

@@ -1,6 +1,7 @@
 """Rows of the system tables that describe the table's history.
 
-These are ``$snapshots``, ``$schemas``, ``$options``, ``$tags``, ``$branches``, ``$consumers``, ``$statistics`` and ``$aggregation_fields``.
+These are ``$snapshots``, ``$schemas``, ``$options``, ``$tags``, ``$branches``, ``$consumers``, ``$statistics`` and
+``$aggregation_fields``.
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ _OURS = ROW_NUMBERS | {ROWKIND}
 class AuditBackend(SystemBackend):
     """Backend of ``$audit_log``.
 
-    It shows the newest row of each key, with its kind. Deleted rows are included. All rows of a table without keys have the kind ``+I``.
+    It shows the newest row of each key, with its kind. Deleted rows are included. All rows of a table without keys have the
+    kind ``+I``.
     """
 
     def schema(self, schema_id: int | None = None) -> TableSchema:
@@ -133,7 +134,8 @@ class RowTrackingBackend(AuditBackend):
 class ReadOptimizedBackend(SystemBackend):
     """Backend of ``$ro``.
 
-    It shows the result of the last full compaction of each bucket. These rows need no merging. For a table without keys, ``$ro`` has all rows.
+    It shows the result of the last full compaction of each bucket. These rows need no merging. For a table without keys,
+    ``$ro`` has all rows.
     """
 
     def schema(self, schema_id: int | None = None) -> TableSchema:

@@ -56,9 +56,9 @@ class Catalog(AnyCatalog):
         """Return the catalog that Paimon's catalog options describe.
 
         Args:
-            options: ``metastore`` is ``filesystem`` (default) or ``rest``. A file-system catalog needs ``warehouse``. A REST catalog has ``uri``,
-                ``warehouse``, ``token``, ``token.provider`` (``bear``), ``prefix``, ``data-token.enabled`` and ``header.*``. Other names are
-                options of object stores.
+            options: ``metastore`` is ``filesystem`` (default) or ``rest``. A file-system catalog needs ``warehouse``. A REST
+                catalog has ``uri``, ``warehouse``, ``token``, ``token.provider`` (``bear``), ``prefix``, ``data-token.enabled``
+                and ``header.*``. Other names are options of object stores.
 
         Raises:
             UnsupportedOption: An option is unknown.
@@ -179,8 +179,8 @@ class Catalog(AnyCatalog):
 
         Args:
             name: Table name; ``database.table$branch_name`` is a branch, ``database.table$files`` a system table.
-            spark: Session whose server reads and writes the table. A Connect server uses the options of this catalog, or its own environment
-                if the catalog has none. The server of a classic session always uses its own environment.
+            spark: Session whose server reads and writes the table. A Connect server uses the options of this catalog, or its
+                own environment if the catalog has none. The server of a classic session always uses its own environment.
 
         Raises:
             DatabaseNotFound, TableNotFound: There is no such table.
@@ -201,7 +201,8 @@ class Catalog(AnyCatalog):
     def create_views(self, spark: SparkSession, database: str = DEFAULT_DATABASE) -> list[str]:
         """Create a temporary Spark view of each table.
 
-        Views have the names of the tables, which are returned sorted. A view reads the snapshot that is the newest when it is created.
+        Views have the names of the tables, which are returned sorted. A view reads the snapshot that is the newest when it is
+        created.
 
         Raises:
             DatabaseNotFound: There is no such database.

@@ -35,8 +35,8 @@ class DatasetSource(ScanSource, Protocol):
 class PaimonDataset(pa.dataset.Dataset):  # type: ignore[misc]  # pyarrow ships no types
     """Dataset of the rows of a scan, returned by ``Scan.to_dataset``.
 
-    A filter that the planner understands prunes files, row groups and rows. Arrow applies any other filter to the rows that were read.
-    The class has the part of Arrow's dataset that readers use: schema, scanners, tables and counts.
+    A filter that the planner understands prunes files, row groups and rows. Arrow applies any other filter to the rows that
+    were read. The class has the part of Arrow's dataset that readers use: schema, scanners, tables and counts.
     """
 
     def __init__(self, scan: DatasetSource) -> None:  # Arrow's constructor raises, so it is not called

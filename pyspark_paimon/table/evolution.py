@@ -114,10 +114,9 @@ class TableEvolution(TableRole):
     def change_type(self, name: ColumnPath, type: Type) -> Self:  # noqa: A002  # SQL's word
         """Change the type of a column.
 
-        Keys keep their type.
-        The old type must be castable to the new one. Nullability stays. Values of existing files are cast when they are read: numbers
-        that are too large for a narrower type wrap around or become null, as in Paimon. Text that is not a number is an error of the read.
-        The option ``disable-explicit-type-casting`` allows widening only.
+        Keys keep their type. The old type must be castable to the new one. Nullability stays. Values of existing files are cast when
+        they are read. Numbers that are too large for a narrower type wrap around or become null, as in Paimon.
+        Text that is not a number is an error of the read. The option ``disable-explicit-type-casting`` allows widening only.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().change_type(["attrs", "value"], "BIGINT").schema.field("attrs").type

@@ -131,8 +131,8 @@ class TableHistory(TableRole):
     ) -> TableChangeResult:
         """Commit a snapshot with the rows of an older state.
 
-        Unlike ``rollback_to`` it deletes nothing: the history stays, and another ``restore`` can undo it. The schema stays; columns that
-        were added since are null. Partitions whose files differ are rewritten.
+        Unlike ``rollback_to`` it deletes nothing: the history stays, and another ``restore`` can undo it. The schema stays;
+        columns that were added since are null. Partitions whose files differ are rewritten.
 
         Args:
             snapshot: Snapshot id.
@@ -238,8 +238,8 @@ class TableHistory(TableRole):
     def create_branch(self, name: str, from_tag: str | None = None) -> None:
         """Create a branch from a tag, or an empty one.
 
-        The branch has the table's schemas and a separate history. ``Table.open(path, branch=name)`` reads and writes it. Data files are
-        shared, not copied.
+        The branch has the table's schemas and a separate history. ``Table.open(path, branch=name)`` reads and writes it. Data
+        files are shared, not copied.
 
         Args:
             name: Name of the branch.
@@ -339,8 +339,8 @@ class TableHistory(TableRole):
         """Delete partitions that are older than a time.
 
         The option ``partition.expiration-strategy`` selects the age of a partition: the time in its values (parsed by
-        ``partition.timestamp-pattern`` and ``partition.timestamp-formatter``), or the time of its newest file. Partitions whose values
-        are not times never expire. Writes never expire partitions.
+        ``partition.timestamp-pattern`` and ``partition.timestamp-formatter``), or the time of its newest file. Partitions whose
+        values are not times never expire. Writes never expire partitions.
 
         Args:
             older_than: Partitions from before this local time are deleted. None: those older than ``partition.expiration-time``.

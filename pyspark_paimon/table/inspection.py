@@ -91,9 +91,9 @@ class TableInspection(TableRole):
     def statistics(self, snapshot: int | None = None) -> pa.Table:
         """Return the statistics of a snapshot.
 
-        There is one row for each column that ``analyze`` counted, and none if the table was never analyzed. Minima and maxima are texts.
-        ``distinct_count`` is an estimate above 65,536. The column ``snapshot_id`` is the snapshot that was analyzed: later snapshots keep
-        its statistics until the schema changes.
+        There is one row for each column that ``analyze`` counted, and none if the table was never analyzed. Minima and maxima
+        are texts. ``distinct_count`` is an estimate above 65,536. The column ``snapshot_id`` is the snapshot that was analyzed:
+        later snapshots keep its statistics until the schema changes.
 
         Args:
             snapshot: Snapshot id. None: the newest.
@@ -208,17 +208,25 @@ class TableInspection(TableRole):
         raised, with advice. Other jobs may write and expire meanwhile: a file that expires during the check is not a problem.
         On Spark the files are divided among tasks by size.
 
+        A repair never loses rows. It
+
+        - completes an interrupted rollback,
+        - removes the oldest snapshots that lack files which later ones do not need, after an interrupted expiry,
+        - corrects hint files,
+        - removes unreferenced index files older than a day,
+        - recomputes statistics files,
+        - rewrites data files with wrong statistics, and compacts files waiting on level 0.
+
+        Other problems are reported with advice. Every file is copied below ``_repair`` in the table's directory before it is
+        changed or removed.
+
         Args:
             depth: ``quick`` checks metadata (manifests decode and are consistent, levels do not overlap, no snapshot is missing), and
                 that files exist with their sizes. ``footers`` also checks footers, row counts, index containers, deletion vectors and
-                hash indexes. ``deep`` also checks all rows: keys sorted and unique, key ranges, sequence numbers, deleted rows,
-                statistics, page checksums, buckets and partitions, and the contents of indexes.
+                hash indexes. ``deep`` also checks all rows: sorted and unique keys, key ranges, sequence numbers, deleted rows,
+                buckets and partitions. It compares them with statistics, page checksums and indexes.
             limit: Largest number of reported problems. Others are counted.
-            repair: Repair what can be repaired without losing a row, then check again. A repair completes an interrupted rollback;
-                removes the oldest snapshots that lack files which later ones do not need (an interrupted expiry); corrects hint files;
-                removes unreferenced index files older than a day; recomputes statistics files; rewrites data files with wrong
-                statistics; and compacts files waiting on level 0. Repairs that may lose rows are reported as problems with advice.
-                Every file is copied below ``_repair`` in the table's directory before it is changed or removed.
+            repair: Repair what can be repaired, then check again.
             dry_run: With ``repair``, report what would be repaired, and change nothing.
 
         Raises:
@@ -267,8 +275,8 @@ class TableInspection(TableRole):
     def option_effects(self) -> pa.Table:
         """Return one row for each option, with its effect here.
 
-        The column ``effect`` is ``honoured``, ``by call`` (a method applies it), ``none`` or ``unknown``. Options without effect are kept
-        for other engines that share the table. The column ``note`` has the reason, or the method.
+        The column ``effect`` is ``honoured``, ``by call`` (a method applies it), ``none`` or ``unknown``. Options without
+        effect are kept for other engines that share the table. The column ``note`` has the reason, or the method.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities().alter_options({"sink.parallelism": "8"})

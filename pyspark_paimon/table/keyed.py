@@ -45,12 +45,13 @@ class TableRows(TableRole):
     ) -> pa.Table:
         """Return the rows with the given primary keys.
 
-        The rows are in the order of ``keys``. Missing keys are left out; a key that is given twice is returned twice. Keys are compared as
-        they are stored: -0.0 and 0.0 differ, and NaN equals NaN. Thousands of keys are looked up together, by key ranges, buckets,
-        indexes and pages.
+        The rows are in the order of ``keys``. Missing keys are left out; a key that is given twice is returned twice. Keys are
+        compared as they are stored: -0.0 and 0.0 differ, and NaN equals NaN. Thousands of keys are looked up together, by key
+        ranges, buckets, indexes and pages.
 
         Args:
-            keys: Arrow table, pandas or polars DataFrame, dict of lists or other local data, with exactly the columns of the primary key.
+            keys: Arrow table, pandas or polars DataFrame, dict of lists or other local data, with exactly the columns of the
+                primary key.
             columns: Columns to return. None: all.
             snapshot: As for ``scan``.
             tag: As for ``scan``.
@@ -102,8 +103,9 @@ class TableRows(TableRole):
     ) -> results.WriteResult:
         """Delete rows by filter or by key.
 
-        The deletion reads one snapshot. If a concurrent commit changes an affected bucket, the filter is evaluated again. Append tables
-        with ``deletion-vectors.enabled`` mark the rows in deletion vectors; other append tables rewrite the files.
+        The deletion reads one snapshot. If a concurrent commit changes an affected bucket, the filter is evaluated again.
+        Append tables with ``deletion-vectors.enabled`` mark the rows in deletion vectors; other append tables rewrite the
+        files.
 
         Args:
             filter: As for ``scan``. Rows for which it is true are deleted; ``"TRUE"`` deletes all rows.
@@ -164,8 +166,8 @@ class TableRows(TableRole):
             A result whose ``rows`` is the number of updated rows.
 
         Raises:
-            InvalidArgument: There is no filter or nothing to set; a column is part of the primary key, partition or bucket key; or a value
-                is null where the merge engine ignores null.
+            InvalidArgument: There is no filter or nothing to set. Or a column is part of the primary key, partition or bucket key.
+                Or a value is null where the merge engine ignores null.
             SchemaMismatch, UnknownColumn, InvalidFilter: A value or a name is not valid.
             UnsupportedTable: The merge engine aggregates the column (`max`, `listagg`), or keeps the first row.
             CommitConflict: Other commits won every retry. Nothing is updated.
@@ -192,11 +194,12 @@ class TableRows(TableRole):
         Add clauses for matching and other rows to the result, then call ``execute()``.
 
         Args:
-            source: Rows to merge, as ``data`` of ``write``. In process they are held in memory, and only files of the table that can match
-                are read. On Spark the source may be a DataFrame, which Spark joins with the table in its session's time zone. Up to
-                100,000 local rows, or 20,000 rows of a DataFrame, are merged by the driver.
-            on: Columns that both sides have, or a condition with at least one equality of a column of ``t`` (the table) and one of ``s`` (the
-                source): SQL text (``"t.id = s.key AND t.day > '2024-01-01'"``), a Spark Column or an Arrow expression.
+            source: Rows to merge, as ``data`` of ``write``. In process they are held in memory, and only files of the table
+                that can match are read. On Spark the source may be a DataFrame, which Spark joins with the table in its
+                session's time zone. Up to 100,000 local rows, or 20,000 rows of a DataFrame, are merged by the driver.
+            on: Columns that both sides have, or a condition with at least one equality of a column of ``t`` (the table) and one
+                of ``s`` (the source): SQL text (``"t.id = s.key AND t.day > '2024-01-01'"``), a Spark Column or an Arrow
+                expression.
             options: Table options for this call only.
             commit_id: As for ``write``.
 

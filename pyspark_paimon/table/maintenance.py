@@ -57,17 +57,17 @@ class TableMaintenance(TableRole):
     ) -> CompactResult:
         """Compact sorted runs, or small files of an append table.
 
-        A compaction that loses a race against another is retried on the new snapshot. Rows that other writers commit meanwhile are never
-        lost.
+        A compaction that loses a race against another is retried on the new snapshot. Rows that other writers commit meanwhile
+        are never lost.
 
         Args:
             full: Merge all files. False: those that universal compaction picks.
             partitions: Partitions to compact, like ``{"day": "2024-01-31"}``. None: all.
             filter: Compact only partitions whose columns satisfy this filter.
-            order_by: Columns to sort all rows of an append table without buckets by. Files then have narrow value ranges, and filters skip
-                most of them. Memory is limited by ``write-buffer-size``.
-            strategy: ``order`` sorts by one column after the other. ``zorder`` and ``hilbert`` sort along a curve that treats up to 8 columns
-                equally.
+            order_by: Columns to sort all rows of an append table without buckets by. Files then have narrow value ranges, and
+                filters skip most of them. Memory is limited by ``write-buffer-size``.
+            strategy: ``order`` sorts by one column after the other. ``zorder`` and ``hilbert`` sort along a curve that treats
+                up to 8 columns equally.
             options: Table options for this call only.
 
         Raises:
@@ -95,8 +95,9 @@ class TableMaintenance(TableRole):
         """Build or drop file indexes of existing files.
 
         The files get the indexes that the table's options require.
-        Only missing indexes are built, from the columns they need. No row changes and the files keep their names. If another commit removes a
-        file meanwhile, its index is dropped. On Spark the files are divided among tasks. Paimon's ``rewrite_file_index`` does the same.
+        Only missing indexes are built, from the columns they need. No row changes and the files keep their names. If another
+        commit removes a file meanwhile, its index is dropped. On Spark the files are divided among tasks. Paimon's
+        ``rewrite_file_index`` does the same.
 
         Args:
             partitions: As for ``compact``.
@@ -120,8 +121,8 @@ class TableMaintenance(TableRole):
         """Compute statistics of the table and its columns.
 
         The rows are counted, and of each column the distinct values, minimum, maximum, nulls and lengths. The rows are read once in
-        bounded memory. The result is committed as a snapshot of kind ANALYZE, which planners of other engines use too; see ``statistics``.
-        Until the next write, it answers ``count()`` and filters that no row can pass.
+        bounded memory. The result is committed as a snapshot of kind ANALYZE, which planners of other engines use too; see
+        ``statistics``. Until the next write, it answers ``count()`` and filters that no row can pass.
 
         Args:
             columns: Columns to analyze. None: all. Empty: only count the rows.

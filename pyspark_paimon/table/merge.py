@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 class Merge(CheckedMethods):
     """Merge of a source into a table, returned by ``Table.merge``.
 
-    Each method returns a new merge with one more clause; ``execute`` runs it. Of the clauses for a kind of row, the first applies whose
-    condition is true. In SQL text, Spark columns (``col("t.n")``) and Arrow fields (``field("s.n")``), ``t`` or ``target`` is the table and ``s``
-    or ``source`` the source. Other values are constants. Columns that an insert leaves out get their default or null.
+    Each method returns a new merge with one more clause; ``execute`` runs it. Of the clauses for a kind of row, the first
+    applies whose condition is true. In SQL text, Spark columns (``col("t.n")``) and Arrow fields (``field("s.n")``), ``t`` or
+    ``target`` is the table and ``s`` or ``source`` the source. Other values are constants. Columns that an insert leaves out
+    get their default or null.
 
-    Every method raises ``InvalidFilter``, ``UnknownColumn``, ``SchemaMismatch`` or ``InvalidArgument`` for an argument that does not fit the table.
+    Every method raises ``InvalidFilter``, ``UnknownColumn``, ``SchemaMismatch`` or ``InvalidArgument`` for an argument that
+    does not fit the table.
 
     >>> from pyspark_paimon.example import cities
     >>> import pyarrow as pa
@@ -156,8 +158,8 @@ class Merge(CheckedMethods):
         The merge reads one snapshot. If another commit changes an affected bucket meanwhile, the merge is computed again.
 
         Raises:
-            InvalidArgument: There is no clause; two rows of the source change one row of the table or are inserted with one key; or an
-                insert would replace a row that does not match.
+            InvalidArgument: There is no clause. Or two rows of the source change one row of the table, or are inserted with one key.
+                Or an insert would replace a row that does not match.
             UnsupportedTable: The table does not support such a change.
             CommitConflict, CommitReplayed, FilterFailed: As for ``Table.write`` and ``Scan``. Nothing is committed.
 

@@ -61,20 +61,22 @@ class TableReading(TableRole, Readable):
             limit: Largest number of rows.
             params: Values of the parameters in SQL text: ``scan("city = :c AND id IN :ids", params={"c": "Oslo", "ids": array})``.
                 A list may be an Arrow array, a Series or any collection, also of a million values.
-            order_by: Sort order as in Spark SQL (``"price DESC NULLS LAST, id"``, or a sequence of such items). Rows are sorted in memory.
-                With ``limit`` only the first rows are kept; files, row groups and rows that cannot be among them are skipped by
-                their statistics, or by a range-bitmap index of the first column.
+            order_by: Sort order as in Spark SQL (``"price DESC NULLS LAST, id"``, or a sequence of such items). Rows are sorted
+                in memory. With ``limit`` only the first rows are kept. Statistics, and a range-bitmap index of the first
+                column, skip files, row groups and rows that cannot be among them.
             snapshot: Snapshot id. None, with no tag and no timestamp: the newest snapshot.
             tag: Tag name.
             timestamp: Read the newest snapshot committed until this time: milliseconds, a datetime or its text.
-            incremental: Two snapshot ids or tags ``(a, b)``: read the changes after ``a`` up to and including ``b``, with the kind of each
-                row in the column ``_row_kind``. Overwrites are missing from ``delta`` and ``changelog``; ``Table.changelog()`` has them.
-            incremental_mode: ``delta`` (rows that appends wrote), ``changelog`` (the changelog files) or ``diff`` (comparison of the two
-                states by key). Default: ``diff`` for two tags, else ``changelog`` if the table has one, else ``delta``.
-            options: Table options for this read only. They may give the position in Paimon's way: ``scan.mode`` with ``scan.snapshot-id``,
-                ``scan.tag-name``, ``scan.timestamp``, ``scan.timestamp-millis``, ``scan.watermark`` or ``scan.version``, or
-                ``incremental-between``. ``{"deletion-vectors.merge-on-read": "false"}`` ignores rows that wait for a compaction, as other
-                engines do, in tables with deletion vectors or merge engine ``first-row``.
+            incremental: Two snapshot ids or tags ``(a, b)``: read the changes after ``a`` up to and including ``b``. The column
+                ``_row_kind`` has the kind of each row. Overwrites are missing from ``delta`` and ``changelog``;
+                ``Table.changelog()`` has them.
+            incremental_mode: ``delta`` (rows that appends wrote), ``changelog`` (the changelog files) or ``diff`` (comparison
+                of the two states by key). Default: ``diff`` for two tags, else ``changelog`` if the table has one, else
+                ``delta``.
+            options: Table options for this read only. They may give the position in Paimon's way: ``scan.mode`` with
+                ``scan.snapshot-id``, ``scan.tag-name``, ``scan.timestamp``, ``scan.timestamp-millis``, ``scan.watermark`` or
+                ``scan.version``, or ``incremental-between``. ``{"deletion-vectors.merge-on-read": "false"}`` ignores rows that
+                wait for a compaction, as other engines do, in tables with deletion vectors or merge engine ``first-row``.
             read_optimized: Of a primary-key table, read only the result of the last full compaction of each bucket, as ``t$ro`` does.
                 Nothing is merged, and newer rows are missing.
 
@@ -166,10 +168,10 @@ class TableReading(TableRole, Readable):
     ) -> Scan:
         """Return a scan of the changes between two snapshots.
 
-        Rows have their kind in the column ``_row_kind``; the changes of a key are in order of time. By default no change is missing: the
-        changelog files are read if the table has a ``changelog-producer`` and there is no overwrite in the range; otherwise the two
-        states are compared. Tables without a primary key give the appended rows. A changelog that compaction makes (``lookup``,
-        ``full-compaction``) has rows only after they are compacted.
+        Rows have their kind in the column ``_row_kind``; the changes of a key are in order of time. By default no change is missing.
+        The changelog files are read if the table has a ``changelog-producer`` and there is no overwrite in the range. Otherwise
+        the two states are compared. Tables without a primary key give the appended rows. A changelog that compaction makes
+        (``lookup``, ``full-compaction``) has rows only after they are compacted.
 
         Args:
             from_snapshot: Snapshot id or tag after which changes are read. 0: from the beginning.
@@ -212,8 +214,8 @@ class TableReading(TableRole, Readable):
     ) -> Iterator[StreamBatch]:
         """Yield the table's rows and then its changes in batches.
 
-        The iteration ends at the newest snapshot. Call again with the last ``offset`` to continue. Rows of the first state have the kind
-        ``+I``; then come appended rows or the table's changelog. On Spark use ``readStream``.
+        The iteration ends at the newest snapshot. Call again with the last ``offset`` to continue. Rows of the first state have
+        the kind ``+I``; then come appended rows or the table's changelog. On Spark use ``readStream``.
 
         Args:
             offset: Offset of the last processed batch. An offset never changes its meaning.
@@ -241,7 +243,7 @@ class TableReading(TableRole, Readable):
         >>> [batch.rows.to_pylist() for batch in table.follow(state.offset, columns=["id", "city"])]
         [[{'id': 2, 'city': 'Lima', '_row_kind': '-D'}]]
         """
-        from pyspark_paimon.stream.follow import follow_options, follow_table  # noqa: PLC0415  # a client of a server needs no storage engine
+        from pyspark_paimon.stream.follow import follow_options, follow_table  # noqa: PLC0415  # loads the storage engine
 
         if self._backend.spark is not None:
             raise InvalidArgument("follow reads in process; on Spark use spark.readStream.format('paimon').load(path)")

@@ -37,9 +37,13 @@ class TableReporting(TableRole):
     ) -> TreeReport:
         """Return a report of the LSM tree.
 
-        The report has the files of each bucket by level and key range, the files that ``filter`` keeps, the changes of each snapshot, write
-        and space amplification, the health of the indexes, and advice. Metadata and indexes are read, but no rows. If there are very many
-        files, neighbours are combined in one entry.
+        The report has
+
+        - the files of each bucket by level and key range, and which of them ``filter`` keeps,
+        - the changes of each snapshot, with write and space amplification,
+        - the health of the indexes, and advice.
+
+        Metadata and indexes are read, but no rows. If there are very many files, neighbours are combined in one entry.
 
         Args:
             filter: As for ``scan``.

@@ -1,6 +1,7 @@
 """Catalog of a REST server.
 
-The server stores the table names, commits their snapshots and issues credentials for their storage. This process reads and writes the files.
+The server stores the table names, commits their snapshots and issues credentials for their storage. This process reads and
+writes the files.
 """
 
 from __future__ import annotations

@@ -114,8 +114,8 @@ class Scan(CheckedMethods, Readable):
         """Return the rows as one Arrow table.
 
         Args:
-            dictionaries: True: return all text columns as dictionaries. A list: these text columns. Dictionaries take less time and memory
-                for columns with few distinct values.
+            dictionaries: True: return all text columns as dictionaries. A list: these text columns. Dictionaries take less time
+                and memory for columns with few distinct values.
 
         Raises:
             InvalidArgument: A column in ``dictionaries`` is not a text column.
@@ -153,7 +153,8 @@ class Scan(CheckedMethods, Readable):
 
         Args:
             spark: Session of the frame. None: the session of the table.
-            native: Let Spark's Parquet reader read files that need no merging, where its rows, types and values are certain to be the same.
+            native: Let Spark's Parquet reader read files that need no merging, where its rows, types and values are certain to
+                be the same.
                 False: this package reads everything. Schema and rows of the frame do not depend on it.
 
         Raises:
@@ -181,13 +182,14 @@ class Scan(CheckedMethods, Readable):
     def aggregate(self, wanted: aggregates.Wanted, *, by: str | Sequence[str] = ()) -> pa.Table:
         """Return counts, minima, maxima and sums.
 
-        The result has one row, or one for each value of the partition columns ``by``, in their order. As in Spark, NaN is the greatest value,
-        and sums are BIGINT, DOUBLE, or DECIMAL with ten more digits. Data files are read only where statistics, deletion vectors and ``bsi``
-        indexes are not sufficient. The order of the scan is ignored.
+        The result has one row, or one for each value of the partition columns ``by``, in their order. As in Spark, NaN is the
+        greatest value, and sums are BIGINT, DOUBLE, or DECIMAL with ten more digits. Data files are read only where statistics,
+        deletion vectors and ``bsi`` indexes are not sufficient. The order of the scan is ignored.
 
         Args:
-            wanted: Functions by column: ``{"n": "count", "amount": ["min", "max", "sum"]}`` gives ``n``, ``amount_min``, ``amount_max`` and
-                ``amount_sum``. A name that is not a column counts rows; the ``count`` of a column ignores nulls.
+            wanted: Functions by column: ``{"n": "count", "amount": ["min", "max", "sum"]}`` gives ``n``, ``amount_min``,
+                ``amount_max`` and ``amount_sum``. A name that is not a column counts rows; the ``count`` of a column ignores
+                nulls.
             by: Partition columns to group by.
 
         Raises:

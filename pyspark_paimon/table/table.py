@@ -157,9 +157,9 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
                 row of a local input wins; in a distributed DataFrame the winner is undefined unless the table has a
                 ``sequence.field``. A local input is sorted in memory.
             options: Table options for this write only.
-            commit_id: UUID that identifies the write, to retry it safely. A repeated write with the same id returns the first result and
-                writes nothing. After its snapshot has expired, the retry raises an error for as long as the table remembers ids:
-                the option ``commit-id.time-retained``, 30 days by default.
+            commit_id: UUID that identifies the write, to retry it safely. A repeated write with the same id returns the first
+                result and writes nothing. After its snapshot has expired, the retry raises an error for as long as the table
+                remembers ids: the option ``commit-id.time-retained``, 30 days by default.
             batch_id: Number of the batch in the job ``commit_id``, as ``foreachBatch`` counts them. A batch that is already in the
                 table, or older than one that is, is not written again, even after its snapshot has expired.
             dry_run: For an overwrite, report in ``removal`` what it would delete, and write nothing.
@@ -204,11 +204,11 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
     def writer(self, *, options: Mapping[str, str] | None = None, commit_id: str | None = None) -> TableWriter:
         """Open a writer for many commits.
 
-        The writer compacts in the background while it takes the next rows. Each ``commit()`` makes the rows since the last commit visible
-        and does not wait for a compaction. If a bucket has ``num-sorted-run.stop-trigger`` sorted runs (default: 3 more than
-        ``num-sorted-run.compaction-trigger``), the next commit waits for its compaction, and so does the end of the block.
-        If other engines or changelog readers need the compaction, it is part of the commit, as in ``write``.
-        Leaving the block commits the remaining rows; an error discards them.
+        The writer compacts in the background while it takes the next rows. Each ``commit()`` makes the rows since the last
+        commit visible and does not wait for a compaction. If a bucket has ``num-sorted-run.stop-trigger`` sorted runs (default:
+        3 more than ``num-sorted-run.compaction-trigger``), the next commit waits for its compaction, and so does the end of the
+        block. If other engines or changelog readers need the compaction, it is part of the commit, as in ``write``. Leaving the
+        block commits the remaining rows; an error discards them.
 
         Args:
             options: Table options for these writes only.

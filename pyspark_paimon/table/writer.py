@@ -89,8 +89,9 @@ class TableWriter(CheckedMethods):
         All rows become visible at once. On an error none does, and they are discarded.
 
         Args:
-            batch_id: Number of the batch in the job ``commit_id``, from 0. Required if the writer has a ``commit_id``, else not allowed.
-                A batch that is already in the table, or older than one that is, is not written again; its rows are discarded.
+            batch_id: Number of the batch in the job ``commit_id``, from 0. Required if the writer has a ``commit_id``, else not
+                allowed. A batch that is already in the table, or older than one that is, is not written again; its rows are
+                discarded.
 
         Raises:
             InvalidArgument: ``batch_id`` is missing or not allowed, or the writer is closed.

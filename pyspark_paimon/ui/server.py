@@ -31,8 +31,8 @@ _HEADERS = {
 class TreeServer(ThreadingHTTPServer):
     """Server of a table's page.
 
-    Each request reads the table again. Requests without the token are refused. So are requests with another ``Host`` header: a foreign
-    page could make its name resolve to this address.
+    Each request reads the table again. Requests without the token are refused. So are requests with another ``Host`` header: a
+    foreign page could make its name resolve to this address.
 
     port: 0 selects a free port.
 

@@ -61,8 +61,9 @@ def clustering_table(
 ) -> pa.Table:
     """Return a row for each partition and column.
 
-    The columns are ``CLUSTERING``. Files overlap if their ranges share a value. The depth of a file is the largest number of files that
-    share one of its values, including itself: 1 for a file without overlaps. Files without a known range are only counted.
+    The columns are ``CLUSTERING``. Files overlap if their ranges share a value. The depth of a file is the largest number of
+    files that share one of its values, including itself: 1 for a file without overlaps. Files without a known range are only
+    counted.
 
     files: Data files with their partitions.
     """

@@ -87,8 +87,8 @@ def file_indexes_table(store: FileStore, snapshot: Snapshot | None, threads: int
 def index_health_table(store: FileStore, snapshot: Snapshot | None, threads: int, *, most_files: int | None = None) -> pa.Table:
     """Return how well every index of every live file works.
 
-    The columns are ``INDEX_HEALTH``. Index payloads and the footers of data files are read. Damage is reported in ``note``; ``column_name``
-    is null if the whole container is damaged.
+    The columns are ``INDEX_HEALTH``. Index payloads and the footers of data files are read. Damage is reported in ``note``;
+    ``column_name`` is null if the whole container is damaged.
 
     most_files: Largest number of files to check. If there are more, the largest files are checked.
     """
