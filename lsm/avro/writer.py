@@ -163,7 +163,7 @@ def _not_null(type_: DataType, name: str, taken: set[str]) -> AvroSchema:
             return {"type": "map", "values": _type(value, name, taken)}
         entry = _record((DataField(0, "key", key), DataField(1, "value", value)), name, taken)
         return {"type": "array", "logicalType": "map", "items": entry}
-    raise UnsupportedTable(f"{type_} cannot be kept in Avro files; choose another 'file.format'")
+    raise UnsupportedTable(f"{type_} cannot be stored in Avro files; choose another 'file.format'")
 
 
 def _to_file_types(array: Any, type_: Any) -> Any:

@@ -217,7 +217,7 @@ def check_altered(before: TableSchema, after: TableSchema) -> None:
         if newly_impossible:
             raise InvalidSchema(newly_impossible[0])
     _check_variants(after)
-    if after.fields != before.fields or any("file.format" in key for key in changed):
+    if after.fields != before.fields or any("file.format" in key or "file.compression" in key for key in changed):
         _check_avro(after)
     if changed & {"bucket", "bucket-key"}:
         _check_buckets(after, after.core)
@@ -282,7 +282,10 @@ def _check_variants(schema: TableSchema) -> None:
 
 
 def _check_avro(schema: TableSchema) -> None:
-    """Raise ``InvalidSchema`` for a time that Avro cannot store."""
+    """Raise for what Avro files cannot store.
+
+    ``InvalidSchema`` names a time, ``UnsupportedOption`` a codec.
+    """
     # Checked here, before a write or a compaction fails.
     for field in schema.fields if "avro" in _formats(schema.core) else ():
         if (found := _too_precise(field.type)) is not None:
@@ -290,6 +293,18 @@ def _check_avro(schema: TableSchema) -> None:
                 f"column '{field.name}': {found} cannot be stored in Avro files; choose another 'file.format' (also by level and for "
                 "changelogs) or TIME(3), TIMESTAMP(6)"
             )
+    core = schema.core
+    pairs = {(core.file_format, core.file_compression)}
+    for level in {*core.file_format_per_level, *core.file_compression_per_level}:
+        pairs.add(
+            (core.file_format_per_level.get(level, core.file_format), core.file_compression_per_level.get(level, core.file_compression))
+        )
+    # Changelog files take what they have no own option for from data files.
+    own = [core.raw.get(key, "").strip().lower() for key in ("changelog-file.format", "changelog-file.compression")]
+    pairs |= {(own[0] or file_format, own[1] or codec) for file_format, codec in pairs} if any(own) else set()
+    for file_format, codec in pairs:
+        if file_format == "avro" and codec == "lz4":
+            raise UnsupportedOption("file.compression", "'lz4' is not a codec of Avro files; choose zstd, gzip, snappy or none")
 
 
 def _too_precise(data_type: DataType) -> DataType | None:

@@ -453,3 +453,29 @@ def test_times_that_avro_cannot_hold_are_refused_before_a_write(kind: str, optio
         evolve(before, [ChangeOptions(options=options)])
     kept = TableSchema.from_json(json.dumps({**json.loads(before.to_json()), "options": options}), "t")
     assert evolve(kept, [ChangeOptions(options={"target-file-size": "1 mb"})]).options["target-file-size"] == "1 mb"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"file.format": "avro", "file.compression": "lz4"},
+        {"file.format.per.level": "0:avro", "file.compression": "lz4"},
+        {"file.format": "avro", "file.compression.per.level": "5:lz4"},
+        {"changelog-file.format": "avro", "file.compression": "lz4"},
+        {"file.format": "avro", "changelog-file.compression": "lz4"},
+    ],
+    ids=str,
+)
+def test_codecs_that_avro_lacks_are_refused_before_a_write(options: dict[str, str]) -> None:
+    with pytest.raises(UnsupportedOption, match="'lz4' is not a codec of Avro files"):
+        build_schema("k INT NOT NULL", primary_keys=["k"], options=options)
+    before = build_schema("k INT NOT NULL", primary_keys=["k"])
+    for first, second in (list(options.items()), list(options.items())[::-1]):
+        half = evolve(before, [ChangeOptions(options=dict([first]))])
+        with pytest.raises(UnsupportedOption, match="'lz4' is not a codec of Avro files"):
+            evolve(half, [ChangeOptions(options=dict([second]))])
+
+
+def test_other_levels_of_avro_tables_may_use_lz4() -> None:
+    options = {"file.format.per.level": "0:avro", "file.compression.per.level": "0:zstd", "file.compression": "lz4"}
+    assert options.items() <= build_schema("k INT NOT NULL", primary_keys=["k"], options=options).options.items()
