@@ -135,6 +135,10 @@ class Thresholds:
     kept_order_rows: int = _limit(64 << 10, 4, "Rows that order_by holds before it drops what the limit excludes.")
     cluster_sample_rows: int = _limit(1 << 17, 8, "Rows sampled for the bounds of a clustering.")
 
+    candidate_rows: int = _limit(1 << 14, 8, "Rows of a section from which on it is searched for keys that may match.")
+    candidate_keys: int = _limit(50_000, 40, "Most keys of a section that are merged alone.")
+    rows_per_candidate: int = _limit(8, 2, "Least rows of a section for each such key.")
+
     # Scans.
     plan_files: int = _limit(16_384, 2, "Files of a plan up to which its splits are held as objects.")
     plan_files_at_once: int = _limit(1024, 2, "Files of a larger plan whose entries are decoded together.")

@@ -9,24 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from fileindex.base.arrays import Int32s, Int64s
-from fileindex.base.column_type import FLOATS
-from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.base.thresholds import thresholds
-from fileindex.predicate.tree import TRUE, ColumnRef, Compare, In, Op, Predicate, all_of
-from lsm.keys.key_set import KeySet
+from lsm.keys.key_set import KeySet, key_filter
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from lsm.scan.splits import DataSplit
 from manifest.io.errors import UnmergeableRows
 from manifest.options.own_branch import OWN_BRANCH
-from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
@@ -61,7 +54,7 @@ def locate_keys(store: FileStore, snapshot: Snapshot | None, keys: KeySet, *, ea
     if snapshot is None or not len(keys):
         return locations
     whole = store.with_options(EVERY_ROW)
-    wanted = _bounds(keys, store.schema)
+    wanted = key_filter(keys, store.schema, thresholds().listed_keys)
     plan = ScanPlanner(whole).plan(wanted, snapshot=snapshot, columns=keys.names)
     numbers = {partition: number for number, partition in enumerate(dict.fromkeys(split.partition for split in plan.splits))}
     locations.partitions.extend(numbers)
@@ -80,20 +73,6 @@ def locate_keys(store: FileStore, snapshot: Snapshot | None, keys: KeySet, *, ea
         locations.partition[hits] = partition
         locations.bucket[hits] = bucket
     return locations
-
-
-def _bounds(keys: KeySet, schema: TableSchema) -> Predicate:
-    """Return a filter that matches all keys, and possibly others."""
-    types = schema.column_types
-    columns: dict[str, Any] = {name: plain_array(keys.rows.column(name), types[name]) for name in keys.names}
-    if len(keys) <= thresholds().listed_keys:
-        return all_of(*(In(ColumnRef(name), tuple(plain_values(pc.unique(column), types[name]))) for name, column in columns.items()))
-    leading = schema.trimmed_primary_keys[0]
-    if types[leading].kind in FLOATS:
-        return TRUE
-    ends = pc.min_max(columns[leading])
-    low, high = plain_values(pa.array([ends["min"].as_py(), ends["max"].as_py()], columns[leading].type), types[leading])
-    return all_of(Compare(ColumnRef(leading), Op.GE, low), Compare(ColumnRef(leading), Op.LE, high))
 
 
 def _lives_twice(store: FileStore, keys: KeySet, number: int, partitions: list[bytes]) -> UnmergeableRows:

@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fileindex.base.arrays import Int64s, Mask, UInt64s
+from fileindex.base.column_type import FLOATS
 from fileindex.base.lazy import cached_property
+from fileindex.base.plain_value import plain_array, plain_values
+from fileindex.predicate.tree import TRUE, ColumnRef, Compare, In, Op, Predicate, all_of
 from lsm.keys.encoding import WordColumn, WordOf, is_variable, one_array
+from manifest.schema.table_schema import TableSchema
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +107,28 @@ class KeySet:
         return [len(WordColumn.of(column).words) - 1 if is_variable(column.type) else None for column in columns]
 
 
+def key_filter(keys: KeySet, schema: TableSchema, listed: int) -> Predicate:
+    """Return a filter that matches all keys, and possibly others.
+
+    Args:
+        keys: At least one key.
+        schema: Schema of the table.
+        listed: Maximal number of keys in IN lists. More keys are only bounded.
+    """
+    types = schema.column_types
+    columns: dict[str, Any] = {name: plain_array(keys.rows.column(name), types[name]) for name in keys.names}
+    if len(keys) <= listed:
+        return all_of(*(In(ColumnRef(name), tuple(plain_values(pc.unique(column), types[name]))) for name, column in columns.items()))
+    leading = schema.trimmed_primary_keys[0]
+    if types[leading].kind in FLOATS:
+        return TRUE
+    ends = pc.min_max(columns[leading])
+    low, high = plain_values(pa.array([ends["min"].as_py(), ends["max"].as_py()], columns[leading].type), types[leading])
+    return all_of(Compare(ColumnRef(leading), Op.GE, low), Compare(ColumnRef(leading), Op.LE, high))
+
+
 def _zeros(rows: Int64s | None) -> UInt64s:
     return np.zeros(0 if rows is None else len(rows), np.uint64)
 
 
-__all__ = ["KeySet"]
+__all__ = ["KeySet", "key_filter"]

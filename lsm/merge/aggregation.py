@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lsm.arrow.row_kind import retracts
 from lsm.keys.sort import DELETE, INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted
-from lsm.merge.aggregators import fold_column, retract_refusal
+from lsm.merge.aggregators import copies_value, fold_column, retract_refusal
 from lsm.merge.version_groups import GroupFold, VersionHistory
 from manifest.schema.merge_options import FieldAggregate
 
@@ -47,6 +47,10 @@ class Aggregation:
     def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Return ``columns``: columns do not depend on each other."""
         return tuple(columns)
+
+    def copies(self, column: str) -> bool:
+        """See ``MergeFunction``."""
+        return column not in self.aggregates or copies_value(self.aggregates[column])
 
     def prefilter(self, kinds: Any, done: Sorted) -> Sorted:  # noqa: ARG002 - every version counts
         """Return all versions."""

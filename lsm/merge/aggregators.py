@@ -14,9 +14,12 @@ from manifest.io.errors import UnmergeableRows
 from manifest.options.aggregate_functions import FUNCTIONS
 from manifest.schema.merge_options import FieldAggregate
 
+_PICKS = frozenset({"last_value", "first_value", "last_non_null_value", "first_non_null_value", "max", "bool_or", "min", "bool_and"})
+"""Functions whose results are positions of versions."""
+
 
 def fold_column(folding: GroupFold, name: str, rule: FieldAggregate, history: VersionHistory) -> Any:
-    """Return the fold_column column, keys with one version included.
+    """Return the merged column, with the keys that have one version.
 
     Raises:
         UnmergeableRows: The function does not support retracts, or the result does not fit.
@@ -70,6 +73,15 @@ def _compute(history: VersionHistory, column: Any, rule: FieldAggregate, name: s
             return nested.union_bitmaps(history, column, valid, name)
 
 
+def copies_value(rule: FieldAggregate) -> bool:
+    """Return whether the function picks the value of one version.
+
+    >>> copies_value(FieldAggregate("max")), copies_value(FieldAggregate("sum"))
+    (True, False)
+    """
+    return rule.function in _PICKS
+
+
 def retract_refusal(name: str, rule: FieldAggregate) -> str | None:
     """Return why the column does not accept retracts.
 
@@ -80,4 +92,4 @@ def retract_refusal(name: str, rule: FieldAggregate) -> str | None:
     return f"column '{name}': '{rule.function}' cannot retract a value; set 'fields.{name}.ignore-retract' to ignore retracts"
 
 
-__all__ = ["fold_column", "retract_refusal"]
+__all__ = ["copies_value", "fold_column", "retract_refusal"]

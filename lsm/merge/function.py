@@ -42,6 +42,9 @@ class MergeFunction(Protocol):
         The key and ``sequence.field`` are excluded.
         """
 
+    def copies(self, column: str) -> bool:
+        """Return whether a merged value is null or the value of one version."""
+
     def fold(self, rows: Any, done: Sorted) -> Any:
         """Return at most one row per key, in key order.
 
@@ -63,6 +66,10 @@ class _VersionChoice:
 
     @property
     def is_associative(self) -> bool:
+        """See ``MergeFunction``."""
+        return True
+
+    def copies(self, column: str) -> bool:  # noqa: ARG002  # all columns
         """See ``MergeFunction``."""
         return True
 

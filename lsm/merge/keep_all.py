@@ -35,6 +35,10 @@ class KeepAll:
         """Return ``columns``."""
         return tuple(columns)
 
+    def copies(self, column: str) -> bool:  # noqa: ARG002 - every column
+        """Return True: rows are not changed."""
+        return True
+
     def fold(self, rows: Any, done: Sorted) -> Any:
         """Return all rows, in order."""
         return rows.take(pa.array(done.order))

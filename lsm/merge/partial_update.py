@@ -18,7 +18,7 @@ from fileindex.base.lazy import cached_property
 from lsm.arrow.row_kind import retracts
 from lsm.keys.sort import DELETE, INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted
 from lsm.merge.agg_first_last import last_non_null_value, last_value
-from lsm.merge.aggregators import fold_column, retract_refusal
+from lsm.merge.aggregators import copies_value, fold_column, retract_refusal
 from lsm.merge.sequence_groups import GroupEvents, Ordering, events
 from lsm.merge.version_groups import GroupFold, VersionHistory
 from manifest.io.errors import UnmergeableRows
@@ -77,6 +77,10 @@ class PartialUpdate:
             if self.remove_on_groups & set(group.ordering) or set(wanted) & {*group.ordering, *group.protected}:
                 wanted |= dict.fromkeys(group.ordering)
         return tuple(wanted)
+
+    def copies(self, column: str) -> bool:
+        """See ``MergeFunction``."""
+        return column not in self._in_groups or copies_value(self._in_groups[column])
 
     def prefilter(self, kinds: Any, done: Sorted) -> Sorted:  # noqa: ARG002 - every version counts
         """Return all versions."""

@@ -25,6 +25,9 @@ class ReadReport:
         rows_indexed: Rows selected by an index.
         rows_ranked: Rows selected by an index in ``files_ranked``.
         rows_decoded: Rows of the decoded row groups.
+        sections_searched: sections of which only candidate keys were merged.
+        rows_searched: rows of these sections.
+        candidate_keys: versions in these sections that match the filter.
         rows_merged: Rows read for merges of several runs.
         rows_returned: Rows returned to the caller.
         index: Results of the file indexes.
@@ -43,6 +46,9 @@ class ReadReport:
     rows_indexed: int = 0
     rows_ranked: int = 0
     rows_decoded: int = 0
+    sections_searched: int = 0
+    rows_searched: int = 0
+    candidate_keys: int = 0
     rows_merged: int = 0
     rows_returned: int = 0
     index: IndexMetrics = field(default_factory=IndexMetrics)

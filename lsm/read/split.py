@@ -17,15 +17,16 @@ from fileindex.base.errors import UnknownColumn
 from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.evaluate_rows import mask
-from fileindex.predicate.tree import TRUE, Predicate, columns_of
+from fileindex.predicate.tree import TRUE, Predicate, all_of, columns_of
 from lsm.arrow.limit import limit_rows
 from lsm.arrow.text_form import plain_texts
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
+from lsm.keys.key_set import KeySet, key_filter
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, SortKey
 from lsm.levels.sorted_runs import Section, SortedRun, interval_partition, key_decoder
 from lsm.merge.engines import merge_function_for
-from lsm.merge.function import Deduplicate, FirstRow
+from lsm.merge.function import Deduplicate, FirstRow, MergeFunction
 from lsm.merge.lookup_function import LookupMerge, combines_versions, with_level
 from lsm.merge.merge_iterator import merge_runs
 from lsm.merge.selection import selection_vectors
@@ -33,6 +34,7 @@ from lsm.read.column_files import ColumnFilesRead
 from lsm.read.data_file import DataFileRead
 from lsm.read.file_filter import FileFilter
 from lsm.read.full_scan import batch_bytes_of, runs_that_count
+from lsm.read.key_candidates import candidate_keys, version_filters
 from lsm.read.metrics import ReadReport
 from lsm.scan.other_branch import branch_of
 from lsm.scan.predicates import only_columns
@@ -211,7 +213,12 @@ class SplitRead:
         by_level = options.needs_lookup and not chooses
         by_masks = chooses and not self.in_key_order and not self.kinds
         columns = (*values, SEQUENCE_NUMBER, VALUE_KIND)
-        reads = self._runs(section, columns, dictionaries=columns if by_masks else (), compacted_first=isinstance(fold, FirstRow))
+        candidates = self._candidates(section, fold)
+        if candidates is not None and not candidates.rows.num_rows:
+            return
+        reads = self._runs(
+            section, columns, candidates, dictionaries=columns if by_masks else (), compacted_first=isinstance(fold, FirstRow)
+        )
         runs = [self._rows(run, by_level=by_level) for run in reads]
         if by_masks and isinstance(fold, Deduplicate | FirstRow):
             merged = selection_vectors(runs, key, fold)
@@ -222,14 +229,36 @@ class SplitRead:
             kept = rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, schema.column_types))
             yield from _in_batches(kept, self.columns, self.dictionaries)
 
+    def _candidates(self, section: Section, fold: MergeFunction) -> KeySet | None:
+        """Return the keys of a section that may match. None: any key may."""
+        files = [file for run in section for file in run.files]
+        rows = sum(file.row_count for file in files)
+        if rows < thresholds().candidate_rows:
+            return None
+        names = tuple(self.store.schema.trimmed_primary_keys)
+        for predicate in version_filters(fold, self.predicate, self.store.schema):
+            wanted = FileFilter(self.store, predicate)
+            reads = (
+                replace(self.alone(file), columns=names, wanted=wanted, drop_retracts=False, top=None, dictionaries=()) for file in files
+            )
+            found = candidate_keys(reads, rows)
+            if found is not None:
+                self.report.sections_searched += 1
+                self.report.rows_searched += rows
+                self.report.candidate_keys += found.rows.num_rows
+                return found
+        return None
+
     def _runs(
-        self, section: Section, columns: tuple[str, ...], *, dictionaries: Collection[str], compacted_first: bool
+        self, section: Section, columns: tuple[str, ...], candidates: KeySet | None, *, dictionaries: Collection[str], compacted_first: bool
     ) -> list[list[DataFileRead]]:
         """Return the reads of all possibly matching keys' versions.
 
         Oldest run first. With ``compacted_first`` rows above level 0 get the oldest sequence number, like in the next compaction.
         """
-        by_key = FileFilter(self.store, only_columns(self.predicate, set(self.store.schema.primary_keys)) or TRUE)
+        schema = self.store.schema
+        keys = TRUE if candidates is None else key_filter(candidates, schema, thresholds().candidate_keys)
+        by_key = FileFilter(self.store, all_of(only_columns(self.predicate, set(schema.primary_keys)) or TRUE, keys))
         oldest_first = sorted(section, key=_age)
         in_sequence = _in_sequence(oldest_first)
         # If the sequence numbers of runs do not overlap, the age of a run replaces its rows' numbers.

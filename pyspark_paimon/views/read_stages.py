@@ -40,6 +40,10 @@ def _stages(report: ReadReport, millis: float) -> Iterator[FunnelStage]:
     )
     if report.pages:
         yield FunnelStage(name="pages", kept=report.pages - report.pages_skipped, dropped=report.pages_skipped, note="of filter columns")
+    if report.sections_searched:
+        note = f"of {report.sections_searched} section{'' if report.sections_searched == 1 else 's'} with several runs"
+        dropped = max(report.rows_searched - report.candidate_keys, 0)
+        yield FunnelStage(name="key candidates", kept=report.candidate_keys, dropped=dropped, note=note)
     merged = f"{_rows(report.rows_merged)} merged" if report.rows_merged else ""
     dropped = max(report.rows_decoded - report.rows_returned, 0)
     yield FunnelStage(name="rows", kept=report.rows_returned, dropped=dropped, millis=millis, note=merged)

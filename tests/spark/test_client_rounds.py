@@ -34,7 +34,7 @@ def backend(monkeypatch):
 
     monkeypatch.setattr(SparkBackend, "_run", lose)
     monkeypatch.setattr(SparkBackend, "_outcome", ask)
-    monkeypatch.setattr(SparkBackend, "pin", lambda self, travel: None)
+    monkeypatch.setattr(SparkBackend, "ask", lambda self, question: None)
     made = SparkBackend("/t", None)
     made.events = events
     return made

@@ -96,7 +96,7 @@ def test_the_error_names_the_method_the_argument_and_what_is_wanted(tmp_path):
         (lambda: made.update("id = 1", 7), "update: set is a dict, not 7"),
         (lambda: made.write(NEEDED["data"], mode=[1]), r"write: mode is a mode's name or None, not \[1\]"),
         (lambda: made.scan(timestamp=pd.NaT), "scan: timestamp is milliseconds"),
-        (lambda: Table.open(str(tmp_path / "t"), spark=7), "spark is a session of Spark, classic or Connect, not int"),
+        (lambda: Table.open(str(tmp_path / "t"), spark=7), "spark must be a Spark session, classic or Connect, not int"),
         (lambda: made.scan(incremental=3), r"scan: incremental is a pair \(from, to\) or None, not 3"),
     ):
         with pytest.raises(InvalidArgument, match=told):

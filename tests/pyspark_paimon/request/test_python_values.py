@@ -488,5 +488,5 @@ def test_entries_of_a_map_are_pairs_in_any_sequence() -> None:
     entries = [("b", 2)]
     assert python_array([[["a", 1]], entries, {"c": 3}, None], kind).to_pylist() == [[("a", 1)], entries, [("c", 3)], None]
     for wrong in ([["a"]], [["a", 1, 2]], ["ab"]):
-        with pytest.raises(InvalidValue, match="no pair"):
+        with pytest.raises(InvalidValue, match="not a pair"):
             python_array([entries, wrong], kind)

@@ -129,7 +129,7 @@ def test_restore_takes_one_wish_and_is_done_once(table):
     write(table, range(5), "a")
     write(table, range(9), "b")
     for wrong in ({}, {"snapshot": 1, "tag": "x"}):
-        with pytest.raises(InvalidArgument, match="give one"):
+        with pytest.raises(InvalidArgument, match="exactly one of"):
             table.restore(**wrong)
     with pytest.raises(SnapshotNotFound):
         table.restore(99)

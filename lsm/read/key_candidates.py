@@ -1,0 +1,88 @@
+"""Keys of a section that may match a filter, found without a merge.
+
+A merged row can match a filter only if some version of its key does, as long as the merge copies values and makes none. So each run
+is read alone with the whole filter, by its statistics, indexes and pages, and gives keys. Only these keys are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from fileindex.base.errors import FilterFailed
+from fileindex.base.thresholds import thresholds
+from fileindex.predicate.tree import FALSE, Predicate, columns_of, conjuncts
+from lsm.keys.key_set import KeySet
+from lsm.merge.function import MergeFunction
+from lsm.merge.lookup_function import combines_versions
+from lsm.scan.predicates import bind_constants, bucket_keys
+from manifest.schema.table_schema import TableSchema
+
+if TYPE_CHECKING:
+    from lsm.read.data_file import DataFileRead
+
+
+def version_filters(fold: MergeFunction, predicate: Predicate, schema: TableSchema) -> tuple[Predicate, ...]:
+    """Return filters that some version of each matching key satisfies.
+
+    Each filter alone finds all keys. () means that a matching row need not have a matching version.
+
+    >>> from fileindex.predicate.tree import And, ColumnRef, Compare, Op
+    >>> from lsm.merge.engines import merge_function_for
+    >>> from manifest.schema.validation import build_schema
+    >>> options = {"bucket": "1", "merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "fields.m.aggregate-function": "max"}
+    >>> schema = build_schema("id INT, n INT, m INT", primary_keys=["id"], options=options)
+    >>> n, m = (Compare(ColumnRef(name), Op.GT, 5) for name in "nm")
+    >>> version_filters(merge_function_for(schema), And((n, m)), schema) == (m,)
+    True
+    """
+    keys = schema.trimmed_primary_keys
+    if not set(columns_of(predicate)).difference(keys, schema.partition_keys):
+        return ()
+    # The conditions on keys leave few keys by themselves.
+    if bucket_keys(predicate, keys, schema.column_types) is not None:
+        return ()
+    if not combines_versions(fold):
+        return (predicate,)
+    return tuple(term for term in conjuncts(predicate) if _holds_for_a_version(fold, term, schema))
+
+
+def _holds_for_a_version(fold: MergeFunction, term: Predicate, schema: TableSchema) -> bool:
+    # Columns of one row may come from different versions, so only terms on one column count. A merge may
+    # leave null where no version has null: a retraction does.
+    columns = set(columns_of(term))
+    if len(columns) != 1 or columns <= {*schema.trimmed_primary_keys, *schema.partition_keys}:
+        return False
+    (name,) = columns
+    return fold.copies(name) and bind_constants(term, {name: None}, schema.column_types) == FALSE
+
+
+def candidate_keys(reads: Iterable[DataFileRead], rows: int) -> KeySet | None:
+    """Return the keys of all rows of ``reads``.
+
+    None: there are too many, so that merging all keys costs less.
+
+    Args:
+        reads: Reads of the key columns of all files, with the filter.
+        rows: Number of rows of the files.
+    """
+    most = min(rows // thresholds().rows_per_candidate, thresholds().candidate_keys)
+    found: list[pa.RecordBatch] = []
+    count = 0
+    try:
+        for read in reads:
+            for batch in read.batches():
+                count += batch.num_rows
+                if count > most:
+                    return None
+                if batch.num_rows:
+                    found.append(batch)
+    except FilterFailed:
+        # An expression may fail for a version that the merge drops.
+        return None
+    return KeySet(pa.Table.from_batches(found) if found else pa.table({}))
+
+
+__all__ = ["candidate_keys", "version_filters"]
