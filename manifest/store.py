@@ -192,7 +192,7 @@ class FileStore:
         def fields_of(schema_id: int) -> Sequence[DataField]:
             return (schema if schema_id == schema.id else self.schemas.get(schema_id)).fields
 
-        return RangePolicy(fields_of, keys, tuple(schema.partition_keys), values=not keys or self.settles_keys)
+        return RangePolicy(fields_of, keys, tuple(schema.partition_keys), values=not keys or self.has_single_version)
 
     def check_readable(self) -> None:
         """Raise ``UnsupportedTable`` if reads would return wrong rows."""
@@ -207,22 +207,22 @@ class FileStore:
         support.check_streamable(self.options, has_primary_key=self.schema.is_primary_key_table, table=self.root)
 
     @property
-    def settles_keys(self) -> bool:
+    def has_single_version(self) -> bool:
         """Whether a key has one visible version above level 0.
 
         True for tables with deletion vectors or first-row. Files above level 0 need no merge. Other engines omit level 0 of such a table. This
-        package merges it in, unless ``hides_level_0``.
+        package merges it in, unless ``skips_level0``.
         """
         options = self.options
         return self.schema.is_primary_key_table and (options.deletion_vectors_enabled or options.engine.first_row_wins)
 
     @property
-    def hides_level_0(self) -> bool:
+    def skips_level0(self) -> bool:
         """Whether reads omit level 0, as other engines do.
 
         Set by ``deletion-vectors.merge-on-read=false``.
         """
-        return self.settles_keys and not self.options.deletion_vectors_merge_on_read
+        return self.has_single_version and not self.options.deletion_vectors_merge_on_read
 
     @cached_property
     def manifest_lists(self) -> ManifestList:

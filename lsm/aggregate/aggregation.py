@@ -62,7 +62,7 @@ class RowAggregation:
             return found, ()
         if isinstance(split, IncrementalSplit):
             return found, [partial(self._of_changes, split)]
-        if not split.stands_alone:
+        if not split.has_independent_files:
             return found, [partial(self._aggregate_merge, split)]
         reader = self._reader(split, report)
         unread: list[Unread] = []
@@ -85,7 +85,7 @@ class RowAggregation:
         if rows is not None:
             found.rows = rows
             return found
-        if isinstance(split, IncrementalSplit) or not split.stands_alone:
+        if isinstance(split, IncrementalSplit) or not split.has_independent_files:
             return None
         reader = self._reader(split, ReadReport())
         for file in split.files:

@@ -32,7 +32,7 @@ from manifest.io.errors import UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
 from manifest.stats.column_stats import ColumnBounds
-from manifest.storage.ranges import is_told, told, told_in_turn
+from manifest.storage.ranges import can_prefetch, prefetch, prefetch_in_order
 from manifest.types.data_type import DataType
 
 _DICTIONARY_BYTES_PER_ROW = 2.5
@@ -158,9 +158,9 @@ class ParquetDataFile:
 
         The pages at ``rows``, or whole chunks without ``pages``.
         """
-        if is_told(self._source):
+        if can_prefetch(self._source):
             chunks = [chunk for name in columns for chunk in self._chunks(name, group)]
-            told(self._source, chunks if pages is None else [place for name in columns for place in pages.places(name, rows)])
+            prefetch(self._source, chunks if pages is None else [place for name in columns for place in pages.places(name, rows)])
 
     def _chunks(self, column: str, group: RowGroup) -> Iterator[tuple[int, int]]:
         """Yield (offset, length) of a column's chunks."""
@@ -295,8 +295,8 @@ class ParquetDataFile:
         reader = self._open(frozenset([name for name in dictionaries if self._has_small_dictionary(name)]), unit)
         expected = sum([group.num_rows for group in groups])
         found = 0
-        if is_told(self._source):
-            told_in_turn(self._source, [[chunk for name in columns for chunk in self._chunks(name, group)] for group in groups])
+        if can_prefetch(self._source):
+            prefetch_in_order(self._source, [[chunk for name in columns for chunk in self._chunks(name, group)] for group in groups])
         numbers, names = [group.index for group in groups], list(columns)
         many = threads and expected > thresholds().one_thread_rows
         with decoding(self.path, "Parquet"):  # errors of the consumer are not raised in this block

@@ -80,7 +80,7 @@ class TopRead:
             self.top.add(batch)
 
     def _has_independent_files(self, split: DataSplit) -> bool:
-        return split.stands_alone
+        return split.has_independent_files
 
     def _needs_seed(self, unit: DataSplit) -> bool:
         """Return whether to read the sort columns first.

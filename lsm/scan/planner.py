@@ -156,10 +156,10 @@ class _Funnel:
         self._pruner = FilePruner(store, predicate, self._notes)
         self._report = Report()
         self._has_vectors = options.deletion_vectors_enabled
-        self._settles_keys = store.settles_keys
-        self._hides_level_0 = store.hides_level_0
+        self._has_single_version = store.has_single_version
+        self._skips_level0 = store.skips_level0
         self._ranges = _ranges_of(store)
-        self._min_level = max(min_level, int(self._hides_level_0))
+        self._min_level = max(min_level, int(self._skips_level0))
         self._folded: Int64s = np.zeros(0, np.int64)
 
     def plan(self, snapshot: Snapshot | None, limit: int | None) -> ScanPlan:
@@ -168,7 +168,7 @@ class _Funnel:
             tally.count(int(snapshot is not None), 0)
             if snapshot is None:
                 refuse_lost_snapshots(self._store)
-        if snapshot is None or (not self._settles_keys and not self._min_level and self._is_known_empty(snapshot)):
+        if snapshot is None or (not self._has_single_version and not self._min_level and self._is_known_empty(snapshot)):
             return ScanPlan(0 if snapshot is None else snapshot.id, (), tuple(self._report.stages))
         entries = self._in_wanted_partitions(self._manifests(snapshot))
         entries = self._in_wanted_buckets(entries)
@@ -186,7 +186,7 @@ class _Funnel:
 
         If so, statistics are valid, whichever engine counted them.
         """
-        return self._settles_keys and not self._min_level and not bool((visible.level == 0).any())
+        return self._has_single_version and not self._min_level and not bool((visible.level == 0).any())
 
     def _is_known_empty(self, snapshot: Snapshot) -> bool:
         """Return whether statistics of this snapshot prove no match."""
@@ -281,13 +281,13 @@ class _Funnel:
     def _on_visible_levels(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("level") as tally:
             kept = entries.select(entries.level >= self._min_level) if self._min_level else entries
-            tally.note = "level 0 is skipped until it is compacted" if self._hides_level_0 else self._waiting(kept)
+            tally.note = "level 0 is skipped until it is compacted" if self._skips_level0 else self._waiting(kept)
             _count(tally, entries, kept)
         return kept
 
     def _waiting(self, visible: EntryColumns) -> str:
         """Return a note about files that wait for compaction."""
-        if not self._settles_keys:
+        if not self._has_single_version:
             return ""
         waiting = visible.select(visible.level == 0)
         return f"{len(waiting)} files wait for compaction in {len(set(bucket_numbers(waiting).tolist()))} buckets" if len(waiting) else ""
@@ -301,7 +301,7 @@ class _Funnel:
         with self._report.stage("key range") as tally:
             by_key = has_key and acts and set(map(self._pruner.key_predicate, partitions)) - {TRUE} != set()
             wanted = self._pruner.key_mask(entries) if by_key else np.ones(len(entries), np.bool_)
-            if self._ranges and acts and not self._hides_level_0:
+            if self._ranges and acts and not self._skips_level0:
                 cut = self._cut_sections(entries)[wanted]
             kept = entries.select(wanted)
             _count(tally, entries, kept)
@@ -328,7 +328,7 @@ class _Funnel:
             return buckets
         numbers = np.arange(len(visible))
         shared = np.arange(len(visible))
-        if self._settles_keys:
+        if self._has_single_version:
             shared = np.flatnonzero((np.bincount(buckets, visible.level <= 0) > 0)[buckets])
         if shared.size:
             ranks = self._ranges(visible.select(shared)) if self._ranges else (shared, shared)
@@ -377,7 +377,7 @@ class _Funnel:
             self._ranges,
             options.source_split_target_size,
             options.source_split_open_file_cost,
-            one_version=self._settles_keys,
+            one_version=self._has_single_version,
         )
         return splits_of(entries, groups, vectors, snapshot.id)
 

@@ -35,7 +35,7 @@ class DataSplit(BaseModel):
     branch: str | None = None
 
     @property
-    def stands_alone(self) -> bool:
+    def has_independent_files(self) -> bool:
         """Whether each file can be read separately.
 
         False for splits of another branch.

@@ -82,13 +82,13 @@ class NewVersion:
         """
         for name in self.known:
             if new.column(name).null_count > 0:
-                raise InvalidArgument(null_told(name))
+                raise InvalidArgument(null_message(name))
         for names in self.needed:
             if _all_null(new, names).any():
-                raise InvalidArgument(untouched_told(names))
+                raise InvalidArgument(unordered_message(names))
         for names in self.orders:
             if _decreases(old, new, names).any():
-                raise InvalidArgument(falls_told(names))
+                raise InvalidArgument(decrease_message(names))
         made = new
         for at, name in enumerate(new.column_names):
             way = self.ways.get(name, "new")
@@ -102,7 +102,7 @@ class NewVersion:
             made = _with_unordered(old, new, made, group)
         return made
 
-    def stands_whole(self, name: str) -> SequenceGroup | None:
+    def overriding_group(self, name: str) -> SequenceGroup | None:
         """Return the sequence group that overrides ``ways`` for a column.
 
         If the old ordering is null, the version holds the column's new value instead.
@@ -207,7 +207,7 @@ def _with_unordered(old: pa.Table, new: pa.Table, made: pa.Table, group: Sequenc
     if not unordered.any():
         return made
     if (unordered & _all_null(made, group.ordering) & ~_all_null(old, group.protected)).any():
-        raise InvalidArgument(lost_told(group))
+        raise InvalidArgument(lost_values_message(group))
     whole = pa.array(unordered)
     for name in group.protected:
         made = made.set_column(made.column_names.index(name), name, pc.if_else(whole, new.column(name), made.column(name)))
@@ -246,26 +246,26 @@ def _in_file_order(column: Any) -> Any:
     return pa.chunked_array([pa.array(words, mask=array.is_null().to_numpy(zero_copy_only=False))])
 
 
-def null_told(name: str) -> str:
+def null_message(name: str) -> str:
     """Return the error text for a column set to null."""
     return f"column '{name}' cannot be set to null: the table's merge engine ignores null, so the old value would stay"
 
 
-def untouched_told(names: Collection[str]) -> str:
+def unordered_message(names: Collection[str]) -> str:
     """Return the error text for a null ordering column."""
     shown = ", ".join(names)
     return f"column '{shown}' is null but orders the sequence group of a column that is set. Set it in the same update (fields.{shown}.sequence-group)"
 
 
-def lost_told(group: SequenceGroup) -> str:
+def lost_values_message(group: SequenceGroup) -> str:
     """Return the error text for lost group values."""
     kept, shown = ", ".join(group.protected), ", ".join(group.ordering)
     return f"column '{kept}' has values where '{shown}', which orders its sequence group, is null: the next version loses them. Set '{shown}' in the same update (fields.{shown}.sequence-group)"
 
 
-def falls_told(names: Collection[str]) -> str:
+def decrease_message(names: Collection[str]) -> str:
     """Return the error text for decreasing ordering columns."""
     return f"column '{', '.join(names)}' orders the versions of a row, so it cannot be set to a smaller value"
 
 
-__all__ = ["NewVersion", "Way", "falls_told", "lost_told", "null_told", "untouched_told"]
+__all__ = ["NewVersion", "Way", "decrease_message", "lost_values_message", "null_message", "unordered_message"]

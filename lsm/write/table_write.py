@@ -266,7 +266,7 @@ class TableWrite:
         self._encode_texts()
         messages = self._each(self._prepare, list(self._writers.values()))
         messages = [message if message.is_empty else self._with_index_changes(message) for message in messages]
-        self._durable.settle()
+        self._durable.flush()
         failpoints.point("after-data-files")
         self._prepared = []
         self._done = self.metrics

@@ -171,7 +171,7 @@ class CommitAttempt:
         log_list, log_size = store.manifest_lists.write(store.manifests.write(change.changelog)) if has_changelog else (None, None)
         for name, metas in ((base_list, base), (delta_list, delta)):
             store.cache.put(name, tuple(metas), list_weight(metas))
-        schema_id, *_ = store.file_io.together(partial(_schema_id, store), self._together.settle, partial(_check_exists, store, latest))
+        schema_id, *_ = store.file_io.together(partial(_schema_id, store), self._together.flush, partial(_check_exists, store, latest))
         failpoints.point("after-manifest-list")
         records = record_count(entries)
         return Snapshot(

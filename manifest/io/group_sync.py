@@ -24,7 +24,7 @@ class GroupSync(WrappedFileIO):
     >>> from manifest.io.file_io import LocalFileIO
     >>> together, folder = GroupSync(LocalFileIO()), tempfile.mkdtemp()
     >>> together.write(f"{folder}/a", b"first")
-    >>> together.settle()
+    >>> together.flush()
     """
 
     def __init__(self, inner: FileIO) -> None:
@@ -56,7 +56,7 @@ class GroupSync(WrappedFileIO):
         wait([done for written, done in list(self._waiting) if written == path])
         return self.inner.delete(path)
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Wait until all files are durable. Raise the first error."""
         waiting = self._waiting
         self.close()

@@ -227,21 +227,21 @@ class _Cursor:
         self.closed = True
 
 
-def is_told(source: Any) -> bool:
+def can_prefetch(source: Any) -> bool:
     """Return whether an open file prefetches."""
     return isinstance(source, ObjectInput)
 
 
-def told(source: Any, ranges: Sequence[tuple[int, int]]) -> None:
+def prefetch(source: Any, ranges: Sequence[tuple[int, int]]) -> None:
     """Prefetch ranges of an open file, if it supports that."""
     if isinstance(source, ObjectInput) and ranges:
         source.expect(ranges)
 
 
-def told_in_turn(source: Any, turns: Sequence[Sequence[tuple[int, int]]]) -> None:
+def prefetch_in_order(source: Any, turns: Sequence[Sequence[tuple[int, int]]]) -> None:
     """Prefetch groups of ranges in order, if supported."""
     if isinstance(source, ObjectInput):
         source.expect_in_turn(turns)
 
 
-__all__ = ["ObjectInput", "ObjectRanges", "is_told", "told", "told_in_turn"]
+__all__ = ["ObjectInput", "ObjectRanges", "can_prefetch", "prefetch", "prefetch_in_order"]

@@ -27,7 +27,7 @@ def without_files(store: FileStore, plan: ScanPlan, excluded_files: Sequence[str
             missing = [store.physical_files(unit.partition, unit.bucket, file)[0] in known for file in unit.files]
             if not any(missing):
                 kept.append(unit)
-            elif not unit.stands_alone:
+            elif not unit.has_independent_files:
                 raise CorruptFile(store.root, "is planned otherwise than when the DataFrame was made; make it again")
     return replace(plan, splits=tuple(kept))
 

@@ -277,7 +277,7 @@ class MergeChange(Change):
                 _write(write, merge.of_target(batch))
             inserts = list(merge.inserts())
             if self.store.schema.is_primary_key_table and not self.wanted.join.finds_keys(self.store.schema):
-                self._refuse_taken(inserts, base_id)
+                self._refuse_existing_keys(inserts, base_id)
             _write(write, inserts)
             changed = sum(merge.counts.values())
             with flush.begin(changed):
@@ -292,7 +292,7 @@ class MergeChange(Change):
             )
         )
 
-    def _refuse_taken(self, inserts: Sequence[WrittenRows], snapshot_id: int | None) -> None:
+    def _refuse_existing_keys(self, inserts: Sequence[WrittenRows], snapshot_id: int | None) -> None:
         """An insert would replace a row that has its key and does not match."""
         for rows, _ in inserts:
             keys = KeySet(rows.select(list(self.store.schema.primary_keys)).combine_chunks())

@@ -78,7 +78,7 @@ def chosen(progress: Progress | bool | None) -> Progress | None:
 
 
 @contextmanager
-def told_of_tasks(spark: Any, progress: Progress | None, stage: str) -> Iterator[None]:
+def reporting_tasks(spark: Any, progress: Progress | None, stage: str) -> Iterator[None]:
     """Tell ``progress`` of the tasks of the Spark Connect jobs that this thread runs in the block; a classic session tells nothing.
 
     The server reports as often as ``spark.connect.progress.reportInterval`` says, each time the tasks of the stages that it
@@ -110,4 +110,4 @@ def told_of_tasks(spark: Any, progress: Progress | None, stage: str) -> Iterator
     progress(ProgressEvent(stage=stage, done=tasks, total=tasks, unit="tasks", bytes_done=read))
 
 
-__all__ = ["ProgressBar", "chosen", "told_of_tasks"]
+__all__ = ["ProgressBar", "chosen", "reporting_tasks"]

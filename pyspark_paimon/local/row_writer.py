@@ -33,7 +33,7 @@ class LocalWriter:
     def take(self, request: WriteRequest, rows: Rows) -> None:
         """Take rows; on an error those of the call and all before it, since the last commit, are forgotten."""
         if self._write is None:
-            self._write = self._begun(request)
+            self._write = self._start(request)
         try:
             for batch in collected(rows).reader:
                 self._write.take(*(split_kinds(batch) if request.row_kinds else (batch, None)))
@@ -44,7 +44,7 @@ class LocalWriter:
     def commit(self, request: WriteRequest) -> WriteResult:
         """Commit what was taken, and compact what is due beside the next rows."""
         if self._write is None:
-            self._write = self._begun(request)
+            self._write = self._start(request)
         if self._crowded:
             self._compaction.wait()
         write, store, self._write = self._write, self._write.store, None
@@ -69,7 +69,7 @@ class LocalWriter:
         finally:
             self._compaction.close()
 
-    def _begun(self, request: WriteRequest) -> OpenWrite:
+    def _start(self, request: WriteRequest) -> OpenWrite:
         store = self._opened(request.options, request.schema_id)
         store.check_writable()
         return OpenWrite(store, request, threads=self._threads, progress=self._progress, compacts=is_awaited(store))

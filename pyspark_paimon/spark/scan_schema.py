@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark_paimon.frames.spark_types import spark_schema
 from pyspark_paimon.jobs.excluded_files import check_excluded
 from pyspark_paimon.jobs.incremental import scan_fields
-from pyspark_paimon.spark.driver.catalog_tables import check_properties, missing_table_told
+from pyspark_paimon.spark.driver.catalog_tables import check_properties, missing_table_named
 from pyspark_paimon.spark.driver.options import read_options, table_path, with_options
 from pyspark_paimon.spark.driver.scan_options import scan_request
 from pyspark_paimon.spark.wire import rpc
@@ -23,7 +23,7 @@ def scan_schema(options: MutableMapping[str, str]) -> StructType:
     """The Spark schema of the scan that ``options`` describe, which are given the scan as it was understood."""
     given = dict(options) if rpc.SCAN in options else read_options(options)
     backend = local_backend(table_path(given))
-    with missing_table_told(options):
+    with missing_table_named(options):
         request = scan_request(backend, given)
     if request.excluded_files:
         check_excluded(backend.store(), request)

@@ -63,7 +63,7 @@ def _compaction(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[Tre
                 text=f"In {len(due):,} of {len(buckets):,} buckets a read merges {trigger} sorted runs or more (up to {most}).",
                 call="table.compact()",
             )
-        elif waiting and store.settles_keys:
+        elif waiting and store.has_single_version:
             yield TreeAdvice(
                 weight="look",
                 text=f"{waiting:,} files on level 0 wait for a compaction; other engines do not read them yet.",

@@ -40,7 +40,7 @@ from pyspark_paimon.spark.driver.commands import run_command
 from pyspark_paimon.spark.driver.commit import commit_tasks
 from pyspark_paimon.spark.driver.options import flag, pushes_once, travel
 from pyspark_paimon.spark.driver.outcome import job_name, outcome
-from pyspark_paimon.spark.driver.running_jobs import mark_begun, runs
+from pyspark_paimon.spark.driver.running_jobs import mark_started, runs
 from pyspark_paimon.spark.read.reader import PaimonReader
 from pyspark_paimon.spark.server import schema as server_schema
 from pyspark_paimon.spark.wire import jobs as wire_jobs
@@ -299,7 +299,7 @@ def test_who_asks_for_the_outcome_of_a_commit_that_is_being_made_waits_for_it(ta
     commit_id = wire_jobs.RowsJob.model_validate_json(writer.job).request.commit_id
     message = writer.write(batches(7))
     name = job_name(FileStore.open(table.path), commit_id)
-    writer.begun(name)
+    writer.mark(name)
 
     def slowly():
         time.sleep(0.3)
@@ -325,7 +325,7 @@ def test_who_asks_for_the_outcome_of_a_job_that_was_given_up_hears_at_once(table
 def test_the_mark_of_a_driver_that_died_holds_nobody_up(monkeypatch):
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True)
     monkeypatch.setattr(os, "getppid", lambda: int(dead.stdout))
-    mark_begun("a job of a dead driver")
+    mark_started("a job of a dead driver")
     assert not runs("a job of a dead driver")
 
 

@@ -89,7 +89,7 @@ class SparkBackend(SparkScans):
         options = {"path": self._path, rpc.COMMAND: command.model_dump_json()}
         job = self._spark.range(1)
         try:
-            with errors_mapped(), nullcontext() if operation.stage is None else self._told(operation.stage):
+            with errors_mapped(), nullcontext() if operation.stage is None else self._reporting(operation.stage):
                 job.write.format(FORMAT_NAME).mode("append").options(**options).save()
         except PaimonError:
             raise
@@ -278,7 +278,7 @@ class SparkBackend(SparkScans):
         started = time.perf_counter()
         found = Findings(check.limit)
         options = {"path": self._path, rpc.FSCK: check.model_dump_json()}
-        with errors_mapped(), self._told(STAGE):
+        with errors_mapped(), self._reporting(STAGE):
             for row in self._spark.read.format(FORMAT_NAME).options(**options).load().collect():
                 found.merge(findings_from_json(row[rpc.ANSWER]))
         found = without_expired(found, lambda origins: self.ask(FindExpired(origins=tuple(origins))))
@@ -294,7 +294,7 @@ class SparkBackend(SparkScans):
         """Run a write job; its outcome, None if there was nothing to commit. An error of a commit that is visible is none."""
         options = {"path": self._path, rpc.WRITE: job.job.model_dump_json()}
         try:
-            with errors_mapped(), self._told(job.stage, job.share):
+            with errors_mapped(), self._reporting(job.stage, job.share):
                 job.frame.write.format(FORMAT_NAME).mode("append").options(**options).save()
         except CommitConflict:
             raise

@@ -64,7 +64,7 @@ class MergeFrame:
         made = pairs.select(*columns, self._expr(f"CASE {_CLAUSE} {kinds} END").alias(ROW_KIND))
         if not self.schema.is_primary_key_table:
             return made.drop(ROW_KIND)
-        return self._once(made if self.wanted.join.finds_keys(self.schema) else self._without_taken(made))
+        return self._once(made if self.wanted.join.finds_keys(self.schema) else self._refuse_existing_keys(made))
 
     def _expr(self, text: str) -> Any:
         return functions_of(self.target).expr(text)
@@ -162,13 +162,13 @@ class MergeFrame:
         given |= {name: value.type if isinstance(value, pa.Scalar) else self._arrow(value) for name, value in clause.values.items()}
         conform(pa.schema(list(given.items())).empty_table(), self.schema)
 
-    def _without_taken(self, made: Any) -> Any:
+    def _refuse_existing_keys(self, made: Any) -> Any:
         """``made``, of which an insert raises the error if the table has a row with its key."""
         keys = [self._expr(f"{quoted_name(name)} AS {_TAKEN}{at}") for at, name in enumerate(self.schema.primary_keys)]
         taken = self.target.select(*keys)
         same = [f"{quoted_name(name)} = {_TAKEN}{at}" for at, name in enumerate(self.schema.primary_keys)]
         both = made.join(taken, self._expr(" AND ".join([f"{ROW_KIND} = '+I'", *same])), "left")
-        told = self._told("merge: a row of the source matches none, and the table has one with its key ", ": match by the key")
+        told = self._error_text("merge: a row of the source matches none, and the table has one with its key ", ": match by the key")
         return both.withColumn(
             ROW_KIND, self._expr(f"CASE WHEN {_TAKEN}0 IS NOT NULL THEN {raised(InvalidArgument, told)} ELSE {ROW_KIND} END")
         ).drop(*(f"{_TAKEN}{at}" for at in range(len(keys))))
@@ -176,8 +176,8 @@ class MergeFrame:
     def _once(self, made: Any) -> Any:
         """``made``, of which the second row with a key raises the error."""
         window = f"OVER (PARTITION BY {', '.join(self._alike(name) for name in self.schema.primary_keys)})"
-        twice = self._told("merge: two rows of the source match the row ")
-        inserted = self._told("merge: two rows of the source are inserted with the key ")
+        twice = self._error_text("merge: two rows of the source match the row ")
+        inserted = self._error_text("merge: two rows of the source are inserted with the key ")
         return made.withColumn(
             ROW_KIND,
             self._expr(
@@ -191,7 +191,7 @@ class MergeFrame:
         floats = self.schema.column_types[name].kind in FLOATS
         return f"CAST({quoted_name(name)} AS STRING)" if floats else quoted_name(name)
 
-    def _told(self, before: str, behind: str = "") -> str:
+    def _error_text(self, before: str, behind: str = "") -> str:
         keys: Sequence[str] = self.schema.primary_keys
         shown = ", ', ', ".join(f"{text_sql(f'{name} = ')}, CAST({quoted_name(name)} AS STRING)" for name in keys)
         return f"concat({text_sql(before)}, {shown}, {text_sql(behind)})"

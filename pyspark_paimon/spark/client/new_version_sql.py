@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fileindex.base.errors import InvalidArgument
-from lsm.write.new_version import NewVersion, falls_told, lost_told, null_told, untouched_told
+from lsm.write.new_version import NewVersion, decrease_message, lost_values_message, null_message, unordered_message
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.frames.spark_types import spark_type
@@ -34,7 +34,7 @@ def new_version_sql(version: NewVersion, schema: TableSchema, name: str, old: Ca
             )
         case _:
             value = new(name)
-    group = version.stands_whole(name)
+    group = version.overriding_group(name)
     if group is not None:
         value = f"CASE WHEN {_all_null(group.ordering, old)} THEN {new(name)} ELSE {value} END"
     checks = _checks(version, name, old, new)
@@ -45,18 +45,18 @@ def new_version_sql(version: NewVersion, schema: TableSchema, name: str, old: Ca
 
 def _checks(version: NewVersion, name: str, old: Callable[[str], str], new: Callable[[str], str]) -> list[tuple[str, str]]:
     """What is wrong with a new version, each thing looked for in one of the columns that it is about, and what is told of it."""
-    checks = [(f"{new(name)} IS NULL", null_told(name))] if name in version.known else []
+    checks = [(f"{new(name)} IS NULL", null_message(name))] if name in version.known else []
     needed = (names for names in version.needed if name in names)
-    checks += [(_all_null(names, new), untouched_told(names)) for names in needed]
+    checks += [(_all_null(names, new), unordered_message(names)) for names in needed]
     for names in version.orders:
         if name in names:
             after, before = (f"struct({', '.join(side(one) for one in names)})" for side in (new, old))
-            checks.append((f"{after} < {before}", falls_told(names)))
+            checks.append((f"{after} < {before}", decrease_message(names)))
     for group in version.groups:
         if name == group.ordering[0]:
             sides = [old] if version.ways[name] == "nothing" else [old, new]
             unordered = " AND ".join(_all_null(group.ordering, side) for side in sides)
-            checks.append((f"{unordered} AND NOT ({_all_null(group.protected, old)})", lost_told(group)))
+            checks.append((f"{unordered} AND NOT ({_all_null(group.protected, old)})", lost_values_message(group)))
     return checks
 
 

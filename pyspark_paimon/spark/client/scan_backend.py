@@ -15,7 +15,7 @@ from fileindex.base.errors import InvalidArgument
 from lsm.arrow.limit import limit_rows
 from lsm.read.metrics import ReadReport
 from pyspark_paimon.jobs.ordering import candidates, sorted_frame, sorted_rows
-from pyspark_paimon.jobs.progress import told_of_tasks
+from pyspark_paimon.jobs.progress import reporting_tasks
 from pyspark_paimon.request.backend import Progress, ScanRequest
 from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.operation import Request
@@ -127,7 +127,7 @@ class SparkScans:
         known = self._ask(AggregateCheaply(request=request))
         if known is not None:
             return summaries_from_json([known], request.aggregates)
-        with errors_mapped(), self._told("scan"):
+        with errors_mapped(), self._reporting("scan"):
             texts = [row[rpc.ANSWER] for row in self._load(request, self._spark, "summaries").collect()]
         return summaries_from_json(texts, request.aggregates)
 
@@ -159,7 +159,7 @@ class SparkScans:
     def _blobs(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         """The rows that tasks give, a stream of theirs in memory at a time."""
         frame = self._load(request, self._spark, "blobs")
-        with errors_mapped(), told_of_tasks(self._spark, self._progress, "scan"):
+        with errors_mapped(), reporting_tasks(self._spark, self._progress, "scan"):
             with named_jobs(self._spark, tag_of("scan", self._path)):  # while the job starts: what the caller does between rows is not ours
                 blobs = iter(frame.toLocalIterator())
                 first = next(blobs, None)
@@ -174,15 +174,15 @@ class SparkScans:
     def _report(self, request: ScanRequest) -> ReadReport:
         """The counters of all tasks that read ``request``."""
         report = ReadReport()
-        with errors_mapped(), self._told("scan"):
+        with errors_mapped(), self._reporting("scan"):
             for row in self._load(request, self._spark, "reports").collect():
                 report.merge(report_from_json(row[rpc.ANSWER]))
         return report
 
     @contextmanager
-    def _told(self, stage: str, share: str = "") -> Iterator[None]:
+    def _reporting(self, stage: str, share: str = "") -> Iterator[None]:
         """Tell of the tasks that run in the block, whose jobs have a name; ``share`` says how much they do."""
-        with told_of_tasks(self._spark, self._progress, stage), named_jobs(self._spark, tag_of(stage, self._path, share)):
+        with reporting_tasks(self._spark, self._progress, stage), named_jobs(self._spark, tag_of(stage, self._path, share)):
             yield
 
     def _ask(self, question: Request[A], spark: Any = None) -> A:

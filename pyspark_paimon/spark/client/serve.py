@@ -94,7 +94,7 @@ class ConnectServer:
     def __enter__(self) -> Self:
         """Start it and wait until it listens. Raises ``SparkUnavailable``."""
         require_java()
-        _refuse_taken_port(self.settings)
+        _refuse_used_port(self.settings)
         self._tell(f"starting Spark {_spark_version()} on {self.settings.master} with {self.settings.memory} of memory")
         self._process = subprocess.Popen(  # noqa: S603  # Spark's own script
             self.settings.command(), env=self.settings.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -140,7 +140,7 @@ class ConnectServer:
     def _watch(self) -> None:
         assert self._process is not None
         assert self._process.stdout is not None
-        for line in lines_told(self._process.stdout, self._listens):
+        for line in log_lines(self._process.stdout, self._listens):
             self._last = [*self._last[1 - _LAST_LINES :], line]
             self._tell(line)
         self._started.set()
@@ -150,11 +150,11 @@ class ConnectServer:
         self._started.set()
 
 
-def lines_told(log: Iterator[str], listens: Callable[[int], None]) -> Iterator[str]:
+def log_lines(log: Iterator[str], listens: Callable[[int], None]) -> Iterator[str]:
     """The lines of Spark's log that people should see: warnings and errors with what belongs to them; ``listens`` is told the port.
 
     >>> log = iter(["26/01/31 10:00:00 INFO A: fine", "26/01/31 10:00:01 ERROR B: bad", "  at C", "26/01/31 10:00:02 INFO A: fine"])
-    >>> list(lines_told(log, print))
+    >>> list(log_lines(log, print))
     ['26/01/31 10:00:01 ERROR B: bad', '  at C']
     """
     shown = True
@@ -182,7 +182,7 @@ def check(address: str, token: str | None) -> str:
         session.client.close()
 
 
-def _refuse_taken_port(settings: ServerSettings) -> None:
+def _refuse_used_port(settings: ServerSettings) -> None:
     with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -210,4 +210,4 @@ def _spark_version() -> str:
     return str(pyspark.__version__)
 
 
-__all__ = ["TOKEN_VARIABLE", "ConnectServer", "ServerSettings", "check", "lines_told"]
+__all__ = ["TOKEN_VARIABLE", "ConnectServer", "ServerSettings", "check", "log_lines"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fileindex.base.errors import UnknownColumn, UnsupportedOption
 from manifest.io.errors import SchemaMismatch, TableNotFound
 from manifest.options.known_keys import AT_CREATION, KNOWN
-from pyspark_paimon.spark.driver.options import asked_by_catalog, has_stored_options, properties
+from pyspark_paimon.spark.driver.options import has_stored_options, is_catalog_request, properties
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -28,7 +28,7 @@ _AGAIN = (
 
 
 @contextmanager
-def stale_columns_told(schema: StructType) -> Iterator[None]:
+def stale_columns_named(schema: StructType) -> Iterator[None]:
     """Say of columns that do not fit that Spark's catalog may have an old copy of them, where ``schema`` comes from there."""
     try:
         yield
@@ -39,12 +39,12 @@ def stale_columns_told(schema: StructType) -> Iterator[None]:
 
 
 @contextmanager
-def missing_table_told(options: Mapping[str, str]) -> Iterator[None]:
+def missing_table_named(options: Mapping[str, str]) -> Iterator[None]:
     """Say, where Spark's catalog asks for the columns of a table that does not exist, what creates it."""
     try:
         yield
     except TableNotFound as error:
-        if asked_by_catalog(options):
+        if is_catalog_request(options):
             raise TableNotFound(
                 f"{error}. CREATE TABLE ... USING paimon names a table that exists, for Spark tells a Python source of no columns and keys; "
                 "create it by Table.create(path, columns, primary_keys=[...], spark=spark)"
@@ -54,7 +54,7 @@ def missing_table_told(options: Mapping[str, str]) -> Iterator[None]:
 
 def check_properties(options: Mapping[str, str], schema: TableSchema) -> None:
     """Refuse properties of a CREATE TABLE that promise something else than the table keeps. Raises ``UnsupportedOption``."""
-    if not asked_by_catalog(options):
+    if not is_catalog_request(options):
         return
     kept = {**schema.options, "primary-key": ",".join(schema.primary_keys), "partition": ",".join(schema.partition_keys)}
     given = properties(options)
@@ -66,4 +66,4 @@ def check_properties(options: Mapping[str, str], schema: TableSchema) -> None:
             raise UnsupportedOption(key, f"CREATE TABLE cannot set '{wanted}' on a Paimon table that exists and has {has}; {how}")
 
 
-__all__ = ["check_properties", "missing_table_told", "stale_columns_told"]
+__all__ = ["check_properties", "missing_table_named", "stale_columns_named"]

@@ -25,7 +25,7 @@ from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.partition_spec import replaced_partitions
 from pyspark_paimon.request.tasks import TaskWork
 from pyspark_paimon.spark.driver.answers import answered
-from pyspark_paimon.spark.driver.outcome import PREFIX, compaction_threads, job_name, told_of
+from pyspark_paimon.spark.driver.outcome import PREFIX, compaction_threads, job_name, outcome_of
 from pyspark_paimon.spark.wire.jobs import RowsJob, TasksJob
 
 
@@ -97,11 +97,11 @@ def _keep(store: FileStore, identity: str, result: CommitResult, retries: int, c
     """Leave the outcome for the client's question: its snapshots may expire before that is asked."""
     if result.snapshot_id is not None or result.compact_snapshot_id is not None:
 
-        def told() -> str:
-            found = told_of(store, result)
+        def answer() -> str:
+            found = outcome_of(store, result)
             return found.model_copy(update={"counts": {**found.counts, **(counts or {}), "retries": retries}}).model_dump_json()
 
-        answered(job_name(store, identity), told)
+        answered(job_name(store, identity), answer)
 
 
 def _noted(**counts: int) -> dict[str, str]:

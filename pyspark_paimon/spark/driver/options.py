@@ -58,7 +58,7 @@ def table_path(options: Mapping[str, str]) -> str:
     return with_branch(path, options[BRANCH_OPTION]) if BRANCH_OPTION in options else path
 
 
-def asked_by_catalog(options: Mapping[str, str]) -> bool:
+def is_catalog_request(options: Mapping[str, str]) -> bool:
     """Whether it is Spark's catalog that makes or loads a table."""
     return _CATALOG in options
 
@@ -206,11 +206,11 @@ __all__ = [
     "OVERWRITE_PARTITION",
     "PATH",
     "SPARK_OVERWRITE_MODE",
-    "asked_by_catalog",
     "between",
     "columns",
     "flag",
     "has_stored_options",
+    "is_catalog_request",
     "properties",
     "pushes_once",
     "read_options",

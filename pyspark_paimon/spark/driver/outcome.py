@@ -62,7 +62,7 @@ def _outcome(store: FileStore, commit_id: str) -> str | None:
         result = None
     if kept is not None and (result is not None or _has_expired(store, Outcome.model_validate_json(kept))):
         return kept
-    return None if result is None else told_of(store, result).model_dump_json()
+    return None if result is None else outcome_of(store, result).model_dump_json()
 
 
 def _has_expired(store: FileStore, kept: Outcome) -> bool:
@@ -71,7 +71,7 @@ def _has_expired(store: FileStore, kept: Outcome) -> bool:
     return earliest is not None and max(kept.snapshot_id or 0, kept.compact_snapshot_id or 0) < earliest
 
 
-def told_of(store: FileStore, result: CommitResult) -> Outcome:
+def outcome_of(store: FileStore, result: CommitResult) -> Outcome:
     """The snapshots of a commit, and the counts that they note."""
     noted = result.snapshot_id or result.compact_snapshot_id
     properties = (store.snapshots.get(noted).properties or {}) if noted is not None else {}
@@ -81,4 +81,4 @@ def told_of(store: FileStore, result: CommitResult) -> Outcome:
     )
 
 
-__all__ = ["PREFIX", "compaction_threads", "job_name", "outcome", "told_of"]
+__all__ = ["PREFIX", "compaction_threads", "job_name", "outcome", "outcome_of"]

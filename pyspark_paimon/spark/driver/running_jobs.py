@@ -20,10 +20,10 @@ _LOOK_SECONDS = 0.02
 T = TypeVar("T")
 
 
-def mark_begun(name: str) -> None:
+def mark_started(name: str) -> None:
     """Note that the job ``name`` is under way, until ``mark_ended``, or as long as the process lives that started this one.
 
-    >>> mark_begun("a nightly job"), runs("a nightly job"), mark_ended("a nightly job"), runs("a nightly job")
+    >>> mark_started("a nightly job"), runs("a nightly job"), mark_ended("a nightly job"), runs("a nightly job")
     (None, True, None, False)
     """
     mark = answer_file(name, "job")
@@ -70,4 +70,4 @@ def _wait_for_change(name: str) -> None:
             return
 
 
-__all__ = ["after_its_end", "mark_begun", "mark_ended", "runs"]
+__all__ = ["after_its_end", "mark_ended", "mark_started", "runs"]

@@ -122,7 +122,7 @@ def _why_not(store: FileStore, request: ScanRequest) -> str:
 def _alone(store: FileStore, plan: ScanPlan) -> Iterator[_Alone]:
     """The files that need neither merging nor a deletion vector."""
     for unit in (unit for split in plan.splits for unit in units(split, store.schema)):
-        if not unit.stands_alone or unit.deletion_files is not None:
+        if not unit.has_independent_files or unit.deletion_files is not None:
             continue
         file = unit.files[0]
         path = store.physical_files(unit.partition, unit.bucket, file)[0]

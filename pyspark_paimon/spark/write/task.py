@@ -16,7 +16,7 @@ from manifest.commit.message import CommitMessage
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import WriteRequest
-from pyspark_paimon.spark.driver.running_jobs import mark_begun, mark_ended
+from pyspark_paimon.spark.driver.running_jobs import mark_ended, mark_started
 from pyspark_paimon.spark.wire.errors import errors_noted
 
 
@@ -43,9 +43,9 @@ class JobWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
     identifier = BATCH_IDENTIFIER
     """Of the commit among those of its user."""
 
-    def begun(self, name: str) -> Self:
+    def mark(self, name: str) -> Self:
         """Leave the mark of the job ``name``."""
-        mark_begun(name)
+        mark_started(name)
         self.name = name
         return self
 

@@ -199,13 +199,13 @@ def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: boo
         path = table_path(options)
         if rpc.COMMAND in options:
             command_id, _ = rpc.parse_command(options[rpc.COMMAND])
-            return CommandWriter(path, options[rpc.COMMAND]).begun(command_id)
+            return CommandWriter(path, options[rpc.COMMAND]).mark(command_id)
         if rpc.WRITE in options:
             job = rpc.parse_job(options[rpc.WRITE])
             store = open_store(path, job.request) if isinstance(job, wire_jobs.RowsJob) else FileStore.open(path)
         else:
             job, store = plain_write(path, options, schema, overwrite=overwrite)
-        return _writer(path, job, store).begun(job_name(store, job.identity))
+        return _writer(path, job, store).mark(job_name(store, job.identity))
 
 
 def _writer(path: str, job: wire_jobs.Job, store: FileStore) -> JobWriter:

@@ -49,10 +49,10 @@ def test_everything_written_is_durable_once_it_has_settled(tmp_path: Path) -> No
     assert disk.durable == []  # while the files are there already
     assert sorted(status.name for status in together.list(str(tmp_path))) == ["a", "b", "c", "hint"]
     disk.open.set()
-    together.settle()
+    together.flush()
     assert sorted(disk.durable) == ["a", "b", "c"]
     together.sync(f"{tmp_path}/hint")  # and it can go on
-    together.settle()
+    together.flush()
     assert disk.durable[-1] == "hint"
 
 
@@ -70,7 +70,7 @@ def test_what_is_deleted_while_it_is_written_does_not_appear_afterwards(tmp_path
     together = GroupSync(Late(LocalFileIO()))
     together.write(f"{tmp_path}/a", b"a")
     assert together.delete(f"{tmp_path}/a")
-    together.settle()
+    together.flush()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -79,8 +79,8 @@ def test_a_file_that_cannot_become_durable_is_an_error_of_all(tmp_path: Path) ->
     for name in "abc":
         together.write(f"{tmp_path}/{name}", name.encode())
     with pytest.raises(OutOfDisk, match="no space left"):
-        together.settle()
-    together.settle()
+        together.flush()
+    together.flush()
 
 
 @pytest.mark.long
@@ -92,7 +92,7 @@ def test_what_was_deleted_before_it_was_durable_is_no_error_of_an_abort(tmp_path
     together.delete(f"{tmp_path}/a")
     disk.open.set()
     together.close()
-    together.settle()
+    together.flush()
 
 
 def test_a_store_seen_through_another_storage_is_the_same_table(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_paimon import ProgressEvent, Table
-from pyspark_paimon.jobs.progress import ProgressBar, chosen, told_of_tasks
+from pyspark_paimon.jobs.progress import ProgressBar, chosen, reporting_tasks
 
 
 def event(stage, done, total=None):
@@ -210,7 +210,7 @@ class Session:
 
 def test_reports_of_a_session_become_events_and_the_end_is_told_once() -> None:
     session, events = Session(), []
-    with told_of_tasks(session, events.append, "compact"):
+    with reporting_tasks(session, events.append, "compact"):
         session.report((0, 4))
         session.report((4, 4))
         session.report((4, 4), (1, 2))
@@ -223,7 +223,7 @@ def test_a_failed_job_has_no_end_and_leaves_no_handler() -> None:
     session, events = Session(), []
 
     def job():
-        with told_of_tasks(session, events.append, "write"):
+        with reporting_tasks(session, events.append, "write"):
             session.report((1, 4))
             raise RuntimeError("lost")
 
@@ -235,7 +235,7 @@ def test_a_failed_job_has_no_end_and_leaves_no_handler() -> None:
 
 def test_jobs_of_other_threads_are_not_told_of_and_the_end_of_a_quick_one_is() -> None:
     session, events = Session(), []
-    with told_of_tasks(session, events.append, "write"):
+    with reporting_tasks(session, events.append, "write"):
         other = threading.Thread(target=session.report, args=((1, 4),))
         other.start()
         other.join()
@@ -244,6 +244,6 @@ def test_jobs_of_other_threads_are_not_told_of_and_the_end_of_a_quick_one_is() -
 
 def test_classic_sessions_tell_nothing() -> None:
     events: list[object] = []
-    with told_of_tasks(SimpleNamespace(), events.append, "write"):
+    with reporting_tasks(SimpleNamespace(), events.append, "write"):
         pass
     assert events == []
