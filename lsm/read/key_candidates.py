@@ -59,7 +59,7 @@ def _holds_for_a_version(fold: MergeFunction, term: Predicate, schema: TableSche
     return fold.copies(name) and bind_constants(term, {name: None}, schema.column_types) == FALSE
 
 
-def candidate_keys(reads: Iterable[DataFileRead], rows: int) -> KeySet | None:
+def candidate_keys(reads: Iterable[DataFileRead], rows: int, limit: int | None = None) -> KeySet | None:
     """Return the keys of all rows of ``reads``.
 
     None: there are too many, so that merging all keys costs less.
@@ -67,8 +67,13 @@ def candidate_keys(reads: Iterable[DataFileRead], rows: int) -> KeySet | None:
     Args:
         reads: Reads of the key columns of all files, with the filter.
         rows: Number of rows of the files.
+        limit: Number of rows that the caller needs. None: all.
     """
-    most = min(rows // thresholds().rows_per_candidate, thresholds().candidate_keys)
+    least = thresholds().rows_per_candidate
+    most = min(rows // least, thresholds().candidate_keys)
+    if limit is not None:
+        # Frequent matches fill a limit soon: the merge stops before a search would end.
+        most = min(most, least * limit)
     found: list[pa.RecordBatch] = []
     count = 0
     try:

@@ -93,7 +93,7 @@ def read_split(
     counters = ReadReport() if report is None else report
     wanted = TRUE if predicate is None else predicate
     named = (*columns, VALUE_KIND) if kinds else tuple(columns)
-    read = SplitRead(store, split, named, wanted, counters, top, in_key_order, frozenset(dictionaries), kinds)
+    read = SplitRead(store, split, named, wanted, counters, top, in_key_order, frozenset(dictionaries), kinds, limit)
     for rows in limit_rows(read.batches(), limit):
         counters.rows_returned += rows.num_rows
         yield rows
@@ -124,6 +124,7 @@ class SplitRead:
     in_key_order: bool = False
     dictionaries: frozenset[str] = frozenset()
     kinds: bool = False
+    limit: int | None = None
 
     def batches(self) -> Iterator[Any]:
         """Yield the rows of ``read_split`` without a limit."""
@@ -241,7 +242,7 @@ class SplitRead:
             reads = (
                 replace(self.alone(file), columns=names, wanted=wanted, drop_retracts=False, top=None, dictionaries=()) for file in files
             )
-            found = candidate_keys(reads, rows)
+            found = candidate_keys(reads, rows, self.limit)
             if found is not None:
                 self.report.sections_searched += 1
                 self.report.rows_searched += rows

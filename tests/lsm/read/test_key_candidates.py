@@ -143,6 +143,17 @@ def test_many_candidates_end_the_search(tmp_path: Path) -> None:
     assert stages["rows"].kept == 333
 
 
+def test_frequent_matches_end_the_search_for_a_limit(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", "id INT, v INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    table.write([{"id": n, "v": n % 20} for n in range(1000)])
+    table.write([{"id": 7, "v": 1}])
+    with use_thresholds(candidate_rows=100):
+        for limit, searched in ((3, False), (None, True)):
+            scan = table.scan("v = 1", limit=limit)
+            assert ("key candidates" in {stage.name for stage in scan.explain().stages}) is searched
+            assert scan.to_arrow().num_rows == (limit or 51)
+
+
 @pytest.mark.parametrize(
     ("function", "condition", "searched"),
     [
