@@ -137,7 +137,7 @@ class Thresholds:
 
     candidate_rows: int = _limit(1 << 14, 8, "Rows of a section from which on it is searched for keys that may match.")
     candidate_keys: int = _limit(50_000, 40, "Most keys of a section that are merged alone.")
-    rows_per_candidate: int = _limit(8, 2, "Least rows of a section for each such key.")
+    rows_per_candidate: int = _limit(32, 2, "Least rows of a section for each such key.")
 
     # Scans.
     plan_files: int = _limit(16_384, 2, "Files of a plan up to which its splits are held as objects.")

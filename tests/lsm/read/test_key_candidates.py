@@ -147,7 +147,7 @@ def test_frequent_matches_end_the_search_for_a_limit(tmp_path: Path) -> None:
     table = Table.create(tmp_path / "t", "id INT, v INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
     table.write([{"id": n, "v": n % 20} for n in range(1000)])
     table.write([{"id": 7, "v": 1}])
-    with use_thresholds(candidate_rows=100):
+    with use_thresholds(candidate_rows=100, rows_per_candidate=4):
         for limit, searched in ((3, False), (None, True)):
             scan = table.scan("v = 1", limit=limit)
             assert ("key candidates" in {stage.name for stage in scan.explain().stages}) is searched
