@@ -23,7 +23,7 @@ ResequencePlan = Callable[[bytes, int, list[DataFileMeta], int], list[DataFileMe
 def resequence(store: FileStore, commit_id: str | None = None) -> ResequencePlan:
     """Return the resequencing function of ``FileStoreCommit``.
 
-    It maps ``(partition, bucket, files, first sequence)`` to files. It copies each file with all numbers shift_files by the same amount, so that the
+    It maps ``(partition, bucket, files, first sequence)`` to files. It copies each file with all numbers shifted by the same amount, so that the
     smallest becomes ``first sequence``. The originals are kept. On failure all copies are deleted.
     """
     names = data_file_names(store, commit_id)

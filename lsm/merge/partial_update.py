@@ -1,7 +1,7 @@
 """The merge engine ``partial-update`` (Paimon's ``PartialUpdateMergeFunction``).
 
 By default a non-null value overwrites the existing one. Columns of a sequence group follow the group's own
-order instead. They may be fold_column by an aggregate function, and deletes retract them.
+order instead. An aggregate function may fold them, and deletes retract them.
 """
 
 from __future__ import annotations
