@@ -1,4 +1,4 @@
-"""The client's side: requests become questions and jobs of a session.
+"""Client side: send requests as questions and jobs.
 
 Sends strings and DataFrames, never code. Public: ``SparkBackend`` (backend), ``spark_session`` (session).
 """

@@ -1,7 +1,8 @@
-"""The address of a Spark Connect server: ``sc://host:port/;token=...``, checked before Spark's client dials it.
+"""Address of a Spark Connect server: ``sc://host:port/;token=...``.
 
-Left alone, that client tries again for minutes where nobody listens, and for ever where it speaks TLS to a server that does not:
-measured with 4.2 and 4.3, it uses TLS for every address with a token, but for the host name ``localhost``.
+``Address.check`` connects before Spark's client does. That client retries for minutes if no server listens.
+It retries without end if it speaks TLS to a server without TLS.
+Measured with Spark 4.2 and 4.3: the client uses TLS for every address with a token, except for the host name ``localhost``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _PATIENCE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server listens, and the parameters that go with it; ``repr`` and ``str`` show no token."""
+    """Host, port and parameters of a Spark Connect server.
+
+    ``repr`` and ``str`` omit the parameters, so they show no token.
+    """
 
     host: str
     port: int
@@ -30,7 +34,9 @@ class Address:
 
     @classmethod
     def parse(cls, url: str, token: str | None = None) -> Self:
-        """The address of ``url``; ``token`` is added to it, or replaces its own. Raises ``InvalidArgument``.
+        """Parse ``url`` into an address.
+
+        ``token`` is added to the parameters, or replaces the token in ``url``. Raises ``InvalidArgument`` for a malformed URL.
 
         >>> print(Address.parse("sc://10.0.0.7", token="s3cret"))
         sc://10.0.0.7:15002
@@ -49,17 +55,21 @@ class Address:
         return cls(host, port or DEFAULT_PORT, tuple(given.items()))
 
     def for_spark(self) -> str:
-        """The text for Spark's client, token included. This machine is ``localhost`` there, or a token would need TLS.
+        """Return the URL for Spark's client, with the token.
 
         >>> Address.parse("sc://127.0.0.1:1", token="a/b").for_spark()
         'sc://localhost:1/;token=a%2Fb'
         """
+        # With a token, Spark's client uses TLS for every host name except localhost.
         here = replace(self, host="localhost") if self.host in LOOPBACK_HOSTS and self._plain else self
         parameters = "".join(f";{name}={quote(value, safe='')}" for name, value in self.parameters)
         return f"{here}/{parameters}" if parameters else str(here)
 
     def check(self) -> None:
-        """Raise ``SparkUnavailable`` where nobody listens, or where TLS is needed and not spoken."""
+        """Raise ``SparkUnavailable`` unless the server accepts a connection.
+
+        Also raised if the address needs TLS and the server does not speak it.
+        """
         try:
             with socket.create_connection((self.host, self.port), timeout=_PATIENCE_SECONDS) as connection:
                 if not self._plain:
@@ -87,8 +97,9 @@ class Address:
 
 
 def _shake_hands(connection: socket.socket, host: str) -> None:
-    """Find out if TLS is spoken; whom to trust is decided by Spark's client, which dials anew."""
+    """Raise ``ssl.SSLError`` unless the server speaks TLS."""
     context = ssl.create_default_context()
+    # Spark's client verifies the certificate when it connects.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])

@@ -1,7 +1,8 @@
-"""``SparkBackend``: a table's work done by a Spark server, classic or Connect.
+"""``SparkBackend``: run a table's operations on a Spark server.
 
-The client sends options and DataFrames, never code: any client whose server has this package installed can do it. After
-an error it asks whether its commit is visible, for a job can succeed although the connection to it was lost.
+Works with classic Spark and with Spark Connect. The client sends options and DataFrames, never code.
+The server needs this package. After an error the client asks whether its commit is visible.
+A job can succeed although the connection to it was lost.
 """
 
 from __future__ import annotations
@@ -56,15 +57,21 @@ if TYPE_CHECKING:
     from pyspark_paimon.request.operation import Operation, Question, Request
 
 FORMAT_NAME = UNIQUE_NAME
-"""What every request is sent to; see ``names``."""
+"""Format name that receives every request; see ``names``."""
 A = TypeVar("A")
 
 
 class SparkBackend(SparkScans):
-    """The engine of a table whose files ``spark``'s server reads and writes; see ``engine.Backend``."""
+    """Backend whose files a Spark server reads and writes.
+
+    Implements ``Backend``.
+    """
 
     def run(self, operation: Operation[A]) -> A:
-        """Run an operation: in Spark's tasks where its work is large, else on the driver."""
+        """Run an operation in Spark tasks or on the driver.
+
+        Task operations and row changes use tasks. Other operations and small merges run on the driver.
+        """
         asked: Operation[Any] = operation
         match asked:
             case TaskOperation():
@@ -80,9 +87,9 @@ class SparkBackend(SparkScans):
         return cast("A", done)
 
     def _commanded(self, operation: Operation[A]) -> A:
-        """Have the driver run an operation once.
+        """Run an operation once on the driver.
 
-        After an error without a typed cause, the stored answer says whether it ran.
+        After an error without a typed cause, the stored answer shows whether it ran.
         """
         command = rpc.Command(id=str(uuid.uuid4()), operation=operation.to_text())
         question = rpc.AskAnswer(id=command.id)
@@ -104,7 +111,10 @@ class SparkBackend(SparkScans):
         return operation.answer_of(answer)
 
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
-        """Stage the rows by bucket, write them in tasks, commit on the driver."""
+        """Write rows in Spark tasks and commit on the driver.
+
+        Returns the earlier result if ``request.identity`` is already committed.
+        """
         started = time.perf_counter()
         earlier = self._outcome(request.identity)
         if earlier is not None:
@@ -113,14 +123,17 @@ class SparkBackend(SparkScans):
         return _result(done, started)
 
     def _written(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> Outcome | None:
-        """Stage and run; where another commit assigned dynamic buckets meanwhile, again."""
+        """Stage the rows and run the write job.
+
+        Repeats the job if another commit assigned dynamic buckets meanwhile.
+        """
         job: Staged | None = None
         assigns = schema.bucket_mode.assigns_keys
         based = assigns or schema.bucket_mode is BucketMode.POSTPONE_MODE
 
         def evaluate(current: Round[Staged]) -> None:
             nonlocal job
-            if job is None or isinstance(rows, SparkRows):  # local rows can be staged once, and depend on no snapshot
+            if job is None or isinstance(rows, SparkRows):  # local rows are staged once: they depend on no snapshot
                 base = self.ask(Pin(travel=TravelRequest())) if based else None
                 with errors_mapped():
                     job = staged(self._spark, rows, self._target(schema, base), request)
@@ -129,11 +142,14 @@ class SparkBackend(SparkScans):
         return Transaction[Staged]().run(evaluate, partial(self._published, request.identity), evaluations=EVALUATIONS if assigns else 1)
 
     def _published(self, identity: str, jobs: Sequence[Staged]) -> Outcome | None:
-        """Run the job of a commit; after a conflict ask whether it is visible all the same."""
+        """Run the first job and return its outcome.
+
+        After a conflict, returns the outcome of the commit if it is visible.
+        """
         try:
             return self._run(jobs[0], identity) if jobs else None
         except CommitConflict:
-            done = self._outcome(identity)  # of this run, that was told of no success, or of another one
+            done = self._outcome(identity)  # committed by this run without a success report, or by another run
             if done is None:
                 raise
             return done
@@ -145,14 +161,17 @@ class SparkBackend(SparkScans):
 
         return Target(self._path, schema, EMPTY_TABLE if base is None else base.key, dynamic_buckets)
 
-    def writer(self, commit_id: str) -> NoReturn:  # noqa: ARG002  # as others have it
-        """Rows would have to wait in this process. Raises ``InvalidArgument``."""
+    def writer(self, commit_id: str) -> NoReturn:  # noqa: ARG002  # signature of the other backends
+        """Raise ``InvalidArgument``: a writer buffers rows in the client."""
         raise InvalidArgument(
             f"{self._path}: a writer holds rows in the process that writes files; over Spark, write DataFrames with write(), or a stream"
         )
 
     def _merged(self, operation: MergeRows) -> MergeResult:
-        """Merge rows of this process on the driver, where few files can match them; Spark joins many, or those of a DataFrame."""
+        """Merge on the driver for small sources, else with Spark.
+
+        ``merge_source`` decides. Spark joins large sources with the table as DataFrames.
+        """
         from pyspark_paimon.spark.client.merge import merge_result, merge_source, staged_merge  # noqa: PLC0415  # writes expressions
 
         request, wanted, schema = operation.request, operation.wanted, self.ask(SchemaOf())
@@ -189,7 +208,10 @@ class SparkBackend(SparkScans):
     def _until_committed(
         self, request: DeleteRequest, stage: Callable[[Snapshot | None], Staged | None]
     ) -> tuple[WriteResult, Outcome | None]:
-        """Stage a change on the newest snapshot and commit it there; again, where its rows changed meanwhile."""
+        """Stage a change on the newest snapshot and commit it.
+
+        Repeats both steps after a conflict with another commit. Returns the earlier outcome if ``request.commit_id`` is already committed.
+        """
         started = time.perf_counter()
         earlier = self._outcome(request.commit_id)
         if earlier is not None:
@@ -224,7 +246,10 @@ class SparkBackend(SparkScans):
         return staged_changes(self._spark, self.frame(scan, None), target, write, None if values is None else values.values)
 
     def run_tasks(self, operation: TaskOperation[A]) -> A:
-        """Have Spark's tasks do the work; what loses a race runs again on the newest snapshot. Raises ``CommitGaveUp``."""
+        """Plan an operation, run its tasks and commit them.
+
+        Tasks that lose to another commit run again on the newest snapshot. Raises ``CommitGaveUp`` after ``EVALUATIONS`` rounds.
+        """
         started = time.perf_counter()
         outcomes, tasks = list[Outcome](), 0
         transaction = Transaction[Staged]()
@@ -249,7 +274,7 @@ class SparkBackend(SparkScans):
             except CommitConflict:
                 done = self._outcome(identity)
                 outcomes.extend([] if done is None else [done])
-                if done is None or operation.commits_parts:  # other parts have lost
+                if done is None or operation.commits_parts:  # other parts lost: run another round
                     raise
             else:
                 outcomes.extend([] if done is None else [done])
@@ -262,7 +287,10 @@ class SparkBackend(SparkScans):
         return operation.result(TaskRun(outcomes, tasks, transaction.rounds, seconds, {"job": seconds * 1000}))
 
     def ask(self, question: Question[A]) -> A:
-        """Return the answer: of Spark's tasks where files are read, else of the driver."""
+        """Return the answer to a question.
+
+        Spark tasks answer ``Fsck`` and ``MeasureScan``, which read files. The driver answers all others.
+        """
         asked: Question[Any] = question
         match asked:
             case Fsck():
@@ -274,7 +302,10 @@ class SparkBackend(SparkScans):
         return cast("A", answer)
 
     def _checked(self, check: Fsck) -> FsckResult:
-        """Check metadata on the driver and files in tasks, balanced by bytes."""
+        """Check metadata on the driver and files in tasks.
+
+        Tasks are balanced by bytes.
+        """
         started = time.perf_counter()
         found = Findings(check.limit)
         options = {"path": self._path, rpc.FSCK: check.model_dump_json()}
@@ -285,13 +316,19 @@ class SparkBackend(SparkScans):
         return result_of(found, check.depth, started)
 
     def _after_error(self, question: Request[A | None]) -> A | None:
-        """Return the answer. None: the server gives none, so raise the first error."""
+        """Return the answer to a question after an error.
+
+        None: the server has no answer, or the question fails too. The caller then raises the first error.
+        """
         with suppress(Exception):
             return self._ask(question)
         return None
 
     def _run(self, job: Staged, commit_id: str) -> Outcome | None:
-        """Run a write job; its outcome, None if there was nothing to commit. An error of a commit that is visible is none."""
+        """Run a write job and return its outcome.
+
+        None: there was nothing to commit. Ignores an error other than ``CommitConflict`` if the commit is visible.
+        """
         options = {"path": self._path, rpc.WRITE: job.job.model_dump_json()}
         try:
             with errors_mapped(), self._reporting(job.stage, job.share):

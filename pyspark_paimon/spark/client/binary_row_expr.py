@@ -1,7 +1,9 @@
-"""The BinaryRow of a key as Spark SQL: 64-bit words for fixed-width fields, a binary value where strings take part.
+"""BinaryRow of a key, computed by Spark SQL.
 
-Layout (Paimon's ``BinaryRow``): a header of null bits, an 8-byte slot per field, then the variable part in field order,
-each piece padded to 8 bytes. All numbers are little endian.
+Fixed-width keys become 64-bit words. Keys with strings or binaries become one binary value.
+
+Layout (Paimon's ``BinaryRow``): a header of null bits, an 8-byte slot per field, then the variable part in field order.
+Each piece of the variable part is padded to 8 bytes. All numbers are little endian.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, ColumnType
 
 _MASKS = {Kind.TINYINT: 0xFF, Kind.SMALLINT: 0xFFFF, Kind.INT: 0xFFFFFFFF}
 _SIMPLE = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.DATE, Kind.BOOLEAN, Kind.FLOAT, Kind.DOUBLE})
-_MAX_KEYS = 56  # more null bits than one header word holds
+_MAX_KEYS = 56  # null bits that fit into one header word
 _EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
 @dataclass(frozen=True, slots=True)
 class BucketKey:
-    """A column of the bucket key: its name, type, and whether it may hold nulls."""
+    """Name, type and nullability of a bucket key column."""
 
     name: str
     type: ColumnType
@@ -27,17 +29,22 @@ class BucketKey:
 
     @property
     def is_bytes(self) -> bool:
-        """A string or binary column."""
+        """Whether the column holds strings or binaries."""
         return self.type.kind in STRINGS or self.type.kind in BINARIES
 
     @property
     def is_long_timestamp(self) -> bool:
-        """A timestamp with nanoseconds beside the milliseconds: 8 bytes of variable part."""
+        """Whether a timestamp uses 8 bytes of the variable part.
+
+        True for precisions above 3: the slot then holds the nanoseconds of the millisecond.
+        """
         return self.type.kind in TIMESTAMPS and self.type.precision > 3
 
 
 def expressible(keys: Sequence[BucketKey]) -> bool:
-    """Whether the image of ``keys`` can be built; wide decimals, TIME and nanoseconds are left to the writer's tasks.
+    """Return whether Spark SQL can build the image of ``keys``.
+
+    Unsupported: wide decimals, TIME and nanoseconds. The writer's tasks compute those buckets.
 
     >>> expressible([BucketKey("id", ColumnType(Kind.BIGINT))]), expressible([BucketKey("d", ColumnType(Kind.DECIMAL, 30, 2))])
     (True, False)
@@ -52,7 +59,10 @@ def expressible(keys: Sequence[BucketKey]) -> bool:
 
 @dataclass
 class RowImage:
-    """The stages that build the image of ``keys``; temporary columns start with ``__paimon_``."""
+    """Stages of SQL expressions that build a key's BinaryRow.
+
+    Temporary columns start with ``__paimon_``.
+    """
 
     keys: tuple[BucketKey, ...]
     _stages: list[dict[str, str]] = field(default_factory=list)
@@ -61,17 +71,20 @@ class RowImage:
 
     @classmethod
     def of(cls, keys: Sequence[BucketKey]) -> RowImage:
-        """The image of a key whose types are all known."""
+        """Return the image of ``keys``, which must be ``expressible``."""
         assert expressible(keys), "the caller checks expressible()"
         return cls(tuple(keys))
 
     @property
     def has_bytes(self) -> bool:
-        """Whether a string or binary column takes part, so that the row's length varies."""
+        """Whether strings or binaries make the row's length vary."""
         return any(key.is_bytes for key in self.keys)
 
     def word_stages(self) -> tuple[list[str | int], list[Mapping[str, str]]]:
-        """The row as 64-bit words (BIGINT columns and constants), and the stages that make them; fixed-width keys only."""
+        """Return the row as 64-bit words, and their stages.
+
+        Words are BIGINT columns or constants. Only for fixed-width keys.
+        """
         offset = self._fixed_width
         slots: list[str | int] = []
         tail: list[str | int] = []
@@ -83,7 +96,7 @@ class RowImage:
         return [self._header(), *slots, *tail], list(self._stages)
 
     def binary_stages(self) -> list[Mapping[str, str]]:
-        """The stages that end in ``binary_column``, the row's bytes."""
+        """Return the stages that end in ``binary_column``, the row's bytes."""
         self._put(0, {f"__paimon_b{i}": _bytes_of(key) for i, key in enumerate(self.keys) if key.is_bytes})
         self._put(1, {f"__paimon_n{i}": f"octet_length(__paimon_b{i})" for i, key in enumerate(self.keys) if key.is_bytes})
         self._put(
@@ -122,7 +135,10 @@ class RowImage:
         return "__paimon_nulls"
 
     def _slot(self, i: int, key: BucketKey, offset: str) -> str:
-        """Stages for the slot of a fixed-width field; returns its BIGINT column."""
+        """Add the stages of a fixed-width slot.
+
+        Returns the name of its BIGINT column.
+        """
         slot, name, kind = f"__paimon_w{i}", quoted_name(key.name), key.type.kind
         if kind in TIMESTAMPS:
             return self._timestamp_slot(i, key, offset)
@@ -151,9 +167,13 @@ class RowImage:
         return slot
 
     def _float_slot(self, i: int, key: BucketKey) -> str:
-        """IEEE bits from Java's hexadecimal text, which is exact; Spark has no function for the bits themselves."""
+        """Add the stages of a slot with IEEE 754 bits.
+
+        Returns the name of its BIGINT column.
+        """
         text, fraction, exponent, magnitude, slot = (f"__paimon_{part}{i}" for part in "tfemw")
         name = quoted_name(key.name)
+        # Spark has no function for the bits. Java's hexadecimal text is exact.
         self._put(0, {text: f"format_string('%a', cast({name} as double))"})
         digits = f"substring_index(substring_index({text}, 'p', 1), '.', -1)"
         self._put(1, {fraction: f"if({text} like '%p%', cast(conv(rpad({digits}, 13, '0'), 16, 10) as bigint), 0L)"})
@@ -174,7 +194,7 @@ class RowImage:
 
 
 def quoted_name(name: str) -> str:
-    """``name`` as an identifier of Spark SQL.
+    """Return ``name`` quoted as a Spark SQL identifier.
 
     >>> quoted_name("a`b")
     '`a``b`'
@@ -188,30 +208,34 @@ def _bytes_of(key: BucketKey) -> str:
 
 
 def _bytes_slot(i: int, key: BucketKey) -> str:
-    """Up to 7 bytes lie in the slot, with 0x80 plus their number behind them; longer ones leave length and offset."""
+    """Return SQL for the slot of a string or binary."""
+    # The slot holds up to 7 bytes, then 0x80 plus their number. For longer values it holds length and offset.
     short = f"concat(rpad(__paimon_b{i}, 7, X'00'), unhex(hex(128 + __paimon_n{i})))"
     slot = f"if(__paimon_n{i} > 7, {_little_endian(f'__paimon_w{i}')}, {short})"
     return f"if({quoted_name(key.name)} is null, X'0000000000000000', {slot})" if key.nullable else slot
 
 
 def _little_endian(column: str) -> str:
-    """The 8 bytes of a BIGINT: its hexadecimal digits, pairs reversed."""
+    """Return SQL for the little-endian bytes of a BIGINT."""
+    # Reverse the pairs of hexadecimal digits.
     digits = f"lpad(hex({column}), 16, '0')"
     return "unhex(concat(" + ", ".join(f"substring({digits}, {at}, 2)" for at in range(15, 0, -2)) + "))"
 
 
 def _micros_of(key: BucketKey) -> str:
-    """Microseconds since the epoch; a timestamp without zone must not pass through the session's zone."""
+    """Return SQL for the microseconds since the epoch."""
     name = quoted_name(key.name)
     if key.type.kind is Kind.TIMESTAMP_LTZ:
         return f"unix_micros({name})"
+    # A timestamp without zone must not be converted with the session's zone.
     span = f"({name} - {_EPOCH})"
     seconds = f"extract(DAY FROM {span}) * 86400L + extract(HOUR FROM {span}) * 3600L + extract(MINUTE FROM {span}) * 60L"
     return f"({seconds}) * 1000000L + cast(extract(SECOND FROM {span}) * 1000000 as bigint)"
 
 
 def _float_bits(fraction: str, exponent: str) -> str:
-    """A FLOAT's bits from the parts of the DOUBLE of equal value; below the normal range the leading 1 is shifted in."""
+    """Return SQL for a FLOAT's bits from an equal DOUBLE."""
+    # Below FLOAT's normal range, the leading 1 is shifted into the fraction.
     small = f"shiftright({fraction} + {1 << 52}L, cast(29 - 126 - {exponent} as int))"
     return f"if({exponent} < -126, {small}, shiftleft({exponent} + 127L, 23) + shiftright({fraction}, 29))"
 

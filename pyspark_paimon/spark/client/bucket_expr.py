@@ -1,9 +1,11 @@
-"""Paimon's bucket of a row as Spark built-ins, so that the JVM assigns buckets without a Python function.
+"""Paimon's bucket functions as Spark SQL built-ins.
 
-The default bucket function is Murmur3 (seed 42) over the BinaryRow of the bucket key (Paimon's ``DefaultBucketFunction``).
-A row of fixed-width fields is a constant number of 32-bit words, folded here in 64-bit arithmetic that ANSI mode accepts.
-A row with strings is built as a binary image, for which Spark's ``hash`` is the same function. The expressions are staged,
-a few steps per column: nested, they would double with each step and break the depth limit of the Connect protocol.
+The JVM assigns buckets without a Python function. The default function is Murmur3 (seed 42) over the BinaryRow of the bucket key,
+as in Paimon's ``DefaultBucketFunction``.
+
+Fixed-width rows are folded as 32-bit words, in 64-bit arithmetic that ANSI mode accepts.
+Rows with strings become a binary image: Spark's ``hash`` of a binary is the same function.
+Expressions are staged, a few steps per column. Nested expressions would double with each step and exceed the depth limit of Connect.
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ _F1, _F2 = 0x85EBCA6B, 0xC2B2AE35
 
 
 def with_bucket(df: DataFrame, keys: Sequence[BucketKey], num_buckets: int, column: str) -> DataFrame:
-    """``df`` plus the INT column ``column``: the bucket in [0, ``num_buckets``) by Paimon's default bucket function.
+    """Add the INT column ``column`` with the default bucket.
 
-    The key columns must already have the Spark types of the table, and be ``expressible``.
+    Buckets are in [0, ``num_buckets``). The key columns must have the table's Spark types and be ``expressible``.
     """
     stages = bucket_stages(keys, num_buckets, column)
     for stage in filter(None, stages):
@@ -37,7 +39,10 @@ def with_bucket(df: DataFrame, keys: Sequence[BucketKey], num_buckets: int, colu
 
 
 def with_hash(df: DataFrame, keys: Sequence[BucketKey], column: str) -> DataFrame:
-    """``df`` plus the INT column ``column``: the hash of the key, as hash index files have it; ``keys`` as in ``with_bucket``."""
+    """Add the INT column ``column`` with the key's hash.
+
+    Hash index files store the same value. ``keys`` as in ``with_bucket``.
+    """
     stages, text = hash_stages(keys)
     for stage in filter(None, stages):
         df = df.withColumns({name: functions_of(df).expr(part) for name, part in stage.items()})
@@ -45,7 +50,10 @@ def with_hash(df: DataFrame, keys: Sequence[BucketKey], column: str) -> DataFram
 
 
 def hash_stages(keys: Sequence[BucketKey]) -> tuple[list[Mapping[str, str]], str]:
-    """The SQL expressions of the hash: stages, and the signed 32-bit hash in terms of their columns."""
+    """Return the SQL stages of the hash, and its expression.
+
+    The expression refers to columns of the stages. Its value is in the signed 32-bit range.
+    """
     image = RowImage.of(keys)
     if image.has_bytes:
         return image.binary_stages(), f"hash({image.binary_column})"
@@ -56,7 +64,9 @@ def hash_stages(keys: Sequence[BucketKey]) -> tuple[list[Mapping[str, str]], str
 
 
 def bucket_stages(keys: Sequence[BucketKey], num_buckets: int, column: str) -> list[Mapping[str, str]]:
-    """The SQL expressions of ``with_bucket``: each stage may refer to the columns of those before it.
+    """Return the SQL stages of ``with_bucket``.
+
+    Each stage may refer to columns of earlier stages.
 
     >>> bucket_stages([], 1, "bucket")
     [{'bucket': '0'}]
@@ -68,13 +78,19 @@ def bucket_stages(keys: Sequence[BucketKey], num_buckets: int, column: str) -> l
 
 
 def with_bucket_mod(df: DataFrame, key: BucketKey, num_buckets: int, column: str) -> DataFrame:
-    """The same for ``bucket-function.type = mod``: the floor remainder of one INT or BIGINT column."""
+    """Add the bucket of ``bucket-function.type = mod``.
+
+    The bucket is the floor remainder of one INT or BIGINT column.
+    """
     return df.withColumns({column: functions_of(df).expr(f"cast(pmod({quoted_name(key.name)}, {num_buckets}) as int)")})
 
 
 @dataclass
 class _Fold:
-    """Murmur3 over 64-bit words, as stages. ``state`` is the SQL of the hash so far: a column, or a number at first."""
+    """Murmur3 over 64-bit words, as SQL stages.
+
+    ``state`` is the SQL of the current hash: a column, or a number at first.
+    """
 
     stages: list[Mapping[str, str]]
     state: str = str(_SEED)
@@ -82,14 +98,20 @@ class _Fold:
     _count: int = field(default=0)
 
     def run(self, words: Sequence[str | int]) -> None:
-        """Fold ``words``, each the SQL of a BIGINT or a constant, then finalise."""
+        """Fold ``words`` and finalise the hash.
+
+        Each word is a constant or the SQL of a BIGINT.
+        """
         halves = self._mixed_halves(words)
         for half in halves:
             self._mix(half)
         self._finalise(8 * len(words))
 
     def _mixed_halves(self, words: Sequence[str | int]) -> list[str | int]:
-        """Murmur's ``k`` of all halves, low half first: they do not depend on the state, so two stages serve them all."""
+        """Add stages for Murmur's ``k`` of all 32-bit halves.
+
+        The low half of each word comes first.
+        """
         names: list[str | int] = []
         split: dict[str, str] = {}
         for word in words:
@@ -99,6 +121,7 @@ class _Fold:
             low, high = self._name("k"), self._name("k")
             split |= {low: f"{word} & {_MASK}L", high: f"shiftrightunsigned({word}, 32)"}
             names += [low, high]
+        # ``k`` does not depend on the state: two stages compute it for all words.
         self.stages.append({name: _times(f"({half})", _C1) for name, half in split.items()})
         self.stages.append({name: _times(_rotated(name, 15), _C2) for name in split})
         return names
@@ -135,7 +158,8 @@ def _scramble(word: int) -> int:
 
 
 def _times(name: str, factor: int) -> str:
-    """The low 32 bits of a product, from two products that fit 63 bits."""
+    """Return SQL for the low 32 bits of a product."""
+    # Both partial products fit 63 bits: ANSI mode raises on overflow.
     return f"({name} * {factor & 0xFFFF}L + shiftleft(({name} * {factor >> 16}L) & 65535L, 16)) & {_MASK}L"
 
 

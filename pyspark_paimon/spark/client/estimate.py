@@ -1,7 +1,8 @@
-"""What Spark expects of a DataFrame before it runs: bytes and rows, from its plan's statistics; and the cores that it has.
+"""Spark's size estimates of a DataFrame, and its core count.
 
-No client has an interface for either. All of them can explain a plan, which takes some milliseconds and no job, and the text names
-the statistics of the root first. What cannot be told counts as unknown: estimates decide how work is cut, never what is written.
+Both come from the text of an explained plan, which takes milliseconds and no job. No client has an interface for them.
+The text lists the statistics of the root first. Text without statistics counts as unknown.
+Estimates decide how work is split, never what is written.
 """
 
 from __future__ import annotations
@@ -17,29 +18,30 @@ _STATISTICS = re.compile(r"Statistics\(sizeInBytes=([\d.]+)(E[+-]?\d+)? ([KMGTPE
 _SPLITS = re.compile(r"splits=(?:Some\()?(\d+)")
 _UNITS = {unit: 1 << 10 * at for at, unit in enumerate(("", "K", "M", "G", "T", "P", "E"))}
 _UNKNOWN_BYTES = 1 << 60
-"""From here on Spark means that it does not know."""
+"""Smallest size that means that Spark has no estimate."""
 _ROW_OVERHEAD, _VARIABLE_WIDTH = 8, 20
-"""Bytes that Spark counts for a row, and for a text in it."""
+"""Bytes that Spark counts per row, and per text value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Bytes and rows of a DataFrame; None where Spark cannot tell."""
+    """Bytes and rows of a DataFrame; None if unknown."""
 
     size: int | None = None
     rows: int | None = None
 
 
 def estimate(frame: Any, columns: pa.Schema) -> Estimate:
-    """What the optimised plan of ``frame``, which has these columns, promises.
+    """Return the estimate of the optimised plan of ``frame``.
 
-    A table on disk counts with the bytes of its files, a join with the product of its sides: this may be far off.
+    ``columns`` is the schema of ``frame``. Spark counts file bytes for a table, and the product of both sides for a join.
+    The estimate may be far off.
     """
     return estimate_of(_explained(frame, "cost"), columns)
 
 
 def estimate_of(text: str, columns: pa.Schema) -> Estimate:
-    """The same from what ``EXPLAIN COST`` says.
+    """Return the estimate in a text of ``EXPLAIN COST``.
 
     >>> estimate_of("Project [id#1L], Statistics(sizeInBytes=15.6 KiB)", pa.schema([("id", pa.int64())]))
     Estimate(size=15974, rows=998)
@@ -57,13 +59,17 @@ def estimate_of(text: str, columns: pa.Schema) -> Estimate:
 
 
 def cores(spark: Any) -> int:
-    """The tasks that ``spark`` runs at a time, as far as it has executors now: into so many parts it cuts a range of its own accord."""
+    """Return the number of tasks ``spark`` runs in parallel.
+
+    Counts the current executors only: Spark splits a range into this number of parts by default.
+    """
     found = _SPLITS.search(_explained(spark.range(1), "simple"))
     return max(1, int(found.group(1))) if found else 1
 
 
 def _explained(frame: Any, mode: str) -> str:
-    """The plan as text; "" if it cannot be had: what is wrong with the frame shows when it runs."""
+    """Return the plan as text; empty after an error."""
+    # An invalid frame raises its error when it runs.
     with suppress(Exception):
         if hasattr(frame, "_explain_string"):  # Connect
             return str(frame._explain_string(mode=mode))  # noqa: SLF001  # ``explain`` prints

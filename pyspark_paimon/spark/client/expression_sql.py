@@ -1,6 +1,6 @@
-"""Bound expressions as text of Spark SQL: what a merge computes is computed by Spark where the rows are.
+"""Bound expressions of a merge as Spark SQL text.
 
-Columns are members of two structs, ``t`` and ``s``. Literals are written so that no setting of a session reads them otherwise.
+Columns are members of two structs, ``t`` (table) and ``s`` (source). Literals do not depend on session settings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _TICKS = {"ms": 1000, "us": 1}
 
 
 def spark_sql(expression: Expression) -> str:
-    """``expression`` as Spark computes it. Raises ``InvalidFilter`` for literals that Spark does not have.
+    """Return ``expression`` as Spark SQL.
+
+    Raises ``InvalidFilter`` for literals that Spark cannot represent.
 
     >>> from fileindex.expression.functions import call
     >>> from fileindex.expression.literals import literal_value
@@ -45,7 +47,7 @@ def spark_sql(expression: Expression) -> str:
 
 
 def column_sql(name: str) -> str:
-    """A column with its side.
+    """Return a column qualified by its side.
 
     >>> column_sql("s.a`b")
     's.`a``b`'
@@ -55,13 +57,13 @@ def column_sql(name: str) -> str:
 
 
 def type_sql(column_type: ColumnType) -> str:
-    """The name of a type."""
+    """Return the Spark SQL name of a type."""
     name: str = spark_type(DataType(column_type.kind, precision=column_type.precision, scale=column_type.scale)).simpleString()
     return name
 
 
 def text_sql(text: str) -> str:
-    """A text, whatever the session takes for an escape.
+    """Return a text literal that needs no escape characters.
 
     >>> text_sql("it's")
     "CAST(X'69742773' AS STRING)"
@@ -71,7 +73,7 @@ def text_sql(text: str) -> str:
 
 def _call(made: FunctionCall, arguments: list[str]) -> str:
     match made.function:
-        case zones.LOCAL:  # the zone is the session's
+        case zones.LOCAL:  # Spark uses the session's zone
             return f"CAST({arguments[0]} AS timestamp_ntz)"
         case zones.INSTANT:
             return f"CAST({arguments[0]} AS timestamp)"
@@ -96,7 +98,7 @@ def _call(made: FunctionCall, arguments: list[str]) -> str:
 
 
 def _regex(pattern: str, escape: str) -> str:
-    """LIKE's pattern for Java, which a text has to match as a whole."""
+    """Convert a LIKE pattern into an anchored Java regex."""
     parts, at = ["(?s)^"], 0
     while at < len(pattern):
         letter, at = pattern[at], at + 1
@@ -143,7 +145,9 @@ def _timestamp(literal: LiteralValue, value: int) -> str:
 
 
 def scalar_sql(value: pa.Scalar, column_type: ColumnType) -> str:
-    """A value of a column in the column's type. Raises as ``spark_sql``.
+    """Return an Arrow scalar as SQL in the column's type.
+
+    Raises ``InvalidFilter``, as ``spark_sql`` does.
 
     >>> scalar_sql(pa.scalar(7, pa.int8()), ColumnType(Kind.TINYINT))
     "CAST('7' AS tinyint)"
@@ -153,7 +157,10 @@ def scalar_sql(value: pa.Scalar, column_type: ColumnType) -> str:
 
 
 def raised(error: type[PaimonError], message: str) -> str:
-    """What raises ``error`` with the text that the SQL ``message`` computes, in the form that clients look for."""
+    """Return SQL that raises ``error`` with a computed message.
+
+    ``message`` is SQL that computes the text. Clients recognise the form and raise the typed error.
+    """
     note = f"to_json(named_struct('class', '{error.__name__}', 'args', array({message}), 'text', ''))"
     return f"raise_error(concat({text_sql(chr(10) + MARK)}, {note}, {text_sql(chr(10))}))"
 

@@ -1,4 +1,4 @@
-"""What a session's server has of this package."""
+"""Facts about this package on a session's server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def server_of(spark: SparkSession) -> ServerFacts | None:
-    """What the session's server has of this package; None if it does not know the source."""
+    """Return the server's facts about this package.
+
+    None: the server does not know the data source.
+    """
     question = rpc.AskServer()
     options = {"path": "/", rpc.QUESTION: question.to_text()}
     try:

@@ -1,4 +1,7 @@
-"""A merge over Spark, staged: rows of the client that fit into a message go to the driver, all others are joined by Spark."""
+"""Staging of a merge over Spark.
+
+The driver merges a source that fits into a message. Spark joins all other sources with the table.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,11 @@ from pyspark_paimon.spark.client.staging import Staged, refuse_case_twins, stage
 
 
 def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Table | SparkRows:
-    """The source as rows that the driver merges, or as a DataFrame that Spark joins with the table.
+    """Return the source as Arrow rows or as a DataFrame.
 
-    Rows of append tables are changed where they lie, in their files, so only the driver changes them: raises ``UnsupportedTable`` for a
-    source that it does not hold.
+    The driver merges Arrow rows. Spark joins a DataFrame with the table.
+
+    Only the driver changes rows of append tables, in their files. Raises ``UnsupportedTable`` if the source is too large for that.
     """
     limits = thresholds()
     source, in_place = wanted.source, not schema.is_primary_key_table and any(clause.action != "insert" for clause in wanted.clauses)
@@ -44,9 +48,13 @@ def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Ta
 
 
 def _fetched(source: SparkRows, wanted: MergeRequest) -> pa.Table | None:
-    """The rows of a DataFrame that promises few, where few keys mean few files; None for all others."""
+    """Fetch the rows of a small DataFrame.
+
+    None: the DataFrame is large or of unknown size, or a clause concerns rows without match in the source.
+    """
     if any(clause.when == "not matched by source" for clause in wanted.clauses):
         return None
+    # Few keys match few files: the driver merges them without a join in Spark.
     told, limits = estimate(source.frame, source.schema), thresholds()
     if told.rows is None or told.size is None or told.rows > limits.fetched_merge_rows or told.size > limits.fetched_merge_bytes:
         return None
@@ -57,7 +65,10 @@ def _fetched(source: SparkRows, wanted: MergeRequest) -> pa.Table | None:
 def staged_merge(
     spark: Any, frame_of: Callable[[ScanRequest, Any], Any], target: Target, request: DeleteRequest, wanted: MergeRequest
 ) -> Staged:
-    """The job that writes what becomes of the rows, computed on the target's snapshot; the source is a DataFrame."""
+    """Return the job that writes the merged rows.
+
+    Spark computes them on the target's snapshot. The source is a DataFrame.
+    """
     schema = target.schema
     scan = ScanRequest(columns=schema.names, snapshot_id=target.snapshot_id, schema_id=schema.id, options=EVERY_LEVEL)
     keyed = schema.is_primary_key_table
@@ -70,10 +81,13 @@ def staged_merge(
 
 
 def merge_result(done: WriteResult, outcome: Outcome | None) -> MergeResult:
-    """What a merge did, with the counts that its commit noted; all 0 of a repetition."""
+    """Return the merge result with the counts of its commit.
+
+    All counts are 0 for a replayed commit.
+    """
     told = {} if outcome is None or done.replayed else outcome.counts
     counts = {name: told.get(name, 0) for name in ("updated", "deleted", "inserted")}
-    if not any(counts.values()):  # rows without kinds are new
+    if not any(counts.values()):  # without row kinds all rows are inserts
         counts["inserted"] = told.get("rows", 0)
     return MergeResult.model_validate({**dict(done), **counts, "rows": sum(counts.values())})
 
