@@ -1,7 +1,8 @@
-"""A merge whose source is a DataFrame: Spark joins it with the table and computes what becomes of every row, as rows with kinds.
+"""Merge of a DataFrame source, computed by Spark.
 
-Both sides are structs, ``t`` and ``s``, so that no name of one hides another's. What is no answer (a row that two rows would change,
-a value that does not fit) raises the typed error where Spark computes it.
+Spark joins the source with the table and computes the resulting rows with their row kinds.
+Both sides are structs, ``t`` and ``s``, so that their column names do not clash.
+Invalid results raise the typed error in Spark: two source rows change one row, or a value does not fit.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ _JOINS = {(False, False): "inner", (False, True): "right", (True, False): "left"
 
 @dataclass(frozen=True)
 class MergeFrame:
-    """The work of one evaluation.
+    """Merge of one evaluation as a Spark DataFrame.
 
     Args:
-        schema: the table's.
-        wanted: which rows match, and what becomes of them.
-        target: the table's rows, all columns.
-        source: a DataFrame, and its columns as Arrow has them.
+        schema: Schema of the table.
+        wanted: Join conditions and clauses of the merge.
+        target: DataFrame of the table's rows, all columns.
+        source: DataFrame of the source.
+        source_schema: Arrow schema of the source.
     """
 
     schema: TableSchema
@@ -55,7 +57,10 @@ class MergeFrame:
     source_schema: pa.Schema
 
     def rows(self) -> Any:
-        """The rows to write: the table's columns, and ``ROW_KIND``. Raises ``SchemaMismatch`` for types that do not fit."""
+        """Return the rows to write, with ``ROW_KIND``.
+
+        Append tables get no ``ROW_KIND``. Raises ``SchemaMismatch`` for types that do not fit.
+        """
         for clause in self.wanted.clauses:
             self._refuse_types(clause)
         pairs = self._joined().withColumn(_CLAUSE, self._expr(self._decided())).where(f"{_CLAUSE} IS NOT NULL")
@@ -70,7 +75,10 @@ class MergeFrame:
         return functions_of(self.target).expr(text)
 
     def _joined(self) -> Any:
-        """Pairs of rows that match, and rows that match none where a clause is about them; they are joined by columns of their own."""
+        """Join both sides and keep unmatched rows for clauses.
+
+        Separate key columns join the sides.
+        """
         keys: dict[str, list[str]] = {
             TARGET: [quoted_name(name) for name, _ in self.wanted.join.pairs],
             SOURCE: [
@@ -91,7 +99,10 @@ class MergeFrame:
         return sides[0].join(sides[1], self._expr(" AND ".join(terms)), kind)
 
     def _decided(self) -> str:
-        """The number of the first clause that a pair falls under; null if none."""
+        """Return SQL for the number of the first matching clause.
+
+        Null: no clause applies.
+        """
         whens = []
         for number, clause in enumerate(self.wanted.clauses):
             condition = "" if clause.condition is None else f" AND {spark_sql(clause.condition)}"
@@ -99,7 +110,10 @@ class MergeFrame:
         return f"CASE {' '.join(whens)} END"
 
     def _column(self, name: str) -> str:
-        """A column of the rows to write, clause by clause, in the table's type; the writer gives what an insert leaves out its default."""
+        """Return SQL for a column of the rows to write.
+
+        The value has the table's type. Columns that an insert omits are null: the writer sets their defaults.
+        """
         whens = []
         for number, (clause, version) in enumerate(zip(self.wanted.clauses, self._versions, strict=True)):
             if version is not None:
@@ -114,7 +128,10 @@ class MergeFrame:
 
     @cached_property
     def _versions(self) -> list[NewVersion | None]:
-        """How each clause sets its columns; None where a row with the new values is all that it takes."""
+        """New-version rules of each clause.
+
+        None: a row with the new values is sufficient.
+        """
         return [NewVersion.of(self.schema, clause.values) if clause.action == "update" else None for clause in self.wanted.clauses]
 
     def _old(self, name: str) -> str:
@@ -133,11 +150,12 @@ class MergeFrame:
         return scalar_sql(value, self.schema.column_types[name])
 
     def _fitted(self, sql: str, name: str, given: pa.DataType) -> str:
-        """``sql``, of Arrow type ``given``, in the type of a column; a value that does not fit raises the error.
+        """Cast ``sql`` to a column's type.
 
-        Of whole numbers the writer finds that, for Spark chooses between them in one that holds all.
+        ``given`` is the Arrow type of ``sql``. A value that does not fit raises ``SchemaMismatch`` in Spark.
         """
         wanted = self.schema.field(name).type
+        # The writer checks the range of integers: Spark unifies the branches of a CASE in a type that holds all.
         if given == wanted.arrow or wanted.is_nested or (pa.types.is_integer(given) and pa.types.is_integer(wanted.arrow)):
             return sql
         fitted = f"try_cast({sql} AS {self._type(name)})"
@@ -157,13 +175,16 @@ class MergeFrame:
         return (self.schema.arrow if side == TARGET else self.source_schema).field(name).type
 
     def _refuse_types(self, clause: Clause) -> None:
-        """Raise ``SchemaMismatch`` for columns that are missing or set to what no value of theirs is."""
+        """Raise ``SchemaMismatch`` for missing columns and incompatible types."""
         given = {} if clause.action == "insert" else dict(zip(self.schema.names, self.schema.arrow.types, strict=True))
         given |= {name: value.type if isinstance(value, pa.Scalar) else self._arrow(value) for name, value in clause.values.items()}
         conform(pa.schema(list(given.items())).empty_table(), self.schema)
 
     def _refuse_existing_keys(self, made: Any) -> Any:
-        """``made``, of which an insert raises the error if the table has a row with its key."""
+        """Make inserts of an existing key raise ``InvalidArgument``.
+
+        Spark raises the error when it computes ``ROW_KIND``.
+        """
         keys = [self._expr(f"{quoted_name(name)} AS {_TAKEN}{at}") for at, name in enumerate(self.schema.primary_keys)]
         taken = self.target.select(*keys)
         same = [f"{quoted_name(name)} = {_TAKEN}{at}" for at, name in enumerate(self.schema.primary_keys)]
@@ -174,7 +195,10 @@ class MergeFrame:
         ).drop(*(f"{_TAKEN}{at}" for at in range(len(keys))))
 
     def _once(self, made: Any) -> Any:
-        """``made``, of which the second row with a key raises the error."""
+        """Make a second row with one key raise ``InvalidArgument``.
+
+        Spark raises the error when it computes ``ROW_KIND``.
+        """
         window = f"OVER (PARTITION BY {', '.join(self._alike(name) for name in self.schema.primary_keys)})"
         twice = self._error_text("merge: two rows of the source match the row ")
         inserted = self._error_text("merge: two rows of the source are inserted with the key ")
@@ -187,7 +211,8 @@ class MergeFrame:
         )
 
     def _alike(self, name: str) -> str:
-        """Keys are equal as they are stored: Spark takes -0.0 for 0.0."""
+        """Return SQL that compares keys by their stored value."""
+        # Spark treats -0.0 and 0.0 as equal, but they are different keys.
         floats = self.schema.column_types[name].kind in FLOATS
         return f"CAST({quoted_name(name)} AS STRING)" if floats else quoted_name(name)
 

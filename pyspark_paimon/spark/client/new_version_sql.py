@@ -1,4 +1,7 @@
-"""New versions of rows as Spark computes them: ``lsm.write.new_version`` in SQL."""
+"""New versions of rows, computed by Spark SQL.
+
+This is ``lsm.write.new_version`` in SQL.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,10 @@ _NEW = "__paimon_new_"
 
 
 def new_version_sql(version: NewVersion, schema: TableSchema, name: str, old: Callable[[str], str], new: Callable[[str], str]) -> str:
-    """What stands in the column ``name`` of the version: SQL, of SQL for the old and the new row's columns.
+    """Return SQL for column ``name`` of a new version.
 
-    A value that cannot be set raises ``InvalidArgument`` where Spark computes it.
+    ``old`` and ``new`` return SQL for a column of the old and the new row.
+    A value that cannot be set raises ``InvalidArgument`` in Spark.
     """
     kind = spark_type(schema.field(name).type).simpleString()
     match version.ways.get(name, "new"):
@@ -44,7 +48,10 @@ def new_version_sql(version: NewVersion, schema: TableSchema, name: str, old: Ca
 
 
 def _checks(version: NewVersion, name: str, old: Callable[[str], str], new: Callable[[str], str]) -> list[tuple[str, str]]:
-    """What is wrong with a new version, each thing looked for in one of the columns that it is about, and what is told of it."""
+    """Return error conditions of a column, with their messages.
+
+    A condition on several columns is part of each of them. Conditions on a sequence group are part of its first ordering column.
+    """
     checks = [(f"{new(name)} IS NULL", null_message(name))] if name in version.known else []
     needed = (names for names in version.needed if name in names)
     checks += [(_all_null(names, new), unordered_message(names)) for names in needed]
@@ -65,7 +72,7 @@ def _all_null(names: Iterable[str], side: Callable[[str], str]) -> str:
 
 
 def with_new_versions(frame: Any, schema: TableSchema, version: NewVersion, new: Mapping[str, Any]) -> Any:
-    """A DataFrame of the table's rows as their versions with ``new`` columns."""
+    """Return the table's rows as versions with ``new`` columns."""
     both = frame.withColumns({f"{_NEW}{name}": value for name, value in new.items()})
 
     def newer(name: str) -> str:

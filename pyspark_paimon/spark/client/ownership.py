@@ -1,7 +1,8 @@
-"""Which task gets a row of a DataFrame, so that every (partition, bucket) has one owner.
+"""Assignment of a DataFrame's rows to Spark tasks.
 
-As many tasks as the rows are worth. If that is one, Spark computes nothing and the task finds the buckets; else the task of a row is a
-function of its partition and bucket, computed by Spark built-ins, and ``repartitionById`` sends it there exactly.
+Every (partition, bucket) has one owner. The number of tasks depends on the size of the rows.
+A single task finds the buckets without Spark expressions.
+With several tasks, Spark built-ins compute the task from partition and bucket. ``repartitionById`` sends each row to exactly that task.
 """
 
 from __future__ import annotations
@@ -29,18 +30,21 @@ _TASK, _BUCKET, _KEY, _PART, _HASH, _PART_HASH = (
     f"__paimon_{name}" for name in ("task", "bucket", "key", "part", "hash_of", "hash_of_part")
 )
 _UNKNOWN_TASKS = 4
-"""Tasks for each core where nobody knows how much there is to write."""
+"""Tasks per core if the size of the rows is unknown."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """The table that rows are staged for: where it is, its schema, its newest snapshot, and the engine's questions."""
+    """Table that rows are staged for.
+
+    Contains its path, its schema, its newest snapshot, and a query for its dynamic buckets.
+    """
 
     path: str
     schema: TableSchema
     key: SnapshotKey
     dynamic_buckets: Callable[[], int] = lambda: 0
-    """The dynamic buckets of the partition that has the most at the snapshot."""
+    """Return the largest number of dynamic buckets in a partition of the snapshot."""
 
     @property
     def snapshot_id(self) -> int | None:
@@ -50,7 +54,7 @@ class Target:
 
 @dataclass(frozen=True)
 class OwnedFrame:
-    """A DataFrame whose tasks own what they write, and the job that says so."""
+    """DataFrame partitioned by owning task, and its write job."""
 
     frame: Any
     job: wire_jobs.RowsJob
@@ -58,7 +62,7 @@ class OwnedFrame:
 
 @dataclass(frozen=True)
 class _Keyed:
-    """``frame`` with the columns of its key and its partition in the table's types."""
+    """``frame`` with key and partition columns in the table's types."""
 
     frame: Any
     keys: list[BucketKey]
@@ -66,7 +70,7 @@ class _Keyed:
 
 
 class Ownership:
-    """The tasks of one write of a DataFrame."""
+    """Tasks of one write of a DataFrame."""
 
     def __init__(self, spark: Any, rows: SparkRows, target: Target, request: WriteRequest) -> None:
         self._spark = spark
@@ -75,7 +79,10 @@ class Ownership:
         self._request = request
 
     def of(self, frame: Any) -> OwnedFrame | None:
-        """``frame``, the rows to write, with an owner for every bucket; None if Spark can compute none and the rows are many."""
+        """Partition ``frame`` so that every bucket has one owner.
+
+        None: Spark cannot compute the buckets, and the rows need several tasks. With ``order_by`` one task writes them instead.
+        """
         schema, job = self._target.schema, wire_jobs.RowsJob(request=self._request, owned=True)
         if schema.bucket_mode in {BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE_MODE}:
             return self._by_key(frame, job)
@@ -92,9 +99,10 @@ class Ownership:
         )
 
     def _by_key(self, frame: Any, job: wire_jobs.RowsJob) -> OwnedFrame:
-        """All rows of a key in one task, which finds its partition, or the number of buckets that this has.
+        """Send all rows of a key to one task.
 
-        Where keys cross partitions, one task must see all rows of an overwrite that keeps some.
+        The task finds the partition of the key, or the partition's number of buckets.
+        If keys cross partitions, one task gets all rows of an overwrite that keeps some rows.
         """
         schema, request = self._target.schema, self._request
         based = job if request.mode == "overwrite" else job.model_copy(update={"base_snapshot_id": self._target.snapshot_id or 0})
@@ -118,7 +126,10 @@ class Ownership:
 
     @cached_property
     def _shape(self) -> tuple[int, int]:
-        """Tasks, as many as the rows are worth; and those that share the dynamic buckets of a partition."""
+        """Numbers of tasks and of writers per partition.
+
+        Writers share the dynamic buckets of a partition. Other bucket modes have one writer.
+        """
         schema, size = self._target.schema, self._expected.size
         tasks = self._cores * _UNKNOWN_TASKS if size is None else task_count(size, self._cores)
         if schema.bucket_mode is not BucketMode.HASH_DYNAMIC:
@@ -132,9 +143,9 @@ class Ownership:
         return max(1, int(chosen)) if chosen.isdecimal() else None
 
     def _writers(self, tasks: int) -> int:
-        """As many as new rows fill buckets, or as there are buckets of known keys.
+        """Return the number of writers of dynamic buckets.
 
-        Each may leave a bucket that is not full: more would cut the table into smaller ones than ``dynamic-bucket.target-row-num`` says.
+        The number covers the buckets that new rows fill, and the existing buckets.
         """
         schema, rows = self._target.schema, self._expected.rows
         if self._chosen_writers is not None:
@@ -142,16 +153,17 @@ class Ownership:
         elif tasks == 1:
             most = 1
         else:
+            # Each writer may leave a partly filled bucket: more writers make buckets smaller than target-row-num.
             filled = self._cores if rows is None else -(-rows // schema.core.dynamic_bucket_target_row_num)
             most = min(tasks, max(filled, 0 if self._request.mode == "overwrite" else self._target.dynamic_buckets()))
         limit = schema.core.dynamic_bucket_max_buckets
         return max(1, min(most, limit) if limit > 0 else most)
 
     def _by_hash(self, keyed: _Keyed, job: wire_jobs.RowsJob) -> OwnedFrame:
-        """Every row in the task that owns its key's dynamic bucket.
+        """Send each row to the owner of its dynamic bucket.
 
-        A known key goes to the owner of its bucket, a new one to the owner of its hash: so no key is new to two tasks. An
-        overwrite knows no key.
+        A known key goes to the owner of its bucket, a new key to the owner of its hash.
+        So no key is new to two tasks. An overwrite treats every key as new.
         """
         target, (tasks, writers) = self._target, self._shape
         frame = with_hash(keyed.frame, keyed.keys, _HASH)
@@ -172,7 +184,7 @@ class Ownership:
 
 
 def _keyed(frame: Any, schema: TableSchema) -> _Keyed | None:
-    """None if Spark cannot hash the key."""
+    """Add key columns; None if Spark cannot hash the key."""
     keys, parts = _as_keys(schema, schema.bucket_keys, _KEY), _as_keys(schema, schema.partition_keys, _PART)
     hashed = [keys, parts] if schema.bucket_mode is BucketMode.HASH_DYNAMIC and parts else [keys]
     if not all(map(expressible, hashed)) or schema.core.bucket_function_type not in {"default", "mod"}:
@@ -187,7 +199,7 @@ def _as_keys(schema: TableSchema, names: tuple[str, ...], alias: str) -> list[Bu
 
 
 def _by_bucket(keyed: _Keyed, schema: TableSchema, tasks: int) -> Any:
-    """The frame with every bucket's rows in one task."""
+    """Send all rows of a bucket to one task."""
     if schema.core.bucket_function_type == "mod":
         frame = with_bucket_mod(keyed.frame, keyed.keys[0], schema.core.bucket, _BUCKET)
     else:
@@ -198,7 +210,8 @@ def _by_bucket(keyed: _Keyed, schema: TableSchema, tasks: int) -> Any:
 
 
 def _tried(schema: TableSchema, name: str) -> str:
-    """A column in the table's type, null where a value does not fit: its task refuses that value by name."""
+    """Return SQL for a column in the table's type."""
+    # Null if the value does not fit: the task raises an error that names the value.
     return f"try_cast({quoted_name(name)} as {spark_type(schema.field(name).type).simpleString()})"
 
 

@@ -1,4 +1,7 @@
-"""The half of the Spark engine that reads: questions to the server, and scans whose rows its tasks read."""
+"""Read side of the Spark backend: questions and scans.
+
+The server's tasks read the rows of a scan.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,9 @@ if TYPE_CHECKING:
 
 
 def tag_of(stage: str, path: str, share: str = "") -> str:
-    """What an operation on the table at ``path`` is called; ``share`` says how much it is. Spark allows no comma.
+    """Return the Spark job tag of an operation.
+
+    ``share`` is the amount of work. Commas become semicolons: Spark allows no comma in a tag.
 
     >>> tag_of("compact", "/warehouse/flights", "12 buckets")
     'paimon compact flights (12 buckets)'
@@ -47,7 +52,10 @@ def tag_of(stage: str, path: str, share: str = "") -> str:
 
 @contextmanager
 def named_jobs(spark: Any, tag: str) -> Iterator[None]:
-    """Tag the jobs that this thread starts in the block, beside what tags it has."""
+    """Tag the Spark jobs that this thread starts.
+
+    Existing tags of the thread stay.
+    """
     if not hasattr(spark, "addTag") or tag in spark.getTags():
         yield
         return
@@ -62,9 +70,9 @@ A = TypeVar("A")
 
 
 class SparkScans:
-    """What a server tells of a table and reads of it; see ``engine.Backend``.
+    """Questions and scans that a Spark server answers.
 
-    ``progress`` is told of the tasks of jobs that read or write, over Spark Connect.
+    Implements the read part of ``Backend``. ``progress`` receives the task counts of read and write jobs, over Spark Connect only.
     """
 
     def __init__(self, path: str, spark: Any, *, progress: Progress | None = None) -> None:
@@ -74,16 +82,19 @@ class SparkScans:
 
     @property
     def path(self) -> str:
-        """The table's path, as the server resolves it."""
+        """Path of the table, as the server resolves it."""
         return self._path
 
     @property
     def spark(self) -> Any:
-        """The session."""
+        """Spark session."""
         return self._spark
 
     def read_split(self, request: ScanRequest, split: object) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # nothing is read
-        """Refused: splits name files of the server, whose tasks read them."""
+        """Raise ``InvalidArgument``: only Spark tasks read splits.
+
+        Splits name files of the server.
+        """
         raise InvalidArgument(
             f"the splits of {self._path} are read by Spark's tasks: use to_batches() or to_spark(), or open the table in process"
         )
@@ -92,10 +103,13 @@ class SparkScans:
         self,
         request: ScanRequest,
         *,
-        keeps_all: bool = False,  # noqa: ARG002  # one stream anyway
+        keeps_all: bool = False,  # noqa: ARG002  # always one stream
         tally: ScanTally | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows, read and filtered by Spark's tasks; they travel as Arrow streams, one in memory at a time."""
+        """Return the rows, read and filtered by Spark tasks.
+
+        Rows arrive as Arrow streams. The client holds one stream at a time, unless ``order_by`` needs all.
+        """
         rows = self._read_rows(request)
         return rows if tally is None else tally.watched(rows)
 
@@ -108,14 +122,17 @@ class SparkScans:
         yield from limit_rows(self._blobs(request), request.limit)
 
     def _measured(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
-        """Have tasks read the rows and count what each stage keeps."""
+        """Read the rows in tasks and count them per stage."""
         from pyspark_paimon.views.read_stages import read_stages  # noqa: PLC0415  # only explain needs it
 
         started = time.perf_counter()
         return read_stages(self._report(candidates(request)), (time.perf_counter() - started) * 1000)
 
     def count(self, request: ScanRequest) -> int:
-        """Number of rows: from metadata if they tell it, else counted by tasks; no row comes here."""
+        """Return the number of rows.
+
+        Uses metadata if it is sufficient, else tasks count the rows. No row reaches the client.
+        """
         known = self._ask(CountCheaply(request=request))
         if known is not None:
             return known
@@ -123,7 +140,10 @@ class SparkScans:
         return counted if request.limit is None else min(counted, request.limit)
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
-        """What the rows come to, by partition: from metadata and indexes if few files tell it, else summed up by tasks; no row comes here."""
+        """Return the aggregates of the rows by partition.
+
+        Uses metadata and indexes if few files are enough, else tasks aggregate the rows. No row reaches the client.
+        """
         known = self._ask(AggregateCheaply(request=request))
         if known is not None:
             return summaries_from_json([known], request.aggregates)
@@ -132,7 +152,10 @@ class SparkScans:
         return summaries_from_json(texts, request.aggregates)
 
     def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
-        """The scan as a lazy DataFrame of ``spark``, or of this backend's session."""
+        """Return the scan as a lazy DataFrame.
+
+        ``spark`` is the session of the DataFrame. None: the session of this backend.
+        """
         wanted = candidates(request)
         frame = self._rows(wanted, spark or self._spark, native=native)
         with errors_mapped():
@@ -141,7 +164,10 @@ class SparkScans:
             return frame if request.limit is None else frame.limit(request.limit)
 
     def readers(self, request: ScanRequest, plan: ScanPlan) -> str:
-        """How much of a DataFrame of the scan Spark's own Parquet reader reads, how much ours, and why."""
+        """Describe which files Spark's own Parquet reader reads.
+
+        Also contains their size, and the reason if this package's reader reads all files.
+        """
         native = self._ask(rpc.AskNative(request=candidates(request)))
         if not native.groups:
             return f"to_spark(): our reader reads all files ({native.why})"
@@ -157,10 +183,11 @@ class SparkScans:
             return native_frame(spark, plan, rest) if plan.groups else rest
 
     def _blobs(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
-        """The rows that tasks give, a stream of theirs in memory at a time."""
+        """Yield the rows of the tasks, stream after stream."""
         frame = self._load(request, self._spark, "blobs")
         with errors_mapped(), reporting_tasks(self._spark, self._progress, "scan"):
-            with named_jobs(self._spark, tag_of("scan", self._path)):  # while the job starts: what the caller does between rows is not ours
+            # Tag the start of the job only: the caller may start other jobs between rows.
+            with named_jobs(self._spark, tag_of("scan", self._path)):
                 blobs = iter(frame.toLocalIterator())
                 first = next(blobs, None)
             for row in chain(() if first is None else (first,), blobs):
@@ -172,7 +199,7 @@ class SparkScans:
             return spark.read.format(UNIQUE_NAME).options(**options).load()
 
     def _report(self, request: ScanRequest) -> ReadReport:
-        """The counters of all tasks that read ``request``."""
+        """Return the merged counters of all tasks."""
         report = ReadReport()
         with errors_mapped(), self._reporting("scan"):
             for row in self._load(request, self._spark, "reports").collect():
@@ -181,7 +208,10 @@ class SparkScans:
 
     @contextmanager
     def _reporting(self, stage: str, share: str = "") -> Iterator[None]:
-        """Tell of the tasks that run in the block, whose jobs have a name; ``share`` says how much they do."""
+        """Report progress and tag the jobs of the block.
+
+        ``share`` is the amount of work.
+        """
         with reporting_tasks(self._spark, self._progress, stage), named_jobs(self._spark, tag_of(stage, self._path, share)):
             yield
 

@@ -1,7 +1,7 @@
-"""A Spark Connect server that serves Paimon tables, as one process to start, watch and stop.
+"""Spark Connect server for Paimon tables, as a child process.
 
-What it takes is in the pip package of Spark; this starts it with this Python, the package on its path and the settings that the package
-wants, and is its keeper: Spark's warnings and errors are passed on, the rest is told in lines of its own.
+Starts the server of the pip package of Spark with this Python, this package on its path, and this package's settings.
+Forwards Spark's warnings and errors, and reports its own events as lines.
 """
 
 from __future__ import annotations
@@ -33,12 +33,15 @@ _LINE = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (\w+) ")
 _TOLD = frozenset({"WARN", "ERROR", "FATAL"})
 _PATIENCE_SECONDS = 15.0
 _LAST_LINES = 20
-_EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104  # asked for by who starts it
+_EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104  # users choose it explicitly
 
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """What a server is started with; ``repr`` shows no token. Raises ``InvalidArgument`` for what would not be safe."""
+    """Settings of a server process; ``repr`` shows no token.
+
+    Raises ``InvalidArgument`` for an invalid port, or for a host of the network without token.
+    """
 
     port: int = DEFAULT_PORT
     host: str = "127.0.0.1"
@@ -57,7 +60,10 @@ class ServerSettings:
             )
 
     def command(self) -> list[str]:
-        """The command that starts Spark's own server class; the token is not in it."""
+        """Return the command that starts Spark's server class.
+
+        The command contains no token.
+        """
         settings = {
             "spark.connect.grpc.binding.address": self.host,
             "spark.connect.grpc.binding.port": str(self.port),
@@ -72,7 +78,10 @@ class ServerSettings:
         return [str(_spark_home() / "bin" / "spark-submit"), *name, "--class", _CLASS, *flags]
 
     def environment(self) -> dict[str, str]:
-        """Its variables: this Python, this package, the token, the directories that it allows."""
+        """Return the environment variables of the server process.
+
+        Sets this Python, the path of this package, the token and the allowed directories.
+        """
         path = os.pathsep.join([package_root(), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
         wanted = {"SPARK_HOME": str(_spark_home()), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path, "SPARK_CONNECT_MODE": "0"}
         wanted |= {TOKEN_VARIABLE: self.token} if self.token else {}
@@ -81,7 +90,10 @@ class ServerSettings:
 
 
 class ConnectServer:
-    """A running server; a context manager that stops it. ``tell`` gets a line for people now and then."""
+    """Running server; a context manager that stops it.
+
+    The callback receives status lines for users.
+    """
 
     def __init__(self, settings: ServerSettings, tell: Callable[[str], None]) -> None:
         self.settings = settings
@@ -92,7 +104,10 @@ class ConnectServer:
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
-        """Start it and wait until it listens. Raises ``SparkUnavailable``."""
+        """Start the server and wait until it listens.
+
+        Raises ``SparkUnavailable`` if the server ends before.
+        """
         require_java()
         _refuse_used_port(self.settings)
         self._tell(f"starting Spark {_spark_version()} on {self.settings.master} with {self.settings.memory} of memory")
@@ -112,21 +127,27 @@ class ConnectServer:
 
     @property
     def address(self) -> str:
-        """Where clients find it, without the token."""
+        """Address for clients, without the token."""
         return f"sc://{self.settings.host}:{self.port}"
 
     def check(self) -> str | None:
-        """What ``check`` says of it; None where it listens at one address of the network only, where a token would need TLS."""
+        """Return the result of ``check`` for this server.
+
+        None: the server listens on one network address only. A token would need TLS there.
+        """
         local = self.settings.host in LOOPBACK_HOSTS | _EVERYWHERE
         return check(f"sc://localhost:{self.port}", self.settings.token) if local else None
 
     def wait(self) -> int:
-        """Wait until the server ends by itself; its exit code."""
+        """Wait until the server exits; return its exit code."""
         assert self._process is not None, "it is waited for inside the block"
         return self._process.wait()
 
     def stop(self) -> None:
-        """End it and all that it started: asked first, killed after some seconds."""
+        """Stop the server and all processes it started.
+
+        Sends SIGTERM, and SIGKILL if the server still runs after 15 seconds.
+        """
         process = self._process
         if process is None:
             return
@@ -151,7 +172,9 @@ class ConnectServer:
 
 
 def log_lines(log: Iterator[str], listens: Callable[[int], None]) -> Iterator[str]:
-    """The lines of Spark's log that people should see: warnings and errors with what belongs to them; ``listens`` is told the port.
+    """Yield the warnings and errors of Spark's log.
+
+    Continuation lines follow their message. ``listens`` is called with the port when the server starts to listen.
 
     >>> log = iter(["26/01/31 10:00:00 INFO A: fine", "26/01/31 10:00:01 ERROR B: bad", "  at C", "26/01/31 10:00:02 INFO A: fine"])
     >>> list(log_lines(log, print))
@@ -169,7 +192,10 @@ def log_lines(log: Iterator[str], listens: Callable[[int], None]) -> Iterator[st
 
 
 def check(address: str, token: str | None) -> str:
-    """What the server at ``address`` answers: Spark's version and ours. Raises ``SparkUnavailable``, also where the package is missing."""
+    """Return the versions of Spark and of this package.
+
+    ``address`` is the server's address. Raises ``SparkUnavailable``, also if the server lacks the package.
+    """
     session = spark_session(address, token=token, new=True)
     try:
         facts = server_of(session)

@@ -1,7 +1,7 @@
-"""Spark sessions with the settings that this package wants: embedded Connect server, or a remote one.
+"""Spark sessions for this package, embedded or remote.
 
-An embedded server lives in a JVM that this process starts and that ends with it. It listens on 127.0.0.1 only, runs its
-Python workers with this interpreter, and finds the installed (or checked-out) package, so that format ``paimon`` is known.
+An embedded server runs in a JVM that this process starts and that ends with this process. It listens on 127.0.0.1 only.
+It runs its Python workers with this interpreter, with this package on their path. So format ``paimon`` is known.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ RUNTIME_CONF: dict[str, str] = {
 }
 DRIVER_MEMORY = "2g"
 PORT_CLAIM = Path(tempfile.gettempdir()) / f"pyspark-paimon-{getpass.getuser()}-{DEFAULT_PORT}.lock"
-"""Held by the process whose embedded server has, or is about to have, Spark's own port."""
+"""Lock file of the process whose embedded server uses Spark's default port, now or soon."""
 _CLAIMED: dict[Path, int] = {}
 _REMOTE: dict[str, SparkSession] = {}
 SERVER_CONF: dict[str, str] = {
@@ -53,7 +53,7 @@ SERVER_CONF: dict[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.sql.shuffle.partitions": "8",
-    "spark.sql.pyspark.jvmStacktrace.enabled": "false",  # Spark's own default, but where it offers a free port
+    "spark.sql.pyspark.jvmStacktrace.enabled": "false",  # Spark's default, except in the mode with a free port
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",  # as above
 }
 
@@ -70,17 +70,20 @@ def spark_session(
     new: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A Spark Connect session: to the server at ``url`` (``sc://host:port``), or to an embedded one.
+    """Return a Spark Connect session, remote or embedded.
 
-    Without ``url`` the variable ``SPARK_REMOTE`` decides, and without that a server is started in this process' own JVM
-    for ``master`` under the name ``app_name``. ``token`` is what the server asks for, if it asks for one. ``conf`` overrides the defaults of this module;
-    ``progress`` is called with the keywords ``stages``, ``inflight_tasks``, ``operation_id`` and ``done`` about twice a second while
-    a job of this session runs. A second call for the same server returns the running session; ``new`` makes another one, with
-    settings, temporary views and progress of its own. ``storage_options`` say how the session's server reaches object stores, as those of
-    ``Table.open``: they are a file of the session, and in no plan.
+    A second call for the same server returns the running session. Raises ``SparkUnavailable`` if pyspark is missing,
+    if Java 17 is missing for an embedded server, if no server listens at ``url``, or if the server rejects the token.
 
-    Raises ``SparkUnavailable`` if pyspark or, for an embedded server, Java 17 is missing, if nobody listens at ``url``, or if the
-    token is refused.
+    Args:
+        url: Address of a server, ``sc://host:port``. None: ``SPARK_REMOTE``, or else an embedded server in a JVM of this process.
+        token: Token that the server requires. None: no token.
+        app_name: Application name of an embedded server.
+        master: Spark master of an embedded server.
+        conf: Settings that override the defaults of this module.
+        progress: Called about twice a second while a job of the session runs, as ``ProgressHandler`` describes.
+        new: Create another session, with separate settings, temporary views and progress.
+        storage_options: Access of the session's server to object stores, as in ``Table.open``. Stored in a file of the session, never in a plan.
 
     >>> spark = spark_session(master="local[2]")  # doctest: +SKIP
     >>> spark.read.format("paimon").load("/warehouse/flights")  # doctest: +SKIP
@@ -111,13 +114,14 @@ def spark_session(
 
 
 def _remote_session(address: Address, conf: Mapping[str, str], *, new: bool) -> SparkSession:
-    """A session at ``address``: Spark's own ``getOrCreate`` would return the active one, whichever server it is of."""
+    """Return a session at ``address``."""
     from pyspark.sql import SparkSession  # noqa: PLC0415  # as above
 
     url = address.for_spark()
     session = None if new else _REMOTE.get(url)
     if session is None or session.client.is_closed:
         address.check()
+        # ``getOrCreate`` would return the active session, of any server.
         session = SparkSession.builder.remote(url).create()
         atexit.register(_release, session)
     try:
@@ -135,7 +139,10 @@ def _remote_session(address: Address, conf: Mapping[str, str], *, new: bool) -> 
 
 
 def _release(session: SparkSession) -> None:
-    """Let go of a session when Python ends: with two of them open, Spark's client (4.2) waits for threads that are no more."""
+    """Release a session when Python ends.
+
+    With two open sessions, Spark's client (4.2) would wait for threads that have already ended.
+    """
     if not session.client.is_closed:
         with suppress(Exception):
             session.client.release_session()
@@ -151,7 +158,9 @@ def _embedded_session(master: str, app_name: str, given: dict[str, str]) -> Spar
     for key, value in (SERVER_CONF | RUNTIME_CONF | given).items():
         builder = builder.config(key, value)
     with _server_environment(memory), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Failed to set", UserWarning)  # the client repeats what only the server's start can set
+        warnings.filterwarnings(
+            "ignore", "Failed to set", UserWarning
+        )  # the client repeats settings that only the start of the server can set
         return builder.getOrCreate()
 
 
@@ -162,7 +171,10 @@ def _configure(session: SparkSession, conf: Mapping[str, str]) -> None:
 
 
 def java_version() -> int | None:
-    """Major version of the Java that Spark would start; None if there is none."""
+    """Return the major version of Java that Spark would start.
+
+    Uses JAVA_HOME if it is set, else PATH. None: no working Java found.
+    """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None:
@@ -176,7 +188,7 @@ def java_version() -> int | None:
 
 
 def require_java() -> None:
-    """Raise ``SparkUnavailable`` unless Java 17 or newer is at hand."""
+    """Raise ``SparkUnavailable`` unless Java 17 or newer is installed."""
     found = java_version()
     if found is None or found < OLDEST_JAVA:
         what = "no Java" if found is None else f"Java {found}"
@@ -184,30 +196,35 @@ def require_java() -> None:
 
 
 def package_root() -> str:
-    """The directory from which this package was imported; workers need it on their path."""
+    """Return the directory that contains this package.
+
+    Workers need it on their path.
+    """
     return str(Path(HOME).resolve())
 
 
 @contextmanager
 def _server_environment(memory: str) -> Iterator[None]:
-    """The environment that an embedded JVM inherits; this process' own comes back afterwards.
+    """Set the environment that an embedded JVM inherits.
 
-    Spark fixes the port of an embedded server at 15002 and offers a free one only to tests; where 15002 is taken, or another process
-    is about to take it, that switch is the way to a second server on the machine.
+    Restores the environment of this process afterwards, except ``SPARK_TESTING``.
     """
     paths = [package_root(), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     path = os.pathsep.join(dict.fromkeys(paths))
     wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path, "SPARK_DRIVER_MEMORY": memory}
     with environment(wanted):
         if not (claims(PORT_CLAIM) and _port_is_free(DEFAULT_PORT)):
+            # An embedded server has the fixed port 15002. Only the switch for tests selects a free port.
+            # It is needed if 15002 is in use, or if another process is about to use it.
             set_environment("SPARK_TESTING", "1")  # stays: the client reads it again whenever it opens a channel
         yield
 
 
 def claims(place: Path) -> bool:
-    """Whether this process is the one that ``place`` belongs to, from its first call until it ends.
+    """Return whether this process owns the lock file ``place``.
 
-    A JVM listens seconds after the port was found free: of two that start at once, one would fail.
+    The first successful call locks the file until the process ends. A JVM listens seconds after its port was found free.
+    Without the lock, one of two servers that start together would fail.
 
     >>> import tempfile
     >>> claims(Path(tempfile.mkdtemp(), "claim"))
@@ -215,7 +232,7 @@ def claims(place: Path) -> bool:
     """
     if place not in _CLAIMED:
         try:
-            import fcntl  # noqa: PLC0415  # there is none on Windows
+            import fcntl  # noqa: PLC0415  # missing on Windows
 
             file = os.open(place, os.O_CREAT | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600)
         except (ImportError, OSError):

@@ -1,7 +1,7 @@
-"""From a client's rows to a DataFrame whose tasks own what they write.
+"""Staging of client rows as DataFrames with owning tasks.
 
-Spark's own setting for the number of tasks, ``spark.sql.shuffle.partitions``, decides nothing: work is cut by its bytes. Rows of this
-process are bucketed here and travel as blobs; ``ownership`` says where those of DataFrames go.
+Work is split by bytes: ``spark.sql.shuffle.partitions`` has no effect.
+Rows of this process are bucketed here and travel as blobs. ``ownership`` assigns rows of DataFrames to tasks.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from pyspark_paimon.spark.wire.arrow_stream import BLOB, ORDINAL, TASK, blob_fra
 
 @dataclass(frozen=True)
 class Staged:
-    """A write job: the DataFrame to write, and what its tasks shall do with it."""
+    """Write job: the DataFrame and the work of its tasks."""
 
     frame: Any
     job: wire_jobs.Job
@@ -55,7 +55,10 @@ class Staged:
 
 
 def staged(spark: Any, rows: Rows, target: Target, request: WriteRequest) -> Staged:
-    """The job that writes ``rows``. Raises ``SchemaMismatch`` for columns that do not fit, before anything runs."""
+    """Return the job that writes ``rows``.
+
+    Raises ``SchemaMismatch`` for columns that do not fit, before any job runs.
+    """
     schema = target.schema
     if isinstance(rows, SparkRows):
         return _staged_frame(spark, rows, target, request)
@@ -72,13 +75,16 @@ def staged(spark: Any, rows: Rows, target: Target, request: WriteRequest) -> Sta
 
 
 def staged_changes(spark: Any, frame: Any, target: Target, request: WriteRequest, values: Mapping[str, Any] | None = None) -> Staged:
-    """The job that deletes the rows of ``frame``, which were read from the target's snapshot, or updates them to ``values``."""
+    """Return the job that deletes or updates rows of ``frame``.
+
+    ``frame`` was read from the target's snapshot. ``values`` are new values by column. None: delete the rows.
+    """
     schema = target.schema
     kept = set(schema.names) - set(values or ()) if values is not None else {*schema.primary_keys, *schema.core.sequence_field}
     new = {name: value if is_spark_column(value) else _literal(frame, schema, name, value) for name, value in (values or {}).items()}
     version = None if values is None else NewVersion.of(schema, new)
     if version is not None:
-        from pyspark_paimon.spark.client.new_version_sql import with_new_versions  # noqa: PLC0415  # few engines ask for it
+        from pyspark_paimon.spark.client.new_version_sql import with_new_versions  # noqa: PLC0415  # few calls need it
 
         frame, new = with_new_versions(frame, schema, version, new), {}
     rows = frame.withColumns({**new, ROW_KIND: functions_of(frame).lit("-D" if values is None else "+U")})
@@ -88,9 +94,10 @@ def staged_changes(spark: Any, frame: Any, target: Target, request: WriteRequest
 def staged_kinds(
     spark: Any, rows: Any, target: Target, request: WriteRequest, *, verb: str, kept: Collection[str], reads_all: bool = False
 ) -> Staged:
-    """The job that writes ``rows``, a DataFrame with their kinds that was computed from the target's snapshot.
+    """Return the job that writes rows with row kinds.
 
-    Raises ``InvalidArgument`` where columns of ``kept``, which the rows have from the table, do not pass through Spark unchanged.
+    ``rows`` is a DataFrame computed from the target's snapshot. Its columns in ``kept`` contain values of the table.
+    Raises ``InvalidArgument`` if Spark would change such a column.
     """
     schema = target.schema
     fine = [
@@ -106,7 +113,7 @@ def staged_kinds(
 
 
 def _literal(frame: Any, schema: TableSchema, name: str, value: Any) -> Any:
-    """A Python value as a Spark Column of the table's type, for ``frame``."""
+    """Return a value as a Column of the table's type."""
     wanted = schema.field(name).type
     if value is not None and wanted.is_nested:
         raise InvalidArgument(f"column '{name}' is {wanted}; on Spark set it to a Column, such as functions.array(...)")
@@ -118,7 +125,10 @@ def _literal(frame: Any, schema: TableSchema, name: str, value: Any) -> Any:
 
 
 def staged_tasks(spark: Any, tasks: Sequence[Task], operation: TaskOperation[Any], job: wire_jobs.TasksJob) -> Staged:
-    """Return the job that does some tasks, shared out so that Spark's tasks have about as many bytes to read."""
+    """Return the job that runs the tasks of an operation.
+
+    Each Spark task reads about the same number of bytes.
+    """
     sizes = [task.size for task in tasks]
     number = min(len(sizes), task_count(sum(max(size, thresholds().piece_cost_bytes) for size in sizes), cores(spark)))
     columns = dict(zip(rpc.TASK_COLUMNS, map(pa.array, zip(*tasks, strict=True)), strict=True))
@@ -144,7 +154,10 @@ def _staged_frame(spark: Any, rows: SparkRows, target: Target, request: WriteReq
 
 
 def refuse_case_twins(spark: Any, names: Iterable[str], what: str) -> None:
-    """Raise ``InvalidArgument`` for columns that only case tells apart, unless Spark's session does."""
+    """Raise ``InvalidArgument`` for columns that differ only in case.
+
+    A case-sensitive session accepts them.
+    """
     twins = case_twins(names)
     if twins and str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() != "true":
         raise InvalidArgument(
@@ -154,7 +167,10 @@ def refuse_case_twins(spark: Any, names: Iterable[str], what: str) -> None:
 
 
 def _ordered(rows: ArrowRows, by: str | None) -> pa.RecordBatchReader:
-    """The rows, sorted by the column ``by`` with nulls first if it is given."""
+    """Return the rows sorted by column ``by``, nulls first.
+
+    None: the rows keep their order.
+    """
     if by is None:
         return rows.reader
     table = rows.reader.read_all()

@@ -1,4 +1,4 @@
-"""``warm``: have a session's server start its Python processes now, so that the first question does not wait for them."""
+"""``warm``: start the server's Python processes before the first question."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 @public
 def warm(spark: SparkSession) -> float:
-    """Start the processes that plan, read, write and commit for this session, and one a core for tasks; the seconds that it took.
+    """Start the session's Python processes; return the seconds used.
 
-    They are the session's own: another session has others, so that one session for a client is cheaper than many. Those of tasks end
-    after a minute without work, unless the server preloads them (``spark.python.daemon.module``); the others stay.
+    Starts the processes that plan, read, write and commit, and one process per core for tasks.
+    Each session has separate processes: one session per client is cheaper than many.
+    Task processes end after a minute without work, unless the server preloads them (``spark.python.daemon.module``). The others stay.
 
     Raises ``SourceMissing`` if the server lacks the package.
 
