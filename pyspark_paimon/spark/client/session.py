@@ -72,8 +72,10 @@ def spark_session(
 ) -> SparkSession:
     """Return a Spark Connect session, remote or embedded.
 
-    A second call for the same server returns the running session. Raises ``SparkUnavailable`` if pyspark is missing,
-    if Java 17 is missing for an embedded server, if no server listens at ``url``, or if the server rejects the token.
+    A second call for the same server returns the running session.
+
+    Raises ``SparkUnavailable`` if pyspark is missing, or if Java 17 is missing for an embedded server.
+    Raises it also if no server listens at ``url``, or if the server rejects the token.
 
     Args:
         url: Address of a server, ``sc://host:port``. None: ``SPARK_REMOTE``, or else an embedded server in a JVM of this process.
@@ -83,7 +85,8 @@ def spark_session(
         conf: Settings that override the defaults of this module.
         progress: Called about twice a second while a job of the session runs, as ``ProgressHandler`` describes.
         new: Create another session, with separate settings, temporary views and progress.
-        storage_options: Access of the session's server to object stores, as in ``Table.open``. Stored in a file of the session, never in a plan.
+        storage_options: Access of the session's server to object stores, as in ``Table.open``.
+            They are stored in a file of the session, never in a plan.
 
     >>> spark = spark_session(master="local[2]")  # doctest: +SKIP
     >>> spark.read.format("paimon").load("/warehouse/flights")  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""The driver's side: options parsed, questions answered, jobs committed once.
+"""Driver side: parse options, answer questions, commit jobs once.
 
 Public: ``commands``, ``commit``, ``options``.
 """

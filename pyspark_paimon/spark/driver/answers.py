@@ -1,7 +1,8 @@
-"""Answers of commands, kept on the driver's disk for the question that fetches them.
+"""Command answers, stored on the driver's disk.
 
-A write job returns nothing but success, so what a command answered is left in a file named for its id, in a directory
-that only this user can read. A repeated command finds its answer there and does nothing. Old answers are swept.
+A write job returns only success, so the answer of a command goes into a file. A later question reads it.
+The file name is a hash of the command id. Only this user can read the directory.
+A repeated command finds its answer there and does nothing. Answers older than a day are deleted.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ _KEPT_SECONDS = 24 * 3600
 
 
 def answered(command_id: str, work: Callable[[], str]) -> str:
-    """The answer of the command: what an earlier run left, else that of ``work``, which is kept.
+    """Return the stored answer of a command, or compute it.
+
+    ``work`` computes the answer, which is then stored.
 
     >>> from uuid import uuid4
     >>> first = str(uuid4())
@@ -38,7 +41,10 @@ def answered(command_id: str, work: Callable[[], str]) -> str:
 
 
 def stored_answer(command_id: str) -> str | None:
-    """The answer that a command left; None if there is none (any more)."""
+    """Return the stored answer of a command.
+
+    None: the command left no answer, or the answer was deleted.
+    """
     try:
         return answer_file(command_id).read_text()
     except FileNotFoundError:
@@ -46,7 +52,10 @@ def stored_answer(command_id: str) -> str | None:
 
 
 def answer_file(name: str, kind: str = "json") -> Path:
-    """The file for what is kept of ``name``, in a directory that only this user can read."""
+    """Return the file that stores data of ``name``.
+
+    Only this user can read its directory.
+    """
     return _directory() / f"{hashlib.sha256(name.encode()).hexdigest()}.{kind}"
 
 

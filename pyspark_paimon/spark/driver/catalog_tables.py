@@ -1,7 +1,7 @@
-"""Tables of Spark's catalog that stand for a Paimon table: what the catalog keeps of them, and what goes stale there.
+"""Paimon tables in Spark's catalog: stale columns and properties.
 
-Spark's catalog keeps a copy of the columns, made by CREATE TABLE; it asks a Python source once, and never tells it what DDL
-does to the copy. So the errors that come of it say how to make the copy anew. The Paimon table itself is changed by ``Table``.
+CREATE TABLE copies the columns into Spark's catalog. Spark asks a Python source once, and does not report DDL on the copy.
+So the errors of a stale copy explain how to replace it. ``Table`` changes the Paimon table itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _AGAIN = (
 
 @contextmanager
 def stale_columns_named(schema: StructType) -> Iterator[None]:
-    """Say of columns that do not fit that Spark's catalog may have an old copy of them, where ``schema`` comes from there."""
+    """Add a hint on stale catalog columns to schema errors.
+
+    Only if ``schema`` comes from Spark's catalog.
+    """
     try:
         yield
     except (SchemaMismatch, UnknownColumn) as error:
@@ -40,7 +43,10 @@ def stale_columns_named(schema: StructType) -> Iterator[None]:
 
 @contextmanager
 def missing_table_named(options: Mapping[str, str]) -> Iterator[None]:
-    """Say, where Spark's catalog asks for the columns of a table that does not exist, what creates it."""
+    """Add a hint on table creation to ``TableNotFound``.
+
+    Only if Spark's catalog asks for the columns.
+    """
     try:
         yield
     except TableNotFound as error:
@@ -53,7 +59,10 @@ def missing_table_named(options: Mapping[str, str]) -> Iterator[None]:
 
 
 def check_properties(options: Mapping[str, str], schema: TableSchema) -> None:
-    """Refuse properties of a CREATE TABLE that promise something else than the table keeps. Raises ``UnsupportedOption``."""
+    """Raise ``UnsupportedOption`` for CREATE TABLE properties that contradict the table.
+
+    Properties unknown to Paimon are ignored.
+    """
     if not is_catalog_request(options):
         return
     kept = {**schema.options, "primary-key": ",".join(schema.primary_keys), "partition": ",".join(schema.partition_keys)}

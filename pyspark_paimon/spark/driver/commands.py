@@ -1,4 +1,7 @@
-"""Operations of a client, run on the driver by the commit hook of a write job."""
+"""Client operations that run on the driver.
+
+The commit hook of a write job runs them.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,18 @@ from pyspark_paimon.system.opened import local_backend
 
 
 def run_command(path: str, command_id: str, operation: Operation[Any]) -> None:
-    """Run an operation on the table at ``path`` once, and keep its answer."""
+    """Run an operation once and store its answer.
+
+    ``path`` is the path of the table.
+    """
     answered(command_id, lambda: operation.answer_text(local_backend(path).run(operation)))
 
 
 def answer_of_command(command_id: str) -> str | None:
-    """Return the answer of a command, after its job has ended. None: it did not succeed."""
+    """Return the answer of a command.
+
+    Waits a limited time for the end of its job. None: the command did not succeed.
+    """
     return after_its_end(command_id, lambda: stored_answer(command_id))
 
 

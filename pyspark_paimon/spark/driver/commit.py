@@ -1,7 +1,7 @@
-"""The driver's commits: of rows and of task operations, with the counts that a client asks for later.
+"""Commits of rows and task operations on the driver.
 
-Counts are noted in the snapshot's ``properties``: a commit hook can return nothing, and a client that lost the connection
-finds them there all the same.
+Counts are stored in the ``properties`` of the snapshot, because a commit hook returns nothing.
+A client that lost the connection finds them there, too.
 """
 
 from __future__ import annotations
@@ -38,15 +38,17 @@ def commit_rows(
     *,
     asked_for: bool = True,
 ) -> bool:
-    """Append or overwrite, as the request says; return False if an earlier run of the batch had done so.
+    """Commit rows in the mode of the request.
+
+    Returns False if an earlier run committed the batch.
 
     Args:
-        store: The table.
-        job: What the tasks did.
-        messages: What they made.
-        rows: Number of rows they took.
-        kinds: Counts to note in the snapshot.
-        asked_for: Whether a client will ask how it ended.
+        store: Store of the table.
+        job: Job of the tasks.
+        messages: Commit messages of the tasks.
+        rows: Number of rows that the tasks received.
+        kinds: Additional counts to store in the snapshot.
+        asked_for: Whether a client will ask for the outcome.
     """
     request = job.request
     commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id))
@@ -57,7 +59,7 @@ def commit_rows(
 
     crosses = store.schema.bucket_mode is BucketMode.KEY_DYNAMIC
     assigns = crosses or (store.schema.bucket_mode is BucketMode.HASH_DYNAMIC and not job.owned)
-    unassigned = assigns and not (job.owned or job.keyed)  # tasks that own nothing cannot tell where a key lives
+    unassigned = assigns and not (job.owned or job.keyed)  # tasks without ownership do not know the location of a key
     rework = partial(
         rebucket,
         store,
@@ -69,7 +71,7 @@ def commit_rows(
         commit,
         request.compactor,
         request.identifier,
-        is_new=request.batch_id is None,  # its client has asked, and the commit looks again
+        is_new=request.batch_id is None,  # the client has already checked, and the commit checks again
         owned=job.owned,
         threads=compaction_threads(),
     ).run(
@@ -77,7 +79,7 @@ def commit_rows(
         publish,
         rework=rework,
         lost=messages if unassigned else None,
-        evaluations=EVALUATIONS if assigns and job.read is None else 1,  # with ``read`` a conflict means to read again
+        evaluations=EVALUATIONS if assigns and job.read is None else 1,  # with ``read``, a conflict requires another read
     )
     if done.rounds and asked_for:
         _keep(store, request.identity, done.result, commit.retries)
@@ -85,7 +87,10 @@ def commit_rows(
 
 
 def commit_tasks(store: FileStore, job: TasksJob, operation: TaskOperation[Any], work: TaskWork) -> None:
-    """Commit a round. Raises ``CommitConflict`` if some of it lost a race; the client runs another round."""
+    """Commit one round of a task operation.
+
+    Raises ``CommitConflict`` if a part lost to another commit. The client then runs another round.
+    """
     commit = FileStoreCommit(store, operation.commit_id, resequence=resequence(store, operation.commit_id))
     result = operation.commit(commit, job.base, work.messages, _noted(**operation.counts(work)))
     _keep(store, job.identity, result, commit.retries, operation.counts(work, result.lost_compactions))
@@ -94,7 +99,8 @@ def commit_tasks(store: FileStore, job: TasksJob, operation: TaskOperation[Any],
 
 
 def _keep(store: FileStore, identity: str, result: CommitResult, retries: int, counts: Mapping[str, int] | None = None) -> None:
-    """Leave the outcome for the client's question: its snapshots may expire before that is asked."""
+    """Store the outcome for the client's question."""
+    # The snapshots may expire before the client asks.
     if result.snapshot_id is not None or result.compact_snapshot_id is not None:
 
         def answer() -> str:

@@ -1,8 +1,10 @@
-"""Options of ``spark.read``, ``df.write`` and SQL, as the data source receives them: lower-case keys, text values.
+"""Options of ``spark.read``, ``df.write`` and SQL.
 
-Spark hands a data source no options when SQL selects from a catalog table (``CREATE TABLE t USING paimon OPTIONS (path ...)``),
-only the schema that it stored. So the options go into that schema, as metadata of its columns. An INSERT shows the metadata
-of the rows' own columns, which may be another table's: there, only options count.
+The data source receives them with lower-case keys and text values.
+
+Spark passes no options when SQL selects from a catalog table (``CREATE TABLE t USING paimon OPTIONS (path ...)``).
+It passes only the stored schema, so the options are stored as metadata of the schema's columns.
+An INSERT passes the metadata of the inserted rows' columns, which may belong to another table. There, only options count.
 """
 
 from __future__ import annotations
@@ -28,16 +30,16 @@ FILTER = "filter"
 PUSHDOWN = "pushdown"
 DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
 OVERWRITE_PARTITION = "overwrite-partition"
-SPARK_OVERWRITE_MODE = "partitionoverwritemode"  # as Spark's own sources call it, in lower case
+SPARK_OVERWRITE_MODE = "partitionoverwritemode"  # name in Spark's own sources, in lower case
 _TRAVEL = {"scan.snapshot-id": "snapshot_id", "scan.tag-name": "tag", "scan.timestamp-millis": "timestamp_millis"}
 _BETWEEN, _BETWEEN_MODE = "incremental-between", "incremental-between-scan-mode"
 _READ = frozenset({PATH, BRANCH_OPTION, COLUMNS, FILTER, PUSHDOWN, *_TRAVEL, _BETWEEN, _BETWEEN_MODE})
 _METADATA = "paimon.options"
 _WRITE = frozenset({PATH, BRANCH_OPTION, DYNAMIC_OVERWRITE})
-_CATALOG = "provider"  # among the options only while Spark's catalog makes or loads a table
+_CATALOG = "provider"  # an option only while Spark's catalog creates or loads a table
 _SPARKS = frozenset({"owner", "location", "comment", "external", "is_managed_location", _CATALOG})
-"""The catalog's own properties, some of which Paimon knows by the same name."""
-_OPTION = "option."  # what CREATE TABLE has under OPTIONS comes a second time with this prefix; its properties do not
+"""Properties of Spark's catalog; some are also names of Paimon options."""
+_OPTION = "option."  # Spark repeats entries of OPTIONS with this prefix, but not table properties
 _NO_PATH = (
     "format 'paimon' needs the table's path. Spark tells a data source neither path nor name of the table in its catalog that INSERT, "
     "CREATE TABLE AS SELECT, insertInto or saveAsTable is for: write INSERT INTO t WITH (path = '...') ..., or insert into a temporary view "
@@ -51,7 +53,10 @@ _NO_PATH_KEPT = (
 
 
 def table_path(options: Mapping[str, str]) -> str:
-    """The table's path, that of the branch which option ``branch`` names. Raises ``InvalidArgument`` if Spark did not pass one."""
+    """Return the path of the table or its branch.
+
+    Option ``branch`` selects the branch. Raises ``InvalidArgument`` if Spark passed no path.
+    """
     path = options.get(PATH)
     if not path:
         raise InvalidArgument(_NO_PATH)
@@ -59,32 +64,37 @@ def table_path(options: Mapping[str, str]) -> str:
 
 
 def is_catalog_request(options: Mapping[str, str]) -> bool:
-    """Whether it is Spark's catalog that makes or loads a table."""
+    """Return whether Spark's catalog creates or loads a table."""
     return _CATALOG in options
 
 
 def has_stored_options(schema: StructType) -> bool:
-    """Whether columns come from a table of Spark's catalog."""
+    """Return whether the columns come from Spark's catalog."""
     return any(_METADATA in (field.metadata or {}) for field in schema.fields)
 
 
 def stored_options(schema: StructType) -> dict[str, str] | None:
-    """The options that a table of Spark's catalog keeps; None for columns of anything else."""
+    """Return the options stored in a catalog table's columns.
+
+    None: the columns do not come from Spark's catalog.
+    """
     found = [json.loads(field.metadata[_METADATA]) for field in schema.fields if _METADATA in (field.metadata or {})]
     return found[0] if found else None
 
 
 def properties(options: Mapping[str, str]) -> dict[str, str]:
-    """The TBLPROPERTIES of a CREATE TABLE."""
+    """Return the TBLPROPERTIES of a CREATE TABLE."""
     others = _READ | _SPARKS
     return {key: value for key, value in options.items() if not (key in others or key.startswith(_OPTION) or _OPTION + key in options)}
 
 
 def read_options(options: Mapping[str, str], schema: StructType | None = None) -> dict[str, str]:
-    """What the options say about reading; ``schema`` may carry those of a catalog table, which the query's own override.
+    """Return the options of a read.
 
-    Raises ``UnsupportedOption`` for an unknown key, unless it is a property of a catalog table, and ``InvalidArgument`` if the schema
-    is to carry them and does not.
+    ``schema`` may contain the options of a catalog table. Options of the query override them.
+
+    Raises ``UnsupportedOption`` for an unknown key, unless it is a property of a catalog table.
+    Raises ``InvalidArgument`` if ``schema`` has columns, but neither it nor the options contain a path.
     """
     stored: dict[str, str] = {}
     if schema is not None and schema.fields and not options.get(PATH):
@@ -99,12 +109,18 @@ def read_options(options: Mapping[str, str], schema: StructType | None = None) -
 
 
 def table_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Those of the read options that are options of the table, for this read only."""
+    """Return the read options that are table options.
+
+    They apply to this read only.
+    """
     return {key: value for key, value in options.items() if key not in _READ}
 
 
 def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
-    """``schema`` with the read options in the metadata of its columns, if Spark's catalog is what asks."""
+    """Add the read options to the metadata of ``schema``.
+
+    Only if Spark's catalog asks. Otherwise ``schema`` is returned unchanged.
+    """
     if _CATALOG not in options:
         return schema
     for field in schema.fields:
@@ -113,7 +129,9 @@ def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
 
 
 def travel(options: Mapping[str, str]) -> TravelRequest:
-    """The snapshot that the options name. Raises ``InvalidArgument`` for more than one, or for no number.
+    """Return the snapshot that the options select.
+
+    Raises ``InvalidArgument`` for more than one of them, or for an invalid number.
 
     >>> travel({"scan.snapshot-id": "3"}).snapshot_id
     3
@@ -128,7 +146,10 @@ def travel(options: Mapping[str, str]) -> TravelRequest:
 
 
 def between(options: Mapping[str, str]) -> tuple[tuple[Point, Point], IncrementalModeName | None] | None:
-    """The points that ``incremental-between`` names, ids or tags, and the mode; None without it. Raises ``InvalidArgument``.
+    """Return the points and the mode of ``incremental-between``.
+
+    Points are snapshot ids or tag names. Mode None: ``auto``. Result None: the option is not set.
+    Raises ``InvalidArgument`` for invalid values.
 
     >>> between({"incremental-between": "3, v2", "incremental-between-scan-mode": "diff"})
     ((3, 'v2'), 'diff')
@@ -149,7 +170,9 @@ def between(options: Mapping[str, str]) -> tuple[tuple[Point, Point], Incrementa
 
 
 def columns(options: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The columns that the option ``columns`` names, comma separated; None for all.
+    """Return the columns that the option ``columns`` names.
+
+    The option is comma separated. None: all columns.
 
     >>> columns({"columns": "id, city"})
     ('id', 'city')
@@ -159,7 +182,9 @@ def columns(options: Mapping[str, str]) -> tuple[str, ...] | None:
 
 
 def flag(options: Mapping[str, str], key: str) -> bool:
-    """A boolean option, false if absent. Raises ``InvalidArgument``.
+    """Return a boolean option, False if absent.
+
+    Raises ``InvalidArgument`` for other values than true and false.
 
     >>> flag({"dynamic-partition-overwrite": "True"}, "dynamic-partition-overwrite")
     True
@@ -171,7 +196,9 @@ def flag(options: Mapping[str, str], key: str) -> bool:
 
 
 def pushes_once(options: Mapping[str, str]) -> bool:
-    """Whether Spark's filters are taken, for a frame that is queried once. Raises ``InvalidArgument``.
+    """Return whether the option ``pushdown`` is ``once``.
+
+    Spark's filters are then pushed down, for a frame that is queried once. Raises ``InvalidArgument`` for invalid values.
 
     >>> pushes_once({"pushdown": "once"})
     True
@@ -186,7 +213,9 @@ def pushes_once(options: Mapping[str, str]) -> bool:
 
 
 def write_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The table options of one write: all but ours and the catalog's. Raises ``UnsupportedOption``.
+    """Return the table options of one write.
+
+    Omits the options of the data source. Raises ``UnsupportedOption`` for options of a read.
 
     >>> write_options({"path": "/t", "filter": "id = 1"})
     Traceback (most recent call last):

@@ -1,6 +1,7 @@
-"""What became of a commit, for the client that asks: from its snapshots, or as its hook left it on this driver.
+"""Outcome of a commit, for the client that asks.
 
-Every write begins with this question, so nothing here imports what writes.
+The source is the table's snapshots, or the outcome that the commit hook stored on this driver.
+Every write starts with this question, so this module imports no write code when it is loaded.
 """
 
 from __future__ import annotations
@@ -17,26 +18,30 @@ from pyspark_paimon.spark.driver.answers import stored_answer
 from pyspark_paimon.spark.driver.running_jobs import after_its_end, runs
 
 PREFIX = "pyspark-paimon."
-"""Leads the names of the counts that a snapshot notes in its properties."""
+"""Prefix of the counts in the properties of a snapshot."""
 _THREADS = 4
-"""Buckets that the driver compacts at a time: it is not a worker, and others use it too."""
+"""Maximum number of buckets compacted in parallel. The driver is shared and is not a worker."""
 
 
 def compaction_threads() -> int:
-    """Buckets that the driver compacts at a time."""
+    """Return the number of buckets the driver compacts in parallel."""
     return min(_THREADS, os.cpu_count() or 1)
 
 
 def job_name(store: FileStore, commit_id: str) -> str:
-    """What the job of a commit is called on its driver; another table at the same path has other names."""
+    """Return the name of a commit's job on its driver.
+
+    The name contains the creation time of the table: another table at the same path has other names.
+    """
     return f"{store.root}:{store.schemas.get(store.schemas.ids()[0]).time_millis}:{commit_id}"
 
 
 def outcome(store: FileStore, commit_id: str) -> str | None:
-    """The ``Outcome`` of a commit as JSON, None if it is not visible: from its snapshots, else as its hook left it on this driver.
+    """Return the ``Outcome`` of a commit as JSON.
 
-    While its job is under way, and the commit is not visible yet, this waits for the end of the job, for a bounded time. If its hook
-    was cut off after the commit, the compaction that somebody waits for is done first.
+    None: the commit is not visible. Waits a limited time for a running job whose commit is not visible yet.
+
+    If the commit hook stopped after the commit, its compaction is finished first.
     """
     name = job_name(store, commit_id)
     found = after_its_end(name, lambda: _outcome(store, commit_id))
@@ -66,13 +71,14 @@ def _outcome(store: FileStore, commit_id: str) -> str | None:
 
 
 def _has_expired(store: FileStore, kept: Outcome) -> bool:
-    """Whether the snapshots were there and expired; after a rollback, or in a new table at the same path, they were not."""
+    """Return whether the snapshots of the commit have expired."""
+    # After a rollback, or in a new table at the same path, the ids are not below the earliest.
     earliest = store.snapshots.earliest_id()
     return earliest is not None and max(kept.snapshot_id or 0, kept.compact_snapshot_id or 0) < earliest
 
 
 def outcome_of(store: FileStore, result: CommitResult) -> Outcome:
-    """The snapshots of a commit, and the counts that they note."""
+    """Return the snapshots of a commit and their counts."""
     noted = result.snapshot_id or result.compact_snapshot_id
     properties = (store.snapshots.get(noted).properties or {}) if noted is not None else {}
     counts = {key.removeprefix(PREFIX): int(value) for key, value in properties.items() if key.startswith(PREFIX)}

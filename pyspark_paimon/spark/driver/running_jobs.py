@@ -1,8 +1,11 @@
-"""Which write jobs a driver has under way, so that whoever asks for the outcome of one waits for its end.
+"""Marks of running write jobs on a driver.
 
-For a client an operation ends when it is cancelled or the connection is lost; on the server tasks may go on, and a commit hook
-runs to its end whatever happens. Asked meanwhile, the table would say "not there", which is about to be wrong. So a job leaves a
-mark when its writer is made, and takes it away when its commit or abort hook has run, of which Spark calls one.
+A question about the outcome of a job waits for the end of the job.
+For a client, an operation ends when it is cancelled or the connection is lost.
+On the server, tasks may continue, and a commit hook always runs to its end.
+Before that, the answer "not committed" could soon be wrong.
+
+So a job leaves a mark when its writer is created. Its commit or abort hook removes the mark; Spark calls one of them.
 """
 
 from __future__ import annotations
@@ -15,47 +18,51 @@ from typing import TypeVar
 from pyspark_paimon.spark.driver.answers import answer_file
 
 PATIENCE_SECONDS = 60.0
-"""How long a question waits for what runs; a client that gets no answer then says that it does not know."""
+"""Seconds that a question waits for a running job. Then the client reports that the job may still run."""
 _LOOK_SECONDS = 0.02
 T = TypeVar("T")
 
 
 def mark_started(name: str) -> None:
-    """Note that the job ``name`` is under way, until ``mark_ended``, or as long as the process lives that started this one.
+    """Mark the job ``name`` as running.
+
+    The mark is valid until ``mark_ended``, or until the parent of this process ends.
 
     >>> mark_started("a nightly job"), runs("a nightly job"), mark_ended("a nightly job"), runs("a nightly job")
     (None, True, None, False)
     """
     mark = answer_file(name, "job")
     mark.unlink(missing_ok=True)
-    mark.write_text(str(os.getppid()))  # Spark's, which makes the hooks' processes
+    mark.write_text(str(os.getppid()))  # Spark's process, which starts the processes of the hooks
 
 
 def mark_ended(name: str) -> None:
-    """Note that the job is over."""
+    """Remove the mark of a job."""
     answer_file(name, "job").unlink(missing_ok=True)
 
 
 def runs(name: str) -> bool:
-    """Whether the job is under way."""
+    """Return whether the job is running."""
     try:
         os.kill(int(answer_file(name, "job").read_text()), 0)
     except PermissionError:
         return True
-    except (OSError, ValueError):  # no mark, half a mark, or that of a process that is gone
+    except (OSError, ValueError):  # no mark, a partial mark, or the mark of a dead process
         return False
     return True
 
 
 def after_its_end(name: str, look: Callable[[], T | None]) -> T | None:
-    """What ``look`` finds of the job; if that is under way and there is nothing to find yet, what it finds in the end.
+    """Wait for a job until ``look`` returns a result.
+
+    Returns None if the job has ended without result, or still runs after ``PATIENCE_SECONDS``.
 
     >>> after_its_end("a nightly job", lambda: None) is None
     True
     """
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
-        under_way = runs(name)  # first: what ends after the look would be missed
+        under_way = runs(name)  # before look(): a job that ends between both calls must not be missed
         found = look()
         if found is not None or not under_way or time.monotonic() > until:
             return found
@@ -63,7 +70,8 @@ def after_its_end(name: str, look: Callable[[], T | None]) -> T | None:
 
 
 def _wait_for_change(name: str) -> None:
-    """Until the job is over, or for a second: its commit may be visible long before its hook has ended."""
+    """Wait until the job ends, for about one second."""
+    # The commit may be visible long before its hook ends.
     for _ in range(round(1 / _LOOK_SECONDS)):
         time.sleep(_LOOK_SECONDS)
         if not runs(name):

@@ -1,4 +1,7 @@
-"""The scan that the options of a read describe, pinned to a snapshot; or the one that a client of ours sent whole."""
+"""Scans from read options or from a client.
+
+A scan from options is pinned to a snapshot. A client of this package sends a complete scan.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,10 @@ from pyspark_paimon.spark.wire import rpc
 
 
 def scan_request(backend: LocalBackend, options: Mapping[str, str], columns_wanted: tuple[str, ...] | None = None) -> ScanRequest:
-    """The scan that a client sent, or the one that a user's options describe, pinned to a snapshot.
+    """Return the scan of a client or of read options.
 
-    ``columns_wanted`` are those of a schema that Spark or the user prescribes.
+    A scan from options is pinned to a snapshot. ``columns_wanted`` are the columns of a schema from Spark or the user.
+    None: use the columns of the scan or the options.
     """
     if rpc.SCAN in options:
         request = rpc.parse_scan(options[rpc.SCAN])
