@@ -155,7 +155,7 @@ class MergeFrame:
         ``given`` is the Arrow type of ``sql``. A value that does not fit raises ``SchemaMismatch`` in Spark.
         """
         wanted = self.schema.field(name).type
-        # The writer checks the range of integers: Spark unifies the branches of a CASE in a type that holds all.
+        # The writer checks the range of integers: all branches of a CASE get one common integer type.
         if given == wanted.arrow or wanted.is_nested or (pa.types.is_integer(given) and pa.types.is_integer(wanted.arrow)):
             return sql
         fitted = f"try_cast({sql} AS {self._type(name)})"
@@ -181,7 +181,7 @@ class MergeFrame:
         conform(pa.schema(list(given.items())).empty_table(), self.schema)
 
     def _refuse_existing_keys(self, made: Any) -> Any:
-        """Make inserts of an existing key raise ``InvalidArgument``.
+        """Make an insert with an existing key raise ``InvalidArgument``.
 
         Spark raises the error when it computes ``ROW_KIND``.
         """

@@ -37,7 +37,7 @@ ProgressHandler: TypeAlias = Callable[..., None]
 OLDEST_JAVA = 17
 
 RUNTIME_CONF: dict[str, str] = {
-    "spark.sql.session.timeZone": "UTC",  # timestamps of Arrow batches carry the session's zone; ours are UTC
+    "spark.sql.session.timeZone": "UTC",  # Arrow timestamps get the session's zone, and table values are UTC
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",  # fastest between 50k and 100k rows
     "spark.connect.progress.reportInterval": "500ms",
     "spark.sql.connect.serverStacktrace.enabled": "false",  # else eighty lines of the JVM's stack follow each message
@@ -161,9 +161,8 @@ def _embedded_session(master: str, app_name: str, given: dict[str, str]) -> Spar
     for key, value in (SERVER_CONF | RUNTIME_CONF | given).items():
         builder = builder.config(key, value)
     with _server_environment(memory), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "Failed to set", UserWarning
-        )  # the client repeats settings that only the start of the server can set
+        # The client repeats settings that only the start of the server can set.
+        warnings.filterwarnings("ignore", "Failed to set", UserWarning)
         return builder.getOrCreate()
 
 
