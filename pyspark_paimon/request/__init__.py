@@ -1,4 +1,4 @@
-"""What a user asked for, checked and frozen, and the protocol of those who carry it out.
+"""Requests, results and checks of arguments.
 
-Knows schemas; not how it is done. Public: ``Backend`` (executor), ``ScanRequest`` (backend), ``state``, ``scan_questions``, ``keys``, results.
+Shared by all engines.
 """

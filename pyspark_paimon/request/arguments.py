@@ -1,8 +1,9 @@
-"""What public methods are called with, checked against what their signatures say before anything is done.
+"""Type checks of the arguments of public methods.
 
-An argument of another kind (a number where names are wanted, an array as a flag) would fail deep inside, with an error of Python's that
-names neither the method nor the argument. So each public method's plain annotations (texts, numbers, flags, times, mappings, sequences of
-names) are checked at the call. What has a type of its own (filters, rows, schemas, columns) is checked where it is understood.
+An argument of the wrong type would otherwise raise a Python error deep inside the call.
+That error would name neither the method nor the argument.
+The checks cover plain annotations: texts, numbers, flags, times, mappings, sequences of names.
+The code that uses filters, rows, schemas and columns checks them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ def _is_mapping(value: Any) -> bool:
 
 
 def _are_names(value: Any) -> bool:
-    """One name is taken for a list of it by some; what is read only once is left to who reads it."""
+    """Return whether a value is a name or names.
+
+    Some methods accept one name for a list of one. A one-shot iterator is not checked here.
+    """
     return isinstance(value, str) or (
         _is_list(value) and (not isinstance(value, Collection) or all(isinstance(name, str) for name in value))
     )
@@ -81,11 +85,17 @@ _BETWEEN = re.compile(r"\s*\|\s*(?![^\[]*\])")
 
 
 def checked(method: Callable[..., Any]) -> Callable[..., Any]:
-    """``method`` with its arguments checked, and pydantic's errors of requests told as ours. Raises ``InvalidArgument``."""
+    """Check the arguments of ``method`` at each call.
+
+    Raises ``InvalidArgument``, also in place of pydantic's ``ValidationError`` for requests.
+    """
 
     @cache
     def wanted_of_it() -> tuple[dict[str, tuple[tuple[str, Check], ...]], list[str]]:
-        """The checks by argument, and the arguments in order: looked up at the first call, for most methods are never called."""
+        """Return checks by argument, and positional arguments in order.
+
+        Cached at the first call: most methods are never called.
+        """
         parameters = inspect.signature(method).parameters
         checks = {name: found for name, wanted in parameters.items() if (found := _check_of(wanted.annotation)) is not None}
         return checks, [name for name, wanted in parameters.items() if wanted.kind is not wanted.KEYWORD_ONLY]
@@ -111,7 +121,10 @@ def checked(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _zone_of(owner: object) -> AbstractContextManager[None]:
-    """The zone of the Spark session that an object works on; without one, that of the call."""
+    """Return the context of the object's Spark session time zone.
+
+    Without a session the context changes nothing.
+    """
     backend = getattr(owner, "_backend", None)
     spark = getattr(backend, "spark", None)
     if spark is None:
@@ -120,7 +133,7 @@ def _zone_of(owner: object) -> AbstractContextManager[None]:
 
 
 class CheckedMethods:
-    """Every public method of a class derived from it is ``checked``."""
+    """Base class that applies ``checked`` to all public methods."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -134,7 +147,10 @@ class CheckedMethods:
 
 
 def _check_of(annotation: object) -> tuple[tuple[str, Check], ...] | None:
-    """The kinds that an annotation allows; None for one with a type that is checked elsewhere."""
+    """Return the kinds that an annotation allows.
+
+    None: the annotation has a type that other code checks.
+    """
     if not isinstance(annotation, str):
         return None
     kinds = tuple(_KINDS.get(part) for part in _BETWEEN.split(annotation) if not part.startswith("Literal["))
@@ -142,7 +158,10 @@ def _check_of(annotation: object) -> tuple[tuple[str, Check], ...] | None:
 
 
 def _shown(name: str, value: object) -> str:
-    """A value as it may be read: what was meant as options may be a secret."""
+    """Return a value for an error message.
+
+    Options may be secrets: only their type is shown.
+    """
     if name.endswith("options"):
         return f"a value of type {type(value).__name__}"
     text = repr(value)

@@ -1,4 +1,4 @@
-"""What ``Table.update`` sets: a Python value or an expression over the old row, by column."""
+"""New column values of ``Table.update``: Python values or expressions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ _VALUES: TypeAdapter[dict[str, Value]] = TypeAdapter(dict[str, BoundValue])
 
 @dataclass(frozen=True)
 class Assignments:
-    """New values by column, in the table's spelling; every expression sees the old values.
+    """New values by column, in the table's spelling.
+
+    Every expression reads the values before the update.
 
     >>> from manifest.schema.validation import build_schema
     >>> schema = build_schema("id BIGINT, n INT, s STRING", primary_keys=["id"], options={"bucket": "1"})
@@ -41,11 +43,11 @@ class Assignments:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], schema: TableSchema) -> Assignments:
-        """Check the names, and the values that are none of Spark's.
+        """Check the column names and the Python values.
 
         Raises:
-            InvalidArgument: nothing is set, a column twice, or a column that says where a row lies.
-            UnknownColumn: a name is no column.
+            InvalidArgument: no column is set, a column is set twice, or a column is part of a fixed key.
+            UnknownColumn: the table has no column with that name.
             SchemaMismatch: a value does not fit its column.
         """
         if not values:
@@ -62,7 +64,10 @@ class Assignments:
         return found
 
     def applied(self, rows: pa.Table) -> pa.Table:
-        """``rows`` with new values in the set columns. Raises ``SchemaMismatch``, ``NullInKey``, ``InvalidArgument``, ``FilterFailed``."""
+        """Return ``rows`` with new values in the set columns.
+
+        Raises ``SchemaMismatch``, ``NullInKey``, ``InvalidArgument``, ``FilterFailed``.
+        """
         expressions = [self._expression(name) for name in rows.column_names]
         from pyarrow import acero  # noqa: PLC0415  # brings pyarrow.dataset and pandas along
 
@@ -96,7 +101,10 @@ class Assignments:
                 raise InvalidArgument(f"column '{name}' is set to a Spark Column, which {where} cannot compute")
 
     def sent(self) -> str:
-        """The values as tasks take them, as JSON: bound expressions, and Python values in the types of their columns."""
+        """Return the values as JSON text for tasks.
+
+        Contains bound expressions, and Python values in the types of their columns.
+        """
         self.refuse_expressions()
         self.refuse_columns("an update of a table without primary key")
         values = {name: value if is_bound(value) else self._scalar(name) for name, value in self.values.items()}
@@ -104,7 +112,7 @@ class Assignments:
 
     @classmethod
     def received(cls, text: str, schema: TableSchema) -> Assignments:
-        """What ``sent`` made."""
+        """Return the assignments in a text of ``sent``."""
         return cls(schema, _VALUES.validate_json(text))
 
     def _expression(self, name: str) -> pc.Expression:
@@ -125,7 +133,7 @@ class Assignments:
             raise SchemaMismatch(f"{error}; what is computed of the old row is an expression, pc.field('{name}') + 1") from error
 
     def _check(self) -> None:
-        """Values that are the same for all rows can be refused at once."""
+        """Check the values that are the same for all rows."""
         for name, value in self.values.items():
             if isinstance(value, pc.Expression) or is_spark_column(value) or is_bound(value):
                 continue
@@ -142,7 +150,7 @@ SentAssignments: TypeAlias = Annotated[Assignments | str, PlainValidator(lambda 
 
 
 def is_bound(value: object) -> bool:
-    """Whether a value is an expression that is bound to the table's columns."""
+    """Return whether a value is an expression bound to columns."""
     return isinstance(value, ColumnValue | LiteralValue | FunctionCall)
 
 
@@ -159,7 +167,11 @@ def _computed(value: Expression, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
 
 
 def refuse_fixed(named: Collection[str], schema: TableSchema) -> None:
-    """Raise ``InvalidArgument`` for a column that says where a row lies, which no update changes, unless its key crosses partitions."""
+    """Raise ``InvalidArgument`` for a column that locates its row.
+
+    These are columns of the primary key, partition and bucket key.
+    Partition columns may change where a key may move between partitions (``KEY_DYNAMIC``).
+    """
     moves = schema.bucket_mode is BucketMode.KEY_DYNAMIC and schema.core.engine.newest_replaces
     for names, what in (
         (schema.primary_keys, "primary key"),
@@ -172,7 +184,7 @@ def refuse_fixed(named: Collection[str], schema: TableSchema) -> None:
 
 
 def refuse_delete(schema: TableSchema, table: str) -> None:
-    """Raise ``UnsupportedTable`` where a ``-D`` version does not make a row of the table go away."""
+    """Raise ``UnsupportedTable`` where ``-D`` does not remove a row."""
     options = MergeOptions.of(schema)
     if not schema.is_primary_key_table:
         return
@@ -185,7 +197,10 @@ def refuse_delete(schema: TableSchema, table: str) -> None:
 
 
 def is_spark_column(value: object) -> bool:
-    """Whether a value is a Spark ``Column``, of classic Spark or of Connect."""
+    """Return whether a value is a Spark ``Column``.
+
+    Accepts classic Spark and Spark Connect.
+    """
     kind = type(value)
     return kind.__module__.startswith("pyspark.") and kind.__name__ == "Column"
 

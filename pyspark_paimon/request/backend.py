@@ -1,8 +1,9 @@
-"""The seam between the public ``Table`` and what does its work: threads here (``LocalBackend``) or a Spark server.
+"""Requests between the public ``Table`` and its backend.
 
-A ``Table`` validates and binds what people say, and hands a backend frozen requests that survive a trip as JSON text: filters are bound
-predicate trees, schemas are Paimon's schema JSON, a snapshot is an id. Rows come as one of two kinds: an Arrow stream
-that this process holds, or a Spark DataFrame that must not come here. Both backends run the same tests.
+A backend is ``LocalBackend`` (threads in this process) or a Spark server.
+A ``Table`` validates and binds its arguments. It passes frozen requests that convert to JSON text.
+Filters become bound predicate trees, schemas become Paimon's schema JSON, snapshots become ids.
+Rows are an Arrow stream in this process, or a Spark DataFrame that stays on the server.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ IndexView: TypeAlias = Literal["file_indexes", "index_health"]
 
 
 class TravelRequest(Message):
-    """Which snapshot to pin: at most one member is set, none means the newest."""
+    """Snapshot to pin. At most one member is set.
+
+    No member set: the newest snapshot.
+    """
 
     snapshot_id: int | None = None
     tag: str | None = None
@@ -54,9 +58,10 @@ class TravelRequest(Message):
 
 
 class IncrementalRange(Message):
-    """Changes after snapshot ``start_id`` (0: since the beginning) up to and with ``end_id``; a tag holds a snapshot that has expired.
+    """Changes after snapshot ``start_id`` up to ``end_id``, inclusive.
 
-    ``exact``: what the mode cannot tell of an expired snapshot is an error.
+    ``start_id`` 0: from the first snapshot. A tag keeps a snapshot that has expired.
+    ``exact``: raise an error where the mode cannot report changes of an expired snapshot.
     """
 
     start_id: int
@@ -68,12 +73,18 @@ class IncrementalRange(Message):
 
 
 class ScanRequest(Message):
-    """What to read: pinned snapshot (None: the table was empty), bound filter, columns in the order wanted.
+    """Snapshot, filter and columns of a scan.
 
-    ``order_by`` sorts the rows, ``limit`` then keeps the first ones. ``keys``: of the rows only those that have one of them, as their columns
-    tell; with no limit or order. ``aggregates``: what is asked of columns instead of their rows.
-    ``dictionaries``: columns whose texts may come as dictionaries. ``schema_id`` is the schema that filter and columns were bound to (None: the newest); time travel uses the snapshot's own. ``excluded_files`` names data files that the asker reads himself.
-    ``read_optimized``: of a table with primary keys, only what the last full compaction of each bucket left.
+    ``snapshot_id``: None if the table was empty.
+    ``columns``: in the order of the result.
+    ``order_by`` sorts the rows, then ``limit`` keeps the first ones.
+    ``keys``: return only rows with one of these keys. Not allowed with a limit or order.
+    ``aggregates``: compute these instead of returning rows.
+    ``dictionaries``: text columns that may be dictionary-encoded.
+    ``schema_id``: schema that filter and columns are bound to. None: the newest.
+    Time travel uses the snapshot's schema.
+    ``excluded_files``: data files that the caller reads.
+    ``read_optimized``: for primary-key tables, read only the result of each bucket's last full compaction.
 
     >>> from fileindex.predicate.tree import ColumnRef, Compare, Op
     >>> request = ScanRequest(predicate=Compare(ColumnRef("id"), Op.EQ, 7), columns=("id",), snapshot_id=3)
@@ -101,7 +112,10 @@ class ScanRequest(Message):
 
     @classmethod
     def of(cls, predicate: Predicate | None, *, columns: Sequence[str], snapshot: Snapshot | None, limit: int | None = None) -> ScanRequest:
-        """Return the request for a predicate tree at ``snapshot``. None: the table was empty."""
+        """Return the request for a predicate tree at ``snapshot``.
+
+        ``snapshot`` None: the table was empty.
+        """
         key = (None, None) if snapshot is None else snapshot.key
         return cls(predicate=predicate, columns=tuple(columns), snapshot_id=key[0], snapshot_delta=key[1], limit=limit)
 
@@ -111,20 +125,23 @@ class ScanRequest(Message):
 
 
 class WriteRequest(Message):
-    """How to write: ``commit_id`` (a UUID made by the client) is the commit user and goes into file names.
+    """Mode and commit identity of a write.
 
-    ``partition`` is a static overwrite's specification, values as partition-path text; None with mode ``overwrite``
-    replaces the partitions that the rows touch if ``dynamic``, else the whole table. ``order_by`` names a column by
-    which, of equal keys in a distributed input, the greatest wins. ``row_kinds``: the rows carry ``ROW_KIND``. ``batch_id``:
-    ``commit_id`` names a job that commits one numbered batch after the other. ``first_run``: the name was made for this call, so
-    nothing can have committed it before; it stays in this process, because who gets a message may get it twice. ``schema_id``: the
-    version of the schema that the rows were checked against, which stays here, too.
+    ``commit_id``: UUID of the client. It is the commit user and part of file names.
+    ``partition``: static overwrite; values are partition-path texts.
+    None with mode ``overwrite``: replace the partitions of the rows if ``dynamic``, else the whole table.
+    ``order_by``: for equal keys in a distributed input, the row with the greatest value wins.
+    ``row_kinds``: the rows have a column ``ROW_KIND``.
+    ``batch_id``: ``commit_id`` names a job that commits numbered batches.
+    ``first_run``: the client created the name for this call, so no earlier commit can have it.
+    ``schema_id``: version of the schema that the rows were checked against.
 
     >>> WriteRequest(commit_id="job", mode="append", batch_id=7).identity
     'job#7'
     """
 
     commit_id: CommitId
+    # Not serialized: a receiver may get the same message twice.
     first_run: bool = Field(default=False, exclude=True)
     schema_id: int | None = Field(default=None, exclude=True)
     batch_id: int | None = None
@@ -137,33 +154,43 @@ class WriteRequest(Message):
 
     @property
     def identifier(self) -> int:
-        """The commit's identifier among those of its user."""
+        """Commit identifier, unique for its commit user."""
         return BATCH_IDENTIFIER if self.batch_id is None else self.batch_id
 
     @property
     def identity(self) -> str:
-        """Which write it is, as text; ``commit_id`` has no ``#``."""
+        """Text that identifies the write.
+
+        A ``commit_id`` from a caller has no ``#``.
+        """
         return self.commit_id if self.batch_id is None else f"{self.commit_id}#{self.batch_id}"
 
     @property
     def keeps_others(self) -> bool:
-        """Whether it overwrites some partitions and leaves the others."""
+        """Whether an overwrite replaces some partitions and keeps the others."""
         return self.mode == "overwrite" and (self.dynamic or self.partition is not None)
 
     @property
     def compactor(self) -> str:
-        """Whose compactions after the write are: a job's own snapshots tell which batches are committed, and nothing else."""
+        """Commit user of compactions after the write.
+
+        A job's snapshots record its committed batches, so compactions use another user.
+        """
         return self.commit_id if self.batch_id is None else f"{self.commit_id}-compact"
 
 
 EVERY_LEVEL = {"deletion-vectors.merge-on-read": "true", **OWN_BRANCH}
-"""Options of a read that must miss no committed row of its branch: a change by filter also meets those that wait for a compaction to show them."""
+"""Options of a read that returns all committed rows of its branch.
+
+A change by filter also applies to rows that are visible only after a compaction.
+"""
 
 
 class DeleteRequest(Message):
-    """Delete, or update, the rows for which ``predicate`` (bound; None: all) is true; ``first_run`` as in ``WriteRequest``.
+    """Filter and keys of rows to delete or update.
 
-    ``keys``, of a primary-key table: of these rows only those that have one of them.
+    ``predicate`` None: all rows. ``first_run``: see ``WriteRequest``.
+    ``keys``: for primary-key tables, change only rows with one of these keys.
     """
 
     commit_id: CommitId
@@ -175,7 +202,7 @@ class DeleteRequest(Message):
 
 @public
 class OrphanFile(Message):
-    """A file that nothing refers to, old enough to be nobody's work in progress."""
+    """A file without references, older than any unfinished write."""
 
     path: str
     size: int
@@ -184,7 +211,10 @@ class OrphanFile(Message):
 
 @dataclass(frozen=True)
 class ArrowRows:
-    """Rows in this process: a stream of batches that is read once and never held whole."""
+    """A stream of Arrow batches in this process.
+
+    It is read once and never held whole in memory.
+    """
 
     reader: pa.RecordBatchReader
 
@@ -196,7 +226,10 @@ class ArrowRows:
 
 @dataclass(frozen=True)
 class SparkRows:
-    """A Spark DataFrame, classic or Connect; ``schema`` is what ``toArrow`` of it would have."""
+    """A Spark DataFrame, classic or Connect.
+
+    ``schema``: the Arrow schema that ``frame.toArrow()`` would return.
+    """
 
     frame: DataFrame
     schema: pa.Schema

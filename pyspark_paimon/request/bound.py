@@ -1,4 +1,7 @@
-"""Filters, keys, values and rows that are bound to a table, as requests carry them: objects in a process, text on the wire."""
+"""Bound filters, keys, values and rows of requests.
+
+They are objects in a process and text on the wire.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from fileindex.predicate.tree import Predicate
 from lsm.keys.key_set import KeySet
 
 _TREES = 8
-"""Filters from the wire that are held parsed: every split of a scan brings its own."""
+"""Number of parsed filters to cache: every split of a scan carries its filter."""
 
 
 @lru_cache(maxsize=_TREES)
@@ -38,7 +41,7 @@ def _as_tree(given: Any) -> Predicate:
 
 
 BoundFilter: TypeAlias = Annotated[Predicate, PlainValidator(_as_tree), PlainSerializer(_as_text, return_type=str)]
-"""A predicate, bound to the table's types: a tree in a process, JSON text on the wire."""
+"""A predicate bound to the table's types. JSON text on the wire."""
 
 
 def _as_rows(given: Any) -> pa.Table:
@@ -64,10 +67,10 @@ def _keys_text(keys: KeySet) -> str:
 
 
 BoundKeys: TypeAlias = Annotated[KeySet, PlainValidator(_as_keys), PlainSerializer(_keys_text, return_type=str)]
-"""Keys in the types of a table's key columns: a set in a process, an Arrow stream in base64 on the wire."""
+"""Keys in the types of the key columns. A Base64 Arrow stream on the wire."""
 
 Value: TypeAlias = Expression | pa.Scalar
-"""What a column is set to: computed of rows, or one value for all of them."""
+"""New value of a column: an expression, or one value for all rows."""
 
 
 def _as_value(given: Any) -> Value:
@@ -101,11 +104,14 @@ def _expression_json(expression: Expression) -> Any:
 BoundExpression: TypeAlias = Annotated[Expression, PlainValidator(_as_expression), PlainSerializer(_expression_json)]
 """An expression, bound to columns of a table and of a source."""
 BoundValue: TypeAlias = Annotated[Value, PlainValidator(_as_value), PlainSerializer(_value_json)]
-"""A value of a column; one for all rows is an Arrow stream of a row on the wire."""
+"""New value of a column. A scalar is a one-row Arrow stream on the wire."""
 BoundSource: TypeAlias = Annotated[
     Any, PlainValidator(lambda given: _as_rows(given) if isinstance(given, str) else given), PlainSerializer(_rows_text, return_type=str)
 ]
-"""Rows of a source: an Arrow table, a stream in base64 on the wire, or a DataFrame of Spark (``SparkRows``), which does not travel."""
+"""Source rows: an Arrow table, or ``SparkRows``.
+
+A table is a Base64 Arrow stream on the wire. ``SparkRows`` cannot be serialized.
+"""
 
 
 __all__ = ["BoundExpression", "BoundFilter", "BoundKeys", "BoundSource", "BoundValue", "Value"]

@@ -1,4 +1,4 @@
-"""What a write, a compaction and a read counted, for whoever ships it to what he watches his jobs with; and how it is counted, in one place."""
+"""Counters of writes, compactions and reads, for monitoring."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ _FILE_STAGES = ("partition", "bucket", "level", "key range", "value stats", "emb
 
 
 class Counters(BaseModel):
-    """Base of all: frozen, plain numbers; ``millis`` has the milliseconds of each stage, by name."""
+    """Frozen base class of counters.
+
+    ``millis``: milliseconds by stage name.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     millis: dict[str, float] = {}
 
     def as_dict(self) -> dict[str, Any]:
-        """One level of names and numbers, stages as ``millis.<stage>``.
+        """Return a flat dict, with stages as ``millis.<stage>``.
 
         >>> WriteCounters(rows=3, millis={"commit": 1.5}).as_dict()["millis.commit"]
         1.5
@@ -41,10 +44,13 @@ class Counters(BaseModel):
 
 @public
 class WriteCounters(Counters):
-    """A write, delete or update: rows and bytes (in Arrow's memory) that came in, files that became of them, and the compaction inside it.
+    """Counters of a write, delete or update.
 
-    ``retries``: how often another commit was faster. Stages: ``write`` (taking rows in), ``flush`` (encoding and the compaction inside),
-    ``find`` (the rows of a change), ``commit``, ``compact`` (after the commit); on Spark ``job`` is all of it.
+    ``bytes_in``: size of the input in Arrow memory.
+    ``files`` and ``bytes_written``: written files. ``compacted_files`` and ``compacted_bytes``: the compaction inside the write.
+    ``retries``: number of times another commit was first.
+    Stages: ``write`` (consume rows), ``flush`` (encode and compact), ``find`` (rows to change), ``commit``, ``compact`` (after the commit).
+    On Spark, ``job`` is the only stage.
     """
 
     rows: int = 0
@@ -58,7 +64,11 @@ class WriteCounters(Counters):
 
 @public
 class CompactCounters(Counters):
-    """A compaction; ``retries``: how often it, or its commit, lost to others. Stages: ``merge``, ``commit``; on Spark ``job`` is all of it."""
+    """Counters of a compaction.
+
+    ``retries``: number of times the compaction or its commit lost to another commit.
+    Stages: ``merge``, ``commit``. On Spark, ``job`` is the only stage.
+    """
 
     buckets: int = 0
     files_before: int = 0
@@ -71,11 +81,14 @@ class CompactCounters(Counters):
 
 @public
 class ScanCounters(Counters):
-    """The last read of a scan, as far as rows were taken. Stages: ``plan``, ``read`` (waiting for rows).
+    """Counters of a scan's last read, up to its end.
 
-    ``files`` were left by the plan, ``files_pruned`` dropped by it, and ``manifests_pruned`` with all their files; ``files_skipped``, ``row_groups_skipped`` and ``pages_skipped`` at read time.
-    ``rows`` were given, of ``rows_decoded``; ``bytes_read`` are compressed bytes of columns, ``index_bytes`` those of indexes. On Spark tasks
-    read, and only rows and milliseconds are known here: ``explain()`` asks the tasks.
+    Stages: ``plan``, ``read`` (waiting for rows). Counts cover the rows that the caller consumed.
+    ``files``: kept by the plan. ``files_pruned``: dropped by the plan. ``manifests_pruned``: dropped with all their files.
+    ``files_skipped``, ``row_groups_skipped`` and ``pages_skipped``: skipped while reading.
+    ``rows``: returned. ``rows_decoded``: decoded from files.
+    ``bytes_read``: compressed column bytes. ``index_bytes``: index bytes.
+    On Spark, tasks read the files, so only rows and milliseconds are known. ``explain()`` collects the tasks' counters.
     """
 
     rows: int = 0
@@ -96,7 +109,9 @@ class ScanCounters(Counters):
 
 
 class Laps:
-    """A stopwatch: each call adds the milliseconds since the last one to a stage.
+    """Stopwatch that adds elapsed milliseconds to stages.
+
+    Each call measures the time since the previous call.
 
     >>> laps = Laps()
     >>> laps("commit")
@@ -109,14 +124,17 @@ class Laps:
         self._last = time.perf_counter()
 
     def __call__(self, stage: str) -> None:
-        """The stage ends here."""
+        """End a stage."""
         now = time.perf_counter()
         self.millis[stage] = round(self.millis.get(stage, 0.0) + (now - self._last) * 1000, 3)
         self._last = now
 
 
 class ScanTally:
-    """Counts the reads of a scan; ``counters`` are those of the last one that came to an end."""
+    """Counter of the reads of a scan.
+
+    ``counters``: result of the last finished read.
+    """
 
     def __init__(self) -> None:
         self.counters: ScanCounters | None = None
@@ -124,7 +142,7 @@ class ScanTally:
     def watched(
         self, rows: Iterator[pa.RecordBatch], plan: ScanPlan | None = None, report: ReadReport | None = None, plan_millis: float = 0.0
     ) -> Iterator[pa.RecordBatch]:
-        """The same rows."""
+        """Yield ``rows`` unchanged and count them."""
         waited = 0.0
         taken: list[int] = []
         try:

@@ -1,4 +1,7 @@
-"""The seam between the public ``Table`` and what does its work: threads in this process or a Spark server."""
+"""Protocols between the public ``Table`` and its engine.
+
+An engine is a set of threads in this process, or a Spark server.
+"""
 
 from __future__ import annotations
 
@@ -23,35 +26,44 @@ A = TypeVar("A")
 
 
 class RowWriter(Protocol):
-    """Takes the rows of one commit after the other."""
+    """Writer of rows for consecutive commits."""
 
     @property
     def is_open(self) -> bool:
-        """Whether rows wait for a commit."""
+        """Whether uncommitted rows exist."""
 
     def take(self, request: WriteRequest, rows: Rows) -> None:
-        """Add rows to the next commit, whose first ones say as which ``request`` it is begun."""
+        """Add rows to the next commit.
+
+        The first rows of a commit start it with their ``request``.
+        """
 
     def commit(self, request: WriteRequest) -> WriteResult:
-        """Make what was taken visible; on any error nothing of it is."""
+        """Commit the added rows.
+
+        On an error none of them is visible.
+        """
 
     def discard(self) -> None:
-        """Forget what was taken."""
+        """Discard the uncommitted rows."""
 
     def close(self) -> None:
-        """Forget what was taken, and wait for the compaction under way."""
+        """Discard uncommitted rows and wait for the running compaction."""
 
 
 class Backend(Protocol):
-    """Does a table's work where its files are. Every method raises the typed errors of ``manifest.io.errors``."""
+    """Engine that works where the table's files are.
+
+    Every method raises the typed errors of ``manifest.io.errors``.
+    """
 
     @property
     def path(self) -> str:
-        """The table's path, as its engine spells it."""
+        """The table's path in the engine's spelling."""
 
     @property
     def spark(self) -> Any:
-        """The session that reaches the files, or None in process."""
+        """Spark session that reads the files. None: this process."""
 
     def run(self, operation: Operation[A]) -> A:
         """Run an operation once."""
@@ -60,31 +72,51 @@ class Backend(Protocol):
         """Return the answer to a question."""
 
     def read(self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows, in the Arrow types of the schema; exact filter and limit applied, memory bounded by batches; ``tally`` counts them.
+        """Return the rows in the Arrow types of the schema.
 
-        ``keeps_all``: whoever reads them holds them all in the end, so nobody need wait until they are taken.
+        Filter and limit are exact. Batches bound the memory. ``tally`` counts the rows.
+        ``keeps_all``: the caller keeps all rows in memory, so reading need not wait for it.
         """
 
     def read_split(self, request: ScanRequest, split: DataSplit | str) -> Iterator[pa.RecordBatch]:
-        """The rows of one split of ``plan``, in no order. Raises ``InvalidArgument`` where tasks of a server read them."""
+        """Return the rows of one split of ``plan``, unordered.
+
+        Raises ``InvalidArgument`` where tasks of a server read the splits.
+        """
 
     def readers(self, request: ScanRequest, plan: ScanPlan) -> str:
-        """Who reads the rows of a DataFrame, for people; "" where nobody else than this process does."""
+        """Describe the readers of a DataFrame's rows.
+
+        Empty: only this process reads.
+        """
 
     def count(self, request: ScanRequest) -> int:
-        """Number of rows that ``read`` would give."""
+        """Return the number of rows that ``read`` would return."""
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
-        """What the rows that ``read`` would give come to, by partition (a serialised BinaryRow)."""
+        """Aggregate the rows of ``read`` by partition.
+
+        Keys are partitions as serialised BinaryRows.
+        """
 
     def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
-        """The scan as a lazy Spark DataFrame of ``spark`` (or of the backend's own session); ``native``: Spark may read files itself."""
+        """Return the scan as a lazy Spark DataFrame.
+
+        ``spark`` None: use the backend's session. ``native``: Spark may read files directly.
+        """
 
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
-        """Write and commit; on any error nothing is visible."""
+        """Write and commit rows.
+
+        On an error no row is visible.
+        """
 
     def writer(self, commit_id: str) -> RowWriter:
-        """A writer whose compactions have a name like ``commit_id``. Raises ``InvalidArgument`` where no process of ours would hold the rows."""
+        """Return a writer for consecutive commits.
+
+        Names of its compactions derive from ``commit_id``.
+        Raises ``InvalidArgument`` where no process of this package can hold the rows.
+        """
 
 
 __all__ = ["Backend", "RowWriter"]

@@ -1,4 +1,7 @@
-"""What the user handed in, as rows: an Arrow stream of this process, or a Spark DataFrame that stays where it is."""
+"""Conversion of user data to rows.
+
+Rows are an Arrow stream of this process, or a Spark DataFrame that stays on the server.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +35,14 @@ _ACCEPTED = (
 
 
 def rows_of(data: Data, schema: pa.Schema) -> Rows:
-    """``data`` as rows for a table with the Arrow schema ``schema``; nothing is read yet but an iterable's first batch.
+    """Return ``data`` as rows for a table with ``schema``.
+
+    Of an iterable, reads only the first batch now.
 
     Raises:
-        InvalidArgument: ``data`` is of no kind that can be written.
-        SchemaMismatch: two of its columns have one name, or a value does not fit; reading raises it for a damaged Arrow array.
-        UnsupportedType: a Spark column is of a type that has no Arrow type (intervals of months, say).
+        InvalidArgument: the type of ``data`` is not supported.
+        SchemaMismatch: two columns have one name, or a value does not fit. Reading raises it for a damaged Arrow array.
+        UnsupportedType: a Spark column has no Arrow type (intervals of months, for example).
 
     >>> rows_of(pa.table({"id": [1]}), pa.schema([("id", pa.int64())])).schema.names
     ['id']
@@ -101,12 +106,15 @@ def _iterable_rows(data: Iterable[object], schema: pa.Schema) -> Rows:
 
 
 def _is_a(data: object, module: str, name: str) -> bool:
-    """Known by name, for importing pandas, polars or datasets takes longer than a small write."""
+    """Return whether a base class has this module and name.
+
+    Importing pandas, polars or datasets takes longer than a small write.
+    """
     return any(f"{kind.__module__}.".startswith(f"{module}.") and kind.__name__ == name for kind in type(data).__mro__)
 
 
 def _dict_rows(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
-    """Rows given as dicts; what a dict leaves out is null."""
+    """Convert dicts to a table. Missing keys are null."""
     if wrong := next((row for row in rows if not isinstance(row, Mapping)), None):
         raise InvalidArgument(f"an iterable of dicts held {wrong!r:.40} of type {type(wrong).__name__}; all rows are dicts, or none is")
     names = dict.fromkeys(chain.from_iterable(rows))
@@ -114,7 +122,10 @@ def _dict_rows(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
 
 
 def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema) -> pa.Table:
-    """Columns given by name, read as the table's types; dicts are entries of a MAP where the table has one."""
+    """Convert columns by name to the table's types.
+
+    Dicts are MAP entries where the table has a MAP column.
+    """
     if wrong := [name for name in columns if not isinstance(name, str)]:
         raise InvalidArgument(f"columns are given by their names, not by {wrong[0]!r}")
     arrays = {}
@@ -135,7 +146,10 @@ def _shown(schema: pa.Schema) -> str:
 
 
 def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema) -> Rows:
-    """Columns, and levels of the index, by name. Columns of Python objects are read as the table's type at once."""
+    """Convert columns and index levels of a frame by name.
+
+    Columns of Python objects get the table's types.
+    """
     levels = index_levels(frame.index.names, [str(name) for name in frame.columns], schema.names)
     if any(levels):
         frame = frame.reset_index(level=[at for at, level in enumerate(levels) if level is not None])
@@ -169,7 +183,10 @@ def _pandas_batch(frame: pd.DataFrame, names: Sequence[str], types: Sequence[pa.
 
 
 def _same_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A later batch of a frame in the types of its first. Raise ``SchemaMismatch`` where values would change."""
+    """Cast a later batch to the types of the first.
+
+    Raises ``SchemaMismatch`` where values would change.
+    """
     arrays = []
     for name, array, wanted in zip(schema.names, batch.columns, schema.types, strict=True):
         try:
@@ -188,7 +205,7 @@ def _spark_rows(data: Any, schema: pa.Schema) -> Rows:
         data = spark_frame(data, schema)
     if not (hasattr(data, "toArrow") and hasattr(data, "schema")):
         raise InvalidArgument(f"rows cannot be written from Spark's {type(data).__name__}; hand in {_ACCEPTED}")
-    from pyspark_paimon.frames.spark_types import arrow_for_spark  # noqa: PLC0415  # a DataFrame is at hand, so pyspark is
+    from pyspark_paimon.frames.spark_types import arrow_for_spark  # noqa: PLC0415  # data is a DataFrame: pyspark is loaded
 
     try:
         return SparkRows(data, arrow_for_spark(data.schema))
@@ -197,14 +214,17 @@ def _spark_rows(data: Any, schema: pa.Schema) -> Rows:
 
 
 def collected(rows: Rows) -> ArrowRows:
-    """``rows`` as an Arrow stream of this process: a Spark DataFrame is fetched."""
+    """Return ``rows`` as an Arrow stream; fetch a Spark DataFrame."""
     if isinstance(rows, ArrowRows):
         return rows
     return ArrowRows(rows.frame.toArrow().to_reader())
 
 
 def has_row_kinds(rows: Rows, schema: TableSchema) -> bool:
-    """Whether the rows carry a kind each. Raises ``InvalidArgument`` where the table cannot take kinds, or has them in a column."""
+    """Return whether the rows have a ``ROW_KIND`` column.
+
+    Raises ``InvalidArgument`` where the table takes no kinds, or has a column for them.
+    """
     if ROW_KIND not in rows.schema.names or ROW_KIND in schema.names:
         return False
     if not schema.is_primary_key_table:
@@ -215,7 +235,9 @@ def has_row_kinds(rows: Rows, schema: TableSchema) -> bool:
 
 
 def split_kinds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
-    """The rows without ``ROW_KIND``, and their kinds as int8 (0 +I, 1 -U, 2 +U, 3 -D). Raises ``SchemaMismatch``.
+    """Split ``ROW_KIND`` from the rows.
+
+    Returns the kinds as int8: 0 +I, 1 -U, 2 +U, 3 -D. Raises ``SchemaMismatch``.
 
     >>> rows, kinds = split_kinds(pa.record_batch({"id": [1, 2], "_row_kind": ["+I", "-D"]}))
     >>> rows.schema.names, kinds.to_pylist()

@@ -1,4 +1,7 @@
-"""Keys that people hand in to look rows up or to delete them: checked against the schema, turned into what a scan understands."""
+"""Primary keys from the user, for lookups and deletes.
+
+They are checked against the schema and converted for scans.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,13 @@ from pyspark_paimon.typing import Keys
 
 
 def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
-    """The keys that ``method`` was given, as the types of the table's key columns.
+    """Convert keys to the types of the key columns.
+
+    ``method``: name of the public method, for errors.
 
     Raises:
-        InvalidArgument: the table has no primary key, or the keys are no rows of this process.
-        SchemaMismatch: a key column is missing, another column is there, or a value does not fit its column.
+        InvalidArgument: the table has no primary key, or the keys are a Spark DataFrame.
+        SchemaMismatch: a key column is missing, another column is present, or a value does not fit.
         NullInKey: a key has a null.
     """
     from lsm.schema.conform_input import conform  # noqa: PLC0415  # see test_imports
@@ -51,19 +56,28 @@ def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
 
 
 def any_of_keys(keys: KeySet, schema: TableSchema) -> Predicate:
-    """A predicate that is true for every row with one of the keys, and for others if the key has several columns."""
+    """Return a predicate that matches every row with a key.
+
+    With several key columns it may match more rows.
+    """
     types = schema.column_types
     lists = {name: pc.unique(plain_array(keys.rows.column(name), types[name])) for name in keys.names}
     return all_of(*(In(ColumnRef(name), tuple(plain_values(values, types[name]))) for name, values in lists.items()))
 
 
 def tells_keys(schema: TableSchema) -> bool:
-    """Whether ``any_of_keys`` is true for no other row: filters hold -0.0 and 0.0 equal, which are two keys."""
+    """Return whether ``any_of_keys`` matches exactly the keys.
+
+    Floats do not: filters treat -0.0 and 0.0 as equal, but they are two keys.
+    """
     return len(schema.primary_keys) == 1 and schema.column_types[schema.primary_keys[0]].kind not in FLOATS
 
 
 def in_order_of(keys: KeySet, rows: pa.Table) -> pa.Table:
-    """``rows``, of which no two have one key, in the order in which their keys were given, once for each time."""
+    """Return ``rows`` in the order of the requested keys.
+
+    ``rows`` has at most one row for each key. A repeated key repeats its row.
+    """
     row_of = np.full(len(keys), -1, np.int64)
     found = keys.find(rows)
     row_of[found] = np.arange(rows.num_rows)

@@ -1,4 +1,4 @@
-"""``Table.merge`` bound to the table and to the source: which rows match, and what becomes of them.
+"""Requests of ``Table.merge``, bound to the table and the source.
 
 A request is objects in a process, and JSON text on its way to a server.
 """
@@ -19,7 +19,10 @@ Action: TypeAlias = Literal["update", "delete", "insert"]
 
 
 class Clause(Message):
-    """What becomes of rows, if ``condition`` is true of them and of no clause before; ``values`` by column of the table."""
+    """Action on rows that ``condition`` matches.
+
+    The first clause that matches a row applies. ``values``: by column of the table.
+    """
 
     when: When
     action: Action
@@ -28,32 +31,44 @@ class Clause(Message):
 
 
 class Join(Message):
-    """Which rows match: those with equal columns (of table, of source), for which all ``conditions`` are true."""
+    """Conditions under which rows of table and source match.
+
+    ``pairs``: equal columns (table, source). All ``conditions`` must be true, too.
+    """
 
     pairs: tuple[tuple[str, str], ...]
     conditions: tuple[BoundExpression, ...] = ()
 
     def finds_keys(self, schema: TableSchema) -> bool:
-        """Whether a row of the source matches the row with its key and no other, so that what matches nothing has a new key."""
+        """Return whether source rows match by exactly the primary key.
+
+        If so, a source row without a match has a new key.
+        """
         return not self.conditions and sorted(target for target, _ in self.pairs) == sorted(schema.primary_keys)
 
 
 class MergeRequest(Message):
-    """The rows of the source, which rows match, and what becomes of them."""
+    """Source rows, join conditions and clauses of a merge."""
 
     source: BoundSource
     join: Join
     clauses: tuple[Clause, ...] = ()
 
     def reads_all(self, schema: TableSchema) -> bool:
-        """Whether rows in other buckets than it writes decide what is inserted: those that would have matched."""
+        """Return whether inserts depend on rows in other buckets.
+
+        Rows there may match, and a matched source row is not inserted.
+        """
         if not any(clause.action == "insert" for clause in self.clauses):
             return False
         return not schema.primary_keys or not {target for target, _ in self.join.pairs}.issuperset(schema.primary_keys)
 
 
 def check_merge(clauses: Sequence[Clause], schema: TableSchema, table: str) -> None:
-    """Raise ``InvalidArgument`` if nothing is to be done, ``UnsupportedTable`` for what the table does not take."""
+    """Check that the table supports the clauses.
+
+    Raises ``InvalidArgument`` without clauses, ``UnsupportedTable`` for an action that the table does not support.
+    """
     if not clauses:
         raise InvalidArgument("merge does nothing: say what becomes of rows, when_matched_update_all().when_not_matched_insert_all()")
     from lsm.write.new_version import NewVersion  # noqa: PLC0415  # questions know requests, and nothing that writes

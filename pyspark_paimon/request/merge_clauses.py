@@ -1,6 +1,7 @@
-"""``Table.merge`` as people write it: how rows match, and clauses, from SQL text about both sides.
+"""Binding of ``Table.merge`` conditions and clauses.
 
-Expressions are SQL text, Columns of Spark or expressions of Arrow about ``t``, the table, and ``s``, the source; any other value is what it is.
+Expressions are SQL text, Spark Columns or Arrow expressions. ``t`` is the table, ``s`` the source.
+Any other value is a literal.
 """
 
 from __future__ import annotations
@@ -26,15 +27,21 @@ _SIDES: dict[When, tuple[str, ...]] = {"matched": (TARGET, SOURCE), "not matched
 
 
 def sides_of(schema: TableSchema, source: pa.Schema) -> Sides:
-    """The columns of both sides; one of nothing but nulls has the type of the table's. Raises ``UnsupportedType`` for what no table could have."""
+    """Return the columns of table and source.
+
+    A source column that is all null gets the type of the table's column.
+    Raises ``UnsupportedType`` for a type that no table supports.
+    """
     known = {name: field.type for name, field in zip(schema.names, schema.arrow, strict=True)}
     typed = pa.schema([field.with_type(known.get(field.name, pa.string())) if pa.types.is_null(field.type) else field for field in source])
     return {TARGET: schema.column_types, SOURCE: {field.name: field.type.column_type for field in from_arrow(typed)}}
 
 
 def join_of(on: object, sides: Sides) -> Join:
-    """How rows match: by columns that both sides have, or by a condition: SQL text (``"t.id = s.id"``), a Column or an expression of Arrow.
+    """Return how rows match.
 
+    ``on``: names of columns on both sides, or a condition.
+    A condition is SQL text (``"t.id = s.id"``), a Column or an Arrow expression.
     Raises ``InvalidArgument`` where no columns are equal, ``InvalidFilter``, ``UnknownColumn``.
 
     >>> from fileindex.base.column_type import ColumnType, Kind
@@ -58,8 +65,9 @@ def join_of(on: object, sides: Sides) -> Join:
 
 
 def clause_of(when: When, action: Action, values: object, condition: object, *, schema: TableSchema, sides: Sides, join: Join) -> Clause:
-    """A clause; ``values``: by column, or ``"all"`` for those of the source with the same names.
+    """Return a bound clause.
 
+    ``values``: by column, or ``"all"`` for source columns with the same names.
     Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``, ``SchemaMismatch``.
     """
     visible = {side: sides[side] for side in _SIDES[when]}
@@ -84,7 +92,10 @@ def clause_of(when: When, action: Action, values: object, condition: object, *, 
 
 
 def _all(action: Action, schema: TableSchema, sides: Sides, join: Join) -> dict[str, ColumnValue]:
-    """Every column from that of the source; an update leaves those alone that are equal anyhow."""
+    """Assign each column from the source column of its name.
+
+    An update leaves out the columns that the join makes equal.
+    """
     source = sides[SOURCE]
     found = matched(schema.names, source)
     equal = {target for target, _ in join.pairs} if action == "update" else set()

@@ -1,4 +1,4 @@
-"""What all values have in common that travel between a table and its engine."""
+"""Base of all values exchanged between table and engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ CommitId: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.#-]{1,200}$")]
 
 
 class Message(BaseModel):
-    """Base of all values that travel between a table and its engine: frozen, unknown members are refused."""
+    """Frozen base class of exchanged values.
+
+    Unknown members raise an error.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 

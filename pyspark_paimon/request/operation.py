@@ -1,4 +1,4 @@
-"""Bases of operations and questions, and their text on the wire."""
+"""Base classes of operations and questions, with their wire text."""
 
 from __future__ import annotations
 
@@ -50,10 +50,16 @@ class OpenTable(Protocol):
         """Callback for long operations."""
 
     def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
-        """Open the table with the newest schema, or with ``schema_id``. Raises ``TableNotFound``."""
+        """Open the table with the newest schema, or ``schema_id``.
+
+        Raises ``TableNotFound``.
+        """
 
     def writable(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
-        """Open the table to change its rows. Raises ``UnsupportedTable`` where its options forbid that."""
+        """Open the table to change its rows.
+
+        Raises ``UnsupportedTable`` where the table's options forbid changes.
+        """
 
     def uncached(self) -> FileStore:
         """Open the table without its caches."""
@@ -68,7 +74,7 @@ class OpenTable(Protocol):
         """Return the requested snapshot. None: the table is empty."""
 
     def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
-        """Return the requested snapshot and the schema to read it with."""
+        """Return the requested snapshot and its schema for reading."""
 
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Plan a scan."""
@@ -83,7 +89,7 @@ class OpenTable(Protocol):
         """Run the tasks of an operation in threads."""
 
     def read_stages(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
-        """Read the rows of a scan and count what each stage keeps."""
+        """Read a scan and count the rows each stage keeps."""
 
     def cheap_count(self, request: ScanRequest) -> int | None:
         """Count rows without opening data files. None: not possible."""
@@ -129,7 +135,10 @@ class Operation(Request[A], Generic[A]):
 
 
 class Question(Request[A], Generic[A]):
-    """A request that only reads. An executor may ask it twice."""
+    """A request that only reads.
+
+    An executor may ask it twice.
+    """
 
     @abstractmethod
     def answer(self, table: OpenTable) -> A:
@@ -137,10 +146,10 @@ class Question(Request[A], Generic[A]):
 
 
 class TaskOperation(Operation[A], Generic[A]):
-    """A change whose work is cut into buckets or files.
+    """A change whose work is split into buckets or files.
 
-    An executor asks for the ``plan`` where the metadata is, has threads or Spark's tasks do the tasks, and commits their messages. If
-    another commit was faster, it begins again.
+    An executor calls ``plan`` where the metadata is. Threads or Spark tasks run the tasks.
+    The executor commits their messages. It starts again if another commit was first.
     """
 
     stage: ClassVar[str]
@@ -158,7 +167,10 @@ class TaskOperation(Operation[A], Generic[A]):
         return table.run_tasks(self)
 
     def round(self, number: int) -> Self:
-        """Return the operation of a round, counted from 1. Rounds that commit parts have commits of their own."""
+        """Return the operation of a round, counted from 1.
+
+        Rounds that commit parts have their own commit ids.
+        """
         return self if number == 1 or not self.commits_parts else self.model_copy(update={"commit_id": f"{self.commit_id}-{number}"})
 
     @abstractmethod
@@ -167,15 +179,24 @@ class TaskOperation(Operation[A], Generic[A]):
 
     @abstractmethod
     def prepare(self, store: FileStore, base: SnapshotKey, tasks: Sequence[Task], threads: int) -> Worker:
-        """Return what does ``tasks``, whose messages are relative to ``base``; each call of it may use ``threads`` threads."""
+        """Return the worker of ``tasks``.
+
+        Its messages are relative to ``base``. Each call of the worker may use ``threads`` threads.
+        """
 
     def grouped(self, tasks: Sequence[Task], small_at_once: int) -> tuple[list[list[Task]], list[list[Task]]]:
-        """Return the tasks by call of the worker: large ones, then small ones, ``small_at_once`` calls at a time."""
+        """Group the tasks by call of the worker.
+
+        Returns large tasks, then small ones. ``small_at_once`` calls with small tasks run in parallel.
+        """
         del small_at_once
         return [[task] for task in tasks], []
 
     def counts(self, work: TaskWork, lost: Sequence[BucketId] = ()) -> dict[str, int]:
-        """Return the counts of committed work, without the buckets that lost a race."""
+        """Return the counts of committed work.
+
+        Buckets in ``lost`` lost a race and do not count.
+        """
         del lost
         return dict(work.counts)
 

@@ -1,4 +1,7 @@
-"""Partition specifications, ``{"day": "2024-01-31"}``: as JSON text in a request, and as a predicate where it is carried out."""
+"""Partition specifications, such as ``{"day": "2024-01-31"}``.
+
+Requests carry them as JSON text. The engine converts them to predicates.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,14 @@ Spec = Mapping[str, str | None]
 
 
 def spec_of(given: Mapping[str, object], schema: TableSchema) -> dict[str, str | None]:
-    """Return a user's specification with values as text; None asks for null, a missing column for all values.
+    """Return a user's partition specification with values as text.
 
-    Text is read as a filter reads it; other values take the conversion of rows.
+    A value of None matches null. A missing column matches all values.
+    Text is read as in a filter. Other values are converted like values of rows.
 
-    Raises ``InvalidArgument`` if the table has no partitions, the specification is empty, or a column cannot hold a value;
-    ``UnknownColumn`` for a column that is no partition key.
+    Raises:
+        InvalidArgument: the table has no partitions, ``given`` is empty, or a column cannot hold a value.
+        UnknownColumn: a column is not a partition key.
 
     >>> from datetime import date
     >>> from manifest.schema.validation import build_schema
@@ -51,7 +56,7 @@ def spec_of(given: Mapping[str, object], schema: TableSchema) -> dict[str, str |
 
 
 def _with_zone(name: str, value: str | None, schema: TableSchema) -> str | None:
-    """A text that means the same in whatever time zone it is read."""
+    """Return a text that is independent of the reader's zone."""
     if value is None or schema.field(name).type.kind is not Kind.TIMESTAMP_LTZ:
         return value
     term = _term(name, value, schema)
@@ -59,7 +64,7 @@ def _with_zone(name: str, value: str | None, schema: TableSchema) -> str | None:
 
 
 def _text(name: str, value: object, schema: TableSchema) -> str | None:
-    """A value as the text that filters read as the same value."""
+    """Return text that a filter reads as ``value``."""
     from lsm.python_values.columns import python_scalar  # noqa: PLC0415  # see test_imports
 
     type_ = schema.field(name).type
@@ -78,12 +83,16 @@ def _text(name: str, value: object, schema: TableSchema) -> str | None:
 
 
 def predicate_of(specs: Iterable[Spec], schema: TableSchema) -> Predicate:
-    """The predicate of rows in any of the partitions that the specifications name."""
+    """Return the predicate of rows in any of the partitions."""
     return any_of(*(all_of(*(_term(name, value, schema) for name, value in spec.items())) for spec in specs))
 
 
 def replaced_partitions(request: WriteRequest, schema: TableSchema) -> Predicate | None:
-    """Return which partitions an overwrite replaces, besides those of its rows. None: all, or it is no overwrite."""
+    """Return the partitions that an overwrite replaces.
+
+    They are in addition to the partitions of its rows.
+    None: all partitions, or ``request`` is not an overwrite.
+    """
     if not request.keeps_others:
         return None
     return FALSE if request.partition is None else predicate_of([request.partition], schema)
@@ -104,7 +113,10 @@ def _term(name: str, value: str | None, schema: TableSchema) -> Predicate:
 
 
 def values_of(spec: Spec, schema: TableSchema) -> tuple[Plain, ...] | None:
-    """Plain values of a specification that names every partition column; None if it leaves some open."""
+    """Return the plain values of a complete specification.
+
+    None: a partition column is missing.
+    """
     if set(spec) != set(schema.partition_keys):
         return None
     terms = [_term(name, spec[name], schema) for name in schema.partition_keys]
@@ -112,13 +124,16 @@ def values_of(spec: Spec, schema: TableSchema) -> tuple[Plain, ...] | None:
 
 
 def display_partition(values: Iterable[Plain], schema: TableSchema) -> str:
-    """``day=2024-01-31/hour=7``; empty for a table without partitions."""
+    """Return text such as ``day=2024-01-31/hour=7``.
+
+    Empty for a table without partitions.
+    """
     named = zip(schema.partition_keys, values, schema.partition_types, strict=True)
     return "/".join(f"{name}={display_value(value, type_)}" for name, value, type_ in named)
 
 
 def displayed_like(spec: Spec, schema: TableSchema) -> re.Pattern[str]:
-    """Matches what ``display_partition`` makes of the partitions that a specification names.
+    """Return a pattern for ``display_partition`` of the named partitions.
 
     >>> from manifest.schema.validation import build_schema
     >>> schema = build_schema("id INT, day DATE, hour INT", partition_keys=["day", "hour"])
@@ -133,7 +148,7 @@ def displayed_like(spec: Spec, schema: TableSchema) -> re.Pattern[str]:
 
 
 def display_value(value: Plain, type_: DataType | ColumnType) -> str:
-    """A plain value for people.
+    """Return a plain value as text for users.
 
     >>> display_value(18262, ColumnType(Kind.DATE)), display_value(None, ColumnType(Kind.INT))
     ('2020-01-01', 'null')

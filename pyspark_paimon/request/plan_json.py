@@ -48,12 +48,12 @@ def report_from_json(text: str) -> ReadReport:
 
 
 def summaries_to_json(found: Mapping[bytes, RowSummary]) -> str:
-    """JSON text that ``summaries_from_json`` takes."""
+    """Encode summaries as JSON for ``summaries_from_json``."""
     return json.dumps([[partition.hex(), summary.to_json()] for partition, summary in found.items()])
 
 
 def summaries_from_json(texts: Iterable[str], wanted: Mapping[str, Iterable[AggregateName]]) -> dict[bytes, RowSummary]:
-    """All that several texts tell, summed up.
+    """Decode texts and add up their summaries.
 
     >>> summaries_from_json([summaries_to_json({b"p": RowSummary({}, 2)}), '[["70", {"rows": 3, "columns": {}}]]'], {})
     {b'p': RowSummary(columns={}, rows=5)}

@@ -1,4 +1,7 @@
-"""A scan as a polars LazyFrame: columns, limits and conditions reach the plan, and polars answers the rest."""
+"""A scan as a polars LazyFrame.
+
+The plan uses columns, limits and conditions. Polars does the rest.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _Read = Callable[[list[str] | None, pl.Expr | None, int | None, int | None], Ite
 
 
 def lazy_frame(scan: ScanSource) -> pl.LazyFrame:
-    """The rows of a scan, read when polars collects."""
+    """Return a scan as a LazyFrame, read when polars collects."""
     schema = pl.DataFrame(scan.schema.empty_table()).schema
     return register_io_source(_source(scan), schema=schema)
 

@@ -1,4 +1,7 @@
-"""What the operations of a table answer: small frozen values, printable by people and dumped as JSON by programs."""
+"""Results of table operations.
+
+They are frozen values. Users can print them and programs can dump them as JSON.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,12 @@ from pyspark_paimon.request.message import Message
 
 @public
 class Removal(Message):
-    """What would go if a dry run were meant, the same for everything that destroys.
+    """What a destructive operation would remove, reported by a dry run.
 
-    ``snapshots``, ``tags`` and ``partitions`` would go; ``files`` would be deleted with their ``bytes``, ``data_files`` of them and
-    ``manifests`` (with lists). Commits delete no file: for them the files are those that the newest state would not name any more. ``rows``
-    would not be read any more, as they lie in files.
+    ``files``: files to delete, with their size ``bytes``.
+    ``data_files`` and ``manifests`` (with manifest lists) are parts of ``files``.
+    Commits delete no files: there, ``files`` are those that the newest snapshot would no longer list.
+    ``rows``: physical rows in files that would no longer be read.
     """
 
     snapshots: int = 0
@@ -31,7 +35,7 @@ class Removal(Message):
 
 
 class Outcome(Message):
-    """A visible commit: its snapshots and the counts of its work."""
+    """Snapshots and counts of a visible commit."""
 
     snapshot_id: int | None
     compact_snapshot_id: int | None
@@ -41,14 +45,16 @@ class Outcome(Message):
 
 @public
 class WriteResult(Message):
-    """What a write, a delete or an overwrite did.
+    """Result of a write, delete or overwrite.
 
-    ``snapshot_id`` is the commit of the rows, from which on they are read (None: there was nothing to commit).
-    ``compact_snapshot_id`` is that of a compaction which ran after it, if any: engines that show compacted rows only (deletion
-    vectors, first-row) see them from there on, and the changelog of a table whose compaction makes one has them. ``compact_lost``:
-    a compaction lost to other commits or met an error, which is logged; a repetition with the same ``commit_id``, or the next write
-    or compaction, does it. ``rows`` counts input rows, ``files`` the data files that they became. ``removal`` tells what would go in a dry run,
-    ``counters`` what was read, written and waited for (None for a replay).
+    ``snapshot_id``: commit of the rows. None: there was nothing to commit.
+    ``compact_snapshot_id``: compaction after the commit. None: no compaction.
+    Some engines show compacted rows only (deletion vectors, first-row). They show the rows from this snapshot on.
+    If compaction writes the changelog, this snapshot has it.
+    ``compact_lost``: the compaction lost to other commits or failed, which is logged.
+    A retry with the same ``commit_id``, or the next write or compaction, repeats it.
+    ``rows``: input rows. ``files``: data files written.
+    ``removal``: result of a dry run. ``counters``: None for a replay.
 
     >>> WriteResult(rows=3, files=1, snapshot_id=1, seconds=0.25).snapshot_id
     1
@@ -66,7 +72,10 @@ class WriteResult(Message):
 
     @classmethod
     def of(cls, outcome: Outcome | None, seconds: float, millis: dict[str, float], *, replayed: bool = False) -> Self:
-        """Return the result of a commit. None: there was nothing to commit."""
+        """Return the result of a commit.
+
+        ``outcome`` None: there was nothing to commit.
+        """
         if outcome is None:
             return cls(rows=0, files=0, snapshot_id=None, seconds=seconds)
         known = {name: count for name, count in outcome.counts.items() if name in WriteCounters.model_fields}
@@ -84,7 +93,10 @@ class WriteResult(Message):
 
 @public
 class MergeResult(WriteResult):
-    """What a merge did: a ``WriteResult``, whose ``rows`` are those updated, deleted and inserted; all 0 of a repetition."""
+    """Result of a merge.
+
+    ``rows``: updated, deleted and inserted rows. All counts are 0 for a replay.
+    """
 
     updated: int = 0
     deleted: int = 0
@@ -93,9 +105,11 @@ class MergeResult(WriteResult):
 
 @public
 class CompactResult(Message):
-    """What a compaction did; ``snapshot_id`` is None where there was nothing to do.
+    """Result of a compaction.
 
-    ``attempts`` is above one if another commit removed files that the first try had merged. ``counters`` has all that was counted.
+    ``snapshot_id``: None where there was nothing to compact.
+    ``attempts``: more than one if another commit removed files of the first attempt.
+    ``counters``: all counters of the compaction.
     """
 
     files_before: int
@@ -111,16 +125,17 @@ class CompactResult(Message):
 
 
 def compact_counters(result: CompactResult, *, retries: int, millis: dict[str, float]) -> CompactCounters:
-    """The counters of what a compaction did."""
+    """Return the counters of a compaction."""
     names = set(CompactCounters.model_fields) & set(CompactResult.model_fields)
     return CompactCounters(**{name: getattr(result, name) for name in names}, retries=retries, millis=millis)
 
 
 @public
 class IndexRewriteResult(Message):
-    """What a rewrite of file indexes did: data files looked at, those that got another index, bytes read and written.
+    """Result of a rewrite of file indexes.
 
-    ``removal`` tells what would go in a dry run: ``files`` are data files with such an index, ``bytes`` those of the indexes.
+    ``files``: data files examined. ``rewritten``: data files whose index changed.
+    ``removal``: result of a dry run. Its ``files`` have such an index, its ``bytes`` are index bytes.
     """
 
     files: int
@@ -134,9 +149,10 @@ class IndexRewriteResult(Message):
 
 @public
 class AnalyzeResult(Message):
-    """What counting a table found: its rows, their share of the bytes of data files, columns counted.
+    """Result of computing table statistics.
 
-    ``snapshot_id`` brought the statistics; None if the table has no snapshot.
+    ``bytes``: the rows' share of the data file bytes. ``columns``: number of analyzed columns.
+    ``snapshot_id``: snapshot with the statistics. None: the table has no snapshot.
     """
 
     rows: int
@@ -148,7 +164,10 @@ class AnalyzeResult(Message):
 
 @public
 class ExpireResult(Message):
-    """How many snapshots an expiry removed, or would in a dry run (``removal`` tells more), and the files that only they reached."""
+    """Number of expired snapshots and deleted files.
+
+    In a dry run, they would be removed, and ``removal`` has details. Only expired snapshots used the files.
+    """
 
     snapshots: int
     data_files: int
@@ -158,10 +177,11 @@ class ExpireResult(Message):
 
 @public
 class MaintenanceResult(Message):
-    """What one round of maintenance did, step by step; a step that was not asked for, or failed, is None.
+    """Result of a maintenance round by step.
 
-    ``errors`` has the error of each step that failed (the others went on), ``seconds`` how long each took. A ``dry_run`` names what
-    would go: ``expired`` snapshots, ``partitions``, ``orphans``; what compaction would do is not known before.
+    None: the step was not requested, or it failed.
+    ``errors``: error of each failed step; the other steps ran. ``seconds``: duration by step.
+    A ``dry_run`` reports only ``expired``, ``partitions`` and ``orphans``. The result of a compaction is not known in advance.
     """
 
     dry_run: bool = False
@@ -178,7 +198,10 @@ class MaintenanceResult(Message):
 
 @public
 class FunnelStage(Message):
-    """One stage of a scan's funnel: how many of its candidates it kept and dropped, their bytes, its milliseconds."""
+    """Candidates that one stage of a scan kept and dropped.
+
+    Includes their bytes and the stage's milliseconds.
+    """
 
     name: str
     kept: int
@@ -191,11 +214,14 @@ class FunnelStage(Message):
 
 @public
 class ProgressEvent(Message):
-    """A sign of life of a long operation: ``done`` of ``total`` (None: unknown) ``unit`` in ``stage``.
+    """Progress of a long operation.
 
-    ``bytes_done`` of ``total_bytes`` (None: unknown) are behind it: of files for reads, compactions, rewrites and checks, of rows in memory for writes.
-    Stages are ``write`` (taking rows in) and ``flush`` (into files), ``scan``, ``delete``, ``update``, ``merge``, ``analyze``, ``compact``, ``rewrite-file-index``, ``fsck``, ``expire``, ``orphans``.
-    Both numbers only grow while one attempt lasts; where another commit was faster the job begins again.
+    ``done`` of ``total`` (None: unknown) units in ``stage``.
+    ``bytes_done`` of ``total_bytes`` (None: unknown): file bytes for reads, compactions, rewrites and checks.
+    For writes they are bytes of rows in memory.
+    Stages: ``write`` (consume rows), ``flush`` (write files), ``scan``, ``delete``, ``update``, ``merge``, ``analyze``, ``compact``,
+    ``rewrite-file-index``, ``fsck``, ``expire``, ``orphans``.
+    Both numbers only grow within one attempt. After a commit conflict the job starts again.
     """
 
     stage: str
@@ -207,7 +233,7 @@ class ProgressEvent(Message):
 
 
 def repr_fields(result: Message) -> dict[str, Any]:
-    """``result`` as plain JSON values, for programs.
+    """Return ``result`` as plain JSON values.
 
     >>> repr_fields(ExpireResult(snapshots=1, data_files=2, manifests=3))
     {'snapshots': 1, 'data_files': 2, 'manifests': 3, 'removal': None}
