@@ -1,4 +1,4 @@
-"""The engine in process: threads over buckets and files, Arrow in and out.
+"""In-process engine: threads over buckets and files.
 
-Starts no JVM. Public: ``LocalBackend`` (backend).
+Arrow in and out. Starts no JVM. Public: ``LocalBackend`` (backend).
 """

@@ -1,4 +1,7 @@
-"""The in-process engine: Arrow in, Arrow out, threads over buckets and splits; neither Spark nor a JVM."""
+"""In-process engine with Arrow input and output.
+
+Threads work on buckets and splits. It needs neither Spark nor a JVM.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +40,17 @@ A = TypeVar("A")
 
 
 class LocalBackend(LocalReads):
-    """A table whose files this process reads and writes itself; cheap to make, safe to use from several threads.
+    """A table whose files this process reads and writes.
 
-    ``threads`` bounds the buckets and splits in work at once (default: the processors, at most 8); ``progress`` is told of
-    long operations. ``file_io`` stands in for the path's own storage, ``storage_options`` say how that is reached; ``commits`` makes
-    snapshots in the place of the file system.
+    Cheap to create and safe to use from several threads.
+    ``threads``: maximum number of buckets and splits in parallel. None: number of processors, at most 8.
+    ``progress``: callback for long operations.
+    ``file_io``: replaces the storage of the path. ``storage_options``: settings of that storage.
+    ``commits``: creates snapshots instead of the file system.
     """
 
     reads_files: ClassVar[bool] = True
-    """Whether its rows are those of data files, so that others may read these instead."""
+    """Whether other engines may read its data files instead."""
 
     def __init__(
         self,
@@ -65,7 +70,10 @@ class LocalBackend(LocalReads):
         self._readers = max(self._threads, self._file_io.lanes)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process needs; what is held of the table's metadata, and who watches, stay here."""
+        """Return the pickled state.
+
+        Cached metadata and the progress callback stay in this process.
+        """
         return {**self.__dict__, "_manifests": None, "_progress": None}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -98,7 +106,7 @@ class LocalBackend(LocalReads):
         return
 
     def exists(self) -> bool:
-        """Whether there is such a table or branch."""
+        """Return whether the table or branch exists."""
         try:
             root, branch = split_branch(self._root)
         except InvalidArgument:
@@ -106,7 +114,10 @@ class LocalBackend(LocalReads):
         return bool(SchemaManager(self._file_io, root, branch).ids())
 
     def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
-        """The table opened now: by its newest schema, or that of ``schema_id``, with options of one job. Raises ``TableNotFound``."""
+        """Open the table with the newest schema, or ``schema_id``.
+
+        ``options``: options of one job. Raises ``TableNotFound``.
+        """
         pinned = None if schema_id is None else self._manifests.schemas.get(schema_id)
         if pinned is not None:  # seen before, and versions do not change
             root, branch = split_branch(self._root)
@@ -118,13 +129,19 @@ class LocalBackend(LocalReads):
         return store.with_options(options) if options else store
 
     def writable(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
-        """Open the table to change its rows. Raises ``UnsupportedTable`` where its options forbid that."""
+        """Open the table to change its rows.
+
+        Raises ``UnsupportedTable`` where the table's options forbid changes.
+        """
         store = self.store(options, schema_id)
         store.check_writable()
         return store
 
     def uncached(self) -> FileStore:
-        """Open the table without what is held of it: a check reads what is on storage."""
+        """Open the table without cached metadata.
+
+        A check must read the state on storage.
+        """
         return FileStore.open(self._root, self._file_io, cache=nothing_held())
 
     def run(self, operation: Operation[A]) -> A:
@@ -149,7 +166,7 @@ class LocalBackend(LocalReads):
         return SchemaManager(self._file_io, root).create(schema)
 
     def schema(self, schema_id: int | None = None) -> TableSchema:
-        """The newest schema, or that of an id."""
+        """Return the newest schema, or that of an id."""
         if schema_id is None and not self._manifests.newest:  # opened now: a scan is likely to follow
             store, _ = self._file_io.together(self.store, self._snapshots().guess)
             opened: FileStore = store
@@ -157,15 +174,21 @@ class LocalBackend(LocalReads):
         return self.store(schema_id=schema_id).schema
 
     def stored_schema(self, schema_id: int | None = None) -> TableSchema:
-        """The schema whose keys order the files of a plan."""
+        """Return the schema whose keys order a plan's files."""
         return self.schema(schema_id)
 
     def pin(self, travel: TravelRequest) -> Snapshot | None:
-        """The snapshot asked for; None if the newest is asked for and there is none."""
+        """Return the requested snapshot.
+
+        None: the newest is requested and the table has no snapshot.
+        """
         return _travel(self.store(), travel)
 
     def start(self, travel: TravelRequest) -> tuple[Snapshot | None, TableSchema]:
-        """The snapshot asked for and the schema to read it by: the newest, or the snapshot's own when travelling."""
+        """Return the requested snapshot and its schema for reading.
+
+        This is the newest schema, or the snapshot's schema for time travel.
+        """
         if travel == TravelRequest():
             snapshots = self._snapshots()
             store, snapshot = self._file_io.together(self.store, snapshots.latest)
@@ -182,15 +205,21 @@ class LocalBackend(LocalReads):
         return snapshot, store.schemas.get(snapshot.schema_id)
 
     def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
-        """The scan as a DataFrame of ``spark``, whose server must see the same path."""
+        """Return the scan as a DataFrame of ``spark``.
+
+        The Spark server must see the same path.
+        """
         if spark is None:
             raise InvalidArgument("the table was opened in process; give a session: scan.to_spark(spark)")
-        from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # a session is at hand, so pyspark is
+        from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # the caller has a session: pyspark is loaded
 
         return SparkBackend(self._root, spark).frame(request, spark, native=native)
 
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
-        """Write and commit; on any error nothing is visible."""
+        """Write and commit rows.
+
+        On an error no row is visible.
+        """
         store = self.store(request.options, request.schema_id)
         from pyspark_paimon.local.open_write import write_rows  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.request.inputs import collected  # noqa: PLC0415  # see test_imports
@@ -198,13 +227,12 @@ class LocalBackend(LocalReads):
         return write_rows(store, request, collected(rows), threads=self._threads, progress=self._progress)
 
     def writer(self, commit_id: str) -> RowWriter:
-        """A writer of many commits."""
+        """Return a writer for consecutive commits."""
         from pyspark_paimon.local.row_writer import LocalWriter  # noqa: PLC0415  # see test_imports
 
         return LocalWriter(self.store, commit_id, threads=self._threads, progress=self._progress)
 
     def _snapshots(self) -> SnapshotManager:
-        """Those of the table, whatever its schema."""
         root, branch = split_branch(self._root)
         return SnapshotManager(self._file_io, TablePaths(root, branch=branch), self._manifests.newest, self._commits)
 

@@ -1,4 +1,7 @@
-"""A write of this process that takes rows until it is committed: a ``TableWrite``, and what follows on its messages."""
+"""An uncommitted write of this process.
+
+Combines a ``TableWrite`` with the commit of its messages.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,14 @@ from pyspark_paimon.request.partition_spec import replaced_partitions
 from pyspark_paimon.request.results import ProgressEvent, WriteResult
 
 Batch = tuple[pa.RecordBatch, pa.Array | None]
-"""Rows, and the numbers of their kinds."""
+"""Rows, and the codes of their row kinds."""
 
 
 class OpenWrite:
-    """Rows that become visible at ``commit``; leaving the block without it leaves no trace of them.
+    """Rows that become visible at ``commit``.
 
-    ``compacts``: the write does the compaction that is due before it ends; else ``runs_due`` tells where it is.
+    Leaving the block without a commit deletes their files.
+    ``compacts``: the write runs the due compaction before it ends. If False, ``runs_due`` reports the buckets.
     """
 
     def __init__(self, store: FileStore, request: WriteRequest, *, threads: int, progress: Progress | None, compacts: bool = True) -> None:
@@ -58,7 +62,7 @@ class OpenWrite:
         )
         self._size = 0
         self.rows = 0
-        """Rows that were taken."""
+        """Number of added rows."""
 
     def __enter__(self) -> Self:
         return self
@@ -68,27 +72,30 @@ class OpenWrite:
 
     @property
     def runs_due(self) -> dict[BucketId, int]:
-        """See ``TableWrite``; of what was committed."""
+        """Sorted runs by bucket with due compaction.
+
+        Covers committed rows. See ``TableWrite``.
+        """
         return self._write.runs_due
 
     def take(self, batch: pa.RecordBatch, kinds: pa.Array | None) -> None:
-        """Take rows, with the numbers of their kinds."""
+        """Add rows, with the codes of their row kinds."""
         self._write.write(batch, kinds=kinds)
         self.rows, self._size = self.rows + batch.num_rows, self._size + batch.get_total_buffer_size()
         if self._progress is not None:
             self._progress(ProgressEvent(stage="write", done=self.rows, bytes_done=self._size))
 
     def discard(self) -> None:
-        """Delete what was written."""
+        """Delete the written files."""
         self._write.abort()
         self._write.close()
 
     def commit(self, request: WriteRequest | None = None, batches: Iterable[Batch] = ()) -> WriteResult:
-        """Take ``batches``, flush and commit; raises typed errors.
+        """Add ``batches``, flush and commit.
 
         Args:
-            request: What to commit as. None: the request that the write began with.
-            batches: Rows that are taken only if no earlier run has committed.
+            request: Identity of the commit. None: the request of the constructor.
+            batches: Rows that are added only if no earlier run has committed.
         """
         request = request or self._request
         store, threads, laps = self.store, self._threads, self._laps
@@ -136,7 +143,10 @@ class OpenWrite:
 
 
 def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, threads: int, progress: Progress | None) -> WriteResult:
-    """Write and commit; raises typed errors, and leaves the table as it was then."""
+    """Write and commit rows.
+
+    Raises typed errors, and leaves the table unchanged then.
+    """
     store.check_writable()
     with OpenWrite(store, request, threads=threads, progress=progress) as write:
         return write.commit(batches=_batches(rows, request))
@@ -151,7 +161,10 @@ def _batches(rows: ArrowRows, request: WriteRequest) -> Iterator[Batch]:
 
 
 def _ordered(table: pa.Table, column: str) -> pa.Table:
-    """Rows by ``column``, equal ones as they came, null before all: the last of a key is the one to keep."""
+    """Sort rows by ``column``, stable, nulls first.
+
+    The last row of a key wins.
+    """
     if column not in table.column_names:
         raise InvalidArgument(f"order_by: the rows have no column '{column}'")
     values = table[column]

@@ -1,4 +1,4 @@
-"""The plan of a scan's request: splits and the funnel's report, whatever the request asks for."""
+"""Scan plans of requests: splits and the funnel's report."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ from pyspark_paimon.jobs.incremental import plan_changes
 from pyspark_paimon.request.backend import ScanRequest
 
 _PLAN_BYTES, _FILE_BYTES = 16 << 10, 2 << 10
-"""In memory, about: a plan with its question, and each of its files."""
+"""Approximate bytes in memory of a plan with its key, and of each of its files."""
 
 
 def plan_request(store: FileStore, request: ScanRequest, pinned: Snapshot | None) -> ScanPlan:
-    """Plan ``request``; ``pinned`` is its snapshot where that is at hand, which is looked for again all the same."""
+    """Plan ``request``.
+
+    ``pinned``: its snapshot where known. The snapshot is still checked on storage.
+    """
     if request.incremental is not None:
         return plan_changes(store, request, request.incremental)
     if pinned is None:
         snapshot = request.find_snapshot(store.snapshots)
-    else:  # what it names need not wait for that
+    else:  # manifest lists can be read in parallel
         snapshot, _ = store.file_io.together(partial(store.snapshots.readable, *pinned.key), partial(store.manifest_metas, pinned))
     limit = None if request.order_by else request.limit  # sorted rows may come from any split
     top = store.options.max_level if request.read_optimized and store.schema.is_primary_key_table else 0
@@ -39,9 +42,9 @@ def plan_request(store: FileStore, request: ScanRequest, pinned: Snapshot | None
 
 
 def _planned(store: FileStore, snapshot: Snapshot, question: Hashable, make: Callable[[], ScanPlan]) -> ScanPlan:
-    """The plan of a question to a snapshot, held if it is small: a question that is asked again is not planned again.
+    """Return a plan, from the cache if possible.
 
-    It counts for this state of the table alone, and as long as all of its metadata are the same files.
+    A cached plan is valid for one table state, while all metadata files are the same. Only small plans are cached.
     """
     seen = _metadata_files(store, snapshot)
     if seen is None:
@@ -59,7 +62,10 @@ def _planned(store: FileStore, snapshot: Snapshot, question: Hashable, make: Cal
 
 
 def _metadata_files(store: FileStore, snapshot: Snapshot) -> tuple[StatIdentity, ...] | None:
-    """The identities of the lists and manifests of a snapshot; None if they are many, too young to be known again, or not there."""
+    """Return identities of a snapshot's manifest lists and manifests.
+
+    None: too many files, a file too young to be identified, or a missing file.
+    """
     index = [] if snapshot.index_manifest is None else [snapshot.index_manifest]
     names = [snapshot.base_manifest_list, snapshot.delta_manifest_list, *index]
     try:
@@ -68,7 +74,7 @@ def _metadata_files(store: FileStore, snapshot: Snapshot) -> tuple[StatIdentity,
             return None
         found = tuple(store.file_io.identity(store.paths.manifest(name)) for name in (*names, *manifests))
     except FileNotFoundError:
-        return None  # whoever plans tells what is missing
+        return None  # planning reports the missing file
     return None if None in found else found
 
 

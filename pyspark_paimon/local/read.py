@@ -1,4 +1,7 @@
-"""Reading the splits of a plan in this process: threads over splits, in order, sorted, or only counted."""
+"""Reading the splits of a plan in this process.
+
+Threads read splits. Rows come in order, sorted, or only counted.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +45,10 @@ def plan_rows(
     *,
     ahead: int | None = None,
 ) -> Generator[pa.RecordBatch, None, None]:
-    """All rows of a plan: split after split, or as the request sorts them; with a limit no more than that.
+    """Yield the rows of a plan.
 
-    Threads run ``ahead`` of the consumer by so many bytes.
+    Order: by split, or as the request sorts. The request's limit applies.
+    ``ahead``: maximum bytes that threads read before the consumer needs them.
     """
     if request.order_by:
         rows = _sorted(store, candidates(request), plan, threads, report)
@@ -56,7 +60,10 @@ def plan_rows(
 
 
 def split_rows(store: FileStore, request: ScanRequest, split: Split | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of one split, or of its JSON, in no order; with a limit those that can be among the first so many, by the request's order if it has one."""
+    """Return the rows of one split, unordered.
+
+    ``split``: a split or its JSON. With a limit, returns only rows that can be in the limited result.
+    """
     split = split_from_json(split) if isinstance(split, str) else split
     if isinstance(split, IncrementalSplit):
         return read_changes(store, split, request.model_copy(update={"limit": None}) if request.order_by else request, report)
@@ -80,9 +87,10 @@ def _of_keys(rows: Iterator[pa.RecordBatch], keys: KeySet) -> Iterator[pa.Record
 
 
 def summarise(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int) -> dict[bytes, RowSummary]:
-    """What the rows of a plan come to, by partition; data files are opened where metadata and indexes do not tell.
+    """Aggregate the rows of a plan by partition.
 
-    Indexes are asked one after the other, for threads would only wait for each other's Python.
+    Opens data files only where metadata and indexes are not enough.
+    Queries indexes sequentially: threads would wait for the interpreter lock.
     """
     question = aggregation(store, request)
     report = ReadReport()
@@ -99,7 +107,7 @@ def summarise(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: i
 
 
 def summarise_split(store: FileStore, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
-    """What the rows of one split, given as JSON, come to."""
+    """Aggregate the rows of one split, given as JSON."""
     parsed, report = split_from_json(split), ReadReport()
     found, unread = aggregation(store, request).known(parsed, report)
     for part in unread:
@@ -108,7 +116,7 @@ def summarise_split(store: FileStore, request: ScanRequest, split: str) -> dict[
 
 
 def read_counted(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int) -> tuple[FunnelStage, ...]:
-    """Read the rows of a plan and drop them: what each stage kept and dropped."""
+    """Read a plan's rows and count each stage's rows."""
     report, start = ReadReport(), time.perf_counter()
     for _ in plan_rows(store, request, plan, threads, report):
         pass
@@ -116,7 +124,10 @@ def read_counted(store: FileStore, request: ScanRequest, plan: ScanPlan, threads
 
 
 def summarise_cheaply(store: FileStore, request: ScanRequest, plan: ScanPlan) -> dict[bytes, RowSummary] | None:
-    """As ``summarise`` if metadata, indexes and footers of few files tell it; no page of a data file is read."""
+    """Aggregate by metadata, indexes and footers of few files.
+
+    Reads no page of a data file. None: these are not enough.
+    """
     asks_files = request.predicate is not None or bool(request.aggregates)
     if asks_files and (request.incremental is not None or plan.file_count > thresholds().counted_files):
         return None
@@ -134,12 +145,12 @@ def summarise_cheaply(store: FileStore, request: ScanRequest, plan: ScanPlan) ->
 
 
 def aggregation(store: FileStore, request: ScanRequest) -> RowAggregation:
-    """The question of a request, whose splits may be asked one by one."""
+    """Return the aggregation of a request, for single splits."""
     return RowAggregation(store, request.predicate, {name: frozenset(functions) for name, functions in request.aggregates.items()})
 
 
 def rows_in(found: Mapping[bytes, RowSummary], limit: int | None) -> int:
-    """How many rows there are, of a scan with such a limit."""
+    """Return the number of rows, at most ``limit``."""
     rows = sum(summary.rows for summary in found.values())
     return rows if limit is None else min(rows, limit)
 

@@ -1,4 +1,4 @@
-"""Reading in process, as the in-process engine does it: plans, rows, counts and sums of a scan."""
+"""In-process scans: plans, rows, counts and aggregates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class LocalReads:
-    """What ``LocalBackend`` answers to a ``ScanRequest``."""
+    """Implementation of ``ScanRequest`` for ``LocalBackend``."""
 
     _root: str
     _manifests: EntryCache
@@ -36,14 +36,14 @@ class LocalReads:
 
     @abstractmethod
     def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
-        """The table opened now."""
+        """Open the table."""
 
     def plan(self, request: ScanRequest) -> ScanPlan:
-        """Splits and the funnel's report."""
+        """Return the splits and the funnel's report."""
         return self._plan(self._readable(request), request)
 
     def tree(self, request: ScanRequest) -> TreeReport:
-        """What the tree looks like, what the filter keeps, and how it came about."""
+        """Describe the tree, its history and the filter's effect."""
         from pyspark_paimon.tree.assemble import tree_report  # noqa: PLC0415  # only reports need it
 
         store = self._readable(request)
@@ -52,7 +52,10 @@ class LocalReads:
     def read(
         self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None, stage: str = "scan"
     ) -> Iterator[pa.RecordBatch]:
-        """The rows, a batch at a time, splits in the plan's order; ``stage`` says whose progress it is."""
+        """Yield the rows in batches, in the plan's split order.
+
+        ``stage``: name of the progress.
+        """
         start = time.perf_counter()
         store = self._readable(request)
         ahead = sys.maxsize if keeps_all else thresholds().ahead_bytes
@@ -74,25 +77,34 @@ class LocalReads:
             yield from plan_rows(seen, request, plan, self._readers, report, ahead=ahead)
 
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows of one split of the request's plan, in no order; the limit bounds each split's rows."""
+        """Return the rows of one split, unordered.
+
+        The limit applies to each split.
+        """
         store = self._readable(request)
         from pyspark_paimon.local.read import split_rows  # noqa: PLC0415  # see test_imports
 
         return split_rows(store, request, split, report)
 
     def read_stages(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
-        """Read the rows and tell what indexes, row groups and the exact filter kept and dropped."""
+        """Read the rows and count those each stage keeps.
+
+        Stages are indexes, row groups and the exact filter.
+        """
         from pyspark_paimon.local.read import read_counted  # noqa: PLC0415  # see test_imports
 
         store = self._readable(request)
         return read_counted(store, request, self._plan(store, request), self._readers)
 
     def readers(self, request: ScanRequest, plan: ScanPlan) -> str:  # noqa: ARG002  # one answer for all
-        """Nobody else."""
+        """Return "": only this process reads."""
         return ""
 
     def count(self, request: ScanRequest) -> int:
-        """Number of rows; files answer by metadata or exact indexes where they can, an analyzed snapshot by its statistics."""
+        """Return the number of rows.
+
+        Uses statistics of an analyzed snapshot, then metadata and exact indexes, then data files.
+        """
         store = self._readable(request)
         analyzed = self.analyzed_count(request)
         if analyzed is not None:
@@ -102,7 +114,10 @@ class LocalReads:
         return rows_in(self._summarised(store, request), request.limit)
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
-        """What the rows come to, by partition; files are read where metadata and indexes do not tell."""
+        """Aggregate the rows by partition.
+
+        Reads files only where metadata and indexes are not enough.
+        """
         return self._summarised(self._readable(request), request)
 
     def _summarised(self, store: FileStore, request: ScanRequest) -> dict[bytes, RowSummary]:
@@ -114,20 +129,26 @@ class LocalReads:
             return summarise(seen, request, plan, self._readers)
 
     def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
-        """The same if metadata, indexes and footers of few files tell it."""
+        """Aggregate by metadata, indexes and footers of few files.
+
+        None: these are not enough.
+        """
         store = self._readable(request)
         from pyspark_paimon.local.read import summarise_cheaply  # noqa: PLC0415  # see test_imports
 
         return summarise_cheaply(store, request, self._plan(store, request))
 
     def aggregate_split(self, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
-        """What the rows of one split of the request's plan come to."""
+        """Aggregate the rows of one split of the plan."""
         from pyspark_paimon.local.read import summarise_split  # noqa: PLC0415  # see test_imports
 
         return summarise_split(self._readable(request), request, split)
 
     def cheap_count(self, request: ScanRequest) -> int | None:
-        """Number of rows if statistics, metadata and the exact indexes of few files tell it; no data file is opened."""
+        """Return the number of rows without reading data pages.
+
+        Uses statistics, metadata and exact indexes of few files. None: these are not enough.
+        """
         analyzed = self.analyzed_count(request)
         if analyzed is not None:
             return analyzed
@@ -137,7 +158,10 @@ class LocalReads:
         return None if found is None else rows_in(found, request.limit)
 
     def analyzed_count(self, request: ScanRequest) -> int | None:
-        """Number of rows if the snapshot has statistics of its own that tell it."""
+        """Return the number of rows by the snapshot's statistics.
+
+        None: the snapshot has no statistics, or the request needs more.
+        """
         if request.predicate is not None or request.incremental is not None or request.options or request.read_optimized:
             return None
         store = self.store()

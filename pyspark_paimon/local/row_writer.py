@@ -1,4 +1,7 @@
-"""A writer of many commits in this process: rows to the files of the next commit, compaction beside them."""
+"""A writer of consecutive commits in this process.
+
+Compaction runs in the background.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from pyspark_paimon.request.results import WriteResult
 
 
 class LocalWriter:
-    """One writer, for one thread; ``opened`` gives the table by options and version of its schema."""
+    """A single-threaded writer of consecutive commits.
+
+    ``opened``: opens the table with options and a schema id.
+    """
 
     def __init__(
         self, opened: Callable[[dict[str, str], int | None], FileStore], commit_id: str, *, threads: int, progress: Progress | None
@@ -27,11 +33,14 @@ class LocalWriter:
 
     @property
     def is_open(self) -> bool:
-        """See ``RowWriter``; so for every other method."""
+        """See ``RowWriter``, also for the other methods."""
         return self._write is not None
 
     def take(self, request: WriteRequest, rows: Rows) -> None:
-        """Take rows; on an error those of the call and all before it, since the last commit, are forgotten."""
+        """Add rows.
+
+        An error discards all rows since the last commit.
+        """
         if self._write is None:
             self._write = self._start(request)
         try:
@@ -42,7 +51,7 @@ class LocalWriter:
             raise
 
     def commit(self, request: WriteRequest) -> WriteResult:
-        """Commit what was taken, and compact what is due beside the next rows."""
+        """Commit the added rows and start the due compaction."""
         if self._write is None:
             self._write = self._start(request)
         if self._crowded:
@@ -57,13 +66,13 @@ class LocalWriter:
         return result
 
     def discard(self) -> None:
-        """Delete the files of what was taken."""
+        """Delete the files of uncommitted rows."""
         write, self._write = self._write, None
         if write is not None:
             write.discard()
 
     def close(self) -> None:
-        """Forget, and wait."""
+        """Discard uncommitted rows and wait for the compaction."""
         try:
             self.discard()
         finally:

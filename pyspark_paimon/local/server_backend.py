@@ -1,4 +1,7 @@
-"""The in-process engine for a table of a REST catalog: the server makes its snapshots and keeps its schema, tags and branches."""
+"""In-process engine for tables of a REST catalog.
+
+The server creates snapshots and stores schema, tags and branches.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ A = TypeVar("A")
 
 
 class ServerBackend(LocalBackend):
-    """As ``LocalBackend``, for ``table`` at ``path``; without ``commits`` (an external table) only its schema is the server's."""
+    """``LocalBackend`` of ``table`` at ``path`` in a REST catalog.
+
+    ``commits`` None: an external table, where the server stores only the schema.
+    """
 
     def __init__(
         self, api: RestApi, table: Identifier, path: str, *, file_io: FileIO | None = None, commits: SnapshotCommit | None = None
@@ -37,7 +43,10 @@ class ServerBackend(LocalBackend):
         self._table = table
 
     def run(self, operation: Operation[A]) -> A:
-        """Have the server run what it can; the rest is done on the files."""
+        """Run an operation on the server, or on the files.
+
+        The files are used for operations that the server does not support.
+        """
         with typed_errors():
             if isinstance(operation, AlterSchema):
                 return cast("A", self._alter(operation))
@@ -60,7 +69,10 @@ class ServerBackend(LocalBackend):
         return TableChangeResult()
 
     def _by_server(self, operation: Operation[Any]) -> TableChangeResult | None:
-        """Return the result of the server's operation. None: it has no such operation."""
+        """Return the result of the server's operation.
+
+        None: the server has no such operation.
+        """
         api, table = self._api, self._table
         match operation:
             case CreateTag(name=name):
@@ -90,7 +102,7 @@ class ServerBackend(LocalBackend):
 
 @contextmanager
 def typed_errors() -> Iterator[None]:
-    """Turn what the server has not, or has already, into the errors that tables raise elsewhere."""
+    """Convert the server's missing and conflict errors to table errors."""
     try:
         yield
     except ResourceMissing as error:

@@ -1,4 +1,7 @@
-"""The executor of task operations in this process: threads and one commit a round."""
+"""In-process executor of task operations.
+
+Uses threads, and one commit for each round.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ A = TypeVar("A")
 
 
 def run_tasks(operation: TaskOperation[A], store: FileStore, *, threads: int, progress: Progress | None) -> A:
-    """Run an operation; tasks that lose a race run again on the newest snapshot. Raises ``CommitGaveUp``."""
+    """Run an operation in threads.
+
+    Tasks that lose a race run again on the newest snapshot. Raises ``CommitGaveUp``.
+    """
     start, laps = time.perf_counter(), Laps()
     outcomes: list[Outcome] = []
     this, commit = operation, FileStoreCommit(store, operation.commit_id, fresh=True)

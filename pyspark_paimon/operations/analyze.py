@@ -25,7 +25,10 @@ class Analyze(Operation[AnalyzeResult]):
     columns: tuple[str, ...]
 
     def run(self, table: OpenTable) -> AnalyzeResult:
-        """Read the columns of the newest snapshot once. An empty table is left alone."""
+        """Read the columns of the newest snapshot once.
+
+        An empty table is unchanged.
+        """
         start = time.perf_counter()
         store = table.writable()
         snapshot = store.snapshots.latest()
@@ -43,7 +46,10 @@ class Analyze(Operation[AnalyzeResult]):
 
 
 class ReadStatistics(Question[StatisticsJson | None]):
-    """The statistics that a snapshot carries. None: there are none."""
+    """Statistics of a snapshot.
+
+    None: the snapshot has no statistics.
+    """
 
     snapshot_id: int | None
 

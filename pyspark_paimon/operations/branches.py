@@ -44,7 +44,7 @@ class FastForward(HistoryChange):
     name: str
 
     def change(self, store: FileStore) -> TableChangeResult:
-        """Copy the branch's snapshots and delete the newer ones of main."""
+        """Copy the branch's snapshots and delete main's newer ones."""
         return result_of(fast_forward(store, self.name))
 
 

@@ -1,4 +1,7 @@
-"""Deletes and updates of append tables: one task a bucket, whose files are marked or rewritten."""
+"""Deletes and updates of append tables.
+
+Each bucket is one task. It marks rows in files or rewrites the files.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ else:  # the client of a server sends this operation and needs no storage engine
 
 
 class ChangeFiles(TaskOperation[WriteResult]):
-    """Delete or update the rows of an append table that match a bound filter.
+    """Delete or update the matching rows of an append table.
 
     ``values``: new values by column, as ``Assignments.sent`` returns them. None: delete.
     """
@@ -79,7 +82,7 @@ class ChangeFiles(TaskOperation[WriteResult]):
         messages: Sequence[CommitMessage],
         properties: dict[str, str] | None,
     ) -> CommitResult:
-        """Commit deletion vectors, or files in the place of others."""
+        """Commit deletion vectors, or replace files."""
         publish = commit.commit if commit.store.options.deletion_vectors_enabled else commit.replace
         return publish(messages, properties=properties, read=ReadState(base))
 

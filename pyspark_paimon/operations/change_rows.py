@@ -1,4 +1,7 @@
-"""Deletes, updates and merges: rows are found in one snapshot and changed on it."""
+"""Deletes, updates and merges.
+
+They find rows in one snapshot and apply the changes to it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ class DeleteRows(Operation[WriteResult]):
 
 
 class UpdateRows(Operation[WriteResult]):
-    """Give the rows that match a filter new values."""
+    """Update the rows that match a filter."""
 
     stage: ClassVar[str | None] = "update"
     request: DeleteRequest

@@ -1,4 +1,4 @@
-"""Compaction, and the move of postponed rows that goes before it."""
+"""Compaction, and the preceding move of postponed rows."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Compact(_Buckets):
         return TaskPlan(base=EMPTY_TABLE if latest is None else latest.key, tasks=tuple(tasks))
 
     def grouped(self, tasks: Sequence[Task], small_at_once: int) -> tuple[list[list[Task]], list[list[Task]]]:
-        """Return large buckets one by one, and small ones several together.
+        """Return large buckets one by one, and small buckets grouped.
 
         >>> tasks = [Task("", 0, 9), Task("", 1, 1 << 30), Task("", 2, 9), Task("", 3, 9)]
         >>> large, small = Compact(commit_id="c").grouped(tasks, 2)
@@ -215,7 +215,10 @@ class MovePostponed(_Buckets):
 
 
 def compact_table(backend: Backend, schema: TableSchema, compact: Compact) -> CompactResult:
-    """Compact; rows that wait in the postponed bucket get their buckets first."""
+    """Compact the table.
+
+    Rows in the postponed bucket first move to their buckets.
+    """
     if schema.bucket_mode is not BucketMode.POSTPONE_MODE:
         return backend.run(compact)
     move = MovePostponed(

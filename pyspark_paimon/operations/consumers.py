@@ -8,7 +8,10 @@ from pyspark_paimon.request.state_results import TableChangeResult
 
 
 class ResetConsumer(Operation[TableChangeResult]):
-    """Set the next snapshot of a consumer. None: delete the consumer."""
+    """Set the next snapshot of a consumer.
+
+    ``following`` None: delete the consumer.
+    """
 
     name: str
     following: int | None

@@ -51,7 +51,7 @@ class ExpireSnapshots(Operation[ExpireResult]):
 
 
 class RemoveOrphans(Operation[list[OrphanFile]]):
-    """Delete files that nothing refers to, last changed before a time."""
+    """Delete unreferenced files older than a time."""
 
     stage: ClassVar[str | None] = "orphans"
     older_than_ms: int
@@ -63,7 +63,7 @@ class RemoveOrphans(Operation[list[OrphanFile]]):
 
 
 class ListOrphans(Question[list[OrphanFile]]):
-    """Files that nothing refers to, last changed before a time."""
+    """Unreferenced files older than a time."""
 
     older_than_ms: int
 
@@ -78,7 +78,7 @@ class _CountedDeletes(WrappedFileIO):
         self._steps = steps
 
     def identity(self, path: str) -> tuple[int, ...] | None:
-        return self.inner.identity(path)  # reads are not watched, so what was read before still holds
+        return self.inner.identity(path)  # reads are not counted, so cached files stay valid
 
     def start_write(self, path: str, data: bytes) -> Callable[[], None]:
         return self.inner.start_write(path, data)
@@ -101,7 +101,10 @@ class _CountedDeletes(WrappedFileIO):
 
 @contextmanager
 def counted_deletes(store: FileStore, progress: Progress | None, stage: str) -> Iterator[FileStore]:
-    """Open the table so that ``progress`` counts deleted files; the total is unknown."""
+    """Open the table so that ``progress`` counts deleted files.
+
+    The total is unknown.
+    """
     if progress is None:
         yield store
         return

@@ -16,7 +16,10 @@ else:  # the client of a server asks this question and needs no storage engine
 
 
 class Fsck(Question[FsckResult]):
-    """Check the table; at most ``limit`` problems are told, the others are counted."""
+    """Check the table.
+
+    ``limit``: maximum number of reported problems. Further problems are only counted.
+    """
 
     depth: Depth = Depth.FOOTERS
     limit: int = 1000

@@ -1,4 +1,4 @@
-"""A round of maintenance: its steps in turn, each told whether it went well; and the options of a table without an index."""
+"""Steps of a maintenance round, and removal of index options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _PREFIX, _COLUMNS = "file-index.", ".columns"
 
 
 def done_in_turn(steps: Mapping[str, tuple[bool, Callable[[], object]]], *, dry_run: bool) -> MaintenanceResult:
-    """The steps that are wanted, by the names of the result's members; an error of one is told, and does not hold up the others."""
+    """Run the wanted steps in order.
+
+    ``steps``: (wanted, function) by member of the result. An error is recorded and the next step runs.
+    """
     found: dict[str, Any] = {}
     errors: dict[str, str] = {}
     seconds: dict[str, float] = {}
@@ -43,7 +46,9 @@ def done_in_turn(steps: Mapping[str, tuple[bool, Callable[[], object]]], *, dry_
 
 
 def without_index(schema: TableSchema, column: str, index_type: str | None) -> dict[str, str | None]:
-    """The changes of options that forget a column's indexes. Raises ``InvalidArgument`` if it has none.
+    """Return option changes that remove a column's indexes.
+
+    ``index_type`` None: all types. Raises ``InvalidArgument`` if the column has no such index.
 
     >>> from manifest.schema.validation import build_schema
     >>> schema = build_schema("a INT, b INT", options={"file-index.bitmap.columns": "a, b", "file-index.bitmap.a.version": "1"})
@@ -66,7 +71,10 @@ def without_index(schema: TableSchema, column: str, index_type: str | None) -> d
 
 
 def indexes_of_column(backend: Backend, column: str, index_type: str | None) -> IndexRewriteResult:
-    """The indexes that the newest state has of a column, as what would go; headers are read."""
+    """Return a column's indexes in the newest snapshot as removal.
+
+    Reads only the index headers.
+    """
     pinned = backend.ask(Pin(travel=TravelRequest()))
     rows = backend.ask(ListIndexes(view="file_indexes", snapshot_id=None if pinned is None else pinned.id)).to_pylist()
     types = {index_type, ROW_BLOCKS} if index_type == _BLOOM else {index_type}

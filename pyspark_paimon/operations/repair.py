@@ -22,7 +22,8 @@ from pyspark_paimon.request.validate import commit_identity
 class RepairTable(Destruction):
     """Repair problems that lose no rows.
 
-    ``problems`` are those of a check. Unreferenced index files last changed before ``older_than_ms`` are deleted.
+    ``problems``: problems that a check found.
+    ``older_than_ms``: unreferenced index files last changed before this time are deleted.
     """
 
     commit_id: CommitId
@@ -70,7 +71,10 @@ def _compacted(backend: Backend, waiting: int, *, dry_run: bool) -> tuple[Repair
 
 
 def _folder(table: str, copy: str) -> str:
-    """Return the folder of a repair's copies, given one of them."""
+    """Return the folder with the copies of a repair.
+
+    ``copy``: path of one of the copies.
+    """
     head, _, rest = copy.partition("/_repair/")
     return f"{head}/_repair/{rest.partition('/')[0]}" if rest else table
 

@@ -15,7 +15,10 @@ from pyspark_paimon.request.state_results import TableChangeResult
 
 
 class Restore(Destruction):
-    """Restore a snapshot, a tag or the state at a time; one is set."""
+    """Restore a snapshot, a tag or the state at a time.
+
+    Exactly one of the members is set.
+    """
 
     commit_id: CommitId
     snapshot_id: int | None = None

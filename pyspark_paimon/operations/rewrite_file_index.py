@@ -1,4 +1,7 @@
-"""Rewrite of file indexes: one task a data file, one commit."""
+"""Rewrite of file indexes.
+
+Each data file is one task. One commit contains all results.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ else:  # the client of a server sends this operation and needs no storage engine
 
 
 class RewriteFileIndex(TaskOperation[IndexRewriteResult]):
-    """Give data files the indexes that the table's options ask for.
+    """Rewrite file indexes as the table's options require.
 
     ``partitions``: full partition specifications. None: all.
     """
@@ -50,7 +53,7 @@ class RewriteFileIndex(TaskOperation[IndexRewriteResult]):
         )
 
     def prepare(self, store: FileStore, base: SnapshotKey, tasks: Sequence[Task], threads: int) -> Worker:
-        """Look the files up, and return what rewrites some of them."""
+        """Find the files, and return the worker that rewrites them."""
         del threads
         found = store.live_entries(store.snapshots.same(base), EntryFilter(partitions=partitions_of(tasks))).entries()
         entries = {(entry.partition, entry.bucket, entry.file.file_name): entry for entry in found}

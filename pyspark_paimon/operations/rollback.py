@@ -1,4 +1,4 @@
-"""Roll back to a snapshot, a tag, a time or a watermark."""
+"""Rollback to a snapshot, tag, time or watermark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ class Rollback(HistoryChange):
     watermark: int | None = None
 
     def change(self, store: FileStore) -> TableChangeResult:
-        """Delete newer snapshots and tags, and the files that only they used."""
+        """Delete newer snapshots and tags with their files.
+
+        Files that older snapshots use are kept.
+        """
         target = self.target(store)
         return result_of(rollback_to(store, target)).model_copy(update={"snapshot_id": target.id})
 

@@ -41,7 +41,10 @@ class ReplaceTag(HistoryChange):
     retained_ms: int | None = None
 
     def change(self, store: FileStore) -> TableChangeResult:
-        """Replace the tag file and delete files that only the old one used."""
+        """Replace the tag file.
+
+        Deletes files that only the old tag used.
+        """
         snapshot, retained = tagged_snapshot(store, self)
         removed = result_of(replace_tag(store, self.name, snapshot, retained))
         tags = () if self.dry_run else (self.name,)  # the tag stays, so it is not part of a removal
@@ -78,7 +81,10 @@ class ExpireTags(HistoryChange):
 
 
 def tagged_snapshot(store: FileStore, tag: CreateTag | ReplaceTag) -> tuple[Snapshot, int | None]:
-    """Return the snapshot to tag and the retention in milliseconds. Raises ``SnapshotNotFound``."""
+    """Return the snapshot to tag and the retention in milliseconds.
+
+    Raises ``SnapshotNotFound``.
+    """
     snapshot = store.snapshots.travel(snapshot_id=tag.snapshot_id)
     if snapshot is None:
         raise SnapshotNotFound(f"{store.root}: the table has no snapshot to tag")

@@ -42,7 +42,7 @@ class CountDynamicBuckets(Question[int]):
 
 
 class FindExpired(Question[list[bool]]):
-    """Whether each of these states has expired since a check read it."""
+    """Whether each state has expired since a check read it."""
 
     origins: tuple[Origin, ...]
 

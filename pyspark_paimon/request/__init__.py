@@ -1,4 +1,5 @@
-"""Requests, results and checks of arguments.
+"""Checked, frozen requests and the executor protocol.
 
-Shared by all engines.
+Depends on schemas, not on an engine.
+Public: ``Backend`` (executor), ``ScanRequest`` (backend), ``state``, ``scan_questions``, ``keys``, results.
 """

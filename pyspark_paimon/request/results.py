@@ -16,7 +16,7 @@ from pyspark_paimon.request.message import Message
 
 @public
 class Removal(Message):
-    """What a destructive operation would remove, reported by a dry run.
+    """Losses of a destructive operation, reported by a dry run.
 
     ``files``: files to delete, with their size ``bytes``.
     ``data_files`` and ``manifests`` (with manifest lists) are parts of ``files``.
@@ -50,7 +50,7 @@ class WriteResult(Message):
     ``snapshot_id``: commit of the rows. None: there was nothing to commit.
     ``compact_snapshot_id``: compaction after the commit. None: no compaction.
     Some engines show compacted rows only (deletion vectors, first-row). They show the rows from this snapshot on.
-    If compaction writes the changelog, this snapshot has it.
+    If compaction writes the changelog, this snapshot contains the changelog.
     ``compact_lost``: the compaction lost to other commits or failed, which is logged.
     A retry with the same ``commit_id``, or the next write or compaction, repeats it.
     ``rows``: input rows. ``files``: data files written.

@@ -1,4 +1,7 @@
-"""Which rows the options of one scan ask for: Paimon's ``scan.mode`` with its companions, and ``incremental-between`` (``StartupMode``)."""
+"""Options that select what a scan reads.
+
+Paimon's ``scan.mode`` with its companion options, and ``incremental-between`` (``StartupMode``).
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ _NEEDS: dict[str, frozenset[str]] = {
     "from-snapshot-full": frozenset({"scan.snapshot-id"}),
     "incremental": _INCREMENTAL,
 }
-"""The options of which a mode needs one, and goes with no other."""
+"""Options by mode: it needs exactly one of them and allows no other."""
 _REFUSED = {
     "scan.creation-time-millis": BY_FILES,
     "scan.file-creation-time-millis": BY_FILES,
@@ -51,7 +54,10 @@ _PLACES = frozenset({_MODE, _BETWEEN_MODE, *_MEMBERS, *_INCREMENTAL})
 
 @dataclass(frozen=True, slots=True)
 class ScanPlace:
-    """Where a scan reads: a state, or what happened between two points (``mode`` None: as the table tells it)."""
+    """A table state, or the changes between two points.
+
+    ``mode``: incremental mode. None: derived from the table's options.
+    """
 
     travel: TravelRequest
     between: tuple[_Point, _Point] | None = None
@@ -59,7 +65,10 @@ class ScanPlace:
 
     @classmethod
     def of(cls, backend: Backend, options: Mapping[str, str]) -> ScanPlace | None:
-        """What the options of a scan ask for; None if they ask for no place. Raises ``InvalidArgument``, ``UnsupportedOption``."""
+        """Return the place that the options select.
+
+        None: they select no place. Raises ``InvalidArgument``, ``UnsupportedOption``.
+        """
         present = with_present_keys(options)
         for key, reason in _REFUSED.items():
             if key in present:
@@ -82,17 +91,17 @@ class ScanPlace:
 
 
 def is_place(key: str) -> bool:
-    """Whether an option says where to read."""
+    """Return whether an option selects what to read."""
     return PRESENT_KEYS.get(key, key) in _PLACES
 
 
 def has_place(options: Mapping[str, str]) -> bool:
-    """Whether one of the options says where to read."""
+    """Return whether any option selects what to read."""
     return not _PLACES.isdisjoint(with_present_keys(options))
 
 
 def without_place(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that do not say where to read."""
+    """Return the options that do not select what to read."""
     return {key: value for key, value in options.items() if not is_place(key)}
 
 
@@ -118,7 +127,10 @@ def _value(key: str, text: str) -> int | str:
 
 
 def _millis(text: str) -> int:
-    """Milliseconds since 1970 of a number of them, or of a time by this process' clock on the wall."""
+    """Parse milliseconds since 1970, or an ISO time.
+
+    A time without zone is local time of this process.
+    """
     return int(text) if text.lstrip("-").isdecimal() else int(datetime.fromisoformat(text).timestamp() * 1000)
 
 
@@ -137,7 +149,10 @@ def _points(backend: Backend, key: str, text: str) -> tuple[_Point, _Point]:
 
 
 def _as_old_as(backend: Backend, millis: int) -> int:
-    """The newest snapshot that is as old as that; the one before the oldest if none is."""
+    """Return the newest snapshot id at or before a time.
+
+    If all snapshots are newer, returns the id before the oldest.
+    """
     try:
         found = backend.ask(Pin(travel=TravelRequest(timestamp_millis=millis)))
     except SnapshotNotFound:

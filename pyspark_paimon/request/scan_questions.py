@@ -28,7 +28,7 @@ class PlanScan(Question[PlanJson]):
 
 
 class DescribeTree(Question[TreeReport]):
-    """The LSM tree of each bucket at the snapshot of a scan."""
+    """LSM tree of each bucket at a scan's snapshot."""
 
     request: ScanRequest
 
@@ -38,7 +38,7 @@ class DescribeTree(Question[TreeReport]):
 
 
 class MeasureScan(Question[tuple[FunnelStage, ...]]):
-    """Stages of a scan that read files: what each keeps and drops."""
+    """Rows kept and dropped by each reading stage."""
 
     request: ScanRequest
 
@@ -48,7 +48,10 @@ class MeasureScan(Question[tuple[FunnelStage, ...]]):
 
 
 class CountCheaply(Question[int | None]):
-    """Number of rows of a scan, if no data file is needed."""
+    """Number of rows of a scan.
+
+    None: counting needs data files.
+    """
 
     request: ScanRequest
 
@@ -58,7 +61,10 @@ class CountCheaply(Question[int | None]):
 
 
 class AggregateCheaply(Question[str | None]):
-    """Aggregates of a scan as ``request.plan_json`` text, if few files tell them."""
+    """Aggregates of a scan as ``request.plan_json`` text.
+
+    None: computing them needs many files.
+    """
 
     request: ScanRequest
 

@@ -23,16 +23,19 @@ class ScanSource(Protocol):
         """Schema of the table, whose columns filters may name."""
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, a batch at a time."""
+        """Yield the rows in batches."""
 
     def limited(self, rows: int) -> Self:
-        """The first rows."""
+        """Return a scan of the first rows."""
 
     def narrowed(self, filter: Filter) -> Self:  # noqa: A002  # Arrow's word
-        """The rows for which a filter is true, too. Raises ``PaimonError`` for one that the planner does not understand."""
+        """Return a scan with an additional filter.
+
+        Raises ``PaimonError`` for a filter that the planner does not support.
+        """
 
     def projected(self, columns: Sequence[str]) -> Self:
-        """These of its columns."""
+        """Return a scan of these columns."""
 
 
 __all__ = ["ScanSource"]

@@ -28,7 +28,7 @@ class Pin(Question[SnapshotJson | None]):
 
 
 class Start(Question[tuple[SnapshotJson | None, SchemaJson]]):
-    """The snapshot that ``travel`` names and the schema to read it with."""
+    """Snapshot of ``travel`` and the schema to read it with."""
 
     travel: TravelRequest
 

@@ -1,4 +1,4 @@
-"""What checks of a table and changes of its history answer."""
+"""Results of table checks and changes of table history."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
 @public
 class FsckResult(Message):
-    """What a check of a table found.
+    """Result of a table check.
 
-    ``problems`` tell kind, file, state, manifest, partition and bucket, what is wrong and what to do; ``problem_count`` counts
-    those beyond the limit too. ``counts`` says how much was looked at, and how many files nothing refers to (they do no harm);
-    ``unchecked`` what was there but could not be looked into, as data files of another format. With ``repair`` it tells of the table
-    after the repairs: ``repairs`` has each of them, or with ``dry_run`` those that would be made, ``copies`` is the folder of the files that
-    they changed or removed, as these were before (None: there were none).
+    ``problems``: kind, file, state, manifest, partition, bucket, message and advice.
+    ``problem_count`` includes problems beyond the limit.
+    ``counts``: number of checked objects, and of unreferenced files (which are harmless).
+    ``unchecked``: objects that cannot be checked, such as data files of another format.
+    With ``repair``, all members describe the table after the repairs.
+    ``repairs``: repairs made, or planned with ``dry_run``.
+    ``copies``: folder with the original files that the repairs changed or removed. None: no such files.
     """
 
     depth: Depth
@@ -39,11 +41,14 @@ class FsckResult(Message):
 
     @property
     def clean(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether the check found no problem."""
         return not self.problem_count
 
     def to_arrow(self) -> pa.Table:
-        """A row for each problem that is left, with what to do, and for each repair (``repaired``), with the copies of what it changed."""
+        """Return a row for each remaining problem and each repair.
+
+        Repairs have ``repaired`` set, and the copies of changed files.
+        """
         import pyarrow as pa  # noqa: PLC0415  # answers travel without it
 
         columns = ("kind", "path", "message", "advice", "copies")
@@ -57,11 +62,13 @@ class FsckResult(Message):
 
 @public
 class TableChangeResult(Message):
-    """What a change of a table's history did; what does not apply is None, 0 or ().
+    """Result of a change of a table's history.
 
-    ``snapshot_id``: the snapshot that was tagged, rolled back to, or made. ``snapshots``, ``data_files``, ``manifests``: how many
-    were deleted. ``tags`` were made or deleted, ``partitions`` (``day=2024-01-31``) dropped, ``repairs`` made.
-    In a dry run they are those that would be, and ``removal`` tells more.
+    Unused members have the values None, 0 or ().
+    ``snapshot_id``: snapshot tagged, rolled back to, or created.
+    ``snapshots``, ``data_files``, ``manifests``: number of deleted objects.
+    ``tags``: tags created or deleted. ``partitions`` (``day=2024-01-31``): partitions dropped. ``repairs``: repairs made.
+    In a dry run these are the planned changes, and ``removal`` has details.
     """
 
     snapshot_id: int | None = None

@@ -1,4 +1,7 @@
-"""What the picture of a table's tree says, as plain values: computed from metadata, drawn by a page, read by programs."""
+"""Plain values of a table's tree report.
+
+They are computed from metadata. The HTML page draws them and programs read them.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,14 @@ from pyspark_paimon.request.results import FunnelStage
 
 @public
 class TreeBox(Message):
-    """A data file, or neighbours on a level that stand in one box because there are too many.
+    """A data file, or neighbours merged into one box.
 
-    ``lane`` is the row of the picture, 0 on top; ``left`` and ``width`` are shares (0 to 1) of the bucket's keys, or of its rows where there
-    are no keys. ``deleted`` counts retracting rows and those that deletion vectors mark; ``created_millis`` is the newest file's, on its
-    writer's wall clock; ``indexed`` counts files with a file index, ``index_bytes`` what is embedded of it.
+    Neighbours are files on one level, merged where there are too many.
+    ``lane``: row of the picture, 0 at the top.
+    ``left`` and ``width``: fraction (0 to 1) of the bucket's keys, or of its rows where there are no keys.
+    ``deleted``: retracting rows, and rows marked by deletion vectors.
+    ``created_millis``: creation time of the newest file, by its writer's clock.
+    ``indexed``: number of files with a file index. ``index_bytes``: size of their embedded indexes.
     """
 
     lane: int
@@ -39,11 +45,12 @@ class TreeBox(Message):
 
 @public
 class TreeBucket(Message):
-    """The tree of one bucket.
+    """Tree of one bucket.
 
-    ``lanes`` name the rows of the picture; ``runs`` are the sorted runs that a read merges at most; ``largest_run`` its bytes; ``sections``
-    where, as shares of the keys, a stretch begins whose files overlap (the first, at 0, is left out). ``boxes`` is empty where more buckets
-    exist than a picture holds.
+    ``lanes``: names of the picture's rows. ``runs``: maximum number of sorted runs that a read merges.
+    ``largest_run``: bytes of the largest run.
+    ``sections``: start of each section of overlapping files, as a fraction of the keys. The first, at 0, is left out.
+    ``boxes``: empty if the table has more buckets than a picture can show.
     """
 
     partition: str
@@ -68,11 +75,13 @@ class TreeBucket(Message):
 
 @public
 class TreeSnapshot(Message):
-    """What a snapshot brought, and what the table then came to.
+    """Changes of a snapshot and the resulting table state.
 
-    ``written`` are the bytes of its new data files; a file that only changed its level was not written. Of all bytes since the oldest snapshot
-    looked at, ``write_amplification`` is what was written by what commits of rows wrote. ``space_amplification``: bytes of all files by
-    those of the largest sorted run of each bucket. None where there is nothing to compare, or no key.
+    ``written``: bytes of new data files. A file that only changed its level is not counted.
+    ``write_amplification``: bytes written by all commits, divided by bytes written by commits of rows.
+    It covers the snapshots since the oldest one in the report.
+    ``space_amplification``: bytes of all files, divided by the bytes of each bucket's largest sorted run.
+    Both can be None: without a key or without data to compare.
     """
 
     id: int
@@ -93,7 +102,10 @@ class TreeSnapshot(Message):
 
 @public
 class TreeIndex(Message):
-    """All indexes of a column and type: how many files have one, its size, how well it serves."""
+    """Indexes of one column and type.
+
+    Number of files with an index, index size, and selectivity.
+    """
 
     column: str
     index_type: str
@@ -108,7 +120,7 @@ class TreeIndex(Message):
 
 @public
 class TreeAdvice(Message):
-    """Something worth doing, the reason in figures, and the call that does it."""
+    """A recommended action with its reason and call."""
 
     weight: Literal["act", "look", "fine"]
     text: str
@@ -117,7 +129,10 @@ class TreeAdvice(Message):
 
 @public
 class TreeReport(Message):
-    """A table's tree at a snapshot (0: there is none), and how it came about."""
+    """Tree of a table at a snapshot, with its history.
+
+    ``snapshot_id`` 0: the table has no snapshot.
+    """
 
     path: str
     snapshot_id: int
@@ -134,7 +149,9 @@ class TreeReport(Message):
     advice: tuple[TreeAdvice, ...]
 
     def total(self, member: str) -> int:
-        """A count of all buckets: files, kept, rows, deleted, size, ...
+        """Return the sum of a count over all buckets.
+
+        ``member``: files, kept, rows, deleted, size, ...
 
         >>> from pyspark_paimon.example import cities
         >>> cities().tree().total("rows")
@@ -144,18 +161,21 @@ class TreeReport(Message):
 
     @property
     def most_runs(self) -> int:
-        """The sorted runs of the bucket that has most of them: how many files a lookup of a key may have to open."""
+        """Maximum number of sorted runs in a bucket.
+
+        A lookup of a key may open this number of files.
+        """
         return max((bucket.runs for bucket in self.buckets), default=0)
 
     @property
     def space_amplification(self) -> float | None:
-        """Bytes of all files by those of the largest run of each bucket."""
+        """Bytes of all files divided by the largest runs' bytes."""
         largest = self.total("largest_run")
         return self.total("size") / largest if self.has_keys and largest else None
 
     @property
     def write_amplification(self) -> float | None:
-        """That of the newest snapshot."""
+        """Write amplification of the newest snapshot."""
         return self.history[-1].write_amplification if self.history else None
 
 

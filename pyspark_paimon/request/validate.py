@@ -1,4 +1,4 @@
-"""Arguments of ``Table``'s methods to requests: checked against the schema, refused by name."""
+"""Validation and conversion of ``Table`` arguments to requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from pyspark_paimon.typing import Time
 _ONE_DAY_MS = 24 * 3600 * 1000
 _LONGEST_ID = 64
 _SECONDS = 10**9
-"""Seconds since the epoch had so many in 2001; as milliseconds they are in 1970, before any table."""
+"""Seconds since the epoch in 2001.
+
+As milliseconds this is a time in 1970, before any table.
+"""
 
 
 def write_request(
@@ -34,7 +37,10 @@ def write_request(
     commit_id: str | None = None,
     batch_id: int | None = None,
 ) -> WriteRequest:
-    """The request of ``Table.write``. Raises ``InvalidArgument``, ``UnsupportedOption``, ``UnknownColumn``."""
+    """Return the request of ``Table.write``.
+
+    Raises ``InvalidArgument``, ``UnsupportedOption``, ``UnknownColumn``.
+    """
     natural: Mode = "upsert" if schema.is_primary_key_table else "append"
     chosen = mode or natural
     if chosen not in {natural, "overwrite"}:
@@ -62,7 +68,9 @@ def write_request(
 
 
 def commit_identity(given: object) -> str:
-    """The name of a commit: the caller's, or a new one. Raises ``InvalidArgument`` for one that cannot be part of a file name.
+    """Return the caller's commit id, or a new one.
+
+    Raises ``InvalidArgument`` for an id that cannot be part of a file name.
 
     >>> commit_identity("nightly-2024-01-31")
     'nightly-2024-01-31'
@@ -80,14 +88,20 @@ def commit_identity(given: object) -> str:
 
 
 def checked_options(options: Mapping[str, str] | None) -> dict[str, str]:
-    """Options of one call. Raises ``UnsupportedOption``."""
+    """Check and return options of one call.
+
+    Raises ``UnsupportedOption``.
+    """
     settings = option_texts(options)
     check_call(settings)
     return settings
 
 
 def travel_of(snapshot: int | None, tag: str | None, timestamp: Time | None) -> TravelRequest:
-    """The snapshot that ``scan`` was asked for. Raises ``InvalidArgument`` for more than one wish."""
+    """Return the snapshot that the arguments of ``scan`` select.
+
+    Raises ``InvalidArgument`` if more than one argument is given.
+    """
     if sum(wish is not None for wish in (snapshot, tag, timestamp)) > 1:
         raise InvalidArgument("a scan reads one snapshot: give one of snapshot, tag and timestamp")
     if snapshot is not None and (isinstance(snapshot, bool) or not isinstance(snapshot, int)):
@@ -96,7 +110,10 @@ def travel_of(snapshot: int | None, tag: str | None, timestamp: Time | None) -> 
 
 
 def projection(columns: Sequence[str] | None, schema: TableSchema) -> tuple[str, ...]:
-    """Columns of a scan in the table's spelling; None means all. Raises ``UnknownColumn``, ``InvalidArgument``."""
+    """Return columns of a scan in the table's spelling.
+
+    ``columns`` None: all columns. Raises ``UnknownColumn``, ``InvalidArgument``.
+    """
     if columns is None:
         return schema.names
     if isinstance(columns, str):
@@ -112,9 +129,10 @@ def projection(columns: Sequence[str] | None, schema: TableSchema) -> tuple[str,
 
 
 def text_columns(wanted: object, schema: pa.Schema) -> tuple[str, ...]:
-    """Columns of ``schema`` whose texts are to come as dictionaries: all of them (True), none (False), or these.
+    """Return text columns to read as dictionaries.
 
-    Raises ``InvalidArgument`` for columns that hold no texts, ``UnknownColumn``.
+    ``wanted``: True for all text columns, False for no column, or a list of columns.
+    Raises ``InvalidArgument`` for columns that are not text, ``UnknownColumn``.
 
     >>> text_columns(True, pa.schema({"a": pa.string(), "b": pa.int32()})), text_columns(["a"], pa.schema({"a": pa.string()}))
     (('a',), ('a',))
@@ -133,7 +151,9 @@ def text_columns(wanted: object, schema: pa.Schema) -> tuple[str, ...]:
 
 
 def millis_of(time: Time | None) -> int | None:
-    """Milliseconds since the epoch, given as such, as a date or datetime, or as ISO text of one; without zone it is UTC.
+    """Convert a time to milliseconds since the epoch.
+
+    Accepts milliseconds, a date, a datetime, or ISO text. Without a zone it is UTC.
 
     >>> millis_of(datetime(1970, 1, 1, 0, 0, 1))
     1000
@@ -161,7 +181,10 @@ def millis_of(time: Time | None) -> int | None:
 
 
 def cutoff_of(time: Time | None) -> int:
-    """The age of orphans: what is given, else a day ago."""
+    """Return the cutoff for orphan files in milliseconds.
+
+    ``time`` None: one day ago.
+    """
     given = millis_of(time)
     return int(datetime.now(UTC).timestamp() * 1000) - _ONE_DAY_MS if given is None else given
 
