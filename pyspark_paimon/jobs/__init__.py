@@ -1,4 +1,5 @@
-"""Parts that both executors share: counts, publishing, checks, incremental scans, progress.
+"""Code that both executors share.
 
+Counts, publishing, checks, incremental scans and progress.
 Public: ``counting``, ``publish``, ``fsck``, ``progress``.
 """

@@ -1,4 +1,7 @@
-"""``aggregate`` as people write it, and its answer as a table: a row, or a row for each value of partition columns."""
+"""Arguments of ``aggregate`` and its result as a table.
+
+The result has one row, or a row for each value of partition columns.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,13 @@ if TYPE_CHECKING:
 Wanted: TypeAlias = Mapping[str, str | Sequence[str]]
 _MOST_DIGITS = 38
 _MORE_DIGITS = 10
-"""A sum of decimals has so many digits more than they have, as in Spark."""
+"""Additional digits of a sum of decimals, as in Spark."""
 
 
 def aggregates_of(wanted: object, schema: TableSchema) -> tuple[dict[str, tuple[AggregateName, ...]], tuple[str, ...]]:
-    """Which aggregates of which columns are asked for, and the names under which rows are counted.
+    """Return aggregates by column, and names of row counts.
 
-    Raises ``InvalidArgument`` for what is no aggregate, or none of a column's type, ``UnknownColumn``.
+    Raises ``InvalidArgument`` for an unknown aggregate or one that the column's type does not support, ``UnknownColumn``.
 
     >>> from pyspark_paimon.example import cities
     >>> aggregates_of({"n": "count", "id": ["min", "max"]}, cities().table_schema)
@@ -66,7 +69,10 @@ def _function(name: object, given: object) -> AggregateName:
 
 
 def groups_of(by: object, schema: TableSchema) -> tuple[str, ...]:
-    """The partition columns by which is grouped. Raises ``InvalidArgument`` for other columns, ``UnknownColumn``."""
+    """Return the partition columns to group by.
+
+    Raises ``InvalidArgument`` for other columns, ``UnknownColumn``.
+    """
     given = [by] if isinstance(by, str) else by
     if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
         raise InvalidArgument(f"aggregate: by is a partition column or a list of them, not {by!r:.60}")
@@ -88,8 +94,9 @@ def aggregate_table(
     by: Sequence[str],
     schema: TableSchema,
 ) -> pa.Table:
-    """The answer: the columns ``by``, the counts of rows, then ``column_function`` for each aggregate, in the order asked for.
+    """Return the aggregates as a table.
 
+    Columns: ``by``, row counts, then ``column_function`` for each aggregate, in the requested order.
     Raises ``OutOfRange``.
     """
     types = {column.name: column.type for column in schema.fields}
@@ -143,7 +150,7 @@ def _values(values: Sequence[Plain], function: AggregateName, column: str, colum
 
 
 def _sum_type(column_type: ColumnType) -> ColumnType:
-    """The type of a sum, as in Spark."""
+    """Return the type of a sum, as in Spark."""
     if column_type.kind in FLOATS:
         return ColumnType(Kind.DOUBLE)
     if column_type.kind is Kind.DECIMAL:

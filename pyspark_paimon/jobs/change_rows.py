@@ -1,4 +1,7 @@
-"""Deletes and updates in this process: rows are found in one snapshot and changed on it, or found again."""
+"""Deletes and updates in this process.
+
+They find rows in one snapshot and apply the change to it. After a conflict they find the rows again.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +35,14 @@ from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.scheduling.thread_pool import each
 
 Read = Callable[..., Iterator[pa.RecordBatch]]
-"""The rows of a ``ScanRequest``; ``stage`` is what the reading is part of."""
+"""Function that reads a ``ScanRequest``. ``stage`` names the progress."""
 
 
 def delete_rows(store: FileStore, request: DeleteRequest, read: Read, *, threads: int, progress: Progress | None) -> WriteResult:
-    """Write the rows again as deletes, mark them where they lie, or rewrite their files without them."""
+    """Delete rows that match the request.
+
+    Writes deletes of the keys. In append tables, marks the rows or rewrites their files.
+    """
     refuse_delete(store.schema, store.root)
     return Change(store, request, partial(read, stage="delete"), threads, progress, None).run()
 
@@ -44,7 +50,10 @@ def delete_rows(store: FileStore, request: DeleteRequest, read: Read, *, threads
 def update_rows(
     store: FileStore, request: DeleteRequest, values: Assignments, read: Read, *, threads: int, progress: Progress | None
 ) -> WriteResult:
-    """Write the rows again with new values; in an append table the old ones are marked or their files rewritten."""
+    """Update rows that match the request.
+
+    Writes the rows with new values. In append tables, marks the old rows or rewrites their files.
+    """
     values.refuse_columns("a table opened without spark=...")
     if values.schema.id != store.schema.id:  # the schema may have changed since the caller opened the table
         values = Assignments.of(values.values, store.schema)
@@ -59,7 +68,10 @@ def update_rows(
 
 @dataclass(frozen=True)
 class Change:
-    """A change that is computed from the newest snapshot and committed on it, or computed again."""
+    """A change computed from and committed on the newest snapshot.
+
+    After a conflict it is computed again.
+    """
 
     store: FileStore
     request: DeleteRequest
@@ -69,7 +81,10 @@ class Change:
     update: Update | None
 
     def run(self) -> WriteResult:
-        """Evaluate and commit; again, if another commit changed the buckets of the rows meanwhile."""
+        """Evaluate and commit.
+
+        Repeats both if another commit changed the same buckets meanwhile.
+        """
         start, laps = time.perf_counter(), Laps()
         store, user = self.store, self.request.commit_id
         store.check_writable()
@@ -100,7 +115,7 @@ class Change:
         return written(done.result, rows, files, start, counters)
 
     def evaluate(self, base: Snapshot | None, messages: list[CommitMessage]) -> int:
-        """Evaluate on ``base``; return the number of rows that change."""
+        """Evaluate on ``base`` and return the number of changed rows."""
         if base is None:
             return 0
         return self._keyed(base, messages) if self.store.schema.is_primary_key_table else self._appended(base, messages)
@@ -129,7 +144,7 @@ class Change:
         return found
 
     def _appended(self, base: Snapshot, messages: list[CommitMessage]) -> int:
-        """Mark the rows in their files, or rewrite these."""
+        """Mark the rows in their files, or rewrite the files."""
         change = AppendChange(self.store, base, self._predicate, self.request.commit_id, self.update)
         return self.replaced(change, "delete" if self.update is None else "update", messages)
 
@@ -153,7 +168,7 @@ class Change:
 
     @property
     def reads_all(self) -> bool:
-        """Whether rows in other buckets than it writes decide about the change."""
+        """Whether rows in buckets without writes affect the change."""
         return False
 
     @property

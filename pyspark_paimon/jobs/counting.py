@@ -60,7 +60,10 @@ def write_counts(messages: Sequence[CommitMessage], *, rows: int) -> dict[str, i
 
 
 def written(result: CommitResult, rows: int, files: int, start: float, counters: WriteCounters | None = None) -> WriteResult:
-    """Return the result of a commit that began at ``start`` (``time.perf_counter``)."""
+    """Return the result of a commit.
+
+    ``start``: its start time by ``time.perf_counter``.
+    """
     return WriteResult(
         rows=rows,
         files=files,

@@ -1,4 +1,7 @@
-"""Scans without the files that Spark's own Parquet reader takes: the rest of the plan, and whether those files are still there."""
+"""Scans without the files that Spark's Parquet reader reads.
+
+Plans the other files, and checks that the excluded files still exist.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,10 @@ if TYPE_CHECKING:
 
 
 def without_files(store: FileStore, plan: ScanPlan, excluded_files: Sequence[str]) -> ScanPlan:
-    """The plan without the data files at the paths ``excluded_files``, cut into parts that can be read apart.
+    """Return the plan without ``excluded_files``.
 
-    Raises ``CorruptFile`` if one of them is needed to merge others: indexes changed between two plans of one snapshot.
+    ``excluded_files``: paths of data files. Splits are divided into independent units.
+    Raises ``CorruptFile`` if a merge needs one of the files: indexes changed between two plans of one snapshot.
     """
     known = frozenset(excluded_files)
     kept = []
@@ -33,9 +37,10 @@ def without_files(store: FileStore, plan: ScanPlan, excluded_files: Sequence[str
 
 
 def check_excluded(store: FileStore, request: ScanRequest) -> None:
-    """Raise ``SnapshotExpired`` or ``CorruptFile`` if a file that Spark reads by itself is gone.
+    """Check that the files that Spark reads exist.
 
-    Spark calls this after it has listed the files: one that vanishes just before the listing would be missing without a word.
+    Spark calls this after it has listed the files. Without the check, Spark would silently skip a file deleted just before the listing.
+    Raises ``SnapshotExpired`` or ``CorruptFile``.
     """
     for path in request.excluded_files:
         if not store.file_io.exists(path):

@@ -1,4 +1,7 @@
-"""``Table.fsck`` where the files are: metadata in this thread, files in a pool; problems of what expired meanwhile are dropped."""
+"""In-process implementation of ``Table.fsck``.
+
+This thread reads metadata and a pool checks files. Problems of states that expire during the check are dropped.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ _EXPIRY_TRIES = 3
 
 
 def check_table(store: FileStore, depth: Depth, *, limit: int, threads: int, progress: Progress | None) -> FsckResult:
-    """Check the table; memory is bounded by the live files of one state and the names of all."""
+    """Check the table.
+
+    Memory holds the live files of one state and the names of all files.
+    """
     start = time.perf_counter()
     started_ms = int(time.time() * 1000)
     found = Findings(limit)
@@ -59,19 +65,19 @@ def _batches(units: Iterator[Unit]) -> Iterator[list[Unit]]:
 
 
 def findings_to_json(found: Findings) -> str:
-    """For a trip between processes."""
+    """Encode findings as JSON, to send to another process."""
     return _FINDINGS.dump_json(found).decode()
 
 
 def findings_from_json(text: str) -> Findings:
-    """What ``findings_to_json`` sent."""
+    """Decode the JSON of ``findings_to_json``."""
     return _FINDINGS.validate_json(text)
 
 
 def without_expired(found: Findings, are_gone: Callable[[Sequence[Origin]], list[bool]]) -> Findings:
-    """``found`` without the problems of states that were expired while they were looked at.
+    """Drop problems of states that expired during the check.
 
-    Expiry deletes files first and snapshots last, so that a problem is looked at again after a while.
+    Expiry deletes files first and snapshots last. So a problem is checked again after a delay.
     """
     for attempt in range(_EXPIRY_TRIES):
         origins = list({problem.origin: None for problem in found.problems})
@@ -85,7 +91,7 @@ def without_expired(found: Findings, are_gone: Callable[[Sequence[Origin]], list
 
 
 def result_of(found: Findings, depth: Depth, start: float) -> FsckResult:
-    """The answer for people."""
+    """Return the check's result, with sorted problems."""
     ordered = sorted(found.problems, key=lambda problem: (problem.path, problem.kind, problem.message))
     return FsckResult(
         depth=depth,

@@ -1,7 +1,7 @@
-"""Reads between two snapshots: the request is resolved to snapshot ids and a mode, then planned and read.
+"""Incremental scans between two snapshots.
 
-A range is resolved when the scan is made: tags become snapshot ids and the mode is chosen, so that every reading of the scan,
-here or in Spark's tasks, sees the same.
+A range is resolved when the scan is created: tags become snapshot ids, and the mode is chosen.
+So every read of the scan returns the same rows, in this process and in Spark tasks.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ _KIND_FIELD = DataField(-1, ROW_KIND, DataType(Kind.VARCHAR, nullable=False, len
 
 
 def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | None, mode: IncrementalModeName | None) -> IncrementalRange:
-    """The range from after ``start`` up to and with ``end`` (None: the newest snapshot).
+    """Return the range after ``start`` up to ``end``, inclusive.
 
-    Without ``mode`` Paimon's rule holds: two tags are compared, else a table's changelog is read if it has one, else the delta.
-    Raises ``InvalidArgument`` for what is no range, ``SnapshotNotFound`` and ``SnapshotExpired`` for snapshots that are not there.
+    ``end`` None: the newest snapshot.
+    ``mode`` None: ``diff`` between two tags. Otherwise ``changelog`` if the table has a changelog producer, else ``delta``.
+    Raises ``InvalidArgument`` for an invalid range, ``SnapshotNotFound`` and ``SnapshotExpired`` for missing snapshots.
     """
     if mode is not None and mode not in MODES:
         raise InvalidArgument(f"the mode of an incremental scan is one of {', '.join(MODES)}, not {mode!r}")
@@ -56,10 +57,11 @@ def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | N
 
 
 def exact_mode(backend: Backend, schema: TableSchema, wanted: IncrementalRange) -> IncrementalModeName:
-    """How the changes of a range are told without a gap.
+    """Return the mode that reports all changes of a range.
 
-    The changelog, unless a part of the range has none: before the table had its producer, or for an overwrite. Else the difference
-    of the states, or what was appended to a table without keys.
+    For tables without a primary key it is ``delta``.
+    Otherwise it is ``changelog``, or ``diff`` where a part of the range has no changelog.
+    Snapshots before the table had its producer, and overwrites, have no changelog.
     """
     if not schema.is_primary_key_table:
         return "delta"
@@ -82,7 +84,10 @@ def _pinned(backend: Backend, point: object) -> Snapshot | None:
 
 
 def _end(backend: Backend, point: object) -> int:
-    """The last snapshot of a range: if it has expired, its changelog may still be there, which is seen when the scan is planned."""
+    """Return the last snapshot id of a range.
+
+    An expired snapshot may still have a changelog. Planning checks that.
+    """
     try:
         return _id(_pinned(backend, point))
     except SnapshotExpired:
@@ -96,7 +101,10 @@ def _id(snapshot: Snapshot | None) -> int:
 
 
 def change_columns(columns: Sequence[str] | None, schema: TableSchema) -> tuple[str, ...]:
-    """Columns of a scan of changes: those asked for, and the kind of the row, last unless it is named."""
+    """Return the columns of a scan of changes.
+
+    Adds the row kind as last column unless ``columns`` names it.
+    """
     if columns is None or isinstance(columns, str):
         return (*projection(columns, schema), ROW_KIND)
     named = [name for name in columns if name != ROW_KIND]
@@ -106,12 +114,12 @@ def change_columns(columns: Sequence[str] | None, schema: TableSchema) -> tuple[
 
 
 def scan_fields(schema: TableSchema, columns: Sequence[str]) -> list[DataField]:
-    """The fields of a scan's columns, that of the row's kind among them."""
+    """Return the fields of ``columns``, including the row kind."""
     return [_KIND_FIELD if name == ROW_KIND and name not in schema.names else schema.field(name) for name in columns]
 
 
 def plan_changes(store: FileStore, request: ScanRequest, wanted: IncrementalRange) -> ScanPlan:
-    """The plan of a scan of changes."""
+    """Plan a scan of changes."""
     from lsm.incremental import planner as incremental  # noqa: PLC0415  # a client of a server needs no storage engine
 
     planner = incremental.IncrementalPlanner(store, wanted.start_id, wanted.end_id, wanted.start_tag, wanted.end_tag)
@@ -119,7 +127,7 @@ def plan_changes(store: FileStore, request: ScanRequest, wanted: IncrementalRang
 
 
 def read_changes(store: FileStore, split: IncrementalSplit, request: ScanRequest, report: ReadReport | None) -> Iterator[pa.RecordBatch]:
-    """The rows of one split of such a plan."""
+    """Return the rows of one split of ``plan_changes``."""
     from lsm.incremental.read import read_incremental  # noqa: PLC0415  # as above
 
     return read_incremental(store, split, columns=request.columns, predicate=request.predicate, limit=request.limit, report=report)

@@ -1,4 +1,7 @@
-"""Merging rows of a source into a table in process: matched by columns, changed clause by clause, committed on the snapshot they were read from."""
+"""In-process merge of source rows into a table.
+
+Rows are matched by columns and changed by clause. The result is committed on the snapshot that was read.
+"""
 
 from __future__ import annotations
 
@@ -42,18 +45,20 @@ from pyspark_paimon.request.results import MergeResult
 _KINDS = {"update": UPDATE_AFTER, "delete": DELETE, "insert": INSERT}
 _NOWHERE = np.zeros(0, np.int64)
 Places = Mapping[str, Int64s]
-"""Of rows that belong together, the index in the rows of each side."""
+"""Row indexes by side. Equal positions belong together."""
 WrittenRows = tuple[pa.Table, int]
-"""Rows of the table's columns, and the kind that they are written with."""
+"""Rows with the table's columns, and their row kind."""
 
 
 @dataclass
 class MergeRows:
-    """The work of one evaluation: rows of the table go through it, then those of the source that matched none.
+    """One evaluation of a merge.
+
+    Process the rows of the table first, then ``inserts``: source rows without a match.
 
     Args:
-        schema: the table's.
-        wanted: all rows of the source, which of them match, and what becomes of them.
+        schema: Schema of the table.
+        wanted: All source rows, the join and the clauses.
     """
 
     schema: TableSchema
@@ -66,21 +71,27 @@ class MergeRows:
 
     @property
     def reads_all(self) -> bool:
-        """Whether rows that match nothing matter, too."""
+        """Whether table rows without a match are needed, too."""
         return any(clause.when == "not matched by source" for clause in self.wanted.clauses)
 
     @cached_property
     def predicate(self) -> Predicate:
-        """True for all rows of the table that can match."""
+        """Predicate that matches all table rows that can match."""
         types = self.schema.column_types
         return all_of(*(In(ColumnRef(name), _values(self._keys.rows.column(name), types[name])) for name in self._keys.names))
 
     def of_target(self, batch: pa.RecordBatch) -> Iterator[WrittenRows]:
-        """What becomes of rows of the table. Raises ``InvalidArgument`` where two rows of the source would change one."""
+        """Return the changes of table rows.
+
+        Raises ``InvalidArgument`` where two source rows would change one row.
+        """
         return (self._made(*change) for change in self._changes(pa.Table.from_batches([batch])))
 
     def successors(self, rows: pa.Table) -> Successors:
-        """The same, of rows that are replaced where they lie; ``replaced`` counts them."""
+        """Return the changes of rows to replace in files.
+
+        The caller passes the changed row counts to ``replaced``.
+        """
         gone, places, new = [_NOWHERE], [_NOWHERE], [rows.slice(0, 0)]
         for clause, chosen, sides in self._changes(rows):
             if clause.action == "delete":
@@ -91,7 +102,7 @@ class MergeRows:
         return Successors(np.concatenate(gone), np.concatenate(places), pa.concat_tables(new))
 
     def replaced(self, deleted: int, updated: int) -> None:
-        """Count rows that ``successors`` changed; threads may."""
+        """Count rows that ``successors`` changed. Thread-safe."""
         with self._counting:
             self.counts["delete"] += deleted
             self.counts["update"] += updated
@@ -113,7 +124,10 @@ class MergeRows:
                 yield clause, chosen, sides
 
     def inserts(self) -> Iterator[WrittenRows]:
-        """What is inserted of the source. Raises ``InvalidArgument`` where two rows have one key."""
+        """Yield the source rows to insert.
+
+        Raises ``InvalidArgument`` where two rows have one key.
+        """
         sides = {SOURCE: self.wanted.source}
         made = [
             self._made(clause, chosen, sides)
@@ -129,7 +143,10 @@ class MergeRows:
 
     @cached_property
     def _keys(self) -> KeySet:
-        """The columns that match of the rows of the source without nulls there, in the table's types."""
+        """Join columns of the source in the table's types.
+
+        Source rows with a null there are left out.
+        """
         return KeySet(_zeros_alike(self._columns.take(pa.array(self._keyed))))
 
     @cached_property
@@ -147,7 +164,7 @@ class MergeRows:
         return np.flatnonzero(known)
 
     def _pairs(self, rows: pa.Table) -> tuple[Int64s, Int64s]:
-        """Rows of the table and rows of the source that match, side by side."""
+        """Return indexes of matching table and source rows."""
         asked = _zeros_alike(rows.select(self._keys.names))
         known = np.ones(rows.num_rows, np.bool_)
         for column in asked.columns:
@@ -167,7 +184,10 @@ class MergeRows:
 
     @cached_property
     def _by_key(self) -> tuple[Int64s, Int64s, Int64s]:
-        """Rows of the source by the numbers of their keys: an order, and where each key begins and how often it is there."""
+        """Source rows grouped by key number.
+
+        An order of the rows, and the start and count of each key in it.
+        """
         numbers = self._keys.numbers
         counts = np.bincount(numbers, minlength=len(self._keys)).astype(np.int64)
         return np.argsort(numbers, kind="stable"), np.cumsum(counts) - counts, counts
@@ -175,7 +195,10 @@ class MergeRows:
     def _decided(
         self, when: str, places: Mapping[str, Int64s], sides: Mapping[str, pa.Table]
     ) -> Iterator[tuple[Clause, Mapping[str, Int64s]]]:
-        """The clauses that apply, each with its rows: the first whose condition is true has them."""
+        """Yield each clause with the rows it applies to.
+
+        The first clause with a true condition takes a row.
+        """
         left = dict(places)
         for clause in self.wanted.clauses:
             if clause.when != when:
@@ -208,7 +231,7 @@ class MergeRows:
         return self._new(clause, places, sides), _KINDS[clause.action]
 
     def _new(self, clause: Clause, places: Places, sides: Mapping[str, pa.Table]) -> pa.Table:
-        """The rows that a clause makes of its rows, or that it deletes."""
+        """Return a clause's new rows, or its deleted rows."""
         if clause.action == "insert":
             arrays = {name: self._computed(value, places, sides) for name, value in clause.values.items()}
             return conform(pa.table(arrays), self.schema)
@@ -226,7 +249,10 @@ class MergeRows:
 
 
 def _zeros_alike(rows: pa.Table) -> pa.Table:
-    """Zeros of either sign are equal where rows are matched, as everywhere in SQL."""
+    """Replace -0.0 by 0.0.
+
+    In SQL, zeros of both signs are equal when rows are matched.
+    """
     for number, column in enumerate(rows.columns):
         if pa.types.is_floating(column.type):
             rows = rows.set_column(number, rows.column_names[number], pc.add(column, pa.scalar(0.0, column.type)))
@@ -246,7 +272,7 @@ class MergeChange(Change):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Rows by action, of the evaluation that was committed."""
+        """Rows by action of the committed evaluation."""
         return self._last[-1].counts if self._last else dict.fromkeys(_KINDS, 0)
 
     @property
@@ -268,7 +294,10 @@ class MergeChange(Change):
         return self._written(merge, base, (), messages)
 
     def _written(self, merge: MergeRows, base: Snapshot | None, batches: Iterable[pa.RecordBatch], messages: list[CommitMessage]) -> int:
-        """Write new versions of the rows of ``base`` in ``batches`` that change, and what is inserted."""
+        """Write changed rows of ``batches`` and the inserts.
+
+        ``batches``: rows of ``base``.
+        """
         user, base_id = self.request.commit_id, None if base is None else base.id
         flush = FlushMeter(self.progress)
         store = self.store.metered(flush)
@@ -293,7 +322,10 @@ class MergeChange(Change):
         )
 
     def _refuse_existing_keys(self, inserts: Sequence[WrittenRows], snapshot_id: int | None) -> None:
-        """An insert would replace a row that has its key and does not match."""
+        """Raise ``InvalidArgument`` if an insert's key exists.
+
+        The insert would replace a row that does not match.
+        """
         for rows, _ in inserts:
             keys = KeySet(rows.select(list(self.store.schema.primary_keys)).combine_chunks())
             for batch in self._read(any_of_keys(keys, self.store.schema), snapshot_id, keys):
@@ -307,7 +339,10 @@ class MergeChange(Change):
 def merge_rows(
     store: FileStore, request: DeleteRequest, wanted: MergeRequest, read: Read, *, threads: int, progress: Progress | None
 ) -> MergeResult:
-    """Merge and commit. Raises ``InvalidArgument`` where rows of the source are no answer, and what updates raise."""
+    """Merge and commit.
+
+    Raises ``InvalidArgument`` where source rows conflict, and the errors of updates.
+    """
     check_merge(wanted.clauses, store.schema, store.root)
     change = MergeChange(store, request, partial(read, stage="merge"), threads, progress, None, wanted)
     result = change.run()

@@ -1,4 +1,7 @@
-"""``order_by`` as people write it, and scans that are sorted: in process, and of what Spark's tasks give."""
+"""Sorted scans in this process and in Spark.
+
+Parses ``order_by``.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +37,10 @@ _PLAIN = re.compile(r"[^\s,`]+")
 
 
 def sort_columns(order_by: object, schema: TableSchema) -> tuple[SortColumn, ...]:
-    """The columns of an ``ORDER BY`` text, or of a sequence of its items; () for none.
+    """Parse an ``ORDER BY`` text or a sequence of items.
 
-    Raises ``InvalidArgument`` for what is no order, or a column whose values have none, ``UnknownColumn``.
+    Returns () for None.
+    Raises ``InvalidArgument`` for an invalid order or a column type without order, ``UnknownColumn``.
 
     >>> from pyspark_paimon.example import cities
     >>> sort_columns("city DESC NULLS FIRST, `id`", cities().table_schema)[0]
@@ -51,7 +55,7 @@ def sort_columns(order_by: object, schema: TableSchema) -> tuple[SortColumn, ...
         if schema.field(name).type.is_nested:
             raise InvalidArgument(f"order_by: column '{name}' of type {schema.field(name).type} has no order")
         column = SortColumn(name, direction.upper() != "DESC", nulls.upper() == "FIRST" if nulls else None)
-        found.setdefault(name, column)  # a column that comes again decides nothing more
+        found.setdefault(name, column)  # a repeated column does not change the order
     if not found:
         raise InvalidArgument("order_by names no column")
     return tuple(found.values())
@@ -70,7 +74,7 @@ def _parts(text: Any) -> Iterator[tuple[str, str, str, str]]:
 
 
 def order_text(columns: Sequence[SortColumn]) -> str:
-    """An order as text that ``sort_columns`` takes.
+    """Return an order as text for ``sort_columns``.
 
     >>> order_text([SortColumn("price", ascending=False), SortColumn("id", nulls_first=False)])
     'price DESC, id NULLS LAST'
@@ -86,20 +90,26 @@ def _item_text(column: SortColumn) -> str:
 
 
 def candidates(request: ScanRequest) -> ScanRequest:
-    """A sorted scan with the columns that it is sorted by; the last ones are not in the result."""
+    """Return the request with its sort columns added.
+
+    The added columns come last and are not in the result.
+    """
     missing = (column.name for column in request.order_by if column.name not in request.columns)
     return request.model_copy(update={"columns": (*request.columns, *missing)})
 
 
 def row_order(request: ScanRequest) -> RowOrder:
-    """The order of a sorted scan."""
+    """Return the order of a sorted scan."""
     return RowOrder(request.order_by)
 
 
 def first_rows(
     store: FileStore, request: ScanRequest, splits: Sequence[DataSplit], threads: int, report: ReadReport | None = None
 ) -> pa.Table:
-    """The first rows of a request with a limit and the columns of its order, of a table's splits, in order."""
+    """Return the first rows of a request with a limit.
+
+    ``request`` includes its sort columns (see ``candidates``). The rows are sorted.
+    """
     from lsm.read.metrics import ReadReport  # noqa: PLC0415  # a client of a server needs no storage engine
     from lsm.read.top_n import TopRead  # noqa: PLC0415  # as above
 
@@ -118,7 +128,10 @@ def first_rows(
 
 
 def sorted_rows(batches: Iterable[pa.RecordBatch], request: ScanRequest, schema: TableSchema) -> pa.Table:
-    """Rows that come in no order, with the columns of the order, sorted and limited."""
+    """Sort and limit rows that arrive unordered.
+
+    The rows include the sort columns.
+    """
     order = row_order(request)
     if request.limit is None:
         return order.sorted(pa.Table.from_batches(batches, _schema(schema, request)))
@@ -129,7 +142,10 @@ def sorted_rows(batches: Iterable[pa.RecordBatch], request: ScanRequest, schema:
 
 
 def sorted_frame(frame: Any, request: ScanRequest) -> Any:
-    """A Spark DataFrame of a request's candidates, sorted and limited, without columns that only sort it."""
+    """Sort and limit a Spark DataFrame of a request's candidates.
+
+    Drops columns that are used only for sorting.
+    """
     keys = []
     for column in request.order_by:
         values = frame[_quoted(column.name)]

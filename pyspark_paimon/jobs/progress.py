@@ -1,4 +1,4 @@
-"""Showing how far a long operation has come: a bar on a terminal, and what a Spark Connect session tells of its tasks."""
+"""Display of progress: a terminal bar, and Spark Connect tasks."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from pyspark_paimon.request.results import ProgressEvent
 
 _WIDTH = 30
 _PATIENCE = 0.2
-"""Seconds that a job must last before it is worth a line."""
+"""Seconds before the progress of a job is shown."""
 
 
 @dataclass
 class ProgressBar:
-    """A line that shows the newest event, by bytes where they are known; it ends when all is done, or another stage begins.
+    """A terminal line that shows the newest event.
 
-    Stages that are over in ``patience`` seconds are not shown.
+    It counts bytes where they are known. It ends when all work is done or another stage starts.
+    ``patience``: seconds before a stage is shown.
 
     >>> import io
     >>> bar = ProgressBar(io.StringIO())
@@ -71,7 +72,10 @@ def _size(size: int) -> str:
 
 
 def chosen(progress: Progress | bool | None) -> Progress | None:
-    """Whom to tell: ``True`` means a bar on standard error, and silence where that is no terminal."""
+    """Return the progress callback.
+
+    True: a bar on standard error, or no callback if that is not a terminal.
+    """
     if progress is True:
         return ProgressBar(patience=_PATIENCE) if sys.stderr.isatty() else None
     return progress or None
@@ -79,11 +83,12 @@ def chosen(progress: Progress | bool | None) -> Progress | None:
 
 @contextmanager
 def reporting_tasks(spark: Any, progress: Progress | None, stage: str) -> Iterator[None]:
-    """Tell ``progress`` of the tasks of the Spark Connect jobs that this thread runs in the block; a classic session tells nothing.
+    """Report Spark Connect tasks of this thread to ``progress``.
 
-    The server reports as often as ``spark.connect.progress.reportInterval`` says, each time the tasks of the stages that it
-    knows by then. So that all is done is told at the end of the block only, and not if the job failed. Of a job that was
-    faster than the first report no more is known than that it had a task.
+    Covers jobs that run in the block. A classic session reports nothing.
+    The server reports at ``spark.connect.progress.reportInterval``, with the tasks of the stages known at that time.
+    So completion is reported at the end of the block, and not if the job failed.
+    A job that ends before the first report counts as one task.
     """
     if progress is None or not type(spark).__module__.startswith("pyspark.sql.connect"):
         yield

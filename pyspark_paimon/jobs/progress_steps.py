@@ -1,4 +1,7 @@
-"""Telling people how far a job of many pieces has come: pieces that end in any thread, and the bytes and rows that move inside them."""
+"""Progress of jobs with many pieces.
+
+Pieces may end in any thread. Bytes and rows are counted within pieces, too.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class Steps:
-    """Tells ``progress`` of pieces that ended and bytes that were done with, one event at a time, never fewer than before.
+    """Thread-safe counter that reports pieces and bytes to ``progress``.
 
-    That all is done is said once, by the last ``finish`` or by ``end``. ``total`` and ``total_bytes`` are None where nobody knows them.
+    It reports one event at a time, and numbers never decrease.
+    The last ``finish`` or ``end`` reports completion once.
+    ``total`` and ``total_bytes``: None where unknown.
 
     >>> steps = Steps(print, "compact", 2, total_bytes=70)
     >>> steps.moved(10)
@@ -40,16 +45,22 @@ class Steps:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def finish(self, size: int = 0) -> None:
-        """One more is done, of so many bytes that were not told of before."""
+        """Count a finished piece.
+
+        ``size``: bytes not yet counted by ``moved``.
+        """
         self._tell(1, size, self.total)
 
     def moved(self, size: int, done: int = 0) -> None:
-        """So many bytes are done with, and so many pieces; the last one is left to ``finish`` or ``end``."""
+        """Count processed bytes and finished pieces.
+
+        The last piece is counted by ``finish`` or ``end`` only.
+        """
         if size or done:
             self._tell(done, size, None if self.total is None else self.total - 1)
 
     def end(self) -> None:
-        """All is done, whatever could be left out."""
+        """Report completion, including skipped pieces."""
         self.total = self._done if self.total is None else self.total
         self.total_bytes = self._bytes if self.total_bytes is None else self.total_bytes
         self._tell(self.total, self.total_bytes, self.total)
@@ -67,26 +78,32 @@ class Steps:
 
 
 class PieceMeter(Meter):
-    """A piece of ``steps``, or several, of ``size`` bytes: what is read of their files moves the whole, until they are finished."""
+    """Byte counter of one or more pieces of ``steps``.
+
+    ``size``: total bytes of the pieces. Bytes read from their files advance ``steps``.
+    """
 
     def __init__(self, steps: Steps, size: int) -> None:
         self._steps, self._left, self._lock = steps, size, threading.Lock()
 
     def read(self, size: int, *, files: int = 0) -> None:  # noqa: ARG002  # pieces are counted, not their files
-        """See ``Meter``; a file may be read twice, or some other along with it, but the piece is no larger for that."""
+        """See ``Meter``.
+
+        Counts at most the piece's size: a file may be read twice or with other files.
+        """
         with self._lock:
             taken = min(size, self._left)
             self._left -= taken
         self._steps.moved(taken)
 
     def finish(self, pieces: int = 1) -> None:
-        """The pieces are done, whatever of their files was left out."""
+        """Count the pieces as finished, including bytes not read."""
         self._steps.moved(0, pieces - 1)
         self._steps.finish(self._left)
 
 
 class FilesMeter(Meter):
-    """A job whose pieces are the files that it reads."""
+    """Progress of a job whose pieces are files to read."""
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
@@ -97,9 +114,11 @@ class FilesMeter(Meter):
 
 
 class FlushMeter(Meter):
-    """Rows that were taken in and go into files: told of from ``begin`` on, when it is known how many there are.
+    """Progress of writing buffered rows to files.
 
-    Fewer may arrive, for newer versions of a key replace older ones; bytes are those that compactions inside the write go through.
+    Reports from ``begin`` on, when the number of rows is known.
+    Fewer rows may be written, because newer versions of a key replace older ones.
+    Bytes are those that compactions inside the write process.
     """
 
     def __init__(self, progress: Progress | None) -> None:
@@ -121,7 +140,10 @@ class FlushMeter(Meter):
 
     @contextmanager
     def begin(self, rows: int) -> Iterator[None]:
-        """So many rows were taken in; what is not in files yet goes there in the block."""
+        """Report the flush in the block.
+
+        ``rows``: number of rows added. Those not yet in files are the total.
+        """
         waiting = rows - self._rows
         if waiting > 0:
             self._steps = Steps(self._progress, "flush", waiting, "rows")
@@ -132,7 +154,10 @@ class FlushMeter(Meter):
 
 @contextmanager
 def reading(store: FileStore, plan: ScanPlan, progress: Progress | None, stage: str) -> Iterator[FileStore]:
-    """The table to read a plan through, so that ``progress`` hears of its files; a reader that leaves early has come to its end too."""
+    """Report a plan's reads of the returned table to ``progress``.
+
+    A reader that stops early counts as complete.
+    """
     if progress is None:
         yield store
         return

@@ -1,4 +1,4 @@
-"""Making written rows visible, as the request of a write says: appended, or in place of what they overwrite."""
+"""Commit of written rows: append or overwrite."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def publish_rows(
     properties: Mapping[str, str] | None = None,
     read: ReadState | None = None,
 ) -> CommitResult:
-    """Commit the messages; ``read`` counts where rows are appended. Raises as ``FileStoreCommit`` does."""
+    """Commit the messages as the request's mode requires.
+
+    ``read``: used for appends only. Raises the errors of ``FileStoreCommit``.
+    """
     if request.mode != "overwrite":
         return commit.commit(messages, request.identifier, properties=properties, read=read)
     dynamic = request.dynamic and request.partition is None
@@ -30,7 +33,10 @@ def publish_rows(
 
 
 def _replaced(store: FileStore, spec: Spec | None, messages: Sequence[CommitMessage]) -> Collection[bytes] | None:
-    """The partitions that a static overwrite replaces, those of its new rows among them; None for the whole table."""
+    """Return the partitions that a static overwrite replaces.
+
+    Includes the matching partitions of the new rows. None: the whole table.
+    """
     if spec is None:
         return None
     values = values_of(spec, store.schema)

@@ -15,9 +15,9 @@ from pyspark_paimon.request.state_results import TableChangeResult
 
 
 class Restore(Destruction):
-    """Restore a snapshot, a tag or the state at a time.
+    """Restore a snapshot, a tag or an older state.
 
-    Exactly one of the members is set.
+    Exactly one of ``snapshot_id``, ``tag`` and ``timestamp_millis`` is set.
     """
 
     commit_id: CommitId
