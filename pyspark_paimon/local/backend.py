@@ -119,7 +119,7 @@ class LocalBackend(LocalReads):
         ``options``: options of one job. Raises ``TableNotFound``.
         """
         pinned = None if schema_id is None else self._manifests.schemas.get(schema_id)
-        if pinned is not None:  # seen before, and versions do not change
+        if pinned is not None:  # schema versions are immutable
             root, branch = split_branch(self._root)
             store = FileStore(self._file_io, root, pinned, self._manifests, branch, self._commits)
         else:
@@ -167,7 +167,7 @@ class LocalBackend(LocalReads):
 
     def schema(self, schema_id: int | None = None) -> TableSchema:
         """Return the newest schema, or that of an id."""
-        if schema_id is None and not self._manifests.newest:  # opened now: a scan is likely to follow
+        if schema_id is None and not self._manifests.newest:  # just opened: a scan probably follows
             store, _ = self._file_io.together(self.store, self._snapshots().guess)
             opened: FileStore = store
             return opened.schema
@@ -200,7 +200,7 @@ class LocalBackend(LocalReads):
             snapshot = _travel(store, travel)
         if snapshot is None or snapshot.schema_id == store.schema.id:
             return snapshot, store.schema
-        if travel == TravelRequest():  # the schema may have changed between the two looks
+        if travel == TravelRequest():  # the schema may have changed between the two reads
             return snapshot, self.schema() if snapshot.schema_id > store.schema.id else store.schema
         return snapshot, store.schemas.get(snapshot.schema_id)
 

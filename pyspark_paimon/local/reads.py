@@ -180,7 +180,7 @@ class LocalReads:
 
         pinned = None if request.snapshot_id is None else self._manifests.pinned.get(request.snapshot_id)
         if pinned is not None and request.snapshot_delta not in {None, pinned.delta_manifest_list}:
-            pinned = None  # another table state that had the id
+            pinned = None  # another snapshot with the same id, before a rollback
         return plan_request(store, request, pinned)
 
 

@@ -55,7 +55,7 @@ class ServerBackend(LocalBackend):
             try:
                 done = self._by_server(operation)
             except NotOffered:
-                # After a rollback on the files alone the server would still name another snapshot as the newest.
+                # A rollback of the files alone would leave another newest snapshot on the server.
                 if isinstance(operation, Rollback | FastForward):
                     raise
                 done = None

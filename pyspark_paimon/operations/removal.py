@@ -40,7 +40,7 @@ class HistoryChange(Destruction):
         return None
 
     def _previewed(self, store: FileStore) -> TableChangeResult:
-        from manifest.expire.would_go import tried  # noqa: PLC0415  # loads what deletes
+        from manifest.expire.would_go import tried  # noqa: PLC0415  # imports the deletion code
 
         done, losses = tried(store, self.change, self.branch_to_delete(store))
         return done.model_copy(update={"removal": removal_of(losses, snapshots=done.snapshots, tags=done.tags, manifests=done.manifests)})
@@ -48,7 +48,7 @@ class HistoryChange(Destruction):
 
 def preview_partitions(store: FileStore, partitions: Collection[bytes]) -> TableChangeResult:
     """Return what the newest snapshot would lose with ``partitions``."""
-    from manifest.expire.would_go import partition_losses  # noqa: PLC0415  # loads what deletes
+    from manifest.expire.would_go import partition_losses  # noqa: PLC0415  # imports the deletion code
 
     names = partition_names(store, partitions)
     return TableChangeResult(partitions=names, removal=removal_of(partition_losses(store, partitions), partitions=names))

@@ -35,7 +35,7 @@ class Restore(Destruction):
             return preview_partitions(store, differing_partitions(store, target, store.snapshots.latest()))
         if self.tag is not None:
             return TableChangeResult(snapshot_id=restore_state(store, target, self.commit_id).snapshot_id)
-        # A tag of our own protects the snapshot from expiry while its rows are copied.
+        # A temporary tag protects the snapshot from expiry while its rows are copied.
         pin = f"restore-{self.commit_id}"
         if pin not in store.snapshots.tags():
             store.snapshots.create_tag(pin, target)

@@ -69,7 +69,7 @@ class Assignments:
         Raises ``SchemaMismatch``, ``NullInKey``, ``InvalidArgument``, ``FilterFailed``.
         """
         expressions = [self._expression(name) for name in rows.column_names]
-        from pyarrow import acero  # noqa: PLC0415  # brings pyarrow.dataset and pandas along
+        from pyarrow import acero  # noqa: PLC0415  # imports pyarrow.dataset and pandas
 
         plan = acero.Declaration.from_sequence(
             [
@@ -161,7 +161,7 @@ def _computed(value: Expression, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
 
     if isinstance(value, ColumnValue):
         return column(value)
-    from fileindex.expression.compute import computed  # noqa: PLC0415  # few updates compute
+    from fileindex.expression.compute import computed  # noqa: PLC0415  # imported only for computed values
 
     return computed(value, column, rows.num_rows)
 
@@ -170,7 +170,7 @@ def refuse_fixed(named: Collection[str], schema: TableSchema) -> None:
     """Raise ``InvalidArgument`` for a column that locates its row.
 
     These are columns of the primary key, partition and bucket key.
-    Partition columns may change where a key may move between partitions (``KEY_DYNAMIC``).
+    Partition columns may change in ``KEY_DYNAMIC`` tables whose merge engine keeps the newest row.
     """
     moves = schema.bucket_mode is BucketMode.KEY_DYNAMIC and schema.core.engine.newest_replaces
     for names, what in (

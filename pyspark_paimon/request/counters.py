@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MANIFEST_STAGES = ("manifest list", "manifest ranges")
 _FILE_STAGES = ("partition", "bucket", "level", "key range", "value stats", "embedded index")
-"""Stages of a plan that count manifests, and files."""
+"""Names of plan stages that count manifests, and of those that count files."""
 
 
 class Counters(BaseModel):

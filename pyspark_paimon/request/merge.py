@@ -71,7 +71,7 @@ def check_merge(clauses: Sequence[Clause], schema: TableSchema, table: str) -> N
     """
     if not clauses:
         raise InvalidArgument("merge does nothing: say what becomes of rows, when_matched_update_all().when_not_matched_insert_all()")
-    from lsm.write.new_version import NewVersion  # noqa: PLC0415  # questions know requests, and nothing that writes
+    from lsm.write.new_version import NewVersion  # noqa: PLC0415  # questions import requests, but not the write code
 
     for clause in clauses:
         if clause.action == "update":

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 CommitId: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.#-]{1,200}$")]
-"""The name of a commit as it travels; it becomes part of file names, so a server takes no other form."""
+"""Name of a commit. It becomes part of file names, so a server rejects other forms."""
 
 
 class Message(BaseModel):
@@ -19,7 +19,7 @@ class Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     def _repr_html_(self) -> str:
-        from pyspark_paimon.html.card import card_of, or_error  # noqa: PLC0415  # few results are drawn
+        from pyspark_paimon.html.card import card_of, or_error  # noqa: PLC0415  # few results are shown as HTML
 
         return or_error(type(self).__name__, lambda: card_of(self))
 

@@ -155,9 +155,9 @@ class TaskOperation(Operation[A], Generic[A]):
     stage: ClassVar[str]
     """Name of the progress."""
     unit: ClassVar[str] = "buckets"
-    """What one task works on."""
+    """Unit of work of one task, for progress."""
     commits_parts: ClassVar[bool] = False
-    """Whether tasks that lost a race drop out of a commit, which keeps the others. False: all or nothing."""
+    """Whether a commit may leave out tasks that lost a race. False: all or nothing."""
 
     commit_id: CommitId
     options: dict[str, str] = Field(default_factory=dict)

@@ -30,7 +30,7 @@ def _source(scan: ScanSource) -> _Read:
         with_columns: list[str] | None,
         predicate: pl.Expr | None,
         n_rows: int | None,
-        batch_size: int | None,  # noqa: ARG001  # batches are as the files are
+        batch_size: int | None,  # noqa: ARG001  # the files determine the batches
     ) -> Iterator[pl.DataFrame]:
         asked = scan
         wanted = with_columns or scan.schema.names
@@ -44,7 +44,7 @@ def _source(scan: ScanSource) -> _Read:
         left = n_rows
         for batch in asked.to_batches():
             frame = pl.DataFrame(pa.Table.from_batches([batch]))
-            # The plan may have kept more rows: only polars knows all that its expressions mean.
+            # The scan may return more rows: it applies only the conditions that it can translate.
             frame = (frame if predicate is None else frame.filter(predicate)).select(wanted)
             yield frame if left is None else frame.head(left)
             left = None if left is None else left - frame.height
@@ -61,7 +61,7 @@ def _narrowed(scan: ScanSource, predicate: pl.Expr) -> ScanSource:
         return scan
     try:
         return scan.narrowed(bind(condition, types))
-    except PaimonError:  # a scan with a limit, or a literal that no file is asked about
+    except PaimonError:  # a scan with a limit, or a literal that the planner does not support
         return scan
 
 

@@ -49,7 +49,7 @@ class FsckResult(Message):
 
         Repairs have ``repaired`` set, and the copies of changed files.
         """
-        import pyarrow as pa  # noqa: PLC0415  # answers travel without it
+        import pyarrow as pa  # noqa: PLC0415  # decoding a result does not need pyarrow
 
         columns = ("kind", "path", "message", "advice", "copies")
         schema = pa.schema([("repaired", pa.bool_()), *((name, pa.string()) for name in columns[:4]), ("copies", pa.list_(pa.string()))])
