@@ -294,14 +294,15 @@ def _check_avro(schema: TableSchema) -> None:
                 "changelogs) or TIME(3), TIMESTAMP(6)"
             )
     core = schema.core
-    pairs = {(core.file_format, core.file_compression)}
-    for level in {*core.file_format_per_level, *core.file_compression_per_level}:
-        pairs.add(
-            (core.file_format_per_level.get(level, core.file_format), core.file_compression_per_level.get(level, core.file_compression))
-        )
-    # Changelog files take what they have no own option for from data files.
+    levels = {0, core.max_level, *core.file_format_per_level, *core.file_compression_per_level}
+    by_level = {
+        level: (core.file_format_per_level.get(level, core.file_format), core.file_compression_per_level.get(level, core.file_compression))
+        for level in levels
+    }
+    # Changelog files take the options that they lack from data files. Flushes write them on level 0, compactions on others.
     own = [core.raw.get(key, "").strip().lower() for key in ("changelog-file.format", "changelog-file.compression")]
-    pairs |= {(own[0] or file_format, own[1] or codec) for file_format, codec in pairs} if any(own) else set()
+    logged = by_level.values() if core.changelog_producer in {"lookup", "full-compaction"} else [by_level[0]]
+    pairs = {*by_level.values(), *((own[0] or file_format, own[1] or codec) for file_format, codec in logged)}
     for file_format, codec in pairs:
         if file_format == "avro" and codec == "lz4":
             raise UnsupportedOption("file.compression", "'lz4' is not a codec of Avro files; choose zstd, gzip, snappy or none")
