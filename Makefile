@@ -87,10 +87,11 @@ mutants: setup ## Change the core at NUMBER (500) random places of SEED (1), and
 	@$(BIN)/python -m tests.mutants --number $(NUMBER) --seed $(SEED)
 
 .PHONY: lint
-lint: $(STAMP) ## Check style, format and types
+lint: $(STAMP) ## Check style, format, types and the language of docstrings, errors and docs
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy
+	@$(BIN)/python scripts/prose.py
 
 .PHONY: format
 format: $(STAMP) ## Format the code and mend what ruff can mend
