@@ -439,6 +439,8 @@ def is_same(found: Any, value: Any) -> bool:  # a case each
         return found == dt.datetime.combine(value, dt.time())
     if isinstance(value, dt.datetime) and not isinstance(found, dt.datetime):
         return dt.datetime.combine(found, dt.time()) == value
+    if isinstance(value, np.integer):
+        return bool(found == int(value))  # Decimal cannot be compared with a scalar of numpy
     return bool(found == value)
 
 
