@@ -345,7 +345,7 @@ def test_we_read_what_the_peer_replaced(peer: Peer, path: Path) -> None:
 
 
 NAN = "filters on NaN"
-LOSES = "loses rows beside a NaN"
+LOSES = "loses rows of files with a NaN"
 
 
 def with_nan(path: Path) -> Table:

@@ -173,7 +173,7 @@ REFUSED = (
     ),
     Feature(
         "`INSERT INTO t` without `WITH`",
-        "Spark does not tell which table is meant: `WITH (path = '...')`, or a temporary view",
+        "Spark does not say which table is meant: `WITH (path = '...')`, or a temporary view",
         (
             Example("INSERT INTO {t} VALUES (4, 'Rome')", leaves=ALL, refused=r"InvalidArgument.*WITH \(path"),
             Example("INSERT INTO {t} SELECT * FROM {t}", leaves=ALL, refused=r"InvalidArgument.*WITH \(path"),
@@ -353,7 +353,7 @@ OURS = (
     ),
     Feature(
         "`ALTER TABLE t ADD | DROP | RENAME | ALTER COLUMN ...`, `SET | UNSET TBLPROPERTIES`, `DROP PARTITION (...)`",
-        "changes the table; what Spark's catalog has of it is made anew",
+        "changes the table; the entry in Spark's catalog is recreated",
         (
             Example("ALTER TABLE {t} ADD COLUMNS (n INT COMMENT 'c' AFTER id)"),
             Example("ALTER TABLE {t} ALTER COLUMN n TYPE BIGINT"),
