@@ -294,6 +294,10 @@ class FileStore:
             entries = self.manifests.read_metas(metas, blocks)
         return live(wanted.entries(entries, self.partition))
 
+    def live_partitions(self, snapshot: Snapshot | None, wanted: EntryFilter = EVERYTHING) -> list[bytes]:
+        """Return the partitions of the files that ``live_entries`` returns."""
+        return list(self.live_entries(snapshot, wanted).partition_codes[1])
+
     def index_entries(self, snapshot: Snapshot | None) -> list[IndexManifestEntry]:
         """Return the HASH and deletion-vector files at ``snapshot``."""
         if snapshot is None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection
 from fileindex.base.log import logger_of
 from lsm.scan.plan import Report, ScanPlan
 from manifest.entry.cache import EntryCache
-from manifest.entry.live import live
 from manifest.io.errors import SnapshotNotFound, TableNotFound, UnsupportedTable
 from manifest.io.paths import with_branch
 from manifest.options.own_branch import FALLBACK_BRANCH, PRIMARY_BRANCH
@@ -74,8 +73,8 @@ def plan_both(store: FileStore, name: str, snapshot: Snapshot | None, partitions
     comes_first = not store.options.raw.get(FALLBACK_BRANCH, "").strip()
     report = Report()
     with report.stage("other branch") as tally:
-        first = _partitions(other, at_other) if comes_first else _partitions(store, snapshot)
-        second = _partitions(store, snapshot) if comes_first else _partitions(other, at_other)
+        own_partitions, others_partitions = set(store.live_partitions(snapshot)), set(other.live_partitions(at_other))
+        first, second = (others_partitions, own_partitions) if comes_first else (own_partitions, others_partitions)
         wanted = second if partitions is None else second.intersection(partitions)
         left = wanted - first
         tally.count(len(left), len(wanted) - len(left))
@@ -84,14 +83,6 @@ def plan_both(store: FileStore, name: str, snapshot: Snapshot | None, partitions
     others = plan(other, at_other, partitions if comes_first else left)
     marked = tuple(split.model_copy(update={"branch": name}) for split in others.splits)
     return ScanPlan(own.snapshot_id, (*own.splits, *marked), (*own.report, *report.stages))
-
-
-def _partitions(store: FileStore, snapshot: Snapshot | None) -> set[bytes]:
-    if snapshot is None:
-        return set()
-    with store.reading(snapshot):
-        entries = live(store.manifests.read_metas(store.manifest_metas(snapshot)))
-    return set(entries.partition_codes[1])
 
 
 def _snapshot_of_other(store: FileStore, snapshot: Snapshot | None, other: FileStore) -> Snapshot | None:

@@ -37,10 +37,9 @@ def expired_partitions(store: FileStore, snapshot: Snapshot | None, older_than: 
 def _value_times(store: FileStore, snapshot: Snapshot | None, rules: PartitionExpiration) -> dict[bytes, datetime | None]:
     extractor = PartitionTime(store.schema.partition_keys, rules.pattern, rules.formatter)
     types = store.paths.partition_types
-    _, partitions = store.live_entries(snapshot).partition_codes
     return {
         partition: extractor.of([_text(value, column) for value, column in zip(store.partition.decode(partition), types, strict=True)])
-        for partition in partitions
+        for partition in store.live_partitions(snapshot)
     }
 
 

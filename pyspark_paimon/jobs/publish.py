@@ -44,8 +44,7 @@ def _replaced(store: FileStore, spec: Spec | None, messages: Sequence[CommitMess
         return {store.partition.encode(values)}
     wanted = predicate_of([spec], store.schema)
     written = {message.partition for message in messages if store.partition.keeps(wanted, message.partition)}
-    _, there = store.live_entries(store.snapshots.latest(), EntryFilter(predicate=wanted)).partition_codes
-    return written | set(there)
+    return written.union(store.live_partitions(store.snapshots.latest(), EntryFilter(predicate=wanted)))
 
 
 __all__ = ["publish_rows"]

@@ -51,8 +51,7 @@ class DropPartitions(_PartitionRemoval):
     def partitions_of(self, store: FileStore) -> list[bytes]:
         """Return the partitions with files that match the specifications."""
         wanted = EntryFilter(predicate=predicate_of(self.partitions, store.schema))
-        _, partitions = store.live_entries(store.snapshots.latest(), wanted).partition_codes
-        return list(partitions)
+        return store.live_partitions(store.snapshots.latest(), wanted)
 
 
 class ExpirePartitions(_PartitionRemoval):
