@@ -29,7 +29,8 @@ class CrossPartitionAssigner:
     Snapshot None is an empty table.
 
     Tracks the buckets it fills. Not thread-safe. Each key may be in one call only. New keys go to ``owned`` buckets. ``each`` reads
-    splits like ``map``. ``replaced`` are the partitions that an overwrite may replace. Keys of other partitions are refused. None: no such overwrite.
+    splits like ``map``. ``replaces`` means that the write overwrites some partitions: keys have no location then, and ``check_replaced``
+    refuses keys of partitions that stay.
     """
 
     def __init__(
@@ -39,17 +40,17 @@ class CrossPartitionAssigner:
         keys_of: KeysOf,
         *,
         owned: BucketOwnership,
-        replaced: Collection[bytes] | None = None,
+        replaces: bool = False,
         each: ReadEach = map,
     ) -> None:
         self._store = store
-        self._replaced = replaced
+        self._replaces = replaces
         self._snapshot = snapshot
         self._keys_of = keys_of
         self._owned = owned
         self._each = each
         self._rooms: dict[tuple[Plain, ...], BucketRoom] = {}
-        # Partitions of ``replaced`` that rows have left, each with the name of a key.
+        # Partitions that keys of an overwrite are in, each with the name of a key.
         self._vacated: dict[bytes, str] = {}
         self._written: set[bytes] = set()
 
@@ -59,13 +60,13 @@ class CrossPartitionAssigner:
         Includes delete rows for keys that moved.
 
         Raises:
-            UnmergeableRows: A key is in two partitions already, or in one that an overwrite keeps.
+            UnmergeableRows: A key is in two partitions already.
         """
         schema = self._store.schema
         keys = KeySet(table.select(list(schema.primary_keys)))
         found = locate_keys(self._store, self._snapshot, keys, each=self._each)
-        if self._replaced is not None:
-            found = self._without_replaced(keys, found, self._replaced)
+        if self._replaces:
+            found = self._vacate(keys, found)
         named, partitions = row_partitions(table, schema)
         locations, partitions = self._encode(found, partitions)
         placed = ArrivedRows(table, kinds, keys.numbers, named, locations, partitions).place(schema)
@@ -83,30 +84,23 @@ class CrossPartitionAssigner:
             named: Partitions that are replaced whatever the rows are.
 
         Raises:
-            UnmergeableRows: A partition stays, because its rows went to the partition of another row of their key.
+            UnmergeableRows: A partition of a key gets no row and is not named.
         """
+        # A row that names a partition may go to the partition of another row of its key.
         for partition, key in self._vacated.items():
             if partition not in self._written and partition not in named:
-                raise self._not_replaced(key, partition)
+                raise UnmergeableRows(
+                    f"{self._store.root}: the key {key} lives in partition {self._store.partition.decode(partition)}, which this overwrite "
+                    "does not replace; nothing was committed. Write such rows with mode 'upsert', or overwrite that partition too"
+                )
 
-    def _without_replaced(self, keys: KeySet, found: KeyLocations, replaced: Collection[bytes]) -> KeyLocations:
-        """Return no location for any key.
-
-        Raises ``UnmergeableRows`` for a key of a partition that stays.
-        """
+    def _vacate(self, keys: KeySet, found: KeyLocations) -> KeyLocations:
+        """Note the partitions of the keys. Return no location for any key."""
         for number in np.unique(found.partition[found.partition != NOT_FOUND]).tolist():
             partition = found.partitions[number]
-            key = name_key(keys, int(np.flatnonzero(found.partition == number)[0]))
-            if partition not in replaced:
-                raise self._not_replaced(key, partition)
-            self._vacated.setdefault(partition, key)
+            if partition not in self._vacated:
+                self._vacated[partition] = name_key(keys, int(np.flatnonzero(found.partition == number)[0]))
         return KeyLocations([], np.full_like(found.partition, NOT_FOUND), np.zeros_like(found.bucket))
-
-    def _not_replaced(self, key: str, partition: bytes) -> UnmergeableRows:
-        return UnmergeableRows(
-            f"{self._store.root}: the key {key} lives in partition {self._store.partition.decode(partition)}, which this overwrite does "
-            "not replace; nothing was committed. Write such rows with mode 'upsert', or overwrite that partition too"
-        )
 
     def _encode(self, found: KeyLocations, named: list[tuple[Plain, ...]]) -> tuple[KeyLocations, list[tuple[Plain, ...]]]:
         """Return the locations with partitions as codes.

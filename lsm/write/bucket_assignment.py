@@ -160,14 +160,9 @@ class CrossPartitionBuckets(BucketAssignment):
         super().__init__(context)
         budget = min(context.store.options.write_buffer_size // 2, thresholds().source_bytes)
         self._staged = staged_rows.StagedRows(context.store.schema, budget, context.space)
-        # Partitions of the rows that replace them. None: the write replaces no partition, or all.
-        self._replaced: set[bytes] | None = None if context.job.replaces is None else set()
 
     def add(self, table: Any, kinds: Int8s | None) -> Iterator[RoutedRows]:
         """Stage the rows. Keys are looked up at the end."""
-        store = self.context.store
-        if self._replaced is not None:
-            self._replaced |= {store.partition.encode(values) for values in row_partitions(table, store.schema)[1]}
         self._staged.add(table, kinds)
         return iter(())
 
@@ -175,18 +170,17 @@ class CrossPartitionBuckets(BucketAssignment):
         """See ``BucketAssignment``."""
         context = self.context
         existing, owners = context.existing, context.job.owners
-        snapshot = (existing.snapshot if self._replaced is None else existing.base_snapshot) if context.job.finds_keys else None
-        named: set[bytes] = set()
-        if context.job.replaces not in {None, FALSE}:
-            named = set(context.store.live_entries(snapshot, EntryFilter(predicate=context.job.replaces)).partition_codes[1])
-        replaced = None if self._replaced is None else self._replaced | named
+        replaces = context.job.replaces
+        snapshot = (existing.snapshot if replaces is None else existing.base_snapshot) if context.job.finds_keys else None
         owned = dynamic.BucketOwnership() if owners is None else dynamic.BucketOwnership(owners.task, owners.tasks)
         crossing = assigner.CrossPartitionAssigner(
-            context.store, snapshot, existing.keys_by_bucket, owned=owned, replaced=replaced, each=context.each
+            context.store, snapshot, existing.keys_by_bucket, owned=owned, replaces=replaces is not None, each=context.each
         )
         for table, kinds in self._staged.drain():
             yield crossing.assign(table, kinds)
-        crossing.check_replaced(named)
+        if replaces is not None:
+            named = [] if replaces == FALSE else context.store.live_partitions(snapshot, EntryFilter(predicate=replaces))
+            crossing.check_replaced(named)
 
     def clear(self) -> None:
         """See ``BucketAssignment``."""

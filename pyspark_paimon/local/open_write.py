@@ -50,13 +50,14 @@ class OpenWrite:
         self.store, self.compacts = store, compacts
         self._request, self._threads, self._progress = request, threads, progress
         self._flush = FlushMeter(progress)
+        self._replaces = replaced_partitions(request, store.schema)
         self._write = TableWrite(
             store.metered(self._flush),
             WriteJob(
                 commit_id=request.commit_id,
                 threads=threads,
                 overwrites=request.mode == "overwrite",
-                replaces=replaced_partitions(request, store.schema),
+                replaces=self._replaces,
                 write_only=None if compacts else True,
             ),
         )
@@ -118,7 +119,7 @@ class OpenWrite:
                 commit_id=request.commit_id,
                 threads=threads,
                 overwrite=overwrite,
-                replaces=replaced_partitions(request, store.schema),
+                replaces=self._replaces,
             ),
             evaluations=EVALUATIONS if reassigns else 1,
         )
