@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind
-from fileindex.base.errors import UnsupportedOption
 from fileindex.base.thresholds import thresholds
 from lsm.avro.encoder import Encoded, encode, interleave
 from lsm.avro.shapes import shape_of
 from lsm.keys.encoding import one_array
 from lsm.parquet.write.writer import fit_to_schema
-from manifest.avro.codecs import codec_name, compressor
+from manifest.avro.codecs import compressor, data_codec_name
 from manifest.avro.schemas import AvroSchema
 from manifest.avro.wire import SYNC_BYTES, block_prefix, encode_header
 from manifest.io.errors import UnsupportedTable
@@ -56,10 +55,7 @@ class AvroFileWriter:
         self._fitted = schema
         self._avro = avro_schema(fields)
         self._shape, _ = shape_of(self._avro)
-        try:
-            self._codec = codec_name(compression)
-        except UnsupportedOption:
-            raise UnsupportedOption("file.compression", f"'{compression}' is not a codec of Avro files") from None
+        self._codec = data_codec_name(compression)
         self._compress = compressor(self._codec, level)
         self._sync = os.urandom(SYNC_BYTES)
 

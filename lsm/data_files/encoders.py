@@ -51,16 +51,6 @@ class FileEncoder(Protocol):
         """Delete the file. Never raises."""
 
 
-def format_of(options: CoreOptions, level: int) -> str:
-    """Return the format of new files of a level."""
-    return options.file_format_per_level.get(level, options.file_format)
-
-
-def compression_of(options: CoreOptions, level: int) -> str:
-    """Return the codec of new files of a level."""
-    return options.file_compression_per_level.get(level, options.file_compression)
-
-
 def file_encoder(
     file_io: FileIO,
     path: str,
@@ -86,9 +76,9 @@ def file_encoder(
         plain: Columns without dictionaries.
         table: Path of the table.
     """
-    compression = compression_of(options, level)
+    compression = options.compression_at(level)
     block = options.file_block_size
-    match format_of(options, level):
+    match options.format_at(level):
         case "orc":
             stripe = min(block or thresholds().orc_stripe_bytes, max(target, 1))
             return orc.OrcFileWriter(file_io, path, fields, schema, compression=compression, stripe_bytes=stripe)
@@ -110,4 +100,4 @@ def file_encoder(
     )
 
 
-__all__ = ["PARQUET", "FileEncoder", "compression_of", "file_encoder", "format_of"]
+__all__ = ["PARQUET", "FileEncoder", "file_encoder"]

@@ -21,7 +21,7 @@ from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import container_size, worth_storing, write_index_container
 from lsm.arrow.row_kind import retracts
-from lsm.data_files.encoders import PARQUET, FileEncoder, compression_of, file_encoder, format_of
+from lsm.data_files.encoders import PARQUET, FileEncoder, file_encoder
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
 from lsm.schema.parquet_schema import KEY_PREFIX, file_schema, key_value_fields
 from manifest.entry.data_file import DataFileMeta, FileSource, wall_clock_millis
@@ -110,7 +110,7 @@ class FileTarget:
     def stats(self, level: int) -> StatsCollector:
         """Return a statistics collector for one file of ``level``."""
         options = self.store.options
-        modes, rows = options.stats_modes(self.columns, level), format_of(options, level) != PARQUET
+        modes, rows = options.stats_modes(self.columns, level), options.format_at(level) != PARQUET
         return StatsCollector(self.store.schema.fields, modes, dense=options.stats_dense_store, rows=rows, keys=self.keys)
 
     def name(self, level: int) -> str:
@@ -119,8 +119,8 @@ class FileTarget:
         Its last extension is the format.
         """
         options = self.store.options
-        codec = compression_of(options, level) if options.file_suffix_include_compression else "none"
-        extension = format_of(options, level)
+        codec = options.compression_at(level) if options.file_suffix_include_compression else "none"
+        extension = options.format_at(level)
         return self.names.next() + (f".{extension}" if codec == "none" else f".{codec}.{extension}")
 
     def encoder(self, name: str, level: int, plain: frozenset[str]) -> FileEncoder:

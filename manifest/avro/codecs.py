@@ -56,6 +56,18 @@ def codec_name(compression: str) -> str:
         ) from None
 
 
+def data_codec_name(compression: str) -> str:
+    """Return Avro's name of a ``file.compression`` value.
+
+    Raises ``UnsupportedOption``.
+    """
+    try:
+        return codec_name(compression)
+    except UnsupportedOption:
+        message = f"'{compression}' is not a codec of Avro files; choose zstd, gzip, snappy or none"
+        raise UnsupportedOption("file.compression", message) from None
+
+
 def decompressor(path: str, codec: str) -> Callable[[bytes, int], bytes]:
     """Return a function that decompresses a block.
 
@@ -149,4 +161,4 @@ def snappy_size(data: bytes) -> int:
     return size
 
 
-__all__ = ["BROKEN_BLOCK", "MAX_PAYLOAD", "codec_name", "compressor", "decompressor", "snappy_size"]
+__all__ = ["BROKEN_BLOCK", "MAX_PAYLOAD", "codec_name", "compressor", "data_codec_name", "decompressor", "snappy_size"]

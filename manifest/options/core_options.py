@@ -358,6 +358,14 @@ class CoreOptions(BaseModel):
         """
         return self.target_file_size or (128 if has_primary_key else 256) * _MIB
 
+    def format_at(self, level: int) -> str:
+        """Return the format of new files of a level."""
+        return self.file_format_per_level.get(level, self.file_format)
+
+    def compression_at(self, level: int) -> str:
+        """Return the codec of new files of a level."""
+        return self.file_compression_per_level.get(level, self.file_compression)
+
     def stats_modes(self, names: tuple[str, ...], level: int = 0) -> dict[str, StatsMode]:
         """Return the statistics mode of each column at ``level``."""
         default = StatsMode.parse(self.stats_mode_per_level.get(level, self.stats_mode), "metadata.stats-mode")

@@ -287,25 +287,29 @@ def _check_avro(schema: TableSchema) -> None:
     ``InvalidSchema`` names a time, ``UnsupportedOption`` a codec.
     """
     # Checked here, before a write or a compaction fails.
-    for field in schema.fields if "avro" in _formats(schema.core) else ():
+    if "avro" not in _formats(schema.core):
+        return
+    for field in schema.fields:
         if (found := _too_precise(field.type)) is not None:
             raise InvalidSchema(
                 f"column '{field.name}': {found} cannot be stored in Avro files; choose another 'file.format' (also by level and for "
                 "changelogs) or TIME(3), TIMESTAMP(6)"
             )
-    core = schema.core
+    from manifest.avro.codecs import data_codec_name  # noqa: PLC0415  # other tables need none
+
+    for codec in sorted(_avro_codecs(schema.core)):
+        data_codec_name(codec)
+
+
+def _avro_codecs(core: CoreOptions) -> set[str]:
+    """Return the codecs of new data and changelog files in Avro."""
     levels = {0, core.max_level, *core.file_format_per_level, *core.file_compression_per_level}
-    by_level = {
-        level: (core.file_format_per_level.get(level, core.file_format), core.file_compression_per_level.get(level, core.file_compression))
-        for level in levels
-    }
+    by_level = {level: (core.format_at(level), core.compression_at(level)) for level in levels}
     # Changelog files take the options that they lack from data files. Flushes write them on level 0, compactions on others.
     own = [core.raw.get(key, "").strip().lower() for key in ("changelog-file.format", "changelog-file.compression")]
     logged = by_level.values() if core.changelog_producer in {"lookup", "full-compaction"} else [by_level[0]]
-    pairs = {*by_level.values(), *((own[0] or file_format, own[1] or codec) for file_format, codec in logged)}
-    for file_format, codec in pairs:
-        if file_format == "avro" and codec == "lz4":
-            raise UnsupportedOption("file.compression", "'lz4' is not a codec of Avro files; choose zstd, gzip, snappy or none")
+    pairs = [*by_level.values(), *((own[0] or file_format, own[1] or codec) for file_format, codec in logged)]
+    return {codec for file_format, codec in pairs if file_format == "avro"}
 
 
 def _too_precise(data_type: DataType) -> DataType | None:
