@@ -127,7 +127,6 @@ def main() -> int:
         failed |= bool(over)
         if given.places or over:
             print(*prose.places, sep="\n")
-        if given.places or over:
             print(f"{package}: {', '.join(f'{name} {value:g}' for name, value in figures.items())}; over the limit: {over or 'nothing'}")
     pages = docs()
     rate = pages.figures()["idioms"]
