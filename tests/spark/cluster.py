@@ -249,12 +249,20 @@ def _end(daemons: list[Daemon], first: int) -> None:
     for daemon in daemons:
         with suppress(ProcessLookupError):
             os.killpg(daemon.process.pid, first)
-    _, left = psutil.wait_procs(family, timeout=5)
-    for each in left:
+    for each in _still_running(family):
         with suppress(psutil.NoSuchProcess):
             each.kill()
     for daemon in daemons:
         daemon.process.wait()
+
+
+def _still_running(family: list[psutil.Process]) -> list[psutil.Process]:
+    """Wait up to five seconds. Return the processes that have not ended."""
+    for _ in range(3):
+        # Opening the descriptor of a process that ends at that moment fails with ENOENT, which psutil passes on.
+        with suppress(FileNotFoundError):
+            return psutil.wait_procs(family, timeout=5)[1]
+    return family
 
 
 def _killed(pids: list[int]) -> int:
