@@ -25,8 +25,7 @@ from benchmarks.figures import Figures, store
 from benchmarks.line_charts import Chart, svg
 from lsm.compaction.task import CompactTaskResult, MergeTreeCompactTask, Rewrite
 from lsm.levels.sorted_runs import Levels
-from lsm.levels.trivial_move import trivial_move
-from lsm.levels.universal import UniversalCompaction, drops_deletes
+from lsm.levels.universal import UniversalCompaction, drops_deletes, trivial_move
 from manifest.entry.data_file import DataFileMeta
 
 Rows = npt.NDArray[np.int64]

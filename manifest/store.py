@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
+import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from fileindex.base.errors import CorruptFile
+from fileindex.base.errors import CorruptFile, PaimonError, did_you_mean
 from fileindex.base.lazy import cached_property
 from manifest.avro.codecs import codec_name
 from manifest.entry.cache import EntryCache, list_weight
@@ -25,17 +26,14 @@ from manifest.entry.manifest_merge import MergePolicy
 from manifest.io.errors import SnapshotExpired, TableNotFound
 from manifest.io.file_io import FileIO
 from manifest.io.meter import UNMETERED, Meter
-from manifest.io.paths import MAIN_BRANCH, FileNames, TablePaths, split_branch
-from manifest.io.system_names import refuse_system, split_system
+from manifest.io.paths import MAIN_BRANCH, FileNames, TablePaths, refuse_system, split_branch, split_system
 from manifest.options import support
 from manifest.options.core_options import CoreOptions
-from manifest.schema.describe_path import describe_path
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
-from manifest.snapshot.snapshot import Snapshot
-from manifest.snapshot.snapshot_commit import SnapshotCommit
-from manifest.stats.partition_stats import PartitionType
+from manifest.snapshot.snapshot import Snapshot, SnapshotCommit
+from manifest.stats.column_stats import PartitionType
 from manifest.stats.table_stats import StatisticsFile
 from manifest.storage.resolve import file_io_for
 from manifest.types.data_type import DataField
@@ -43,6 +41,8 @@ from manifest.types.data_type import DataField
 EVERYTHING = EntryFilter()
 _INDEPENDENT_OF_STORAGE = ("options", "paths", "partition", "key")
 """Cached properties that do not depend on the storage. Parsing options takes longer than reading a small file."""
+_NAMED = 8
+_LEVELS = 3
 
 
 @dataclass(frozen=True)
@@ -330,4 +330,36 @@ class FileStore:
             ) from error
 
 
-__all__ = ["FileStore"]
+def describe_path(file_io: FileIO, path: str) -> str:
+    """Return a hint about a path without a table.
+
+    The path may be a file, a part of a table, a directory of tables, or a misspelt table name. Otherwise "". Checks local paths only, where
+    access is cheap.
+    """
+    if not path.startswith("/"):
+        return ""
+    with suppress(OSError, PaimonError):
+        if file_io.exists(path) and not file_io.is_directory(path):
+            return "a file is here; a table is a directory"
+        above = path
+        for _ in range(_LEVELS):
+            above = posixpath.dirname(above)
+            if _is_table(file_io, above):
+                return f"this is inside the table {above}"
+        if below := sorted(_tables(file_io, path)):
+            return f"this is a directory of tables: {', '.join(below[:_NAMED])}"
+        if near := did_you_mean(posixpath.basename(path), _tables(file_io, posixpath.dirname(path))):
+            return f"there is no schema file{near}"
+    return ""
+
+
+def _tables(file_io: FileIO, directory: str) -> Iterator[str]:
+    if file_io.is_directory(directory):
+        yield from (found.name for found in file_io.list(directory) if found.is_dir and _is_table(file_io, f"{directory}/{found.name}"))
+
+
+def _is_table(file_io: FileIO, path: str) -> bool:
+    return file_io.exists(f"{path}/schema/schema-0")
+
+
+__all__ = ["FileStore", "describe_path"]

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         UnsafeFileIO,
         UnsupportedTable,
     )
-    from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted
+    from manifest.rest.client import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted
     from pyspark_paimon.html.ipython import load_ipython_extension, unload_ipython_extension
     from pyspark_paimon.request.backend import OrphanFile
     from pyspark_paimon.request.counters import CompactCounters, ScanCounters, WriteCounters
@@ -150,7 +150,7 @@ _HOMES = {
         "UnsafeFileIO",
         "UnsupportedTable",
     ),
-    "manifest.rest.errors": ("CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted"),
+    "manifest.rest.client": ("CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted"),
     "pyspark_paimon.html.ipython": ("load_ipython_extension", "unload_ipython_extension"),
     "pyspark_paimon.request.backend": ("OrphanFile",),
     "pyspark_paimon.request.counters": ("CompactCounters", "ScanCounters", "WriteCounters"),

@@ -38,7 +38,7 @@ def test_merge_engines_are_told_by_their_traits_not_by_their_names() -> None:
         "manifest/options/merge_engine.py",  # the names and their traits
         "manifest/options/core_options.py",  # the default
         "manifest/schema/merge_options.py",  # the options of each
-        "lsm/merge/engines.py",  # the function of each
+        "lsm/merge/function.py",  # the function of each
     }
     asking = {str(path) for path in MODULES if "merge_engine" in mentioned(path)}
     assert asking <= looking
@@ -80,7 +80,7 @@ def test_only_one_loop_cuts_a_stream_of_batches_at_a_limit() -> None:
 def test_overwrites_and_the_counts_of_compactions_are_the_same_locally_and_on_spark() -> None:
     """Which partitions a static overwrite replaces, and what a compaction has done, is told by ``jobs`` to both engines."""
     homes = {
-        "publish_rows": ("jobs/publish.py", "local/open_write.py", "spark/driver/commit.py"),
+        "publish_rows": ("jobs/counting.py", "local/open_write.py", "spark/driver/commit.py"),
         "compaction_counts": ("jobs/counting.py", "operations/compact.py"),
     }
     for name, callers in homes.items():
@@ -93,7 +93,7 @@ def test_overwrites_and_the_counts_of_compactions_are_the_same_locally_and_on_sp
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "overwrite"
     }
     restoring = "lsm/commit/restore.py"  # the rows of an older state, of no partitions that anybody named
-    assert overwriting == {"manifest/commit/file_store_commit.py", "pyspark_paimon/jobs/publish.py", restoring}
+    assert overwriting == {"manifest/commit/file_store_commit.py", "pyspark_paimon/jobs/counting.py", restoring}
     counting = {str(path) for path in MODULES if {"made_by_compaction", "compact_before"} <= mentioned(path)}
     assert counting == {"pyspark_paimon/jobs/counting.py"}
 

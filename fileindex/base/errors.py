@@ -1,6 +1,8 @@
 """Base of all errors, and this package's errors.
 
 Every error names the column, option, file or table, and says what to do. Packages above add subclasses.
+
+The evaluation answers REMAIN (keep the file) when it is raised.
 """
 
 from __future__ import annotations
@@ -116,8 +118,13 @@ class CorruptFile(PaimonError):
         return type(self), (self.path, self.reason)
 
 
+class CorruptIndex(PaimonError, ValueError):
+    """An index container or payload violates its format."""
+
+
 __all__ = [
     "CorruptFile",
+    "CorruptIndex",
     "FilterFailed",
     "InvalidArgument",
     "InvalidFilter",

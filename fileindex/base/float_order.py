@@ -2,6 +2,8 @@
 
 In both, NaN is the greatest value and equal to itself. Java's total order, which keys have, puts -0.0 before 0.0.
 In Spark's order, which filters use, both zeros are equal.
+
+NaN is the greatest. Nulls are ignored.
 """
 
 from __future__ import annotations
@@ -10,8 +12,11 @@ import math
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from fileindex.base.arrays import AnyArray, Int64s
+from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
+from fileindex.base.plain_value import plain_array
 
 
 def sortable_bits(bits: AnyArray, width: int = 64) -> Int64s:
@@ -69,4 +74,25 @@ def spark_order_key(value: Any) -> tuple[bool, Any]:
     return (True, 0.0) if isinstance(value, float) and math.isnan(value) else (False, value)
 
 
-__all__ = ["sortable_bits", "spark_order", "spark_order_key", "total_order", "total_order_key"]
+def extremes(array: Any, column_type: ColumnType) -> tuple[Plain, Plain]:
+    """Return the smallest and greatest plain value of an array.
+
+    (None, None) if all values are null.
+
+    >>> import pyarrow as pa
+    >>> extremes(pa.array([1.5, None, float("nan"), -2.0]), ColumnType(Kind.DOUBLE))
+    (-2.0, nan)
+    """
+    physical = plain_array(array, column_type)
+    found = pc.min_max(physical)
+    least, greatest = found["min"].as_py(), found["max"].as_py()
+    if column_type.kind in FLOATS:  # Arrow ignores NaN
+        nans = pc.sum(pc.is_nan(physical)).as_py() or 0
+        if nans:
+            return (math.nan if nans == len(physical) - physical.null_count else least), math.nan
+    if column_type.kind is Kind.DECIMAL and least is not None:
+        return int(least), int(greatest)
+    return least, greatest
+
+
+__all__ = ["extremes", "sortable_bits", "spark_order", "spark_order_key", "total_order", "total_order_key"]

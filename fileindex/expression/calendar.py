@@ -1,6 +1,8 @@
 """Parts of dates and times.
 
 In the proleptic Gregorian calendar and in UTC.
+
+The zone is an argument of the calls.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import ColumnType
+from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import FilterFailed
+from fileindex.base.time_zone import to_moment, to_wall_clock
 from fileindex.expression.arithmetic import Arrays
 
 PARTS = {
@@ -31,6 +34,8 @@ PARTS = {
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _MOST_DAYS = 32_000 * 365
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+LOCAL, INSTANT, TRUNCATED = "@local", "@instant", "@date_trunc"
+"""Names that a filter text cannot contain."""
 
 
 def extract_part(name: str, values: Arrays) -> Any:
@@ -80,4 +85,57 @@ def in_calendar(value: Any) -> Any:
     return value
 
 
-__all__ = ["PARTS", "UNITS", "add_days", "days_between", "extract_part", "in_calendar", "truncate", "without_zone"]
+def local(values: Arrays, _: ColumnType) -> Any:
+    """Return the wall clocks in a zone at instants."""
+    return to_wall_clock(in_calendar(values[0]), _zone(values))
+
+
+def instant(values: Arrays, _: ColumnType) -> Any:
+    """Return the instants of wall clocks in a zone."""
+    return to_moment(in_calendar(values[0]), _zone(values))
+
+
+def truncate_instant(value: Any, unit: str, zone: str) -> Any:
+    """``date_trunc`` of instants in a zone.
+
+    Of an ambiguous hour, the offset is kept if possible, as in ``java.time``.
+    """
+    shown = to_wall_clock(in_calendar(value), zone)
+    start = truncate(shown, unit)
+    near = pc.subtract(value, pc.subtract(shown, start)).cast(value.type)
+    return pc.if_else(pc.equal(to_wall_clock(near, zone), start), near, to_moment(start, zone).cast(value.type))
+
+
+def wall_type(given: ColumnType) -> ColumnType:
+    """Return the TIMESTAMP of a TIMESTAMP_LTZ."""
+    return ColumnType(Kind.TIMESTAMP, precision=given.precision)
+
+
+def instant_type(given: ColumnType) -> ColumnType:
+    """Return the TIMESTAMP_LTZ of a TIMESTAMP."""
+    return ColumnType(Kind.TIMESTAMP_LTZ, precision=given.precision)
+
+
+def _zone(values: Arrays) -> str:
+    zones = values[1]
+    return str(zones[0].as_py()) if len(zones) else "UTC"
+
+
+__all__ = [
+    "INSTANT",
+    "LOCAL",
+    "PARTS",
+    "TRUNCATED",
+    "UNITS",
+    "add_days",
+    "days_between",
+    "extract_part",
+    "in_calendar",
+    "instant",
+    "instant_type",
+    "local",
+    "truncate",
+    "truncate_instant",
+    "wall_type",
+    "without_zone",
+]

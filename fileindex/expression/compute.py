@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import BINARIES, STRINGS, ColumnType, Plain
 from fileindex.base.errors import FilterFailed, InvalidFilter
 from fileindex.base.plain_value import canonical_array, to_scalar
-from fileindex.expression import calendar, comparison, text, zones
+from fileindex.expression import calendar, comparison, text
 from fileindex.expression.functions import kernel_of
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 
@@ -94,9 +94,9 @@ def _compute_call(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
             return comparison.same_or_both_null([computed(one, columns, rows) for one in node.arguments], first.type)
         case "date_trunc":
             return calendar.truncate(computed(node.arguments[1], columns, rows), _texts(node.arguments[:1])[0])
-        case zones.TRUNCATED:
+        case calendar.TRUNCATED:
             unit, zone = _texts((first, node.arguments[2]))
-            return zones.truncate_instant(computed(node.arguments[1], columns, rows), unit, zone)
+            return calendar.truncate_instant(computed(node.arguments[1], columns, rows), unit, zone)
     return _compute_text(node, computed(first, columns, rows))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from fileindex.base.column_type import STRINGS, ColumnType, Plain
-from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.errors import CorruptIndex
 from fileindex.format.bitmap_writer import VERSION_1, VERSION_2
 from fileindex.format.container import Payload
 from fileindex.keys.fixed import convert_keys, is_lossy, key_dtype, literal_keys

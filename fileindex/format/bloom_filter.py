@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fileindex.base.column_type import ColumnType, Plain
-from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.errors import CorruptIndex
 from fileindex.base.plain_value import literal_array, plain_array
 from fileindex.base.thresholds import thresholds
 from fileindex.format.container import Payload

@@ -15,7 +15,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from fileindex.base.column_type import ColumnType, Plain
-from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.errors import CorruptIndex
 from fileindex.format.container import Payload
 from fileindex.keys.fixed import is_lossy
 from fileindex.keys.group_by import GroupedColumn

@@ -12,7 +12,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from fileindex.base.column_type import FLOATS, STRINGS, ColumnType, Plain
-from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.errors import CorruptIndex
 from fileindex.base.lazy import cached_property
 from fileindex.format.container import Payload
 from fileindex.format.range_bitmap_writer import RANGE_BITMAP_VERSION

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from fileindex.base.column_type import ColumnType, Plain
-from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.errors import CorruptIndex
 from fileindex.base.thresholds import thresholds
 from fileindex.format.bloom_filter import literal_hashes
 from fileindex.format.container import Payload

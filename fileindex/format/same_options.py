@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from fileindex.base.column_type import STRINGS, ColumnType
-from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.errors import CorruptIndex
 from fileindex.base.memory_size import parse_memory_size
 from fileindex.base.thresholds import thresholds
 from fileindex.format.bitmap_writer import DEFAULT_BLOCK_SIZE, VERSION_1, VERSION_2

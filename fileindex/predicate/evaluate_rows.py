@@ -21,8 +21,7 @@ from fileindex.base.plain_value import canonical_array, literal_array, to_scalar
 from fileindex.expression.compute import computed
 from fileindex.expression.tree import ColumnValue, column_values
 from fileindex.predicate.map_entries import map_entries
-from fileindex.predicate.tree import And, ColumnRef, Compare, Formula, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
-from fileindex.predicate.value_set import derived
+from fileindex.predicate.tree import And, ColumnRef, Compare, Formula, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derived
 
 _KERNELS = {Op.EQ: pc.equal, Op.NE: pc.not_equal, Op.LT: pc.less, Op.LE: pc.less_equal, Op.GT: pc.greater, Op.GE: pc.greater_equal}
 

@@ -3,18 +3,21 @@
 Filter languages produce it, and pruning stages read it. Literals are *plain* values of their column (``column_type.Plain``).
 A filter language binds them to the table's types before it builds a tree. It follows Spark SQL: a comparison with null is
 never true, NaN equals itself and is the greatest, -0.0 equals 0.0. There is no NOT node: ``negate`` pushes it to the leaves.
+
+The hash and the forms that pruning stages derive are computed once, however many files are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from fileindex.base.column_type import Plain
 from fileindex.expression.tree import Expression, column_values
-from fileindex.predicate.value_set import ValueSet
+
+_Form = TypeVar("_Form")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -135,7 +138,6 @@ class Or:
 
 Leaf: TypeAlias = Compare | In | IsNull | StartsWith
 Predicate: TypeAlias = Leaf | Formula | And | Or
-
 TRUE = And(())
 FALSE = Or(())
 
@@ -247,6 +249,43 @@ def map_leaves(
             return change(predicate)
 
 
+class ValueSet(tuple[Plain, ...]):  # noqa: SLOT001  # caches live in its __dict__
+    """Tuple of values that caches its hash and derived forms.
+
+    It equals the plain tuple. ``In`` converts its values to one.
+
+    >>> ValueSet((3, 1)) == (3, 1), hash(ValueSet((3, 1))) == hash((3, 1))
+    (True, True)
+    """
+
+    def __hash__(self) -> int:
+        found: int | None = self.__dict__.get("hash")
+        if found is None:
+            found = self.__dict__["hash"] = super().__hash__()
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ValueSet, (tuple(self),)
+
+
+def derived(values: tuple[Plain, ...], form: Hashable, make: Callable[[tuple[Plain, ...]], _Form]) -> _Form:
+    """Return ``make(values)``, cached under ``form``.
+
+    A ``ValueSet`` keeps it for its lifetime. For any other tuple it is computed each time.
+
+    >>> values = ValueSet((3, 1))
+    >>> derived(values, "sorted", sorted) is derived(values, "sorted", sorted)
+    True
+    """
+    if not isinstance(values, ValueSet):
+        return make(values)
+    forms: dict[Any, Any] = values.__dict__
+    if form not in forms:
+        forms[form] = make(values)
+    found: _Form = forms[form]
+    return found
+
+
 __all__ = [
     "FALSE",
     "TRUE",
@@ -261,10 +300,12 @@ __all__ = [
     "Or",
     "Predicate",
     "StartsWith",
+    "ValueSet",
     "all_of",
     "any_of",
     "columns_of",
     "conjuncts",
+    "derived",
     "formulas",
     "leaves",
     "map_leaves",

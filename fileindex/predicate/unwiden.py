@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from fileindex.base.column_type import INTEGERS, ColumnType, Kind, Plain
 from fileindex.base.plain_value import is_plain
-from fileindex.predicate.tree import FALSE, Compare, In, IsNull, Leaf, Op, Predicate
-from fileindex.predicate.value_set import ValueSet, derived
+from fileindex.predicate.tree import FALSE, Compare, In, IsNull, Leaf, Op, Predicate, ValueSet, derived
 
 
 def unwiden(leaf: Leaf, read: ColumnType, file: ColumnType) -> Predicate | None:

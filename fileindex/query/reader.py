@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from fileindex.base.column_type import ColumnType
-from fileindex.base.corrupt import CorruptIndex
-from fileindex.base.errors import PaimonError
+from fileindex.base.errors import CorruptIndex, PaimonError
 from fileindex.format.container import ROW_BLOCKS, ContainerEntry, ContainerReader
 from fileindex.format.registry import STORED_TYPES, IndexReader
 from fileindex.predicate.evaluate_rows import type_of

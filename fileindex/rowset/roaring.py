@@ -16,7 +16,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from fileindex.base.arrays import Mask, UInt32s
-from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.errors import CorruptIndex
 from fileindex.base.thresholds import thresholds
 
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.column_type import FLOATS, INTEGERS, ColumnType, Kind, Plain
-from fileindex.base.extremes import extremes
-from fileindex.base.float_order import spark_order_key
+from fileindex.base.float_order import extremes, spark_order_key
 from fileindex.base.plain_json import plain_from_json, plain_to_json
 from fileindex.base.plain_value import plain_array
 from lsm.aggregate.names import AggregateName

@@ -1,5 +1,5 @@
 """Forms of Arrow columns.
 
-Texts as dictionaries or views, row kinds, wide integers, equality of rows. This package does not know files.
-Public: ``TextForm`` (text_form), ``row_kind``, ``equality``.
+Texts as dictionaries or views, row kinds, limits. This package does not know files.
+Public: ``TextForm`` (text_form), ``row_kind``.
 """

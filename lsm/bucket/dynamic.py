@@ -1,10 +1,21 @@
 """Dynamic buckets of keys (Paimon's ``HashBucketAssigner``).
 
 A key is identified by its hash. Known hashes keep their bucket forever. New ones fill buckets with room, then new buckets.
+
+Hashes come from index files, or became known during the write. Files are scanned unsorted while few hashes are looked up.
+Sorting pays for many. New hashes are kept in sorted runs, each more than twice as large as the next. So each hash is merged a few
+times, however many batches there are.
+
+A file has the hashes of the keys in a bucket. Other engines read every four bytes as a hash, so the file cannot have a checksum
+inside. But one wrong hash sends a key to a second bucket and duplicates its rows. So the names of our files end with a checksum of
+the content, ``-crc32-2cf0ce4b``. Names are always read from the index manifest, which has a checksum itself. For files of other
+engines only the length is checked.
 """
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -12,14 +23,125 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int32s, Mask
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import CorruptFile, InvalidArgument
 from fileindex.base.plain_value import to_scalar
+from fileindex.base.thresholds import thresholds
 from lsm.bucket.hash import bucket_hashes
-from lsm.bucket.hash_index import read_hashes
-from lsm.bucket.known_hashes import UNKNOWN, KnownHashes
-from manifest.entry.index_manifest import HASH, IndexManifestEntry
+from manifest.entry.index_manifest import HASH, IndexFile, IndexManifestEntry
+from manifest.io.paths import FileNames
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+
+UNKNOWN = -1
+_NO_HASHES: Int32s = np.empty(0, np.int32)
+_HIGH = np.uint32(16)
+_ON_DISK = np.dtype(">i4")
+_CHECKSUM = re.compile(r"-crc32-([0-9a-f]{8})\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Ascending hashes and their buckets.
+
+    Of equal hashes the first one counts.
+    """
+
+    hashes: Int32s
+    buckets: Int32s
+
+    def find(self, wanted: Int32s, found: Int32s) -> None:
+        """Fill in the buckets of hashes that are still ``UNKNOWN``."""
+        missing = np.flatnonzero(found == UNKNOWN)
+        if not missing.size or not self.hashes.size:
+            return
+        searched = wanted[missing]
+        at = np.minimum(np.searchsorted(self.hashes, searched), self.hashes.size - 1)
+        hit = self.hashes[at] == searched
+        found[missing[hit]] = self.buckets[at[hit]]
+
+    @classmethod
+    def merge(cls, *parts: tuple[Int32s, Int32s]) -> _Run:
+        """Merge (hashes, buckets) parts into one run."""
+        # A stable sort merges ascending parts without a full sort.
+        hashes = np.concatenate([_NO_HASHES, *(some for some, _ in parts)])
+        order = np.argsort(hashes, kind="stable")
+        return cls(hashes[order], np.concatenate([_NO_HASHES, *(some for _, some in parts)])[order])
+
+
+class KnownHashes:
+    """Hashes of a partition and their buckets.
+
+    ``by_bucket`` has hashes in any order. Not thread-safe.
+
+    >>> known = KnownHashes({0: np.array([7, -3], np.int32)})
+    >>> known.add(np.array([5], np.int32), np.array([1], np.int32))
+    >>> known.find(np.array([-3, 5, 6], np.int32)).tolist()
+    [0, 1, -1]
+    """
+
+    def __init__(self, by_bucket: Mapping[int, Int32s]) -> None:
+        self._files = dict(by_bucket)
+        self._lookups = 0
+        self._sorted: _Run | None = None
+        self._runs: list[_Run] = []
+        self._new: dict[int, Int32s] | None = None
+
+    def find(self, wanted: Int32s) -> Int32s:
+        """Return the bucket of each hash, ``UNKNOWN`` for new ones.
+
+        ``wanted`` must ascend.
+        """
+        found = np.full(len(wanted), UNKNOWN, np.int32)
+        self._lookups += len(wanted)
+        if self._sorted is None and self._lookups > thresholds().scanned_hashes:
+            self._sorted = _Run.merge(*((hashes, np.full(len(hashes), bucket, np.int32)) for bucket, hashes in self._files.items()))
+        if self._sorted is None:
+            self._scan(wanted, found)
+        else:
+            self._sorted.find(wanted, found)
+        for run in self._runs:
+            run.find(wanted, found)
+        return found
+
+    def add(self, new: Int32s, buckets: Int32s) -> None:
+        """Add hashes that were ``UNKNOWN``, with their buckets.
+
+        They must ascend.
+        """
+        self._runs.append(_Run(new, buckets))
+        self._new = None
+        while len(self._runs) > 1 and self._runs[-2].hashes.size <= 2 * self._runs[-1].hashes.size:
+            last, before = self._runs.pop(), self._runs.pop()
+            self._runs.append(_Run.merge((before.hashes, before.buckets), (last.hashes, last.buckets)))
+
+    def of_bucket(self, bucket: int) -> Int32s:
+        """Return the distinct hashes of a bucket, ascending."""
+        if self._new is None:
+            self._new = self._new_by_bucket()
+        hashes = np.sort(np.concatenate([self._files.get(bucket, _NO_HASHES), self._new.get(bucket, _NO_HASHES)]), kind="stable")
+        first = np.ones(len(hashes), np.bool_)
+        np.not_equal(hashes[1:], hashes[:-1], out=first[1:])
+        return hashes[first]
+
+    def _scan(self, wanted: Int32s, found: Int32s) -> None:
+        for bucket, hashes in reversed(self._files.items()):  # the first of equal hashes counts
+            if len(wanted) <= thresholds().one_by_one_hashes:
+                found[[bool((hashes == one).any()) for one in wanted]] = bucket
+                continue
+            likely = np.zeros(1 << 16, np.bool_)
+            likely[wanted.view(np.uint32) >> _HIGH] = True
+            candidates = hashes[likely[hashes.view(np.uint32) >> _HIGH]]
+            at = np.minimum(np.searchsorted(wanted, candidates), len(wanted) - 1)
+            found[at[wanted[at] == candidates]] = bucket
+
+    def _new_by_bucket(self) -> dict[int, Int32s]:
+        if not any(run.hashes.size for run in self._runs):
+            return {}
+        buckets = np.concatenate([run.buckets for run in self._runs])
+        order = np.argsort(buckets, kind="stable")
+        numbers, starts = np.unique(buckets[order], return_index=True)
+        parts = np.split(np.concatenate([run.hashes for run in self._runs])[order], starts[1:])
+        return dict(zip(numbers.tolist(), parts, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,4 +340,48 @@ class HashBucketAssigner:
         return int(bucket_hashes(arrays, types)[0]) if arrays else 0
 
 
-__all__ = ["BucketOwnership", "BucketRoom", "HashBucketAssigner", "Owners", "PartitionIndex"]
+def read_hashes(store: FileStore, entry: IndexManifestEntry) -> Int32s:
+    """Read the unordered hashes of an index file.
+
+    The file has big-endian int32 values only.
+
+    Raises:
+        CorruptFile: The file is missing, or its length or checksum does not match.
+    """
+    path = store.paths.index(entry.file_name, store.partition.decode(entry.partition), entry.bucket, entry.external_path)
+    try:
+        data = store.file_io.read(path)
+    except FileNotFoundError:
+        raise CorruptFile(path, "is missing, but the index manifest names it") from None
+    if len(data) != entry.file_size or len(data) != entry.row_count * _ON_DISK.itemsize:
+        raise CorruptFile(path, f"has {len(data)} bytes for {entry.row_count} hashes; the index manifest says {entry.file_size}")
+    checksum = _CHECKSUM.search(entry.file_name)
+    if checksum is not None and int(checksum[1], 16) != zlib.crc32(data):
+        raise CorruptFile(path, "the checksum of its content does not match the one in its name")
+    hashes: Int32s = np.frombuffer(data, _ON_DISK).astype(np.int32)
+    return hashes
+
+
+def write_hashes(store: FileStore, names: FileNames, partition: bytes, bucket: int, hashes: Int32s) -> IndexFile:
+    """Write a new index file with a bucket's hashes.
+
+    >>> np.array([-300363099, 1465514398], _ON_DISK).tobytes().hex(" ", 4)
+    'ee18d2a5 5759f99e'
+    """
+    data = hashes.astype(_ON_DISK).tobytes()
+    name = f"{names.next()}-crc32-{zlib.crc32(data):08x}"
+    store.file_io.write(store.paths.index(name, store.partition.decode(partition), bucket), data)
+    return IndexFile(file_name=name, file_size=len(data), row_count=len(hashes))
+
+
+__all__ = [
+    "UNKNOWN",
+    "BucketOwnership",
+    "BucketRoom",
+    "HashBucketAssigner",
+    "KnownHashes",
+    "Owners",
+    "PartitionIndex",
+    "read_hashes",
+    "write_hashes",
+]

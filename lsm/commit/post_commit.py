@@ -17,15 +17,15 @@ from itertools import islice
 from fileindex.base.log import logger_of
 from fileindex.base.thresholds import thresholds
 from lsm.write.table_write import compact_together
+from manifest.commit.attempt import remember
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
-from manifest.commit.successor import remember
 from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.entry.columns import EntryColumns
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.threads import WorkerPool
-from manifest.schema.bucket_mode import BucketMode
+from manifest.schema.table_schema import BucketMode
 from manifest.store import FileStore
 
 _LOG = logger_of(__name__)

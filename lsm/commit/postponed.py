@@ -14,7 +14,7 @@ import pyarrow as pa
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import VALUE_KIND
 from lsm.read.data_file import DataFileRead
-from lsm.write.job import WriteJob
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta

@@ -17,12 +17,12 @@ from lsm.arrow.row_kind import retracts
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import VALUE_KIND
 from lsm.read.full_scan import file_rows
-from lsm.write.job import WriteJob
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.message import CommitMessage
-from manifest.entry.manifest_entry import FileKind
+from manifest.entry.data_file import FileKind
 from manifest.io.errors import CommitConflict, SnapshotNotFound
-from manifest.schema.bucket_mode import BucketMode
+from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
 

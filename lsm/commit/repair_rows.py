@@ -15,7 +15,7 @@ from fileindex.base.log import logger_of
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from lsm.scan.table_statistics import collect_statistics
-from lsm.write.job import WriteJob
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
@@ -24,7 +24,7 @@ from manifest.fsck.problem import Problem, ProblemKind, RepairKind
 from manifest.fsck.repair import Repairs, states_of
 from manifest.fsck.walk import branch_store
 from manifest.io.seal import sealed
-from manifest.options.own_branch import OWN_BRANCH
+from manifest.options.core_options import OWN_BRANCH
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.stats.table_stats import Statistics
 from manifest.store import FileStore

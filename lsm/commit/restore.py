@@ -10,17 +10,16 @@ from dataclasses import replace
 from functools import partial
 
 from lsm.commit.rebucket import rebucket
-from lsm.commit.resequence import resequence
-from lsm.commit.row_transaction import RowTransaction
+from lsm.commit.row_transaction import RowTransaction, resequence
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
-from lsm.write.job import WriteJob
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import EVALUATIONS, Round
-from manifest.options.own_branch import OWN_BRANCH
-from manifest.schema.bucket_mode import BucketMode
+from manifest.options.core_options import OWN_BRANCH
+from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 

@@ -17,7 +17,7 @@ from lsm.data_files.rolling import RollingFileWriter, discard_files, key_value_w
 from lsm.data_files.writer import FileTarget
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import Sorted, SortKey, sort_rows
-from lsm.merge.lookup_function import LEVEL, without_level
+from lsm.merge.function import LEVEL, without_level
 from lsm.merge.merge_iterator import MergeRound
 from lsm.merge.row_diff import row_diff
 from manifest.entry.data_file import DataFileMeta, FileSource

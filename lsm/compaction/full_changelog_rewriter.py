@@ -11,8 +11,7 @@ from lsm.compaction.changelog import CompactionChangelog
 from lsm.compaction.task import MergeTreeRewriter, Rewrite, by_age, observe_rounds
 from lsm.keys.sort import Sorted
 from lsm.levels.sorted_runs import Section, SortedRun
-from lsm.merge.function import MergeFunction
-from lsm.merge.lookup_function import without_level
+from lsm.merge.function import MergeFunction, without_level
 from lsm.merge.merge_iterator import MergeRound, merge_rounds
 from manifest.entry.data_file import DataFileMeta
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from fileindex.base.log import logger_of
 from lsm.compaction.task import CompactTaskResult, MergeTreeCompactTask, Rewriter
 from lsm.levels.sorted_runs import KeyOf, LevelRun, Levels
-from lsm.levels.trivial_move import trivial_move
 from lsm.levels.universal import (
     CompactUnit,
     EarlyFullCompaction,
@@ -19,6 +18,7 @@ from lsm.levels.universal import (
     UniversalCompaction,
     drops_deletes,
     pick_full,
+    trivial_move,
 )
 from manifest.entry.data_file import DataFileMeta, wall_clock_millis
 from manifest.options.core_options import CoreOptions

@@ -20,7 +20,7 @@ from fileindex.predicate.tree import ColumnRef, IsNull
 from lsm.keys.encoding import one_array
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.errors import UnsupportedTable
-from manifest.schema.record_expiry import EXPIRE_TIME, TIME_FIELD, expiry_problem
+from manifest.schema.partition_time import EXPIRE_TIME, TIME_FIELD, expiry_problem
 from manifest.store import FileStore
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.data_files.writer import FileTarget
 from lsm.keys.sort import SortKey
 from lsm.levels.sorted_runs import KeyOf, Section, SortedRun, interval_partition
-from lsm.merge.function import MergeFunction
-from lsm.merge.lookup_function import combines_versions, with_level, without_level
+from lsm.merge.function import MergeFunction, combines_versions, with_level, without_level
 from lsm.merge.merge_iterator import MergeRound, merge_runs
 from lsm.read.full_scan import batch_bytes_of, every_row, file_rows, runs_that_count
 from manifest.entry.data_file import DataFileMeta, FileSource

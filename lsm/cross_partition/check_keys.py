@@ -18,7 +18,7 @@ from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.io.errors import SnapshotExpired
-from manifest.schema.bucket_mode import BucketMode
+from manifest.schema.table_schema import BucketMode
 from manifest.store import FileStore
 
 _PARTITION = "_PARTITION"

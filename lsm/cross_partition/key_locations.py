@@ -19,7 +19,7 @@ from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from lsm.scan.splits import DataSplit
 from manifest.io.errors import UnmergeableRows
-from manifest.options.own_branch import OWN_BRANCH
+from manifest.options.core_options import OWN_BRANCH
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 

@@ -9,31 +9,43 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.lazy import cached_property
+from fileindex.base.lazy import LazyModule, cached_property
 from fileindex.base.log import logger_of
 from fileindex.base.plain_value import from_scalar
+from fileindex.base.thresholds import thresholds
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import container_size, worth_storing, write_index_container
 from lsm.arrow.row_kind import retracts
-from lsm.data_files.encoders import PARQUET, FileEncoder, file_encoder
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
-from lsm.schema.parquet_schema import KEY_PREFIX, file_schema, key_value_fields
+from lsm.parquet.write.writer import ParquetFileWriter
+from lsm.schema.parquet_schema import KEY_PREFIX, file_schema, key_value_fields, needs_int96
 from manifest.entry.data_file import DataFileMeta, FileSource, wall_clock_millis
+from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames
+from manifest.options.core_options import CoreOptions
 from manifest.row.binary_row import encode_row
 from manifest.stats.collector import StatsCollector
 from manifest.store import FileStore
 from manifest.types.data_type import DataField
 
+if TYPE_CHECKING:
+    from lsm.avro import writer as avro
+    from lsm.orc import writer as orc
+else:
+    avro = LazyModule("lsm.avro.writer")
+    orc = LazyModule("lsm.orc.writer")
+
+
 INDEX_SUFFIX = ".index"
 _LOG = logger_of(__name__)
 _ADVISED: set[tuple[str, str]] = set()
+PARQUET = "parquet"
 
 
 def data_file_names(store: FileStore, commit_id: str | None = None) -> FileNames:
@@ -324,4 +336,93 @@ class RowDataFileWriter:
         self._file.abort()
 
 
-__all__ = ["INDEX_SUFFIX", "DataFileWriter", "FileTarget", "KeyValueDataFileWriter", "RowDataFileWriter", "RowNumbers", "data_file_names"]
+class FileEncoder(Protocol):
+    """Encoder of one file.
+
+    Call ``write`` any number of times, then ``close`` or ``abort``.
+    """
+
+    path: str
+    row_count: int
+
+    def write(self, rows: Any) -> None:
+        """Append a table or batch, with columns by name."""
+
+    @property
+    def bytes_written(self) -> int:
+        """Estimated size of the file."""
+
+    def end_row_group(self) -> None:
+        """Encode the pending rows, if the format has row groups."""
+
+    def close(self) -> tuple[Any, int]:
+        """Finish the file and make it durable.
+
+        Returns the footer of a Parquet file, otherwise None, and the file size in bytes.
+        """
+
+    def abort(self) -> None:
+        """Delete the file. Never raises."""
+
+
+def file_encoder(
+    file_io: FileIO,
+    path: str,
+    options: CoreOptions,
+    fields: tuple[DataField, ...],
+    schema: Any,
+    *,
+    level: int,
+    target: int,
+    plain: frozenset[str],
+    table: str,
+) -> FileEncoder:
+    """Return the encoder of a new file.
+
+    Args:
+        file_io: File system of the file.
+        path: Path of the file. It must not exist.
+        options: Options of the table.
+        fields: Columns of the file.
+        schema: Arrow schema of the columns.
+        level: Level of the file.
+        target: Target size in bytes.
+        plain: Columns without dictionaries.
+        table: Path of the table.
+    """
+    compression = options.compression_at(level)
+    block = options.file_block_size
+    match options.format_at(level):
+        case "orc":
+            stripe = min(block or thresholds().orc_stripe_bytes, max(target, 1))
+            return orc.OrcFileWriter(file_io, path, fields, schema, compression=compression, stripe_bytes=stripe)
+        case "avro":
+            return avro.AvroFileWriter(file_io, path, fields, schema, compression=compression, level=options.zstd_level)
+    parquet, most = options.parquet, thresholds().group_bytes
+    return ParquetFileWriter(
+        file_io,
+        path,
+        schema,
+        compression=compression,
+        by_sample=not {"file.compression", "file.compression.per.level"} & options.raw.keys(),
+        level=options.zstd_level,
+        int96=needs_int96(fields),
+        row_group_bytes=min(block or parquet.block_bytes or most, most, max(target, 1)),
+        plain=plain,
+        options=parquet,
+        table=table,
+    )
+
+
+__all__ = [
+    "INDEX_SUFFIX",
+    "PARQUET",
+    "DataFileWriter",
+    "FileEncoder",
+    "FileTarget",
+    "KeyValueDataFileWriter",
+    "RowDataFileWriter",
+    "RowNumbers",
+    "data_file_names",
+    "file_encoder",
+]

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
-from fileindex.base.corrupt import CorruptIndex
-from fileindex.base.errors import CorruptFile
+from fileindex.base.errors import CorruptFile, CorruptIndex
 from fileindex.rowset.roaring import deserialize
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import FileIO

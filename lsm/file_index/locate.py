@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fileindex.format.container import ContainerReader
-from manifest.entry.manifest_entry import ManifestEntry
+from manifest.entry.data_file import ManifestEntry
 from manifest.store import FileStore
 
 

@@ -26,8 +26,7 @@ from lsm.file_index.locate import IndexPlace, index_place
 from lsm.read.data_file import DataFileRead
 from lsm.read.metrics import ReadReport
 from manifest.commit.message import CommitMessage
-from manifest.entry.data_file import DataFileMeta
-from manifest.entry.manifest_entry import ManifestEntry
+from manifest.entry.data_file import DataFileMeta, ManifestEntry
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 

@@ -14,9 +14,8 @@ from typing import Any, Self
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
-from lsm.parquet.decoding import decoding
 from lsm.parquet.footer import RowGroup
-from lsm.parquet.reader import rows_only
+from lsm.parquet.reader import decoding, rows_only
 from lsm.parquet.row_group_pages import GroupPages
 from manifest.io.file_io import FileIO
 from manifest.stats.column_stats import ColumnBounds

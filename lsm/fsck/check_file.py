@@ -14,7 +14,7 @@ import numpy as np
 from fileindex.base.arrays import Int32s
 from fileindex.base.errors import CorruptFile
 from fileindex.base.thresholds import thresholds
-from lsm.bucket.hash_index import read_hashes
+from lsm.bucket.dynamic import read_hashes
 from lsm.fsck.data_file import CheckedDataFile
 from lsm.fsck.indexes import check_index_file
 from manifest.entry.index_manifest import IndexManifestEntry

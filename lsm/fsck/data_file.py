@@ -2,29 +2,32 @@
 
 Compares its footer with its metadata, and with ``Depth.DEEP`` every row. The file is read with the schema that it was written with, including its
 partition columns.
+
+Rows must be sorted, with each key once. Sequence numbers and counts must match the metadata.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int32s
+from fileindex.base.arrays import Int32s, Mask
+from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
-from fileindex.base.plain_value import from_scalar
+from fileindex.base.plain_value import from_scalar, plain_array
 from fileindex.predicate.tree import TRUE
+from lsm.arrow.row_kind import retracts
 from lsm.bucket.hash import bucket_hashes, bucket_ids
 from lsm.data_file_format import check_format, open_data_file
 from lsm.formats.open_data_file import OpenDataFile
 from lsm.fsck.indexes import CheckedFileIndexes
-from lsm.fsck.keys import KeyOrder, RowNumbersSeen
-from lsm.fsck.statistics import CheckedStatistics
-from lsm.keys.encoding import one_array
+from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
 from lsm.parquet.footer_promise import FooterPromise
 from lsm.read.metrics import ReadReport
@@ -33,16 +36,19 @@ from lsm.schema.evolution import SchemaMapping, column_types
 from lsm.schema.parquet_schema import KEY_PREFIX, KIND_FIELD, SEQUENCE_FIELD, key_fields
 from manifest.entry.data_file import DataFileMeta
 from manifest.fsck.depth import Depth
+from manifest.fsck.manifests import covers
 from manifest.fsck.problem import Findings, ProblemKind
 from manifest.fsck.unit import DataUnit, place_of
 from manifest.io.errors import CastFailed, OutOfMemory, UnsupportedTable
 from manifest.io.paths import POSTPONE_BUCKET
+from manifest.row.binary_row import encode_row
 from manifest.schema.table_schema import TableSchema
-from manifest.stats.column_stats import decode_bounds
-from manifest.stats.partition_stats import PartitionType
+from manifest.stats.column_stats import ColumnBounds, PartitionType, decode_bounds
 from manifest.store import FileStore
+from manifest.types.data_type import DataType
 
 _BUCKET_FUNCTIONS = frozenset({"default", "mod"})
+_KINDS = 4
 
 
 @dataclass
@@ -289,4 +295,184 @@ def _equal(one: Any, other: Any) -> bool:
     return bool(np.array_equal(*numbers)) and left.null_count == right.null_count
 
 
-__all__ = ["CheckedDataFile"]
+@dataclass
+class KeyOrder:
+    """Comparison of each row's key with the next one.
+
+    Works across batches.
+
+    Args:
+        keys: Names of the key columns.
+        key: Types of the key columns.
+    """
+
+    keys: Sequence[str]
+    key: PartitionType
+    first: bytes | None = None
+    last: bytes | None = None
+    nulls: int = 0
+    unordered: int | None = None
+    repeated: int | None = None
+    _tail: Any = None
+    _rows: int = 0
+
+    def write(self, rows: Any) -> None:
+        """Add the next rows, at least one.
+
+        Records the first row that is out of order, and the first that repeats a key.
+        """
+        columns = [one_array(rows.column(name)) for name in self.keys]
+        self.nulls += sum(column.null_count for column in columns)
+        self.first = self._encode(columns, 0) if self.first is None else self.first
+        self.last = self._encode(columns, rows.num_rows - 1)
+        start = self._rows
+        joined = columns
+        if self._tail is not None:
+            joined = [pa.concat_arrays([tail, column.cast(tail.type)]) for tail, column in zip(self._tail, columns, strict=True)]
+            start -= 1
+        less, equal = _steps([WordColumn.of(column) for column in joined])
+        wrong = np.flatnonzero(~less & ~equal)
+        same = np.flatnonzero(equal)
+        if self.unordered is None and wrong.size:
+            self.unordered = start + int(wrong[0]) + 1
+        if self.repeated is None and same.size:
+            self.repeated = start + int(same[0]) + 1
+        self._tail = [column.slice(len(column) - 1) for column in columns]
+        self._rows += rows.num_rows
+
+    def _encode(self, columns: Sequence[Any], at: int) -> bytes:
+        values = [from_scalar(column[at], kind.column_type) for column, kind in zip(columns, self.key.types, strict=True)]
+        return encode_row(values, self.key.types)
+
+    def is_range(self, min_key: bytes, max_key: bytes) -> bool:
+        """Return whether these are the first and the last key.
+
+        Raises:
+            CorruptFile: A key cannot be decoded.
+        """
+        assert self.first is not None
+        assert self.last is not None
+        order = self.key.order
+        return order(self.first) == order(min_key) and order(self.last) == order(max_key)
+
+
+def _steps(columns: Sequence[WordColumn]) -> tuple[Mask, Mask]:
+    """Return whether keys are less than or equal the next."""
+    count = max(columns[0].length - 1, 0)
+    less, equal = np.zeros(count, np.bool_), np.ones(count, np.bool_)
+    for column in columns:
+        for word in column.words:
+            if not equal.any():
+                return less, equal
+            values = word(None)
+            less |= equal & (values[:-1] < values[1:])
+            equal &= values[:-1] == values[1:]
+    return less, equal
+
+
+@dataclass
+class RowNumbersSeen:
+    """Sequence numbers and kinds of the checked rows."""
+
+    low: int | None = None
+    high: int | None = None
+    retracts: int = 0
+    unknown_kinds: int = 0
+
+    def write(self, rows: Any) -> None:
+        """Add the next rows, at least one."""
+        numbers = one_array(rows.column(SEQUENCE_NUMBER)).to_numpy(zero_copy_only=False)
+        low, high = int(numbers.min()), int(numbers.max())
+        self.low = low if self.low is None else min(self.low, low)
+        self.high = high if self.high is None else max(self.high, high)
+        kinds = one_array(rows.column(VALUE_KIND)).to_numpy(zero_copy_only=False)
+        self.unknown_kinds += int(np.count_nonzero((kinds < 0) | (kinds >= _KINDS)))
+        self.retracts += int(retracts(rows.column(VALUE_KIND)).sum())
+
+
+@dataclass
+class SeenBounds:
+    """Actual bounds and nulls of a column."""
+
+    type: ColumnType
+    least: Plain = None
+    most: Plain = None
+    nulls: int = 0
+    has_nan: bool = False
+
+    def add(self, column: Any) -> None:
+        """Add the next rows of the column."""
+        self.nulls += column.null_count
+        values = plain_array(column, self.type)
+        if self.type.kind in FLOATS:
+            floats = values.drop_null().to_numpy(zero_copy_only=False)
+            missing = np.isnan(floats)
+            self.has_nan |= bool(missing.any())
+            values = pa.array(floats[~missing])
+        if len(values) == values.null_count:
+            return
+        found = pc.min_max(values)
+        low, high = self._plain(found["min"].as_py()), self._plain(found["max"].as_py())
+        self.least = low if self.least is None or low < self.least else self.least
+        self.most = high if self.most is None or high > self.most else self.most
+
+    def _plain(self, value: Any) -> Any:
+        return int(value) if self.type.kind is Kind.DECIMAL else value
+
+    def bounds(self, rows: int) -> ColumnBounds:
+        """Return the bounds of ``rows`` rows.
+
+        NaN is the greatest value.
+        """
+        most = float("nan") if self.has_nan else self.most
+        least = self.least if self.least is not None or not self.has_nan else float("nan")
+        return ColumnBounds(least, most, self.nulls, rows)
+
+
+@dataclass
+class CheckedStatistics:
+    """Comparison of stored bounds with the rows.
+
+    Args:
+        stored: Stored bounds by column of the file.
+        types: Types of these columns.
+        what: "" or "key ", for messages.
+    """
+
+    stored: Mapping[str, ColumnBounds]
+    types: Mapping[str, DataType]
+    what: str = ""
+    _seen: dict[str, SeenBounds] = field(init=False)
+
+    def __post_init__(self) -> None:
+        atomic = {name: self.types[name] for name in self.stored if not self.types[name].is_nested}
+        self._seen = {name: SeenBounds(kind.column_type) for name, kind in atomic.items()}
+
+    def write(self, rows: Any) -> None:
+        """Add the next rows, with at least these columns."""
+        for name, seen in self._seen.items():
+            if name in rows.schema.names:
+                seen.add(rows.column(name))
+
+    def wrong(self, rows: int, present: Iterable[str]) -> list[str]:
+        """Return the differences as messages.
+
+        ``rows`` is the row count, ``present`` are the columns of the file.
+        """
+        found = []
+        for name in set(present).intersection(self._seen):
+            actual, stored = self._seen[name].bounds(rows), self.stored[name]
+            if not covers(stored, actual):
+                shown = [_shorten(value) for value in (stored.min, stored.max, actual.min, actual.max)]
+                found.append(
+                    f"its {self.what}statistics of '{name}' are {shown[0]} to {shown[1]} with {stored.null_count} nulls, "
+                    f"but its rows have {shown[2]} to {shown[3]} with {actual.null_count} nulls"
+                )
+        return sorted(found)
+
+
+def _shorten(value: Plain) -> str:
+    return repr(value) if not isinstance(value, str | bytes) or len(value) <= 40 else f"{value[:40]!r}..."
+
+
+__all__ = ["CheckedDataFile", "CheckedStatistics", "KeyOrder", "RowNumbersSeen", "SeenBounds"]

@@ -18,7 +18,7 @@ from fileindex.format.registry import STORED_TYPES
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef
 from fileindex.verify.rebuild import BROKEN_INDEX, Twin, twin_of
-from lsm.bucket.hash_index import read_hashes
+from lsm.bucket.dynamic import read_hashes
 from lsm.deletion_vectors.reader import DeletionFile, read_deletion_vector
 from lsm.file_index.locate import index_place
 from manifest.entry.index_manifest import DELETION_VECTORS, HASH

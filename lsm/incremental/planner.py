@@ -21,17 +21,15 @@ from fileindex.query.metrics import IndexMetrics
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.levels.sorted_runs import interval_partition, key_decoder
 from lsm.scan.bucket_pruner import BucketPruner
-from lsm.scan.file_pruner import FilePruner
+from lsm.scan.file_pruner import FilePruner, check_rows_only
 from lsm.scan.plan import Report, ScanPlan
 from lsm.scan.planner import ScanPlanner
 from lsm.scan.predicates import only_columns
-from lsm.scan.row_ranges import check_rows_only
 from lsm.scan.splits import DataSplit, append_groups
 from manifest.entry.columns import EntryColumns
-from manifest.entry.data_file import DataFileMeta
-from manifest.entry.manifest_entry import FileKind, ManifestEntry
+from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound, UnsupportedTable
-from manifest.schema.bucket_mode import BucketMode
+from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.store import FileStore
 

@@ -18,10 +18,9 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import cached_property
 from fileindex.predicate.tree import TRUE, Predicate
 from lsm.incremental.planner import Additions, IncrementalMode, IncrementalPlanner, Piece
-from lsm.scan.compacted import compacted_snapshot
+from lsm.scan.file_pruner import check_rows_only
 from lsm.scan.plan import ScanPlan
-from lsm.scan.planner import ScanPlanner
-from lsm.scan.row_ranges import check_rows_only
+from lsm.scan.planner import ScanPlanner, compacted_snapshot
 from lsm.scan.splits import DataSplit
 from manifest.entry.columns import EntryColumns
 from manifest.entry.live import EntryFilter

@@ -19,8 +19,7 @@ from fileindex.base.plain_value import from_scalar
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Compare, IsNull, Op, Predicate, any_of
 from lsm.keys.encoding import WordColumn, one_array
-from lsm.keys.sort import sort_rows
-from lsm.keys.sort_column import SortColumn
+from lsm.keys.sort import SortColumn, sort_rows
 
 _BOUNDED = frozenset(INTEGERS | FLOATS | STRINGS | TIMESTAMPS | {Kind.DATE, Kind.TIME, Kind.DECIMAL})
 """Kinds ordered like their literals, so that the last row can become a filter."""

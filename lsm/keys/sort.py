@@ -2,6 +2,8 @@
 
 Sorts packed uint64 words instead of comparing values. Leading words are packed, by the range of their values, into one uint64. The
 row's position is packed too, so a plain sort is stable and needs no index array. Rows tied in 64 bits are refined word by word.
+
+It is a separate module, because every request may name one and few do.
 """
 
 from __future__ import annotations
@@ -182,6 +184,25 @@ def _refine(order: Int64s, is_start: Mask, word: WordOf) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class SortColumn:
+    """One column of an ``ORDER BY``.
+
+    ``nulls_first`` None is Spark's default: nulls first if ascending, last if descending.
+
+    >>> SortColumn("price", ascending=False)
+    SortColumn(name='price', ascending=False, nulls_first=False)
+    """
+
+    name: str
+    ascending: bool = True
+    nulls_first: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.nulls_first is None:
+            object.__setattr__(self, "nulls_first", self.ascending)
+
+
 __all__ = [
     "DELETE",
     "INSERT",
@@ -189,6 +210,7 @@ __all__ = [
     "UPDATE_AFTER",
     "UPDATE_BEFORE",
     "VALUE_KIND",
+    "SortColumn",
     "SortKey",
     "Sorted",
     "rough_order",

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from fileindex.base.errors import CorruptFile
 from manifest.entry.data_file import DataFileMeta
-from manifest.stats.partition_stats import PartitionType
+from manifest.stats.column_stats import PartitionType
 from manifest.types.data_type import DataType
 
 KeyOf: TypeAlias = Callable[[bytes], Any]

@@ -2,6 +2,8 @@
 
 Round k processes the k-th version of all keys. So floats equal a sum per key bit by bit, and an overflow is found
 at the step where it occurs (Paimon's ``FieldSumAgg`` and ``FieldProductAgg``).
+
+Each value has two words. Overflow of the type's range can be detected.
 """
 
 from __future__ import annotations
@@ -14,9 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import AnyArray, Int64s, Mask
+from fileindex.base.arrays import AnyArray, Int64s, Mask, UInt64s
 from fileindex.base.thresholds import thresholds
-from lsm.arrow.int128 import Int128
 from lsm.keys.encoding import one_array
 from lsm.merge.version_groups import VersionHistory
 from manifest.io.errors import UnmergeableRows
@@ -26,6 +27,7 @@ _Step = Callable[[_Numbers, _Numbers, Mask], _Numbers]
 _INT64_DIGITS = 18
 _DECIMALS = Context(prec=38, rounding=ROUND_HALF_UP)
 _EXACT = Context(prec=120)
+_LOW = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
@@ -291,4 +293,66 @@ def _decimal_products(steps: NumberSteps, values: Any, name: str) -> Any:
     return pa.array(products, values.type)
 
 
-__all__ = ["NumberSteps", "product_of", "total"]
+@dataclass(frozen=True, slots=True)
+class Int128:
+    """128-bit integers with ``high`` (int64) and ``low`` (uint64) words.
+
+    >>> values = Int128.of(pa.array(["1.5", "-0.5"], pa.string()).cast(pa.decimal128(38, 1)))
+    >>> values.plus(values.negated()).to_arrow(pa.decimal128(38, 1)).to_pylist()
+    [Decimal('0.0'), Decimal('0.0')]
+    """
+
+    high: Int64s
+    low: UInt64s
+
+    @classmethod
+    def of(cls, array: Any) -> Int128:
+        """Return the unscaled values of a decimal128 array.
+
+        The values of nulls are arbitrary.
+        """
+        words = np.frombuffer(array.buffers()[1], "<i8")[array.offset * 2 :][: len(array) * 2]
+        return cls(words[1::2].astype(np.int64), words[0::2].copy().view(np.uint64))
+
+    @classmethod
+    def zeros(cls, count: int) -> Int128:
+        """Return ``count`` zeros."""
+        return cls(np.zeros(count, np.int64), np.zeros(count, np.uint64))
+
+    def __getitem__(self, at: Any) -> Int128:
+        return Int128(self.high[at], self.low[at])
+
+    def __setitem__(self, at: Any, values: Int128) -> None:
+        self.high[at], self.low[at] = values.high, values.low
+
+    def plus(self, other: Int128) -> Int128:
+        """Return the sums, modulo 2^128."""
+        low = self.low + other.low
+        return Int128(self.high + other.high + (low < self.low).astype(np.int64), low)
+
+    def negated(self) -> Int128:
+        """Return the negated values."""
+        low = ~self.low + np.uint64(1)
+        return Int128(~self.high + (low == 0).astype(np.int64), low)
+
+    def negated_where(self, mask: Mask) -> Int128:
+        """Return the values, negated where ``mask`` is True."""
+        other = self.negated()
+        return Int128(np.where(mask, other.high, self.high), np.where(mask, other.low, self.low))
+
+    def beyond(self, precision: int) -> Mask:
+        """Return which values have more than ``precision`` digits."""
+        size = self.negated_where(self.high < 0)
+        limit = 10**precision
+        high, low = np.int64(limit >> 64), np.uint64(limit & _LOW)
+        found: Mask = (size.high < 0) | (size.high > high) | ((size.high == high) & (size.low >= low))
+        return found
+
+    def to_arrow(self, kind: Any) -> Any:
+        """Return a decimal128 array."""
+        words = np.empty(2 * len(self.high), np.int64)
+        words[1::2], words[0::2] = self.high, self.low.view(np.int64)
+        return pa.Array.from_buffers(kind, len(self.high), [None, pa.py_buffer(words)])
+
+
+__all__ = ["Int128", "NumberSteps", "product_of", "total"]

@@ -1,22 +1,33 @@
 """Bounded k-way merge of sorted runs (Paimon's ``SortMergeReader``).
 
 Used by compaction, reads and spill files.
+
+A merge cuts every run in every round. With many small runs that costs rounds times runs. A run of one small batch is in memory
+completely. Such runs are joined and sorted by key, up to a number of bytes each. All versions are kept: a fold may need older
+versions that only the merge has.
+
+They have 64-bit offsets during the merge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import drop_retracts
 from lsm.arrow.text_form import joined
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, sort_rows
-from lsm.merge.small_runs import align_versions
-from lsm.schema.wide_rows import narrow, widen
+from lsm.merge.alignment import align_runs, table_of_rows
+from lsm.schema.leaf_types import with_leaves
+from lsm.schema.pieces import in_pieces
+
+_LONGEST = 2**31 - 1
 
 
 def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold, *, drop_delete: bool = False) -> Iterator[Any]:
@@ -115,4 +126,82 @@ def _add_rank(kinds: Any) -> Any:
     return pa.array((one_array(kinds).to_numpy(zero_copy_only=False) & 1) ^ 1)
 
 
-__all__ = ["Fold", "MergeRound", "merge_rounds", "merge_runs", "sort_versions"]
+def align_versions(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[tuple[list[Any], int]]:
+    """Align runs with the same columns, after joining small ones.
+
+    Yields:
+        Tables that hold all rows of their keys, and the number of leading tables from a single run, which have each
+        key once. The other tables may hold several versions of a key. The caller may clear the list.
+
+    >>> runs = [iter([pa.table({"id": [at]})]) for at in range(9)]
+    >>> [([piece["id"].to_pylist() for piece in pieces], single) for pieces, single in align_versions(runs, SortKey(("id",)))]
+    [([[0, 1, 2, 3, 4, 5, 6, 7, 8]], 0)]
+    """
+    kept, gathered = gather_runs(runs, key)
+    for pieces in align_runs([*kept, *gathered], key):
+        single = sum(number < len(kept) for number, _ in pieces)
+        tables = [table for _, table in pieces]
+        pieces.clear()
+        yield tables, single
+
+
+def gather_runs(runs: Sequence[Iterator[Any]], key: SortKey) -> tuple[list[Iterator[Any]], list[Iterator[Any]]]:
+    """Split runs into large ones and joined small ones.
+
+    Joined runs are sorted by key and, within a key, in the order of the runs.
+    """
+    limits = thresholds()
+    if len(runs) <= limits.many_runs:
+        return list(runs), []
+    kept: list[Iterator[Any]] = []
+    gathered: list[list[Any]] = []
+    room = 0
+    for run in runs:
+        first = next(run, None)
+        following = next(run, None) if first is not None and first.num_rows <= limits.small_run_rows else None
+        if first is None:
+            continue
+        if first.num_rows > limits.small_run_rows or following is not None:
+            kept.append(chain([first] if following is None else [first, following], run))
+            continue
+        if room <= 0:
+            gathered.append([])
+            room = limits.gathered_bytes
+        gathered[-1].append(table_of_rows(first))
+        room -= first.nbytes
+    return kept, [_merge(tables, key) for tables in gathered]
+
+
+def _merge(tables: Sequence[Any], key: SortKey) -> Iterator[Any]:
+    rows = joined(tables).combine_chunks()
+    yield rows.take(pa.array(sort_rows(key.key_words(rows), length=rows.num_rows, runs=True).order))
+
+
+def widen(rows: Any) -> Any:
+    """Return ``rows`` with wide types if a column needs them.
+
+    A column with more bytes than 32-bit offsets can count needs them.
+
+    >>> widen(pa.table({"text": ["a"]})).schema.types
+    [DataType(string)]
+    """
+    if all(column.nbytes <= _LONGEST for column in rows.columns):
+        return rows
+    return rows.cast(pa.schema([field.with_type(with_leaves(field.type, _wide)) for field in rows.schema]))
+
+
+def narrow(rows: Any, schema: Any) -> Any:
+    """Return ``widen`` rows with the types of ``schema``.
+
+    Rows are cut into chunks that fit.
+    """
+    return pa.concat_tables([piece.cast(schema) for piece, _ in in_pieces(rows)])
+
+
+def _wide(leaf: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(leaf):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary(leaf) else leaf
+
+
+__all__ = ["Fold", "MergeRound", "align_versions", "gather_runs", "merge_rounds", "merge_runs", "narrow", "sort_versions", "widen"]

@@ -9,6 +9,8 @@ nothing   a row       ``+I`` of the row
 a row     nothing     ``-D`` of the old row
 a row     a row       ``-U`` of the old, ``+U`` of the new row; nothing if they are equal and equality counts
 ========  ==========  =============================
+
+Null equals null, NaN equals NaN, 0.0 equals -0.0. The entries of a map may have any order.
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fileindex.base.arrays import Int64s, Mask
-from lsm.arrow.equality import equal_rows
-from lsm.keys.encoding import WordColumn
+from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, VALUE_KIND, SortKey, sort_rows
 
 
@@ -63,4 +65,97 @@ def _equal(rows: Any, order: Int64s, first: Int64s, compared: Sequence[str]) -> 
     return equal_rows(old, new, compared)
 
 
-__all__ = ["row_diff"]
+def equal_rows(left: Any, right: Any, names: Sequence[str]) -> Mask:
+    """Return which rows are equal in the columns ``names``.
+
+    Both tables must have the same types and length.
+
+    >>> one = pa.table({"a": [1, None, 3], "b": [[1, 2], [], None]})
+    >>> other = pa.table({"a": [1, None, 4], "b": [[1, 2], [0], None]})
+    >>> equal_rows(one, other, ["a"]).tolist(), equal_rows(one, other, ["b"]).tolist()
+    ([True, True, False], [True, False, True])
+    """
+    same = np.ones(left.num_rows, np.bool_)
+    for name in names:
+        if not same.any():
+            break
+        same &= equal_values(one_array(left.column(name)), one_array(right.column(name)))
+    return same
+
+
+def equal_values(left: Any, right: Any) -> Mask:
+    """Return which values of two arrays are equal."""
+    known_left, known_right = (array.is_valid().to_numpy(zero_copy_only=False) for array in (left, right))
+    both = known_left & known_right
+    same: Mask = known_left == known_right
+    if not both.any():
+        return same
+    if not both.all():
+        chosen = pa.array(both)
+        same[both] = _equal_known(left.filter(chosen), right.filter(chosen))
+        return same
+    return _equal_known(left, right)
+
+
+def _equal_known(left: Any, right: Any) -> Mask:
+    """Compare arrays without nulls on the outermost level."""
+    kind = left.type
+    if pa.types.is_struct(kind):
+        same = np.ones(len(left), np.bool_)
+        for one, other in zip(left.flatten(), right.flatten(), strict=True):
+            same &= equal_values(one, other)
+        return same
+    if pa.types.is_map(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _equal_lists(left, right)
+    found: Mask = pc.equal(left, right).to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(kind):
+        found = found | (pc.is_nan(left).to_numpy(zero_copy_only=False) & pc.is_nan(right).to_numpy(zero_copy_only=False))
+    return found
+
+
+def _equal_lists(left: Any, right: Any) -> Mask:
+    """Compare lists of equal length by element.
+
+    The entries of maps are sorted by key first.
+    """
+    lengths = _lengths(left)
+    same: Mask = lengths == _lengths(right)
+    if not same.all():
+        chosen = pa.array(same)
+        left, right, lengths = left.filter(chosen), right.filter(chosen), lengths[same]
+    if pa.types.is_map(left.type):
+        parts = zip(_map_parts(left, lengths), _map_parts(right, lengths), strict=True)
+    else:
+        parts = zip([left.flatten()], [right.flatten()], strict=True)
+    differing = np.zeros(int(lengths.sum()), np.bool_)
+    for one, other in parts:
+        differing |= ~equal_values(one, other)
+    before = np.concatenate([[0], np.cumsum(differing)])
+    ends = np.cumsum(lengths)
+    same[same] = before[ends] == before[ends - lengths]
+    return same
+
+
+def _lengths(lists: Any) -> Int64s:
+    if pa.types.is_map(lists.type):
+        offsets: Int64s = lists.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+        return np.diff(offsets)
+    found: Int64s = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _map_parts(maps: Any, lengths: Int64s) -> tuple[Any, Any]:
+    """Return the keys and values of maps, sorted by key.
+
+    Maps keep their order.
+    """
+    first = int(maps.offsets[0].as_py()) if len(maps) else 0
+    keys, items = (child.slice(first, int(lengths.sum())) for child in (maps.keys, maps.items))
+    owner = np.repeat(np.arange(len(maps)), lengths)
+    if not len(owner):
+        return keys, items
+    order = pa.array(sort_rows([WordColumn.of(pa.array(owner)), WordColumn.of(keys)]).order)
+    return keys.take(order), items.take(order)
+
+
+__all__ = ["equal_rows", "equal_values", "row_diff"]

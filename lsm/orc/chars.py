@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.column_type import Kind
-from lsm.orc.nested import with_parts
-from lsm.orc.tail import OrcKind, OrcTail
+from lsm.orc.tail import OrcKind, OrcTail, with_parts
 from manifest.types.data_type import DataType
 
 

@@ -19,10 +19,9 @@ from fileindex.base.column_type import BINARIES, STRINGS, Kind
 from fileindex.base.lazy import cached_property
 from lsm.formats.whole_groups import WholeGroupFile
 from lsm.orc.chars import without_padding
-from lsm.orc.nested import with_parts
 from lsm.orc.protobuf import integer
 from lsm.orc.statistics import exceeds_nanos, stripe_bounds
-from lsm.orc.tail import OrcKind, OrcTail, OrcType
+from lsm.orc.tail import OrcKind, OrcTail, OrcType, with_parts
 from lsm.parquet.footer import RowGroup
 from lsm.parquet.footer_promise import FooterMismatch, FooterPromise
 from manifest.io.errors import UnsupportedTable

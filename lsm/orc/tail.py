@@ -7,10 +7,10 @@ Field numbers are from ORC's specification (``orc_proto.proto``).
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import zstandard
@@ -328,4 +328,20 @@ def _stripes(stripes: Sequence[OrcMessage], limit: int) -> Iterator[RowGroup]:
         first_row, end = first_row + rows, offset + size
 
 
-__all__ = ["OrcKind", "OrcStatistics", "OrcTail", "OrcType", "metadata_of"]
+def with_parts(array: Any, change: Callable[[Any, int], Any]) -> Any:
+    """Apply ``change`` to each part of a nested array.
+
+    ``change`` receives the part of the row, list or map, and its position. Parts must keep their types.
+    """
+    kind = array.type
+    nulls = array.is_null() if array.null_count else None
+    if pa.types.is_struct(kind):
+        parts = [change(array.field(at), at) for at in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=nulls)
+    offsets = pa.array(array.offsets.to_numpy())  # a copy: Arrow accepts no null mask together with sliced offsets
+    if pa.types.is_map(kind):
+        return pa.MapArray.from_arrays(offsets, change(array.keys, 0), change(array.items, 1), type=kind, mask=nulls)
+    return pa.ListArray.from_arrays(offsets, change(array.values, 0), type=kind, mask=nulls)
+
+
+__all__ = ["OrcKind", "OrcStatistics", "OrcTail", "OrcType", "metadata_of", "with_parts"]

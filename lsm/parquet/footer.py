@@ -16,10 +16,9 @@ from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
 from lsm.parquet.fields import ColumnChunk, ColumnMetaData, FileMetaData, RowGroupMetaData, SizeStatistics, list_of, value, value_or
 from lsm.parquet.footer_checksums import footer_checksums_length, verify_footer_checksums
-from lsm.parquet.footer_fixup import maps_as_lists
+from lsm.parquet.footer_fixup import PARQUET_MAGIC, maps_as_lists
 from lsm.parquet.footer_promise import FooterPromise
 from lsm.parquet.footer_structure import BYTES_IN_MEMORY, check_footer, decode_footer
-from lsm.parquet.footer_writer import PARQUET_MAGIC
 from lsm.parquet.nested import leaf_count
 from lsm.parquet.page_index import PageFooter, ReadRange
 from lsm.parquet.row_group_pages import DAMAGE

@@ -6,11 +6,13 @@
 * The encoder omits NaN from minima and maxima. For Paimon NaN is the greatest value, so it would skip row groups and pages with NaN.
   Like in files of Paimon's writer, a column of a row group with NaN has neither bounds nor a column index.
 * Paimon up to 0.8 marks the keys of maps as optional. Arrow refuses such maps, so its decoder receives lists of entries.
+
+The file has copied pages or chunks of a data file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +36,8 @@ from lsm.parquet.fields import (
     value_or,
 )
 from lsm.parquet.footer_checksums import footer_checksums
-from lsm.parquet.thrift import I32, STRUCT, TRUE_FIELD, Struct, decode_struct, encode_struct
+from lsm.parquet.page_index import PageFooter
+from lsm.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, TRUE_FIELD, Struct, decode_struct, encode_struct
 
 _MAGIC = b"PAR1"
 _TAIL = 8
@@ -51,6 +54,7 @@ _CONVERTED_TYPES = {"ms": ConvertedType.TIMESTAMP_MILLIS, "us": ConvertedType.TI
 _TO_KEY = 2
 """Number of schema elements from a map to its key, with the repeated group between them."""
 _UNITS = {"ms": TimeUnit.MILLIS, "us": TimeUnit.MICROS}
+PARQUET_MAGIC = b"PAR1"
 
 
 class FooterSink:
@@ -245,4 +249,60 @@ def _as_list(element: Struct) -> Struct:
     return dict(sorted({**element, **annotation}.items()))
 
 
-__all__ = ["FooterSink", "as_integers", "columns_with_nan", "maps_as_lists", "name_timestamps", "take_bounds"]
+def file_end(source: PageFooter, columns: int, elements: Sequence[Any], groups: Sequence[Any], rows: int) -> bytes:
+    """Return footer, footer length and magic bytes.
+
+    Args:
+        source: Footer of the data file.
+        columns: Number of top-level columns.
+        elements: Schema elements after the root, as structs or bytes.
+        groups: Row groups.
+        rows: Number of rows in all row groups.
+    """
+    root = {**source.schema[0], SchemaElement.NUM_CHILDREN: (I32, columns)}
+    footer = encode_struct(
+        {
+            FileMetaData.VERSION: (I32, source.version),
+            FileMetaData.SCHEMA: (LIST, (STRUCT, [root, *elements])),
+            FileMetaData.NUM_ROWS: (I64, rows),
+            FileMetaData.ROW_GROUPS: (LIST, (STRUCT, list(groups))),
+            FileMetaData.CREATED_BY: (BINARY, b"pyspark-paimon"),
+        }
+    )
+    return b"".join([footer, len(footer).to_bytes(4, "little"), PARQUET_MAGIC])
+
+
+def extent(values: int, size: int) -> Struct:
+    """Return the value count and size fields of ``ColumnMetaData``."""
+    return {
+        ColumnMetaData.NUM_VALUES: (I64, values),
+        ColumnMetaData.TOTAL_UNCOMPRESSED_SIZE: (I64, size),
+        ColumnMetaData.TOTAL_COMPRESSED_SIZE: (I64, size),
+    }
+
+
+def row_group(chunks: Sequence[bytes], end: int, rows: int) -> Struct:
+    """Return a ``RowGroup`` of chunks.
+
+    ``chunks`` are encoded ``ColumnMetaData``. ``end`` is the current size of the file.
+    """
+    columns = [{ColumnChunk.FILE_OFFSET: (I64, 0), ColumnChunk.META_DATA: (STRUCT, chunk)} for chunk in chunks]
+    return {
+        RowGroupMetaData.COLUMNS: (LIST, (STRUCT, columns)),
+        RowGroupMetaData.TOTAL_BYTE_SIZE: (I64, end),
+        RowGroupMetaData.NUM_ROWS: (I64, rows),
+    }
+
+
+__all__ = [
+    "PARQUET_MAGIC",
+    "FooterSink",
+    "as_integers",
+    "columns_with_nan",
+    "extent",
+    "file_end",
+    "maps_as_lists",
+    "name_timestamps",
+    "row_group",
+    "take_bounds",
+]

@@ -2,11 +2,16 @@
 
 It filters while decoding, which is faster if hits are in almost every page. It receives chunks with verified checksums.
 The first decoder is used if polars reads a column as another type, or cannot read the file.
+
+For a decoder that neither verifies checksums nor accepts row numbers. The checksums of the pages are verified here. A mask
+of the rows can be added as a boolean column.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -15,8 +20,23 @@ import pyarrow as pa
 
 from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.process import can_use_polars
-from lsm.parquet.chunk_reader import ChunkGroup, chunk_file
-from lsm.parquet.page_index import ColumnPages
+from lsm.parquet.fields import (
+    ColumnMetaData,
+    CompressionCodec,
+    DataPageHeader,
+    Encoding,
+    FieldRepetitionType,
+    PageHeader,
+    PageType,
+    PhysicalType,
+    SchemaElement,
+    value,
+    value_or,
+)
+from lsm.parquet.footer_fixup import PARQUET_MAGIC, extent, file_end, row_group
+from lsm.parquet.page_index import LAST_OF_META_HEAD, ColumnPages
+from lsm.parquet.page_reader import LONGEST, data_pages, dictionary_page
+from lsm.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, encode_struct, with_fields
 
 _Rows = Int64s
 _ALIKE = (
@@ -29,6 +49,7 @@ _ALIKE = (
     pa.types.is_string,
     pa.types.is_binary,
 )
+_PAGE_OFFSETS = (ColumnMetaData.DATA_PAGE_OFFSET, ColumnMetaData.DICTIONARY_PAGE_OFFSET)
 
 
 def can_decode(arrow: Any) -> bool:
@@ -116,4 +137,128 @@ def _as(column: Any, arrow: Any) -> Any | None:
     return array if array.type == arrow else None
 
 
-__all__ = ["can_decode", "masked_rows", "rows_of_texts"]
+@dataclass(frozen=True)
+class ChunkGroup:
+    """Chunks of flat columns in a row group.
+
+    ``mask`` marks the wanted rows. None: not known.
+    """
+
+    leaves: Sequence[ColumnPages]
+    mask: Mask | None = None
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the group."""
+        return int(self.leaves[0].starts[-1])
+
+
+def chunk_file(groups: Sequence[ChunkGroup], mask_name: str = "") -> bytes:
+    """Build a Parquet file from row groups with equal columns.
+
+    The masks are the first column, ``mask_name``.
+
+    Raises:
+        ValueError, LookupError: A page has the wrong checksum, or other rows than the file declares.
+    """
+    parts = [PARQUET_MAGIC]
+    size = len(PARQUET_MAGIC)
+    encoded = []
+    moved = []
+    for group in groups:
+        chunks = []
+        if group.mask is not None:
+            page = _mask_page(group.mask)
+            chunks.append(_mask_chunk(mask_name, group.rows, len(page), size))
+            parts.append(page)
+            size += len(page)
+        for leaf in group.leaves:
+            data, start = _chunk(leaf)
+            moved.append(size - start)
+            places = {number: (I64, value(leaf.meta, number) - start + size) for number in _PAGE_OFFSETS if number in leaf.meta}
+            chunks.append(with_fields(leaf.encoded[1], LAST_OF_META_HEAD, extent(group.rows, len(data)) | places))
+            parts.append(data)
+            size += len(data)
+        encoded.append(row_group(chunks, size, group.rows))
+    source = groups[0].leaves[0].indexes.footer
+    elements: list[Any] = [element for leaf in groups[0].leaves for element in leaf.encoded[0]]
+    if groups[0].mask is not None:
+        elements.insert(
+            0,
+            {
+                SchemaElement.TYPE: (I32, PhysicalType.BOOLEAN),
+                SchemaElement.REPETITION_TYPE: (I32, FieldRepetitionType.REQUIRED),
+                SchemaElement.NAME: (BINARY, mask_name.encode()),
+            },
+        )
+    content = b"".join([*parts, file_end(source, len(elements), elements, encoded, sum(group.rows for group in groups))])
+    _verify(content, [leaf for group in groups for leaf in group.leaves], moved)
+    return content
+
+
+def _mask_page(mask: Mask) -> bytes:
+    bits = np.packbits(mask, bitorder="little").tobytes()
+    own = {
+        DataPageHeader.NUM_VALUES: (I32, len(mask)),
+        DataPageHeader.ENCODING: (I32, Encoding.PLAIN),
+        DataPageHeader.DEFINITION_LEVEL_ENCODING: (I32, Encoding.PLAIN),
+        DataPageHeader.REPETITION_LEVEL_ENCODING: (I32, Encoding.PLAIN),
+    }
+    header = {
+        PageHeader.TYPE: (I32, PageType.DATA_PAGE),
+        PageHeader.UNCOMPRESSED_PAGE_SIZE: (I32, len(bits)),
+        PageHeader.COMPRESSED_PAGE_SIZE: (I32, len(bits)),
+        PageHeader.DATA_PAGE_HEADER: (STRUCT, own),
+    }
+    return encode_struct(header) + bits
+
+
+def _mask_chunk(name: str, rows: int, size: int, at: int) -> bytes:
+    head = {
+        ColumnMetaData.TYPE: (I32, PhysicalType.BOOLEAN),
+        ColumnMetaData.ENCODINGS: (LIST, (I32, [Encoding.PLAIN])),
+        ColumnMetaData.PATH_IN_SCHEMA: (LIST, (BINARY, [name.encode()])),
+        ColumnMetaData.CODEC: (I32, CompressionCodec.UNCOMPRESSED),
+    }
+    return encode_struct(head | extent(rows, size) | {ColumnMetaData.DATA_PAGE_OFFSET: (I64, at)})
+
+
+def _chunk(leaf: ColumnPages) -> tuple[bytes, int]:
+    """Return the bytes of a chunk and their file offset.
+
+    Verifies the checksum of the dictionary only.
+    """
+    first = int(leaf.locations[0, 0])
+    dictionary = value_or(leaf.meta, ColumnMetaData.DICTIONARY_PAGE_OFFSET, first)
+    start = dictionary if 0 < dictionary < first else first
+    data = leaf.indexes.read_range(start, value(leaf.meta, ColumnMetaData.TOTAL_COMPRESSED_SIZE))
+    at = first - start
+    if at:
+        head, size, checksum = dictionary_page(data[: min(at, LONGEST)])
+        if at - head != size or (checksum is not None and zlib.crc32(memoryview(data)[head:at]) != checksum):
+            raise ValueError("the checksum of a dictionary page does not match")
+    offsets, sizes = leaf.locations[:, 0], leaf.locations[:, 1]
+    if (offsets[1:] != (offsets + sizes)[:-1]).any() or offsets[-1] + sizes[-1] != start + len(data):
+        raise ValueError("the pages of a column chunk do not fill the chunk")
+    return data, start
+
+
+def _verify(content: bytes, leaves: Sequence[ColumnPages], moved: Sequence[int]) -> None:
+    """Compare the data pages with their indexes and checksums.
+
+    ``moved`` is the distance of each chunk from its place in the data file to its place in ``content``.
+    """
+    starts = np.concatenate([leaf.locations[:, 0] + by for leaf, by in zip(leaves, moved, strict=True)])
+    sizes = np.concatenate([leaf.locations[:, 1] for leaf in leaves])
+    values, inner, checksums = data_pages(content, starts, sizes)
+    if (values != np.concatenate([np.diff(leaf.starts) for leaf in leaves])).any() or (inner < 0).any() or (inner > sizes).any():
+        raise ValueError("a page does not match its index")
+    known = checksums >= 0
+    ends = (starts + sizes)[known]
+    crc32, view = zlib.crc32, memoryview(content)
+    found = [crc32(view[start:end]) for start, end in zip((ends - inner[known]).tolist(), ends.tolist(), strict=True)]
+    if found != checksums[known].tolist():
+        raise ValueError("the checksum of a page does not match")
+
+
+__all__ = ["ChunkGroup", "can_decode", "chunk_file", "masked_rows", "rows_of_texts"]

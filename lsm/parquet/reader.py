@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,9 +18,8 @@ import pyarrow.parquet as pq
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
-from lsm.parquet.decoding import decoding
 from lsm.parquet.footer import CachedFooter, RowGroup
-from lsm.parquet.footer_promise import FooterPromise
+from lsm.parquet.footer_promise import FooterMismatch, FooterPromise
 from lsm.parquet.nested import NestedPages, can_weave
 from lsm.parquet.page_index import ColumnPages, PageIndexes
 from lsm.parquet.page_reader import take_leaves
@@ -28,15 +27,18 @@ from lsm.parquet.polars_decoder import can_decode, masked_rows, rows_of_texts
 from lsm.parquet.row_group_pages import DAMAGE, GroupPages
 from lsm.parquet.statistics import column_bounds, has_bounds
 from manifest.entry.bounds import BoundsColumn
-from manifest.io.errors import UnsupportedTable
+from manifest.io.errors import OutOfMemory, OutOfThreads, StorageError, UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
+from manifest.io.storage_errors import is_out_of_memory
 from manifest.stats.column_stats import ColumnBounds
 from manifest.storage.ranges import can_prefetch, prefetch, prefetch_in_order
 from manifest.types.data_type import DataType
 
 _DICTIONARY_BYTES_PER_ROW = 2.5
 _WRAPPED_MICROS = 2**64 // 1000
+_NO_THREAD = "Failed to launch worker thread"
+"""Arrow's message if its pool cannot start a thread."""
 
 
 class ParquetDataFile:
@@ -403,4 +405,29 @@ def rows_only(count: int) -> Any:
     return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
 
 
-__all__ = ["ParquetDataFile", "rows_only"]
+@contextmanager
+def decoding(path: str, file_format: str) -> Iterator[None]:
+    """Convert errors of the block to ones naming the file."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise CorruptFile(path, "the data file is missing") from error
+    except StorageError:
+        raise
+    except UnsupportedTable as error:
+        if path in str(error):
+            raise
+        raise UnsupportedTable(f"{path}: {error}") from error
+    except FooterMismatch as error:
+        raise CorruptFile(path, str(error)) from error
+    except (MemoryError, pa.ArrowException, OSError, *DAMAGE) as error:
+        if is_out_of_memory(error):  # the file may be intact
+            raise OutOfMemory(path, str(error)) from error
+        if _NO_THREAD in str(error):
+            raise OutOfThreads from error
+        if isinstance(error, OSError) and error.errno is not None:  # raised by storage, not by the decoder
+            raise StorageError(error.errno, error.strerror or "cannot be read", path) from error
+        raise CorruptFile(path, f"is not a readable {file_format} file ({error})") from error
+
+
+__all__ = ["ParquetDataFile", "decoding", "rows_only"]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from lsm.python_values.convert import InvalidValue, python_array
 from lsm.python_values.families import CONVERSION_ERRORS, without_nan
 from lsm.python_values.infer import infer_type
-from lsm.schema.cast_hint import values_hint
+from lsm.schema.lossless_cast import values_hint
 from manifest.io.errors import SchemaMismatch
 
 

@@ -22,7 +22,7 @@ from lsm.formats.blob import blob_batches
 from lsm.keys.sort import SEQUENCE_NUMBER
 from lsm.parquet.reader import rows_only
 from lsm.read.metrics import ReadReport
-from lsm.scan.row_ranges import BLOB_FORMAT
+from lsm.scan.file_pruner import BLOB_FORMAT
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.errors import UnsupportedTable
 from manifest.store import FileStore

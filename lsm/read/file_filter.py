@@ -18,8 +18,7 @@ from lsm.scan.predicates import bind_constants
 from lsm.schema.evolution import SchemaMapping, column_types
 from lsm.schema.parquet_schema import KIND_FIELD, SEQUENCE_FIELD
 from manifest.entry.data_file import DataFileMeta
-from manifest.stats.column_stats import BoundsLookup, may_match
-from manifest.stats.leaf_on_bounds import values_between
+from manifest.stats.column_stats import BoundsLookup, may_match, values_between
 from manifest.store import FileStore
 
 

@@ -15,8 +15,7 @@ from fileindex.format.bsi import NumberSummary
 from fileindex.format.container import ContainerReader
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, leaves
 from fileindex.query.evaluate import evaluate
-from fileindex.query.summary import summary
-from fileindex.query.top_n import top_n
+from fileindex.query.top_n import summary, top_n
 from fileindex.rowset.result import RowSet
 from fileindex.rowset.roaring import all_rows
 from lsm.keys.order_by import RowOrder

@@ -15,8 +15,7 @@ from fileindex.base.errors import FilterFailed
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import FALSE, Predicate, columns_of, conjuncts
 from lsm.keys.key_set import KeySet
-from lsm.merge.function import MergeFunction
-from lsm.merge.lookup_function import combines_versions
+from lsm.merge.function import MergeFunction, combines_versions
 from lsm.scan.predicates import bind_constants, bucket_keys
 from manifest.schema.table_schema import TableSchema
 
@@ -30,7 +29,7 @@ def version_filters(fold: MergeFunction, predicate: Predicate, schema: TableSche
     Each filter alone finds all keys. () means that a matching row need not have a matching version.
 
     >>> from fileindex.predicate.tree import And, ColumnRef, Compare, Op
-    >>> from lsm.merge.engines import merge_function_for
+    >>> from lsm.merge.function import merge_function_for
     >>> from manifest.schema.validation import build_schema
     >>> options = {"bucket": "1", "merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "fields.m.aggregate-function": "max"}
     >>> schema = build_schema("id INT, n INT, m INT", primary_keys=["id"], options=options)

@@ -25,9 +25,7 @@ from lsm.keys.key_set import KeySet, key_filter
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, SortKey
 from lsm.levels.sorted_runs import Section, SortedRun, interval_partition, key_decoder
-from lsm.merge.engines import merge_function_for
-from lsm.merge.function import Deduplicate, FirstRow, MergeFunction
-from lsm.merge.lookup_function import LookupMerge, combines_versions, with_level
+from lsm.merge.function import Deduplicate, FirstRow, LookupMerge, MergeFunction, combines_versions, merge_function_for, with_level
 from lsm.merge.merge_iterator import merge_runs
 from lsm.merge.selection import selection_vectors
 from lsm.read.column_files import ColumnFilesRead
@@ -36,9 +34,9 @@ from lsm.read.file_filter import FileFilter
 from lsm.read.full_scan import batch_bytes_of, runs_that_count
 from lsm.read.key_candidates import candidate_keys, version_filters
 from lsm.read.metrics import ReadReport
+from lsm.scan.file_pruner import range_groups
 from lsm.scan.other_branch import branch_of
 from lsm.scan.predicates import only_columns
-from lsm.scan.row_ranges import range_groups
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.errors import UnsupportedTable

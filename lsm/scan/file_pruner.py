@@ -1,14 +1,17 @@
-"""File pruning by key range, value statistics and embedded index."""
+"""File pruning by key range, value statistics and embedded index.
+
+They are found by ranges of row ids, and read in parallel.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 
 import numpy as np
 
-from fileindex.base.arrays import Indices, Mask
+from fileindex.base.arrays import Indices, Int64s, Mask
 from fileindex.base.column_type import Plain
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
@@ -22,10 +25,16 @@ from manifest.entry.bounds import BoundsColumn, BoundsColumnLookup, key_bounds, 
 from manifest.entry.column_ranges import stats_groups
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta
+from manifest.entry.manifest_list import ManifestFileMeta
+from manifest.io.errors import UnsupportedTable
 from manifest.row.binary_row import EMPTY_ROW
-from manifest.stats.column_stats import ColumnBounds, decode_bounds
+from manifest.schema.table_schema import TableSchema
+from manifest.stats.column_stats import ColumnBounds, decode_bounds, may_match
 from manifest.store import FileStore
 from manifest.types.data_type import DataField
+
+BLOB_FORMAT = ".blob"
+"""File name suffix of files with one BLOB column. Several may cover one row range."""
 
 
 @dataclass(frozen=True)
@@ -235,4 +244,148 @@ def _of_rows(lookup: BoundsColumnLookup, rows: Indices, column: ColumnRef) -> Bo
     return found if found is None or rows.size == found.rows.size else found.take(rows)
 
 
-__all__ = ["FilePruner"]
+def row_ranges(entries: EntryColumns) -> tuple[Int64s, Int64s]:
+    """Return the first and last row id of each entry.
+
+    Raises:
+        CorruptFile: An entry has no row ids.
+    """
+    known = entries.present("_FILE._FIRST_ROW_ID")
+    if not known.all():
+        row = int(np.flatnonzero(~known)[0])
+        raise CorruptFile(entries.path_of(row), f"data file {entries.file_name[row]} has no row ids, which data evolution requires")
+    first = entries.numbers("_FILE._FIRST_ROW_ID")
+    return first, first + np.maximum(entries.row_count, 1) - 1
+
+
+def range_groups(files: Sequence[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
+    """Group files with overlapping row ids, in row order.
+
+    Within a group the newest file comes first. Files of BLOB columns come last.
+    """
+    groups: list[list[DataFileMeta]] = []
+    reach = -1
+    for file in sorted(files, key=_first):
+        if not groups or _first(file) > reach:
+            groups.append([])
+        groups[-1].append(file)
+        reach = max(reach, _first(file) + file.row_count - 1)
+    return [tuple(sorted(group, key=_newest_first)) for group in groups]
+
+
+def check_rows_only(table: str, *, evolves: bool) -> None:
+    """Raise ``UnsupportedTable`` for reads of single files.
+
+    With data evolution, a file may hold only some columns of rows of another file.
+    """
+    if evolves:
+        raise UnsupportedTable(
+            f"{table}: option 'data-evolution.enabled': changes between snapshots cannot be read, "
+            "because new files may add columns to existing rows. Read the snapshots instead"
+        )
+
+
+def _first(file: DataFileMeta) -> int:
+    return file.first_row_id or 0
+
+
+def _newest_first(file: DataFileMeta) -> tuple[bool, int, int]:
+    is_blob = file.file_name.endswith(BLOB_FORMAT)
+    return is_blob, _first(file) if is_blob else 0, -file.max_sequence_number
+
+
+@dataclass
+class ManifestPruner:
+    """Pruning of manifests.
+
+    Manifests without ranges are kept. ``note`` describes the last pruning. For a primary-key table only conditions on keys and partitions
+    are used, because all versions of a row agree on them. If no row has two visible versions above level 0, other conditions are used too,
+    except for manifests of buckets with a file on level 0.
+    """
+
+    store: FileStore
+    predicate: Predicate
+    note: str = ""
+    waiting: frozenset[str] | None = None
+    """Live level-0 files, set by ``wanted``. None: no manifest that may delete one was skipped, so entries are complete."""
+    _by_key: Predicate = field(init=False, default=TRUE)
+    _mappings: dict[int, tuple[TableSchema, SchemaMapping]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        schema = self.store.schema
+        self._by_key = only_columns(self.predicate, {*schema.trimmed_primary_keys, *schema.partition_keys}) or TRUE
+        if schema.is_primary_key_table and not self.store.has_single_version:
+            self.predicate = self._by_key
+
+    def wanted(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
+        """Return the manifests that may hold a matching file.
+
+        Includes manifests that may hold other versions of its keys. Raises the errors of reading manifests.
+        """
+        columns = [name for name in columns_of(self.predicate) if name not in self.store.schema.partition_keys]
+        if self.predicate == TRUE or not columns:
+            self.note = "" if self.predicate == TRUE else "no condition on columns with ranges"
+            return list(metas)
+        ranged = [meta for meta in metas if meta.column_ranges is not None]
+        dropped = {id(meta) for meta in ranged if not self._may_hold(meta, self.predicate)}
+        if dropped and self.store.has_single_version and not self.store.skips_level0 and self._by_key != self.predicate:
+            dropped -= self._merging(metas, dropped)
+        self.note = f"{', '.join(columns)}: {len(ranged)} of {len(metas)} manifests have ranges"
+        return [meta for meta in metas if id(meta) not in dropped]
+
+    def _merging(self, metas: Sequence[ManifestFileMeta], dropped: Container[int]) -> set[int]:
+        """Return the dropped manifests with files of merging buckets.
+
+        Manifests are identified by ``id``. All versions of a merging bucket are needed, whatever their values.
+        """
+        by_key = [meta for meta in metas if id(meta) not in dropped or self._may_hold(meta, self._by_key)]
+        shallow = [meta for meta in by_key if meta.min_level is None or meta.min_level <= 0]
+        entries = self.store.manifests.read_metas(shallow).not_deleted  # extra entries of deleted files are harmless here
+        waiting = entries.select(entries.level <= 0)
+        self.waiting = frozenset(waiting.file_name)
+        buckets = np.unique(waiting.bucket)
+        inside = self.store.partition.spanning(waiting.partition_codes[1])
+
+        def holds(meta: ManifestFileMeta) -> bool:
+            if meta.min_bucket is None or meta.max_bucket is None:
+                return True
+            at = int(np.searchsorted(buckets, meta.min_bucket))
+            return at < len(buckets) and int(buckets[at]) <= meta.max_bucket
+
+        if not len(waiting):
+            return set()
+        path = self.store.paths.manifest
+        return {id(meta) for meta in by_key if holds(meta) and inside(meta.partition_stats, path(meta.file_name))}
+
+    def _may_hold(self, meta: ManifestFileMeta, predicate: Predicate) -> bool:
+        return may_match(predicate, self._lookup(meta), self.store.schema.column_types)
+
+    def _lookup(self, meta: ManifestFileMeta) -> Callable[[ColumnRef], ColumnBounds | None]:
+        partition = self.store.partition.bounds(meta.partition_stats, meta.num_entries, self.store.paths.manifest(meta.file_name))
+        schema, mapping = self._mapping(meta.schema_id)
+        ranges = meta.column_ranges
+        known = {} if ranges is None else ranges.bounds(schema.fields)
+        rows = 0 if ranges is None else ranges.row_count
+
+        def bounds(column: ColumnRef) -> ColumnBounds | None:
+            if column.key is not None:
+                return None
+            if column.name in partition:
+                return partition[column.name]
+            wanted = self.store.schema.field(column.name)
+            if wanted.id > schema.highest_field_id:
+                return ColumnBounds(None, None, rows, rows)  # column added later: null in every file of this manifest
+            found = known.get(wanted.id)
+            return None if found is None else mapping.bounds(column.name, found)
+
+        return bounds
+
+    def _mapping(self, schema_id: int) -> tuple[TableSchema, SchemaMapping]:
+        found = self._mappings.get(schema_id)
+        if found is None:
+            schema = self.store.schema if schema_id == self.store.schema.id else self.store.schemas.get(schema_id)
+            found = self._mappings[schema_id] = schema, SchemaMapping.of(self.store.schema.fields, schema.fields, schema_id)
+        return found
+
+
+__all__ = ["BLOB_FORMAT", "FilePruner", "ManifestPruner", "check_rows_only", "range_groups", "row_ranges"]

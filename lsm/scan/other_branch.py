@@ -13,7 +13,7 @@ from lsm.scan.plan import Report, ScanPlan
 from manifest.entry.cache import EntryCache
 from manifest.io.errors import SnapshotNotFound, TableNotFound, UnsupportedTable
 from manifest.io.paths import with_branch
-from manifest.options.own_branch import FALLBACK_BRANCH, PRIMARY_BRANCH
+from manifest.options.core_options import FALLBACK_BRANCH, PRIMARY_BRANCH
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 

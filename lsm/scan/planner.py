@@ -20,28 +20,24 @@ from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from fileindex.query.metrics import IndexMetrics
 from lsm.deletion_vectors.reader import DeletionFile
-from lsm.scan.bucket_pruner import BucketPruner
-from lsm.scan.file_pruner import FilePruner
-from lsm.scan.key_ranges import key_ranks, sections
-from lsm.scan.manifest_pruner import ManifestPruner
+from lsm.scan.bucket_pruner import BucketPruner, key_ranks, sections
+from lsm.scan.file_pruner import FilePruner, ManifestPruner, row_ranges
 from lsm.scan.other_branch import other_branch, plan_both
 from lsm.scan.plan import Report, ScanPlan, Tally
 from lsm.scan.planned_splits import splits_of, sums_of
 from lsm.scan.predicates import is_short, only_columns
-from lsm.scan.row_ranges import row_ranges
 from lsm.scan.split_generator import Ranges, bucket_numbers, file_groups
 from lsm.scan.splits import DataSplit
 from lsm.scan.table_statistics import own_statistics, proves_empty
-from manifest.entry.block_ranges import BlockRanges
 from manifest.entry.bounds import BoundsColumn, may_match_each
 from manifest.entry.columns import EntryColumns
+from manifest.entry.data_file import FileKind
 from manifest.entry.index_manifest import DELETION_VECTORS
 from manifest.entry.live import EntryFilter, refuse_files_added_twice
-from manifest.entry.manifest_blocks import EntryNarrowing
-from manifest.entry.manifest_entry import FileKind
+from manifest.entry.manifest_blocks import BlockRanges, EntryNarrowing
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.lost_snapshots import refuse_lost_snapshots
-from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from manifest.store import FileStore
 
 
@@ -446,4 +442,19 @@ def _net(entries: EntryColumns) -> tuple[int, int]:
     return int(signs.sum()), int((signs * entries.file_size).sum())
 
 
-__all__ = ["BlockPruner", "ScanPlanner"]
+def compacted_snapshot(store: FileStore) -> Snapshot | None:
+    """Return the newest compaction snapshot.
+
+    Only full compactions count if the table schedules them. Without a compaction, returns the newest snapshot.
+    """
+    options = store.options
+    scheduled = options.changelog_producer == "full-compaction" or options.full_compaction_delta_commits is not None
+    every = (options.full_compaction_delta_commits or 1) if scheduled else 1
+    for snapshot in store.snapshots.backwards():
+        is_full = snapshot.commit_identifier % every == 0 or snapshot.commit_identifier == BATCH_IDENTIFIER
+        if snapshot.commit_kind is CommitKind.COMPACT and is_full:
+            return snapshot
+    return store.snapshots.latest()
+
+
+__all__ = ["BlockPruner", "ScanPlanner", "compacted_snapshot"]

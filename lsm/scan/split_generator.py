@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fileindex.base.arrays import Indices, Int64s, Mask
-from lsm.scan.key_ranges import section_starts
+from lsm.scan.bucket_pruner import section_starts
 from lsm.scan.splits import pack
 from manifest.entry.columns import EntryColumns
 

@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 from fileindex.base.arrays import UInt64s
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.errors import CorruptFile
-from fileindex.base.extremes import extremes
-from fileindex.base.float_order import spark_order_key
+from fileindex.base.float_order import extremes, spark_order_key
 from fileindex.base.plain_value import plain_array
 from fileindex.base.thresholds import thresholds
 from fileindex.keys.hashing import hash_array, xxh64

@@ -1,26 +1,35 @@
 """Conversion of input rows to rows of the table.
 
 Every value stays unchanged, or an error is raised.
+
+These values are never read.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.arrays import Mask
 from fileindex.base.column_type import BINARIES, STRINGS, Kind
 from fileindex.base.errors import did_you_mean
 from fileindex.base.hidden_nulls import cast_nested, entry_lists
-from lsm.schema.cast_hint import cast_hint, missing_hint, shorter_hint, wider_hint
-from lsm.schema.deletes_by_key import complete_deletes
-from lsm.schema.lossless_cast import LossyCast, first_lossy_row, lossless_cast, may_cast
+from lsm.keys.encoding import one_array
+from lsm.keys.sort import DELETE
+from lsm.schema.leaf_types import with_leaves, without_views
+from lsm.schema.lossless_cast import LossyCast, cast_hint, first_lossy_row, lossless_cast, may_cast, missing_hint, shorter_hint, wider_hint
 from manifest.io.errors import NullInKey, SchemaMismatch
+from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import TableSchema
-from manifest.types.data_type import MAX_LENGTH, DataField, DataType
-from manifest.types.default_value import default_scalar
+from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar
+
+_DELETE_TEXT = "-D"
+"""``DELETE`` in a column of kinds."""
 
 
 def conform(rows: Any, schema: TableSchema, kinds: Any = None) -> Any:
@@ -151,4 +160,108 @@ def _has_null_inside(array: Any, data_type: DataType) -> bool:
             return False
 
 
-__all__ = ["conform", "has_null"]
+def complete_deletes(rows: pa.Table, schema: TableSchema, kinds: Any = None) -> pa.Table:
+    """Fill NOT NULL columns of delete rows.
+
+    The value is the column's default, or zero. Columns that place rows are not filled. Applies only if the merge engine removes the row
+    whatever other values the delete has, and no changelog contains them. Otherwise ``rows`` are returned unchanged. A missing column is
+    added only if all rows are deletes. ``kinds`` are 0 to 3, one per row. None: use the table's ``rowkind.field``, if set.
+
+    Raises:
+        SchemaMismatch: A delete has no ``sequence.field`` column.
+
+    >>> from manifest.schema.validation import build_schema
+    >>> schema = build_schema("id INT, n INT NOT NULL", primary_keys=["id"], options={"bucket": "1"})
+    >>> complete_deletes(pa.table({"id": [1, 2]}), schema, [3, 3]).to_pylist()
+    [{'id': 1, 'n': 0}, {'id': 2, 'n': 0}]
+    """
+    if not schema.is_primary_key_table or (kinds is None and schema.core.rowkind_field not in rows.schema.names):
+        return rows
+    deletes = _deletes(rows, schema, kinds)
+    if (len(deletes) and not deletes.any()) or not _names_suffice(schema):
+        return rows
+    for name in schema.core.sequence_field:
+        if name not in rows.schema.names:
+            raise SchemaMismatch(
+                f"column '{name}' is missing: by option 'sequence.field' it decides whether a row of kind '-D' is newer than the existing row"
+            )
+    given = frozenset(rows.schema.names)
+    for field in schema.fields:
+        if field.type.nullable or field.name in {*schema.primary_keys, *schema.partition_keys, *schema.core.sequence_field}:
+            continue
+        value = default_scalar(field)
+        zero = pa.scalar(_zero(field.type.arrow), field.type.arrow) if value is None else value
+        if field.name in given:
+            at, column = rows.schema.get_field_index(field.name), rows.column(field.name)
+            if (gone := deletes & ~np.asarray(column.is_valid())).any():
+                column = column.cast(zero.type if pa.types.is_null(column.type) else with_leaves(column.type, _takeable))
+                rows = rows.set_column(at, field.name, _replace_nulls(column, gone, zero))
+        elif deletes.all():
+            rows = rows.append_column(field.name, pa.repeat(zero, rows.num_rows))
+    return rows
+
+
+def _deletes(rows: pa.Table, schema: TableSchema, kinds: Any) -> Mask:
+    found: Mask
+    if kinds is not None:
+        found = np.asarray(kinds) == DELETE
+    elif _is_text((column := one_array(rows.column(schema.core.rowkind_field))).type):
+        found = np.asarray(pc.equal(column.cast(pa.string()), _DELETE_TEXT).fill_null(False))
+    else:
+        found = np.zeros(rows.num_rows, np.bool_)
+    return found
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _takeable(leaf: pa.DataType) -> pa.DataType:
+    """Return an equivalent type that Arrow can ``take``.
+
+    Arrow cannot take texts in views.
+    """
+    return with_leaves(leaf.value_type, _takeable) if pa.types.is_dictionary(leaf) else without_views(leaf)
+
+
+def _names_suffice(schema: TableSchema) -> bool:
+    options = MergeOptions.of(schema)
+    removes = options.engine.newest_replaces or options.remove_on_delete or options.ignore_delete
+    return removes and schema.core.changelog_producer != "input"
+
+
+def _replace_nulls(column: Any, gone: Mask, zero: pa.Scalar) -> Any:
+    """Return ``column`` with ``zero`` where rows are ``gone``."""
+    pieces, start = [], 0
+    for chunk in column.chunks:
+        here = np.flatnonzero(gone[start : start + len(chunk)])
+        pieces.append(_with(chunk, here, zero) if here.size else chunk)
+        start += len(chunk)
+    return pa.chunked_array(pieces, column.type)
+
+
+def _with(chunk: pa.Array, here: Any, zero: pa.Scalar) -> pa.Array:
+    places = np.arange(len(chunk))
+    places[here] = len(chunk)
+    return pa.concat_arrays([chunk, pa.array([zero.as_py()], chunk.type)]).take(pa.array(places))
+
+
+def _zero(kind: pa.DataType) -> Any:
+    """Return a zero of the type as a Python object."""
+    types = pa.types
+    if types.is_struct(kind):
+        return {kind.field(at).name: _zero(kind.field(at).type) for at in range(kind.num_fields)}
+    if types.is_fixed_size_list(kind):
+        return [_zero(kind.value_type)] * kind.list_size
+    if types.is_list(kind) or types.is_map(kind):
+        return []
+    if types.is_string(kind):
+        return ""
+    if types.is_binary(kind) or types.is_fixed_size_binary(kind):
+        return b"\0" * (kind.byte_width if types.is_fixed_size_binary(kind) else 0)
+    if types.is_decimal(kind):
+        return Decimal(0)
+    return False if types.is_boolean(kind) else 0
+
+
+__all__ = ["complete_deletes", "conform", "has_null"]

@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from fileindex.base.arrays import Int64s
-from lsm.compaction.cluster import BucketCluster, Clustering
-from lsm.compaction.incremental_cluster import IncrementalClustering
+from lsm.compaction.cluster import BucketCluster, Clustering, IncrementalClustering
 from lsm.compaction.manager import CompactIncrement
 from lsm.compaction.small_files import SmallFilePolicy, join_files, join_small_files
 from lsm.compaction.task import CompactTaskResult

@@ -17,7 +17,7 @@ from manifest.entry.data_file import DataFileMeta
 from manifest.entry.index_manifest import DELETION_VECTORS, IndexManifestEntry
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import UnsupportedTable
-from manifest.schema.bucket_mode import BucketMode
+from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.snapshot import EMPTY_TABLE, Snapshot, SnapshotKey
 from manifest.store import FileStore
 

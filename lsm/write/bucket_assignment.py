@@ -16,23 +16,23 @@ from lsm.bucket.hash import buckets_of_hashes
 from lsm.bucket.router import Assign, Share, route, row_partitions
 from lsm.data_files.spill import SpillSpace
 from lsm.write.base_files import ExistingFiles
-from lsm.write.job import WriteJob
+from lsm.write.bucket_writer import WriteJob
 from lsm.write_buffer.source import Source
 from manifest.commit.index_change import IndexChange
 from manifest.commit.message import CommitMessage
 from manifest.entry.index_manifest import HASH
 from manifest.entry.live import EntryFilter
 from manifest.io.paths import FileNames
-from manifest.schema.bucket_mode import BucketMode
+from manifest.schema.table_schema import BucketMode
 from manifest.store import FileStore
 
 if TYPE_CHECKING:
-    from lsm.bucket import dynamic, hash_index
+    from lsm.bucket import dynamic
     from lsm.cross_partition import assigner, staged_rows
 else:  # only tables with dynamic buckets need these
     assigner = LazyModule("lsm.cross_partition.assigner")
     dynamic = LazyModule("lsm.bucket.dynamic")
-    hash_index = LazyModule("lsm.bucket.hash_index")
+    hash_index = LazyModule("lsm.bucket.dynamic")
     staged_rows = LazyModule("lsm.cross_partition.staged_rows")
 
 RoutedRows: TypeAlias = tuple[Source, Sequence[Share]]
@@ -143,7 +143,7 @@ class HashIndexBuckets(FixedBuckets):
         hashes = self._assigner.new_hashes(message.partition, message.bucket)
         change = IndexChange(kind=HASH, base=tuple(entry.file_name for entry in known), partition_wide=True)
         if hashes is not None:
-            made = hash_index.write_hashes(self.context.store, self.context.index_names, message.partition, message.bucket, hashes)
+            made = dynamic.write_hashes(self.context.store, self.context.index_names, message.partition, message.bucket, hashes)
             old = tuple(entry.file for entry in known if entry.bucket == message.bucket)
             change = change.model_copy(update={"new": (made,), "removed": old})
         return message.model_copy(update={"index_changes": (*message.index_changes, change)})

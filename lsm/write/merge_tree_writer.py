@@ -10,7 +10,7 @@ from fileindex.base.arrays import Int64s
 from fileindex.base.lazy import LazyModule, cached_property
 from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.keys.sort import SortKey
-from lsm.merge.engines import merge_function_for
+from lsm.merge.function import merge_function_for
 from lsm.merge.keep_all import KeepAll, fold_key_aligned
 from lsm.write.bucket_writer import BucketContext, WriteMetrics
 from lsm.write_buffer.sort_buffer import SortBuffer

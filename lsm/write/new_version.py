@@ -19,7 +19,7 @@ from fileindex.base.column_type import INTEGERS, Kind
 from fileindex.base.errors import InvalidArgument
 from lsm.keys.encoding import fixed_words, one_array
 from manifest.io.errors import UnmergeableRows, UnsupportedTable
-from manifest.options.merge_keys import LAST_NON_NULL
+from manifest.options.aggregate_functions import LAST_NON_NULL
 from manifest.schema.merge_options import MergeOptions, SequenceGroup
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField

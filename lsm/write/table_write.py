@@ -27,13 +27,12 @@ from lsm.data_files.spill import SpillDirectory, SpillSpace
 from lsm.data_files.writer import data_file_names
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE, UPDATE_BEFORE
-from lsm.merge.engines import merge_function_for
+from lsm.merge.function import merge_function_for
 from lsm.schema.conform_input import conform
 from lsm.schema.pieces import in_pieces
 from lsm.write.base_files import ExistingFiles
 from lsm.write.bucket_assignment import AssignmentContext, bucket_assignment
-from lsm.write.bucket_writer import BucketContext, BucketWriter, WriteMetrics
-from lsm.write.job import WriteJob
+from lsm.write.bucket_writer import BucketContext, BucketWriter, WriteJob, WriteMetrics
 from lsm.write.merge_tree_writer import MergeTreeWriter
 from lsm.write_buffer.source import Source, joined_kinds
 from manifest.commit.conflicts import BucketId
@@ -46,10 +45,8 @@ from manifest.io.group_sync import GroupSync
 from manifest.io.paths import FileNames
 from manifest.io.threads import WorkerPool
 from manifest.options.core_options import CoreOptions
-from manifest.schema.bucket_mode import BucketMode
-from manifest.schema.key_validation import check_crossing_keys
-from manifest.schema.table_schema import TableSchema
-from manifest.schema.validation import check_written_columns
+from manifest.schema.table_schema import BucketMode, TableSchema
+from manifest.schema.validation import check_crossing_keys, check_written_columns
 from manifest.store import FileStore
 
 if TYPE_CHECKING:

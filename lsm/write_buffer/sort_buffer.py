@@ -13,9 +13,8 @@ from fileindex.base.arrays import Int8s, Int64s
 from fileindex.base.thresholds import thresholds
 from lsm.data_files.spill import SpillFile, SpillSpace, batch_rows
 from lsm.keys.sort import INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, rough_order, sort_rows
-from lsm.merge.function import MergeFunction
+from lsm.merge.function import MergeFunction, combines_versions
 from lsm.merge.keep_all import KeepAll, align_by_key
-from lsm.merge.lookup_function import combines_versions
 from lsm.merge.merge_iterator import merge_runs
 from lsm.write_buffer.gather import RowsInPlace
 from lsm.write_buffer.source import Blocks, BufferedRows, Source

@@ -3,6 +3,11 @@
 fastavro decodes only what was checked here. Each block is decompressed under a limit. Sync markers and block sizes are checked, and
 the writer's schema may have no type that decodes to many values from no bytes. Every failure is a ``CorruptFile`` that names the file.
 Also reads files of engines before Paimon 0.9 (a union of null and the record), and manifests in ORC or Parquet.
+
+The first bytes of a file decide, not the option, which may change over a table's life. These files are small and
+rare, so their records are encoded again and all other code sees only Avro.
+
+Records are always encoded and counted as Avro first, the format of most tables. ``other_formats`` reads the other formats.
 """
 
 from __future__ import annotations
@@ -16,16 +21,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Final
 
 import fastavro
 import pyarrow as pa
 from fastavro.schema import SchemaParseException
 
-from fileindex.base.errors import CorruptFile
+from fileindex.base.errors import CorruptFile, UnsupportedOption
 from fileindex.base.thresholds import thresholds
 from manifest.avro.codecs import BROKEN_BLOCK, MAX_PAYLOAD, compressor, decompressor
-from manifest.avro.other_formats import arrow_records
 from manifest.avro.schemas import AvroSchema, layout, prepare_schema
 from manifest.avro.wire import MAGIC, SYNC_BYTES, AvroCursor, block_prefix, encode_header
 from manifest.io.errors import OutOfMemory
@@ -36,6 +40,14 @@ _CRC = 4
 _BRANCH = "_UNION_BRANCH"
 _MALFORMED = (EOFError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 """Errors of decoding corrupt bytes."""
+_ORC, _PARQUET = b"ORC", b"PAR1"
+_INTEGERS = {pa.int8(), pa.int16(), pa.int32()}
+AVRO: Final = "avro"
+_COMPRESSIONS = {"zstandard": "zstd", "snappy": "snappy"}
+"""Avro codecs that ORC and Parquet have too. With other codecs the files are not compressed."""
+_ONE_BYTE = frozenset({"_KIND", "_FILE_SOURCE"})
+_OURS = frozenset({"_COLUMN_RANGES"})
+"""Fields that records of other engines lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,4 +355,121 @@ def _smallest(schema: AvroSchema, named: dict[str, int], depth: int) -> int:
             return _smallest(kind, named, depth + 1)
 
 
-__all__ = ["Container", "ContainerWriter", "blocks_of", "encode_records", "read_blocks", "read_container", "read_header", "write_avro"]
+def arrow_records(data: bytes) -> tuple[AvroSchema, list[dict[str, Any]]] | None:
+    """Return schema and records of an ORC or Parquet file.
+
+    The schema is in Avro. Returns None for bytes of another format. Raises ``ValueError`` for columns that no manifest has, ``OSError`` or
+    ``pa.ArrowException`` for corrupt bytes.
+    """
+    if data.startswith(_ORC):
+        from pyarrow import orc  # noqa: PLC0415  # few tables need it
+
+        table = orc.ORCFile(io.BytesIO(data)).read()
+    elif data.startswith(_PARQUET):
+        from pyarrow import parquet as pq  # noqa: PLC0415  # as above
+
+        table = pq.read_table(io.BytesIO(data), page_checksum_verification=True, use_threads=False)
+    else:
+        return None
+    millis = pa.schema([(field.name, _retype(field.type, pa.timestamp("ms"))) for field in table.schema])
+    numbers = pa.schema([(field.name, _retype(field.type, pa.int64())) for field in table.schema])
+    return _record("manifest", numbers), table.cast(millis, safe=False).cast(numbers).to_pylist()
+
+
+def _retype(type_: Any, timestamp: Any) -> Any:
+    """Return ``type_`` with all its timestamps replaced."""
+    if pa.types.is_timestamp(type_):
+        return timestamp
+    if pa.types.is_list(type_):
+        return pa.list_(_retype(type_.value_type, timestamp))
+    if pa.types.is_struct(type_):
+        return pa.struct([(field.name, _retype(field.type, timestamp)) for field in type_])
+    return type_
+
+
+def _record(name: str, fields: Any) -> AvroSchema:
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [{"name": field.name, "type": ["null", _avro(f"{name}_{field.name}", field.type)]} for field in fields],
+    }
+
+
+def _avro(name: str, type_: Any) -> AvroSchema:
+    if type_ in _INTEGERS:
+        return "int"
+    if pa.types.is_int64(type_):
+        return "long"
+    if pa.types.is_string(type_):
+        return "string"
+    if pa.types.is_binary(type_):
+        return "bytes"
+    if pa.types.is_list(type_):
+        return {"type": "array", "items": ["null", _avro(f"{name}_item", type_.value_type)]}
+    if pa.types.is_struct(type_):
+        return _record(name, type_)
+    raise ValueError(f"manifests have no columns of type {type_}")
+
+
+def in_format(name: str, container: bytes, schema: AvroSchema, file_format: str, codec: str) -> bytes:
+    """Return the content of manifest ``name`` in ``file_format``.
+
+    ``container`` is an Avro container of ``schema`` with the records. Raises ``UnsupportedOption`` for an unknown format.
+    """
+    if file_format == AVRO:
+        return container
+    fields = _struct(schema)
+    table = pa.Table.from_pylist(read_container(name, container).records(), pa.schema(list(fields)))
+    sink = io.BytesIO()
+    compression = _COMPRESSIONS.get(codec, "none")
+    if file_format == "orc":
+        from pyarrow import orc  # noqa: PLC0415  # few tables need it
+
+        orc.write_table(table, sink, compression="uncompressed" if compression == "none" else compression)
+    elif file_format == "parquet":
+        from pyarrow import parquet as pq  # noqa: PLC0415  # as above
+
+        pq.write_table(table, sink, compression=compression, store_schema=False, write_page_checksum=True)
+    else:
+        raise UnsupportedOption("manifest.format", f"'{file_format}' is not supported; use one of avro, orc, parquet")
+    return sink.getvalue()
+
+
+def _struct(record: AvroSchema) -> Any:
+    fields = [field for field in record["fields"] if field["name"] not in _OURS]
+    return pa.struct([_field(field["name"], field["type"]) for field in fields])
+
+
+def _field(name: str, kind: AvroSchema) -> Any:
+    if isinstance(kind, list):
+        return pa.field(name, _type(name, kind[1]))
+    return pa.field(name, _type(name, kind), nullable=False)
+
+
+def _type(name: str, kind: AvroSchema) -> Any:
+    if isinstance(kind, dict):
+        match kind["type"]:
+            case "record":
+                return _struct(kind)
+            case "array":
+                return pa.list_(_field("element", kind["items"]))
+            case _:
+                return pa.timestamp("ms")
+    if kind == "int":
+        return pa.int8() if name in _ONE_BYTE else pa.int32()
+    return {"long": pa.int64(), "string": pa.string(), "bytes": pa.binary()}[kind]
+
+
+__all__ = [
+    "AVRO",
+    "Container",
+    "ContainerWriter",
+    "arrow_records",
+    "blocks_of",
+    "encode_records",
+    "in_format",
+    "read_blocks",
+    "read_container",
+    "read_header",
+    "write_avro",
+]

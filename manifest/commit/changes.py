@@ -14,11 +14,11 @@ from manifest.commit.index_update import IndexUpdate, changelog_of, compaction_p
 from manifest.commit.message import CommitMessage
 from manifest.commit.resequence import Resequencer
 from manifest.entry.columns import EntryColumns
+from manifest.entry.data_file import ManifestEntry
 from manifest.entry.live import EntryFilter
-from manifest.entry.manifest_entry import ManifestEntry
 from manifest.io.errors import CommitConflict, SnapshotNotFound
 from manifest.io.paths import POSTPONE_BUCKET
-from manifest.schema.bucket_mode import BucketMode
+from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.snapshot import CommitKind, ReadState, Snapshot, SnapshotKey
 from manifest.stats.table_stats import Statistics
 from manifest.store import FileStore

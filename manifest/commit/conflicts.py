@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 
 from manifest.entry.columns import EntryColumns
+from manifest.entry.data_file import FileKind
 from manifest.entry.live import merge
-from manifest.entry.manifest_entry import FileKind
-from manifest.stats.partition_stats import PartitionType
+from manifest.stats.column_stats import PartitionType
 
 BucketId = tuple[bytes, int]
 

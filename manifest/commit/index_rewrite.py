@@ -14,8 +14,8 @@ from manifest.commit.conflicts import BucketId
 from manifest.commit.index_update import compaction_paths
 from manifest.commit.message import CommitMessage
 from manifest.entry.columns import EntryColumns
+from manifest.entry.data_file import FileKind
 from manifest.entry.live import EntryFilter
-from manifest.entry.manifest_entry import FileKind
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 

@@ -10,8 +10,8 @@ from manifest.commit.conflicts import BucketId, Conflict
 from manifest.commit.index_change import BucketChange, apply_changes, index_conflicts
 from manifest.commit.message import CommitMessage
 from manifest.entry.columns import EntryColumns
+from manifest.entry.data_file import FileKind
 from manifest.entry.index_manifest import IndexFile, IndexManifestEntry
-from manifest.entry.manifest_entry import FileKind
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 

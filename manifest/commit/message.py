@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict
 
 from manifest.commit.index_change import BucketChange, IndexChange
-from manifest.entry.data_file import DataFileMeta
+from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry
 from manifest.entry.index_manifest import DELETION_VECTORS
-from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.snapshot.snapshot import SnapshotKey
 
 

@@ -14,6 +14,7 @@ from manifest.io.errors import CommitConflict
 if TYPE_CHECKING:
     from manifest.commit.conflicts import BucketId
 
+
 EVALUATIONS = 20
 """Maximal rounds of an operation."""
 Work = TypeVar("Work")
@@ -100,4 +101,42 @@ class Transaction(Generic[Work]):
                 return result
 
 
-__all__ = ["EVALUATIONS", "Round", "Transaction"]
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The snapshot exists."""
+
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToCommit:
+    """The change is empty on the newest snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostRace:
+    """Another commit was faster. Nothing was committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The storage or the catalog refused.
+
+    Nothing was committed. The call fails with ``error``.
+    """
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The storage did not answer.
+
+    The snapshot may exist or appear later.
+    """
+
+
+AttemptOutcome = Committed | NothingToCommit | LostRace | Refused | Unknown
+
+
+__all__ = ["EVALUATIONS", "AttemptOutcome", "Committed", "LostRace", "NothingToCommit", "Refused", "Round", "Transaction", "Unknown"]

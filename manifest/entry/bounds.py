@@ -22,8 +22,7 @@ from manifest.entry.data_file import ORC_UNBOUNDED
 from manifest.entry.objects import counts_of
 from manifest.row.binary_row import EMPTY_ROW
 from manifest.row.columns import RowColumns
-from manifest.stats.column_stats import ColumnBounds, slot_type
-from manifest.stats.leaf_on_bounds import leaf_may_match, prefix_may_match
+from manifest.stats.column_stats import ColumnBounds, leaf_may_match, prefix_may_match, slot_type
 from manifest.types.data_type import DataType
 
 

@@ -22,7 +22,7 @@ from fileindex.base.thresholds import thresholds
 from manifest.entry.bounds import BoundsColumn, key_bounds, value_bounds
 from manifest.entry.columns import EntryColumns
 from manifest.entry.objects import names_of
-from manifest.options.stats_mode import Keep, StatsMode
+from manifest.options.parquet_options import Keep, StatsMode
 from manifest.row.binary_row import EMPTY_ROW, decode_row, encode_row
 from manifest.stats.column_stats import ColumnBounds, SimpleStats, decode_bounds
 from manifest.types.data_type import DataField, DataType

@@ -18,8 +18,7 @@ from fileindex.base.thresholds import thresholds
 from manifest.avro.columnar import RecordColumns, Spans, decode_columns, decode_few_columns
 from manifest.avro.container import Container, encode_records
 from manifest.avro.schemas import MANIFEST_ENTRY, AvroSchema, layout, prepare_schema
-from manifest.entry.data_file import DataFileMeta, FileSource
-from manifest.entry.manifest_entry import ENTRY_VERSION, FileKind, ManifestEntry
+from manifest.entry.data_file import ENTRY_VERSION, DataFileMeta, FileKind, FileSource, ManifestEntry
 from manifest.entry.objects import BuiltFiles, build_entries, build_files, names_of
 
 _PARSED = prepare_schema(MANIFEST_ENTRY)

@@ -14,11 +14,11 @@ from manifest.snapshot.snapshot import FileName
 from manifest.stats.column_stats import SimpleStats
 
 _INDEX_SUFFIX = ".index"
-
 ORC_UNBOUNDED = FLOATS | {Kind.CHAR}
 """ORC's statistics omit NaN, and all other values if NaN comes first. CHAR statistics are of padded values."""
-
 FileIdentity: TypeAlias = tuple[int, str, tuple[str, ...], bytes | None, str | None]
+ENTRY_VERSION = 2
+EntryIdentity: TypeAlias = tuple[bytes, int, FileIdentity]
 
 
 class FileSource(IntEnum):
@@ -206,4 +206,74 @@ def _tuple(values: list[Any] | None) -> tuple[Any, ...] | None:
     return None if values is None else tuple(values)
 
 
-__all__ = ["ORC_UNBOUNDED", "DataFileMeta", "FileIdentity", "FileSource", "stats_from_avro", "stats_to_avro", "wall_clock_millis"]
+class FileKind(IntEnum):
+    """Whether an entry adds or deletes its file."""
+
+    ADD = 0
+    DELETE = 1
+
+
+class ManifestEntry(BaseModel):
+    """An added or deleted file of a bucket.
+
+    ``total_buckets`` is the bucket count when the file was written.
+    """
+
+    model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
+
+    kind: FileKind
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    file: DataFileMeta
+
+    @property
+    def identity(self) -> EntryIdentity:
+        """(partition, bucket, file identity).
+
+        An ADD and a DELETE of equal identity cancel.
+        """
+        return self.partition, self.bucket, self.file.identity
+
+    def deleted(self) -> ManifestEntry:
+        """Return the DELETE of this ADD."""
+        return self.model_copy(update={"kind": FileKind.DELETE})
+
+    def to_avro(self) -> dict[str, Any]:
+        """Return the manifest record."""
+        return {
+            "_VERSION": ENTRY_VERSION,
+            "_KIND": int(self.kind),
+            "_PARTITION": self.partition,
+            "_BUCKET": self.bucket,
+            "_TOTAL_BUCKETS": self.total_buckets,
+            "_FILE": self.file.to_avro(),
+        }
+
+    @classmethod
+    def from_avro(cls, record: Mapping[str, Any]) -> ManifestEntry:
+        """Return the entry of a manifest record.
+
+        Raises ``KeyError`` or ``ValidationError``.
+        """
+        return cls(
+            kind=FileKind(record["_KIND"]),
+            partition=record["_PARTITION"],
+            bucket=record["_BUCKET"],
+            total_buckets=record["_TOTAL_BUCKETS"],
+            file=DataFileMeta.from_avro(record["_FILE"]),
+        )
+
+
+__all__ = [
+    "ENTRY_VERSION",
+    "ORC_UNBOUNDED",
+    "DataFileMeta",
+    "FileIdentity",
+    "FileKind",
+    "FileSource",
+    "ManifestEntry",
+    "stats_from_avro",
+    "stats_to_avro",
+    "wall_clock_millis",
+]

@@ -12,9 +12,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from fileindex.base.errors import CorruptFile
-from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
+from manifest.avro.container import AVRO, blocks_of, encode_records, in_format, read_container, write_avro
 from manifest.avro.schemas import INDEX_MANIFEST, prepare_schema
-from manifest.avro.stored_format import AVRO, in_format
 from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames, TablePaths
 from manifest.snapshot.snapshot import FileName

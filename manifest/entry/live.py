@@ -10,11 +10,11 @@ import numpy as np
 from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.errors import CorruptFile
 from fileindex.predicate.tree import Predicate
-from manifest.entry.block_ranges import BlockRanges
 from manifest.entry.columns import EntryColumns
-from manifest.entry.manifest_entry import FileKind
+from manifest.entry.data_file import FileKind
+from manifest.entry.manifest_blocks import BlockRanges
 from manifest.entry.manifest_list import ManifestFileMeta
-from manifest.stats.partition_stats import PartitionType
+from manifest.stats.column_stats import PartitionType
 
 
 def live(entries: EntryColumns) -> EntryColumns:

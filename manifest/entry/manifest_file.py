@@ -12,21 +12,19 @@ import numpy as np
 from fileindex.base.arrays import Int64s
 from fileindex.base.errors import CorruptFile, PaimonError
 from fileindex.base.thresholds import thresholds
-from manifest.avro.container import Container, ContainerWriter, read_container
+from manifest.avro.container import AVRO, Container, ContainerWriter, in_format, read_container
 from manifest.avro.schemas import MANIFEST_ENTRY
-from manifest.avro.stored_format import AVRO, in_format
-from manifest.entry.block_ranges import BLOCK_RANGES, BlockFilter, BlockRanges
 from manifest.entry.bounds import key_bounds
 from manifest.entry.cache import EntryCache, entries_weight
 from manifest.entry.column_ranges import RangePolicy
 from manifest.entry.columns import EntryColumns
-from manifest.entry.manifest_blocks import EntryNarrowing, some_entries
-from manifest.entry.manifest_entry import FileKind, ManifestEntry
+from manifest.entry.data_file import FileKind, ManifestEntry
+from manifest.entry.manifest_blocks import BLOCK_RANGES, BlockFilter, BlockRanges, EntryNarrowing, some_entries
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.file_cache import StatIdentity
 from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames, TablePaths
-from manifest.stats.partition_stats import PartitionType
+from manifest.stats.column_stats import PartitionType
 from manifest.types.data_type import DataType
 
 

@@ -12,9 +12,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from fileindex.base.errors import CorruptFile
-from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
+from manifest.avro.container import AVRO, blocks_of, encode_records, in_format, read_container, write_avro
 from manifest.avro.schemas import MANIFEST_LIST, prepare_schema
-from manifest.avro.stored_format import AVRO, in_format
 from manifest.entry.column_ranges import ColumnRanges
 from manifest.entry.data_file import stats_from_avro, stats_to_avro
 from manifest.io.file_io import FileIO

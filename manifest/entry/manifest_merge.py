@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifest.entry.columns import EntryColumns
+from manifest.entry.data_file import FileKind
 from manifest.entry.live import merge
-from manifest.entry.manifest_entry import FileKind
 from manifest.entry.manifest_file import ManifestFile
 from manifest.entry.manifest_list import ManifestFileMeta
 

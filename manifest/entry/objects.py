@@ -16,8 +16,7 @@ import fastavro
 
 from fileindex.base.thresholds import thresholds
 from manifest.avro.columnar import RecordColumns
-from manifest.entry.data_file import DataFileMeta
-from manifest.entry.manifest_entry import FileKind, ManifestEntry
+from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry
 from manifest.stats.column_stats import SimpleStats
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from fileindex.base.errors import InvalidArgument, did_you_mean
 from manifest.entry.live import live
+from manifest.expire.delete_files import Removed, remove_unreachable
 from manifest.expire.history_change import change_history, changing_history
-from manifest.expire.removal import Removed, remove_unreachable
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.paths import MAIN_BRANCH, TablePaths, branch_name
 from manifest.io.seal import sealed

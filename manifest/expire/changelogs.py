@@ -17,10 +17,10 @@ from functools import partial
 from fileindex.base.log import logger_of
 from manifest.entry.columns import EntryColumns
 from manifest.expire.delete_files import delete_files, delete_metadata, deletes_of, entries_of
-from manifest.expire.reachable import Reachable, near_tags, reachable
+from manifest.expire.orphans import Reachable, near_tags, reachable
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotNotFound
-from manifest.io.parallel import run_parallel
+from manifest.io.threads import run_parallel
 from manifest.options.core_options import CoreOptions
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore

@@ -18,15 +18,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from fileindex.base.log import logger_of
-from manifest.expire.removal import Removed, remove_unreachable
+from manifest.expire.delete_files import Removed, remove_unreachable
 from manifest.expire.tags import lock_tags
 from manifest.io import failpoints
 from manifest.io.errors import HistoryBusy, SnapshotNotFound, StorageError, UnsafeFileIO
 from manifest.io.paths import EARLIEST, LATEST, SNAPSHOT, numbered, tag_name
 from manifest.io.seal import sealed
 from manifest.snapshot.pending_history import PendingHistory
-from manifest.snapshot.snapshot import BATCH_IDENTIFIER, FIRST_REPLACED, CommitKind, Snapshot
-from manifest.snapshot.tag import Tag
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER, FIRST_REPLACED, CommitKind, Snapshot, Tag
 from manifest.store import FileStore
 
 _LOG = logger_of(__name__)

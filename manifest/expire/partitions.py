@@ -10,7 +10,7 @@ from fileindex.base.arrays import Int64s
 from fileindex.base.column_type import ColumnType, Plain
 from fileindex.base.errors import InvalidArgument
 from manifest.entry.columns import EntryColumns
-from manifest.io.partition_path import partition_text
+from manifest.io.paths import partition_text
 from manifest.schema.partition_time import EXPIRATION_TIME, PartitionExpiration, PartitionTime
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore

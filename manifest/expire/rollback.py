@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.log import logger_of
+from manifest.expire.delete_files import Removed
 from manifest.expire.history_change import change_history, changing_history
-from manifest.expire.removal import Removed
 from manifest.snapshot.pending_history import PendingHistory
-from manifest.snapshot.snapshot import Snapshot
-from manifest.snapshot.tag import Tag
+from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import FileStore
 
 _LOG = logger_of(__name__)

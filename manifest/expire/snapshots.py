@@ -23,11 +23,11 @@ from manifest.entry.columns import EntryColumns
 from manifest.expire.changelogs import expire_changelogs, keep_changelogs, keeps_appended
 from manifest.expire.delete_files import delete_files, delete_metadata, deletes_of, entries_of
 from manifest.expire.history_change import finish_pending, lock_history
-from manifest.expire.reachable import near_tags, reachable
+from manifest.expire.orphans import near_tags, reachable
 from manifest.io import failpoints
 from manifest.io.errors import HistoryBusy, SnapshotNotFound
-from manifest.io.parallel import run_parallel
 from manifest.io.paths import SNAPSHOT, numbered
+from manifest.io.threads import run_parallel
 from manifest.options.durations import parse_duration_millis
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore

@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from fileindex.base.errors import InvalidArgument
-from manifest.expire.removal import Removed, remove_unreachable
+from manifest.expire.delete_files import Removed, remove_unreachable
 from manifest.io.errors import CommitConflict, HistoryBusy, SnapshotExpired, SnapshotNotFound
 from manifest.io.paths import tag_name
 from manifest.io.seal import sealed
-from manifest.snapshot.snapshot import Snapshot
-from manifest.snapshot.tag import Tag
+from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import FileStore
 
 

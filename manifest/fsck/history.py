@@ -17,8 +17,7 @@ from manifest.io.paths import CHANGELOG, CONSUMER, TAG, numbered
 from manifest.lost_snapshots import refuse_lost_snapshots
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
-from manifest.snapshot.snapshot import Snapshot
-from manifest.snapshot.tag import Tag
+from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import FileStore
 
 _HINT_TRIES = 3

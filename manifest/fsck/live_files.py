@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from manifest.entry.columns import EntryColumns
 from manifest.fsck.manifests import kinds
-from manifest.stats.partition_stats import PartitionType
+from manifest.stats.column_stats import PartitionType
 
 LiveBucket = tuple[bytes, int]
 

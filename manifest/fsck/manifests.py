@@ -15,7 +15,7 @@ import numpy as np
 from fileindex.base.errors import CorruptFile, PaimonError
 from fileindex.base.float_order import spark_order_key
 from manifest.entry.columns import EntryColumns
-from manifest.entry.manifest_entry import FileKind
+from manifest.entry.data_file import FileKind
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.stats.column_stats import ColumnBounds

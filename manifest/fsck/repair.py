@@ -21,8 +21,7 @@ from fileindex.base.errors import CorruptFile
 from fileindex.base.log import logger_of
 from manifest.entry.live import live
 from manifest.expire.history_change import finish_change, lock_history
-from manifest.expire.orphans import list_orphans
-from manifest.expire.reachable import branches_of
+from manifest.expire.orphans import branches_of, list_orphans
 from manifest.fsck.history import CheckedHistory
 from manifest.fsck.problem import Findings, Problem, ProblemKind, Repair, RepairKind
 from manifest.fsck.walk import branch_store

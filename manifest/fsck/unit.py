@@ -10,10 +10,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from fileindex.base.errors import PaimonError
+from manifest.entry.data_file import ManifestEntry
 from manifest.entry.index_manifest import IndexManifestEntry
-from manifest.entry.manifest_entry import ManifestEntry
 from manifest.fsck.problem import Findings, Origin, ProblemKind
-from manifest.io.partition_path import escape, partition_text
+from manifest.io.paths import escape, partition_text
 from manifest.store import FileStore
 
 

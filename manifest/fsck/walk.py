@@ -10,8 +10,7 @@ from contextlib import suppress
 
 from fileindex.base.errors import CorruptFile, PaimonError
 from manifest.entry.cache import nothing_held
-from manifest.expire.orphans import list_orphans
-from manifest.expire.reachable import branches_of
+from manifest.expire.orphans import branches_of, list_orphans
 from manifest.fsck.history import CheckedHistory
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.fsck.states import CheckedStates

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from manifest.io.errors import OutOfThreads
+from manifest.io.file_io import FileIO
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -64,4 +65,14 @@ def start_one(thread: threading.Thread) -> None:
         raise OutOfThreads
 
 
-__all__ = ["WorkerPool", "start_one", "start_some"]
+def run_parallel(file_io: FileIO, jobs: Sequence[Callable[[], Any]]) -> Iterator[Any]:
+    """Yield the result of each job in order.
+
+    Far storage runs ``FileIO.lanes`` jobs at once, local files one after the other. Raises the first error. Jobs after the last requested
+    result may not run.
+    """
+    for start in range(0, len(jobs), file_io.lanes):
+        yield from file_io.together(*jobs[start : start + file_io.lanes])
+
+
+__all__ = ["WorkerPool", "run_parallel", "start_one", "start_some"]

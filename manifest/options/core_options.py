@@ -17,16 +17,16 @@ from fileindex.base.memory_size import parse_memory_size
 from manifest.options.durations import parse_duration_millis
 from manifest.options.former_keys import with_present_keys
 from manifest.options.merge_engine import DEDUPLICATE, EngineTraits, engine_traits
-from manifest.options.parquet_options import ParquetOptions
-from manifest.options.stats_mode import StatsMode
+from manifest.options.parquet_options import ParquetOptions, StatsMode
 
 _MAX_INT = 2**31 - 1
 _MAX_LONG = 2**63 - 1
 _MIB = 1 << 20
-
-
 _KINDS = {"int_parsing": "must be a whole number", "int_type": "must be a whole number", "float_parsing": "must be a number"}
 """Error texts for Pydantic's error types."""
+FALLBACK_BRANCH, PRIMARY_BRANCH = "scan.fallback-branch", "scan.primary-branch"
+OWN_BRANCH = {FALLBACK_BRANCH: "", PRIMARY_BRANCH: ""}
+"""Options of a read that sees only the table's own branch. Every change of rows uses them, because it writes to that branch only."""
 
 
 def _size(value: object) -> object:
@@ -400,4 +400,4 @@ def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
 _KEYS = frozenset(_alias(name) for name in CoreOptions.model_fields) - {"raw"}
 
 
-__all__ = ["CoreOptions", "option_texts"]
+__all__ = ["FALLBACK_BRANCH", "OWN_BRANCH", "PRIMARY_BRANCH", "CoreOptions", "option_texts"]

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from manifest.options.core_options import CoreOptions
+from manifest.options.aggregate_functions import GROUP_REMOVE
+from manifest.options.core_options import FALLBACK_BRANCH, PRIMARY_BRANCH, CoreOptions
 from manifest.options.former_keys import PRESENT_KEYS
 from manifest.options.merge_engine import AGGREGATE_REMOVE, ENGINES, PARTIAL_REMOVE
-from manifest.options.merge_keys import GROUP_REMOVE
-from manifest.options.own_branch import FALLBACK_BRANCH, PRIMARY_BRANCH
 from manifest.options.parquet_options import PARQUET_HONOURED, PARQUET_WITHOUT_EFFECT
 from manifest.options.tag_periods import TAG_EXPIRES, TAG_MODE, TAG_MODES, TAG_OPTIONS
 from manifest.options.without_effect import PREFIXES_WITHOUT_EFFECT, WITHOUT_EFFECT

@@ -1,7 +1,7 @@
 """Merge engines and their traits.
 
 Other modules use traits instead of comparing names. Only two modules compare names: ``manifest.schema.merge_options`` reads the options of
-each engine, and ``lsm.merge.engines`` selects its function. ``tests/test_one_place.py`` checks this.
+each engine, and ``lsm.merge.function`` selects its function. ``tests/test_one_place.py`` checks this.
 """
 
 from __future__ import annotations

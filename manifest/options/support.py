@@ -17,6 +17,7 @@ from collections.abc import Mapping
 
 from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import UnsupportedTable
+from manifest.options.aggregate_functions import MAP_LAYOUT, field_option_reason
 from manifest.options.core_options import CoreOptions
 from manifest.options.former_keys import PRESENT_KEYS, with_present_keys
 from manifest.options.known_keys import (
@@ -33,7 +34,6 @@ from manifest.options.known_keys import (
     ROWS_OF_STREAMS,
     Refusal,
 )
-from manifest.options.merge_keys import MAP_LAYOUT, field_option_reason
 from manifest.options.parquet_options import PARQUET_PREFIX, PARQUET_WITHOUT_EFFECT, parquet_reason
 from manifest.options.without_effect import PREFIXES_WITHOUT_EFFECT, WITHOUT_EFFECT
 

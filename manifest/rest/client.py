@@ -1,23 +1,32 @@
-"""JSON client: authorization, bounded safe retries, typed errors."""
+"""JSON client: authorization, bounded safe retries, typed errors.
+
+A connection closed by the server is detected before use, so a request that must not be sent twice is not
+lost on it. Redirects are not followed, because the token is only for the host that the user named.
+"""
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
 import random
+import select
+import ssl
+import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fileindex.base.errors import PaimonError
 from fileindex.base.log import logger_of
-from fileindex.base.redaction import HIDDEN
-from manifest.io.errors import CatalogRefused
-from manifest.rest.connection import Connections, HttpAnswer, NotSent
-from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted, ResourceMissing, ResourceTaken
+from fileindex.base.public import public
+from fileindex.base.redaction import HIDDEN, redacted
+from manifest.io.errors import CatalogRefused, StorageError
 from manifest.rest.options import RestOptions
 
 _LOG = logger_of(__name__)
@@ -27,6 +36,9 @@ _NOT_DONE = frozenset({429})
 _LATER = frozenset({429, 502, 503, 504})
 _MOST_TEXT = 500
 _Answered = TypeVar("_Answered", bound=BaseModel)
+_IDLE = 8
+"""Maximal number of idle connections."""
+_MOST_BYTES = 256 << 20
 
 
 class _Refusal(BaseModel):
@@ -153,4 +165,196 @@ def _unknown(method: str) -> str:
     return "" if method == "GET" else "; whether it was done is not known"
 
 
-__all__ = ["RestClient"]
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """An HTTP response.
+
+    ``retry_after`` is the header ``Retry-After``, None without one.
+    """
+
+    status: int
+    body: bytes
+    retry_after: str | None = None
+    request_id: str | None = None
+
+
+class NotSent(ConnectionError):
+    """No connection could be made, so the server received nothing."""
+
+
+class Connections:
+    """Connection pool for the host of ``uri``. Thread-safe.
+
+    A copy in another process starts empty.
+    """
+
+    def __init__(self, uri: str, connect_seconds: float, read_seconds: float) -> None:
+        self._uri = uri
+        self._timeouts = connect_seconds, read_seconds
+        parts = urlsplit(uri)
+        self._secure, self._host, self._port, self._base = parts.scheme == "https", parts.hostname or "", parts.port, parts.path
+        self._idle: list[http.client.HTTPConnection] = []
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._uri, *self._timeouts)
+
+    def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> HttpAnswer:
+        """Send one request and return its response.
+
+        Raises ``NotSent``. Raises another ``OSError`` or ``HTTPException`` once the server may have received it.
+        """
+        connection = self._take()
+        try:
+            connection.request(method, self._base + path, body, dict(headers))
+            response = connection.getresponse()
+            content = _whole(response)
+        except BaseException:
+            connection.close()
+            raise
+        if response.will_close:
+            connection.close()
+        else:
+            self._give_back(connection)
+        return HttpAnswer(response.status, content, response.getheader("Retry-After"), response.getheader("x-request-id"))
+
+    def close(self) -> None:
+        """Close idle connections. Later requests open new ones."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _take(self) -> http.client.HTTPConnection:
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                return self._open()
+            if _is_alive(connection):
+                return connection
+            connection.close()
+
+    def _give_back(self, connection: http.client.HTTPConnection) -> None:
+        with self._lock:
+            if len(self._idle) < _IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _open(self) -> http.client.HTTPConnection:
+        to_connect, to_read = self._timeouts
+        connection = (
+            http.client.HTTPSConnection(self._host, self._port, timeout=to_connect, context=ssl.create_default_context())
+            if self._secure
+            else http.client.HTTPConnection(self._host, self._port, timeout=to_connect)
+        )
+        try:
+            connection.connect()
+        except OSError as error:
+            connection.close()
+            raise NotSent(str(error)) from error
+        connection.sock.settimeout(to_read)
+        return connection
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # the interpreter may be shutting down
+            self.close()
+
+
+def _whole(response: http.client.HTTPResponse) -> bytes:
+    """Read a complete body.
+
+    Raises ``IncompleteRead`` if it is truncated or too long.
+    """
+    content = response.read(_MOST_BYTES)
+    if response.length or not response.isclosed():
+        raise http.client.IncompleteRead(b"", response.length)
+    return content
+
+
+def _is_alive(connection: http.client.HTTPConnection) -> bool:
+    """Return whether an idle connection has nothing to read."""
+    # Between requests, readable data can only be the server's close.
+    if connection.sock is None:
+        return False
+    try:
+        if hasattr(select, "poll"):  # unlike select, poll supports large descriptor numbers
+            poll = select.poll()
+            poll.register(connection.sock, select.POLLIN)
+            return not poll.poll(0)
+        return not select.select([connection.sock], [], [], 0)[0]
+    except (OSError, ValueError):
+        return False
+
+
+@public
+class NotAuthorized(CatalogRefused):
+    """The server rejects the token (401).
+
+    It is wrong or expired. Repeat the call with another one.
+    """
+
+
+@public
+class NotPermitted(CatalogRefused):
+    """The server denies this user the operation (403)."""
+
+
+@public
+class NotOffered(CatalogRefused):
+    """The server has no such operation (501, 405, unknown path)."""
+
+
+class _Named(CatalogRefused):
+    """An error about one resource.
+
+    ``kind`` is the API's type (``TABLE``, ``TAG``...) and ``name`` its name. Either may be empty.
+    """
+
+    def __init__(self, message: str, kind: str = "", name: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.name = name
+
+    def __reduce__(self) -> tuple[type[_Named], tuple[str, str, str]]:
+        return type(self), (str(self), self.kind, self.name)
+
+
+class ResourceMissing(_Named):
+    """The server has no such resource (404)."""
+
+
+class ResourceTaken(_Named):
+    """The server already has a resource of that name (409)."""
+
+
+@public
+class CatalogUnavailable(StorageError, ConnectionError):
+    """The server does not answer, or failed (5xx).
+
+    It is unknown whether it executed the request, unless the message says so.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(errno.EIO, message)
+
+    def __str__(self) -> str:
+        return redacted(str(self.strerror))
+
+    def __reduce__(self) -> tuple[type[CatalogUnavailable], tuple[str]]:
+        return type(self), (str(self.strerror),)
+
+
+__all__ = [
+    "CatalogUnavailable",
+    "Connections",
+    "HttpAnswer",
+    "NotAuthorized",
+    "NotOffered",
+    "NotPermitted",
+    "NotSent",
+    "ResourceMissing",
+    "ResourceTaken",
+    "RestClient",
+]

@@ -12,8 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from manifest.schema.table_schema import TableSchema
-from manifest.snapshot.snapshot import Snapshot
-from manifest.snapshot.snapshot_commit import PartitionStatistics
+from manifest.snapshot.snapshot import PartitionStatistics, Snapshot
 
 
 class _Message(BaseModel):

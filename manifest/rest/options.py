@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.options.durations import parse_duration_millis
-from manifest.storage.option_names import canonical
+from manifest.storage.storage_options import canonical
 
 HEADER = "header."
 _OURS = (

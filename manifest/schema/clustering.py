@@ -7,8 +7,7 @@ from typing import Literal, TypeAlias
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import UnsupportedOption
 from manifest.options.core_options import CoreOptions
-from manifest.schema.bucket_mode import BucketMode
-from manifest.schema.table_schema import TableSchema
+from manifest.schema.table_schema import BucketMode, TableSchema
 
 CurveName: TypeAlias = Literal["order", "zorder", "hilbert"]
 

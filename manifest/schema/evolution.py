@@ -10,8 +10,8 @@ from fileindex.base.column_type import Kind
 from fileindex.base.errors import UnknownColumn
 from fileindex.build.options import COLUMNS_OPTION, OPTION_PREFIX
 from manifest.io.errors import InvalidSchema
+from manifest.options.aggregate_functions import MAP_LAYOUT
 from manifest.options.former_keys import FORMER_KEYS
-from manifest.options.merge_keys import MAP_LAYOUT
 from manifest.schema.change import (
     AddColumn,
     ChangeComment,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,11 @@ from manifest.io.errors import UnsupportedTable
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.io.seal import check_seal
 from manifest.options.core_options import CoreOptions
-from manifest.schema.bucket_mode import BucketMode
 from manifest.types.data_type import DataField, DataType, arrow_schema
 
 if TYPE_CHECKING:
     from fileindex.build.options import FileIndexOptions
+
 
 FILE_VERSION = 3
 _ALWAYS = (
@@ -210,4 +211,24 @@ class TableSchema(BaseModel):
         return self.types_of(self.trimmed_primary_keys)
 
 
-__all__ = ["FILE_VERSION", "TableSchema"]
+class BucketMode(Enum):
+    """Assignment of rows to buckets."""
+
+    HASH_FIXED = "hash-fixed"
+    """A fixed number of buckets, selected by the hash of the bucket key."""
+    HASH_DYNAMIC = "hash-dynamic"
+    """Buckets are added on demand. Hash index files map keys to buckets."""
+    KEY_DYNAMIC = "key-dynamic"
+    """As ``HASH_DYNAMIC``, but a key does not determine its partition: writers find it in the table."""
+    BUCKET_UNAWARE = "bucket-unaware"
+    """An append table without buckets."""
+    POSTPONE_MODE = "postpone"
+    """Rows wait without a bucket until a compaction assigns one."""
+
+    @property
+    def assigns_keys(self) -> bool:
+        """Whether the first write of a key assigns its bucket."""
+        return self in {BucketMode.HASH_DYNAMIC, BucketMode.KEY_DYNAMIC}
+
+
+__all__ = ["FILE_VERSION", "BucketMode", "TableSchema"]

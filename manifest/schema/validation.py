@@ -1,6 +1,8 @@
 """Creation and validation of schemas (Paimon's ``SchemaValidation``).
 
 The rules are checked at create and at every change.
+
+Such keys may move between partitions.
 """
 
 from __future__ import annotations
@@ -15,21 +17,17 @@ from fileindex.base.column_type import STRINGS, TIMESTAMPS, Kind
 from fileindex.base.errors import UnsupportedOption
 from fileindex.build.options import FileIndexOptions
 from manifest.io.errors import InvalidSchema, UnsupportedTable
+from manifest.options.aggregate_functions import GROUP_REMOVE, check_field_columns
 from manifest.options.core_options import CoreOptions, option_texts
 from manifest.options.merge_engine import AGGREGATE_REMOVE, PARTIAL_REMOVE
-from manifest.options.merge_keys import GROUP_REMOVE, check_field_columns
 from manifest.options.support import check_alter, check_settable
 from manifest.options.tag_periods import check_tags
-from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.clustering import check_clustering
-from manifest.schema.key_validation import check_crossing_keys
 from manifest.schema.merge_options import MergeOptions
-from manifest.schema.partition_time import PartitionExpiration
-from manifest.schema.record_expiry import check_record_expiry
-from manifest.schema.table_schema import TableSchema
-from manifest.types.data_type import DataField, DataType, from_arrow, highest_id, number_fields
+from manifest.schema.partition_time import PartitionExpiration, check_record_expiry
+from manifest.schema.table_schema import BucketMode, TableSchema
+from manifest.types.data_type import DataField, DataType, default_scalar, from_arrow, highest_id, number_fields
 from manifest.types.ddl import parse_table_ddl
-from manifest.types.default_value import default_scalar
 
 _OWN = frozenset(
     [
@@ -421,4 +419,38 @@ def _check_limits(schema: TableSchema, options: CoreOptions) -> None:
     options.stats_modes(schema.names)
 
 
-__all__ = ["build_schema", "changes_merging", "check_altered", "check_changelog", "check_merging", "check_written_columns"]
+def check_crossing_keys(schema: TableSchema) -> None:
+    """Raise ``UnsupportedOption`` for options that would duplicate keys.
+
+    With these, a key could exist in two partitions.
+
+    >>> from manifest.schema.validation import build_schema
+    >>> build_schema("id INT, day INT, v INT", primary_keys=["id"], partition_keys=["day"], options={"sequence.field": "v"})
+    Traceback (most recent call last):
+    ...
+    pyspark_paimon.UnsupportedOption: option 'sequence.field': cannot be combined with a primary key without partition column 'day': ...
+    """
+    if not schema.is_primary_key_table or schema.keys_have_partitions:
+        return
+    missing = next(name for name in schema.partition_keys if name not in schema.primary_keys)
+    why = f"cannot be combined with a primary key without partition column '{missing}'"
+    options = schema.core
+    if options.bucket != -1:
+        raise UnsupportedOption(
+            "bucket", f"{options.bucket} {why}: a key would be unique in its partition only; add the column to the key, or use -1"
+        )
+    if options.sequence_field:
+        raise UnsupportedOption("sequence.field", f"{why}: versions in two partitions are not compared")
+    if options.ignore_delete and options.engine.newest_replaces:
+        raise UnsupportedOption("ignore-delete", f"{why}: a key that moves is deleted from the partition where it was")
+
+
+__all__ = [
+    "build_schema",
+    "changes_merging",
+    "check_altered",
+    "check_changelog",
+    "check_crossing_keys",
+    "check_merging",
+    "check_written_columns",
+]

@@ -16,11 +16,8 @@ from manifest.io.file_cache import SHARED
 from manifest.io.paths import BRANCH, SNAPSHOT, TAG, numbered, tag_name
 from manifest.io.seal import sealed
 from manifest.snapshot.consumers import ConsumerFiles
-from manifest.snapshot.kept_changelogs import KeptChangelogs
-from manifest.snapshot.pending_history import PendingHistory
-from manifest.snapshot.snapshot import Snapshot, SnapshotKey
-from manifest.snapshot.snapshot_commit import Changed, SnapshotCommit
-from manifest.snapshot.tag import Tag
+from manifest.snapshot.pending_history import KeptChangelogs, PendingHistory
+from manifest.snapshot.snapshot import Changed, Snapshot, SnapshotCommit, SnapshotKey, Tag
 
 _TAG_BYTES = 4096
 """Approximate size of a tag in memory."""

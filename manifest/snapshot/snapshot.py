@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, NamedTuple, Protocol, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, NonNegativeInt, PlainSerializer, ValidationError
 from pydantic.alias_generators import to_camel
 
 from fileindex.base.errors import CorruptFile
@@ -13,7 +15,6 @@ from manifest.io.seal import check_seal
 
 BATCH_IDENTIFIER = 2**63 - 1
 """Commit identifier of jobs that commit once, without batch numbers."""
-
 NO_WATERMARK = -(2**63)
 FIRST_REPLACED = "pyspark-paimon.first-replaced"
 """Property of snapshots that replace others (rollback on an object store): smallest replaced id."""
@@ -144,14 +145,120 @@ def _brief(error: Exception) -> str:
     return "; ".join(f"{'.'.join(map(str, item['loc'])) or 'file'}: {item['msg']}" for item in error.errors()[:3])
 
 
+class PartitionStatistics(BaseModel):
+    """Change of one partition by a snapshot. Deletions are negative.
+
+    ``spec`` has the values as text, as in directory names.
+    """
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore")
+
+    spec: dict[str, str]
+    record_count: int
+    file_size_in_bytes: int
+    file_count: int
+    last_file_creation_time: int
+    total_buckets: int = 0
+
+
+Changed = Callable[[], Sequence[PartitionStatistics]]
+"""Returns the changed partitions of a snapshot, counted on demand."""
+
+
+class SnapshotCommit(Protocol):
+    """Catalog that knows and commits the newest snapshot.
+
+    Snapshot files keep their usual paths.
+    """
+
+    def latest(self) -> Snapshot | None:
+        """Return the newest snapshot, None before the first commit."""
+
+    def snapshot(self, snapshot_id: int) -> Snapshot | None:
+        """Return a snapshot whose file is missing, None if unknown."""
+
+    def commit(self, snapshot: Snapshot, changed: Changed) -> bool:
+        """Make ``snapshot`` the newest. Return False if its id exists.
+
+        Raises ``CatalogRefused`` if the snapshot surely was not committed, another ``OSError`` if that is unknown.
+        """
+
+
+def _time(value: object) -> object:
+    """Parse a local date and time in Java's list format."""
+    # [year, month, day, hour, minute, second, nanosecond], trailing zeros omitted
+    if isinstance(value, list) and len(value) >= 3 and all(type(part) is int for part in value):
+        year, month, day, hour, minute, second, nanos = (*value, 0, 0, 0, 0)[:7]
+        return datetime(year, month, day, hour, minute, second, nanos // 1000)  # noqa: DTZ001 -- a wall clock's time
+    return value
+
+
+def _parts(time: datetime) -> list[int]:
+    return [time.year, time.month, time.day, time.hour, time.minute, time.second, time.microsecond * 1000]
+
+
+LocalTime = Annotated[datetime, BeforeValidator(_time), PlainSerializer(_parts)]
+Seconds = Annotated[timedelta, PlainSerializer(lambda duration: duration.total_seconds())]
+
+
+class Tag(Snapshot):
+    """Content of a tag file.
+
+    Both times are set for a tag that expires. ``tag_create_time`` is local wall clock time.
+
+    >>> tag = Tag.from_json('''{"id": 1, "schemaId": 0, "baseManifestList": "a", "deltaManifestList": "b", "commitUser": "u",
+    ...     "commitIdentifier": 7, "commitKind": "APPEND", "timeMillis": 0, "totalRecordCount": 5, "deltaRecordCount": 5,
+    ...     "tagCreateTime": [2024, 1, 31, 10, 0], "tagTimeRetained": 90000.000000000}''', "tag-a")
+    >>> tag.expires_at
+    datetime.datetime(2024, 2, 1, 11, 0)
+    """
+
+    tag_create_time: LocalTime | None = None
+    tag_time_retained: Seconds | None = None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, retained_ms: int | None = None) -> Tag:
+        """Return a new tag of ``snapshot``, created now."""
+        members = snapshot.model_dump(exclude={"tag_create_time", "tag_time_retained"})
+        if retained_ms is None:
+            return cls.model_validate(members)
+        now = datetime.now()  # noqa: DTZ005 -- Paimon notes the wall clock's time
+        return cls.model_validate(members | {"tag_create_time": now, "tag_time_retained": timedelta(milliseconds=retained_ms)})
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The tagged snapshot."""
+        return Snapshot.model_validate(self.model_dump())
+
+    @property
+    def state(self) -> Snapshot:
+        """The tagged snapshot as the start of a history.
+
+        Without its changelog, which a tag does not keep.
+        """
+        nothing = dict.fromkeys(("changelog_manifest_list", "changelog_manifest_list_size", "changelog_record_count"))
+        return self.snapshot.model_copy(update=nothing)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """Local wall clock time of expiry. None: never."""
+        if self.tag_create_time is None or self.tag_time_retained is None:
+            return None
+        return self.tag_create_time + self.tag_time_retained
+
+
 __all__ = [
     "BATCH_IDENTIFIER",
     "EMPTY_TABLE",
     "FIRST_REPLACED",
     "NO_WATERMARK",
+    "Changed",
     "CommitKind",
     "FileName",
+    "PartitionStatistics",
     "ReadState",
     "Snapshot",
+    "SnapshotCommit",
     "SnapshotKey",
+    "Tag",
 ]

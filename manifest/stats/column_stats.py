@@ -1,19 +1,29 @@
 """Column statistics: stored form, bounds, and predicate evaluation.
 
 The stored form is Paimon's ``SimpleStats``. Bounds may be wider than the data, never narrower. Unknown bounds keep the file.
+
+Bounds are plain values or numpy arrays of them. ``place`` converts a literal, or an array of floats, to the comparable form. The result is
+a bool or a mask. The values of an IN are sorted once and searched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+import struct
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
+import numpy as np
+
+from fileindex.base.arrays import AnyArray
 from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
-from fileindex.base.float_order import spark_order_key
-from fileindex.predicate.tree import And, ColumnRef, Compare, Formula, In, IsNull, Or, Predicate, StartsWith
-from manifest.row.binary_row import EMPTY_ROW, decode_fields
-from manifest.stats.leaf_on_bounds import identity, leaf_may_match, prefix_may_match
+from fileindex.base.errors import CorruptFile
+from fileindex.base.float_order import spark_order_key, total_order_key
+from fileindex.predicate.tree import And, ColumnRef, Compare, Formula, In, IsNull, Op, Or, Predicate, StartsWith, ValueSet, derived
+from manifest.row.binary_row import EMPTY_ROW, decode_fields, decode_row, encode_row
 from manifest.types.data_type import DataType
 
 
@@ -150,4 +160,194 @@ def _leaf_may_match(leaf: Compare | In | IsNull | StartsWith, known: ColumnBound
     return bool(leaf_may_match(leaf, low, high, identity))
 
 
-__all__ = ["ColumnBounds", "SimpleStats", "decode_bounds", "may_match", "slot_type"]
+def leaf_may_match(leaf: Compare | In, low: Any, high: Any, place: Callable[[Any], Any]) -> Any:
+    """Return False only where no value between bounds matches.
+
+    >>> from fileindex.predicate.tree import ColumnRef
+    >>> leaf_may_match(In(ColumnRef("a"), (3, 7)), 4, 8, int), leaf_may_match(Compare(ColumnRef("a"), Op.NE, 4), 4, 4, int)
+    (True, False)
+    """
+    if isinstance(leaf, Compare):
+        return _may_compare(leaf.op, low, high, place(leaf.value))
+    begin, end = _inside(leaf.values, low, high, place)
+    return (low != high) | (begin >= end) if leaf.negated else begin < end
+
+
+def values_between(values: tuple[Plain, ...], low: Plain, high: Plain) -> ValueSet:
+    """Return the ``values`` from ``low`` to ``high``, sorted.
+
+    Not for floats.
+
+    >>> values_between((9, 3, 7), 3, 8)
+    (3, 7)
+    """
+    begin, end = _inside(values, low, high, identity)
+    return ValueSet(_sort(values, identity)[begin:end])
+
+
+def identity(value: Any) -> Any:
+    """Return ``value``: the ``place`` of all types except floats."""
+    return value
+
+
+def _inside(values: tuple[Plain, ...], low: Any, high: Any, place: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """Return the range of sorted values between ``low`` and ``high``."""
+    if isinstance(low, np.ndarray):
+        line = derived(values, ("line", place), partial(_line, place))
+        return np.searchsorted(line, low, "left"), np.searchsorted(line, high, "right")
+    ordered = _sort(values, place)
+    return bisect_left(ordered, low), bisect_right(ordered, high)
+
+
+def _sort(values: tuple[Plain, ...], place: Callable[[Any], Any]) -> list[Any]:
+    return derived(values, ("ordered", place), lambda given: sorted(map(place, given)))
+
+
+def _line(place: Callable[[Any], Any], values: tuple[Plain, ...]) -> AnyArray:
+    """Return the converted values as a sorted array."""
+    if all(isinstance(value, float) for value in values):
+        return np.sort(place(np.array(values, np.float64)))
+    placed = [one.item() if isinstance(one, np.ndarray) else one for one in map(place, values)]
+    if all(isinstance(one, int) and -(2**63) <= one < 2**63 for one in placed):
+        return np.sort(np.array(placed, np.int64))
+    found = np.empty(len(placed), object)  # bytes, whose trailing NULs other arrays drop, and wide decimals
+    found[:] = placed
+    return np.sort(found)
+
+
+def _may_compare(op: Op, low: Any, high: Any, value: Any) -> Any:
+    match op:
+        case Op.EQ:
+            return (low <= value) & (value <= high)
+        case Op.NE:
+            return (low != value) | (high != value)
+        case Op.LT:
+            return low < value
+        case Op.LE:
+            return low <= value
+        case Op.GT:
+            return high > value
+        case Op.GE:
+            return high >= value
+
+
+def prefix_may_match(prefix: Any, low: Any, high: Any, *, negated: bool) -> bool:
+    """Return whether a string between bounds can start with ``prefix``.
+
+    Strings may be UTF-8 bytes. ``negated``: whether one can start otherwise.
+    """
+    if negated:
+        return not (low.startswith(prefix) and high.startswith(prefix))
+    size = len(prefix)
+    return bool(low[:size] <= prefix <= high[:size])
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionType:
+    """Names and types of a table's partition or key columns."""
+
+    names: tuple[str, ...]
+    types: tuple[DataType, ...]
+
+    def decode(self, partition: bytes, path: str = "partition") -> tuple[Plain, ...]:
+        """Return the plain values of a serialised partition.
+
+        ``path`` is the file for the error. Raises ``CorruptFile``.
+        """
+        try:
+            values = decode_row(partition, self.types)
+        except (ValueError, struct.error) as error:
+            raise CorruptFile(path, f"a partition cannot be decoded ({error})") from error
+        return values
+
+    def encode(self, values: Sequence[Plain]) -> bytes:
+        """Return the serialised partition of plain values."""
+        return encode_row(values, self.types)
+
+    def order(self, row: bytes) -> tuple[tuple[object, ...], ...]:
+        """Return a row's sort key in Paimon's key order."""
+        return tuple(map(total_order_key, self.decode(row, "key")))
+
+    def stats(self, partitions: Iterable[bytes]) -> SimpleStats:
+        """Return minima, maxima and null counts, never truncated.
+
+        ``partitions`` has one partition per manifest entry.
+        """
+        if not self.names:
+            return SimpleStats.EMPTY
+        counted = [(self.decode(partition), count) for partition, count in Counter(partitions).items()]
+        low: list[Plain] = []
+        high: list[Plain] = []
+        nulls: list[int | None] = []
+        for column in range(len(self.names)):
+            values = sorted((v[column] for v, _ in counted if v[column] is not None), key=total_order_key)
+            low.append(values[0] if values else None)
+            high.append(values[-1] if values else None)
+            nulls.append(sum(count for v, count in counted if v[column] is None))
+        return SimpleStats(self.encode(low), self.encode(high), tuple(nulls))
+
+    def may_hold(self, predicate: Predicate, stats: SimpleStats, entries: int, path: str) -> bool:
+        """Return whether a manifest may have a partition that matches."""
+        known = self.bounds(stats, entries, path)
+        return not known or self._may_match(predicate, known)
+
+    def bounds(self, stats: SimpleStats, entries: int, path: str) -> dict[str, ColumnBounds]:
+        """Return bounds of partition columns by name, {} if unknown.
+
+        ``entries`` is the number of the manifest's entries. Raises ``CorruptFile``.
+        """
+        if not self.names or len(stats.null_counts) != len(self.names):
+            return {}
+        low, high = self.decode(stats.min_values, path), self.decode(stats.max_values, path)
+        columns = zip(self.names, low, high, stats.null_counts, strict=True)
+        return {name: ColumnBounds(least, most, nulls, entries) for name, least, most, nulls in columns}
+
+    def keeps(self, predicate: Predicate, partition: bytes, path: str = "partition") -> bool:
+        """Return whether ``predicate`` may be true in ``partition``.
+
+        Terms over other columns count as true.
+        """
+        values = self.decode(partition, path)
+        return self._may_match(predicate, {name: ColumnBounds(v, v, int(v is None), 1) for name, v in zip(self.names, values, strict=True)})
+
+    def spanning(self, partitions: Iterable[bytes]) -> Callable[[SimpleStats, str], bool]:
+        """Return a test whether manifests may have one of ``partitions``.
+
+        Its arguments are the manifest's partition statistics and path.
+        """
+        wanted = [self.order(p) for p in partitions]
+
+        def overlaps(stats: SimpleStats, path: str) -> bool:
+            if not self.names or len(stats.null_counts) != len(self.names):
+                return bool(wanted)
+            low = [total_order_key(v) for v in self.decode(stats.min_values, path)]
+            high = [total_order_key(v) for v in self.decode(stats.max_values, path)]
+
+            def holds(value: tuple[object, ...], column: int) -> bool:
+                return stats.null_counts[column] != 0 if value == total_order_key(None) else low[column] <= value <= high[column]
+
+            return any(all(holds(value, column) for column, value in enumerate(values)) for values in wanted)
+
+        return overlaps
+
+    def _may_match(self, predicate: Predicate, by_name: Mapping[str, ColumnBounds]) -> bool:
+        types: Mapping[str, ColumnType] = {name: t.column_type for name, t in zip(self.names, self.types, strict=True)}
+
+        def bounds_of(column: ColumnRef) -> ColumnBounds | None:
+            return by_name.get(column.name) if column.key is None else None
+
+        return may_match(predicate, bounds_of, types)
+
+
+__all__ = [
+    "ColumnBounds",
+    "PartitionType",
+    "SimpleStats",
+    "decode_bounds",
+    "identity",
+    "leaf_may_match",
+    "may_match",
+    "prefix_may_match",
+    "slot_type",
+    "values_between",
+]

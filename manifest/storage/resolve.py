@@ -14,8 +14,7 @@ from manifest.io.file_io import FileIO, LocalFileIO
 from manifest.storage.allowed_roots import guard_file_io
 from manifest.storage.object_store import ObjectStoreFileIO
 from manifest.storage.schemes import object_place, scheme_of
-from manifest.storage.session_options import session_options
-from manifest.storage.storage_options import StorageOptions
+from manifest.storage.storage_options import StorageOptions, session_options
 
 
 def file_io_for(

@@ -2,19 +2,23 @@
 
 Follows ``org.apache.paimon.types`` and ``DataTypeJsonParser``. Atomic types are text in JSON, constructed types objects. Field ids are
 assigned in Paimon's order.
+
+They are text in the schema. Writers use them for null.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from fileindex.base.column_type import ColumnType, Kind
+from fileindex.base.column_type import BINARIES, STRINGS, ColumnType, Kind
 from fileindex.base.errors import UnsupportedType
 from fileindex.base.lazy import cached_property
+from manifest.io.errors import UnsupportedTable
 from manifest.types.type_parser import parse_atomic, parse_geo, quoted
 
 MAX_LENGTH = 2**31 - 1
@@ -22,6 +26,20 @@ NESTED = frozenset({Kind.ARRAY, Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VECTOR})
 VARIANT_ARROW = pa.struct([pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)])
 """A VARIANT in memory, as in Parquet: value and metadata in the open "Variant Binary Encoding"."""
 Json: TypeAlias = str | dict[str, Any]
+_READ_AS_TEXT = frozenset(
+    {
+        Kind.BOOLEAN,
+        Kind.TINYINT,
+        Kind.SMALLINT,
+        Kind.INT,
+        Kind.BIGINT,
+        Kind.FLOAT,
+        Kind.DOUBLE,
+        Kind.DECIMAL,
+        Kind.DATE,
+        Kind.TIMESTAMP,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -339,4 +357,35 @@ def _from_arrow_type(arrow: pa.DataType) -> DataType:
     raise UnsupportedType(f"Arrow type {arrow} has no Paimon counterpart{hint}")
 
 
-__all__ = ["DataField", "DataType", "arrow_schema", "from_arrow", "highest_id", "number_fields"]
+@lru_cache(maxsize=1024)
+def default_scalar(field: DataField) -> pa.Scalar | None:
+    """Return the column's default as an Arrow scalar, or None.
+
+    Raises ``UnsupportedTable`` with the column if the text is not a value of the type. Also for types whose text each engine parses by its
+    own rules: local-zoned timestamps (by the session's zone), TIME, BINARY and constructed types.
+
+    >>> from manifest.types.data_type import DataType
+    >>> default_scalar(DataField(0, "n", DataType(Kind.INT), default_value=" 42"))
+    <pyarrow.Int32Scalar: 42>
+    """
+    text, data_type = field.default_value, field.type
+    if text is None:
+        return None
+    if (data_type.kind is Kind.VARCHAR and len(text) <= data_type.length) or (
+        data_type.kind is Kind.CHAR and len(text) == data_type.length
+    ):
+        return pa.scalar(text, data_type.arrow)
+    if data_type.kind is Kind.VARBINARY and len(text.encode()) <= data_type.length:
+        return pa.scalar(text.encode(), data_type.arrow)
+    if data_type.kind not in _READ_AS_TEXT:
+        unfit = data_type.kind in STRINGS | BINARIES
+        raise UnsupportedTable(
+            f"column '{field.name}': default value '{text}' of type {data_type} {'does not fit' if unfit else 'is not supported'}"
+        )
+    try:
+        return pa.scalar(text.strip()).cast(data_type.arrow)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UnsupportedTable(f"column '{field.name}': default value '{text}' is not a valid {data_type} ({error})") from error
+
+
+__all__ = ["DataField", "DataType", "arrow_schema", "default_scalar", "from_arrow", "highest_id", "number_fields"]

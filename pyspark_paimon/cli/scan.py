@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from fileindex.base.errors import InvalidArgument
-from pyspark_paimon.cli.output import print_grid, print_line
-from pyspark_paimon.cli.rows_out import FORMATS, rows_to_file
+from pyspark_paimon.cli.output import FORMATS, print_grid, print_line, rows_to_file
 from pyspark_paimon.cli.target import TableOption, on_table
 from pyspark_paimon.table.scan import Scan
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from fileindex.base.column_type import INTEGERS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.errors import InvalidFilter
-from fileindex.predicate.value_set import ValueSet
+from fileindex.predicate.tree import ValueSet
 from pyspark_paimon.filter.ast import DateLiteral, Literal, TimeLiteral, TimestampLiteral, literal_from_python
 
 NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

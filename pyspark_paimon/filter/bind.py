@@ -20,8 +20,22 @@ from fileindex.base.plain_value import is_plain
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.json import MAX_DEPTH
-from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Compare, Formula, In, IsNull, Op, Predicate, StartsWith, all_of, any_of, negate
-from fileindex.predicate.value_set import ValueSet
+from fileindex.predicate.tree import (
+    FALSE,
+    TRUE,
+    ColumnRef,
+    Compare,
+    Formula,
+    In,
+    IsNull,
+    Op,
+    Predicate,
+    StartsWith,
+    ValueSet,
+    all_of,
+    any_of,
+    negate,
+)
 from pyspark_paimon.filter.arrow_values import literals_of, members
 from pyspark_paimon.filter.ast import (
     And,

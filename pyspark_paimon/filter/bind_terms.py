@@ -11,7 +11,7 @@ from decimal import Decimal
 from fileindex.base.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.errors import FilterFailed, InvalidFilter
 from fileindex.base.time_zone import UTC, session_zone
-from fileindex.expression import zones
+from fileindex.expression import calendar
 from fileindex.expression.calendar import PARTS
 from fileindex.expression.compute import computed
 from fileindex.expression.functions import call, cast_to
@@ -73,9 +73,9 @@ def _cast(argument: Expression, wanted: ColumnType) -> Expression:
     """Return a CAST, converting TIMESTAMP_LTZ in the session's time zone."""
     given = argument.type.kind
     if given is Kind.TIMESTAMP_LTZ and wanted.kind in {Kind.TIMESTAMP, Kind.DATE}:
-        return cast_to(_convert_timestamp(zones.LOCAL, argument), wanted)
+        return cast_to(_convert_timestamp(calendar.LOCAL, argument), wanted)
     if given in {Kind.TIMESTAMP, Kind.DATE} and wanted.kind is Kind.TIMESTAMP_LTZ:
-        return _convert_timestamp(zones.INSTANT, cast_to(argument, zones.wall_type(wanted)))
+        return _convert_timestamp(calendar.INSTANT, cast_to(argument, calendar.wall_type(wanted)))
     return cast_to(argument, wanted)
 
 
@@ -89,9 +89,9 @@ def _call(name: str, arguments: list[Expression]) -> Expression:
         return call(name, arguments)
     if name == "date_trunc" and (zone := session_zone()) != UTC:
         made = call(name, arguments)
-        return call(zones.TRUNCATED, [*made.arguments, LiteralValue(zone, TEXT_TYPE)])
+        return call(calendar.TRUNCATED, [*made.arguments, LiteralValue(zone, TEXT_TYPE)])
     if name in PARTS or name in {"date_add", "datediff"}:
-        arguments = [_convert_timestamp(zones.LOCAL, one) if one.type.kind is Kind.TIMESTAMP_LTZ else one for one in arguments]
+        arguments = [_convert_timestamp(calendar.LOCAL, one) if one.type.kind is Kind.TIMESTAMP_LTZ else one for one in arguments]
     elif name in _MEETING:
         places = range(1, len(arguments), 2) if name == "case" else range(len(arguments))
         chosen = {*places, len(arguments) - 1}
@@ -108,7 +108,7 @@ def _call(name: str, arguments: list[Expression]) -> Expression:
 def _convert_timestamp(function: str, argument: Expression) -> Expression:
     """Convert between local and instant timestamps; fold literals."""
     zone = session_zone()
-    wanted = (zones.wall_type if function == zones.LOCAL else zones.instant_type)(argument.type)
+    wanted = (calendar.wall_type if function == calendar.LOCAL else calendar.instant_type)(argument.type)
     if zone == UTC:
         return cast_to(argument, wanted)
     made = call(function, [argument, LiteralValue(zone, TEXT_TYPE)])
@@ -213,7 +213,7 @@ def enclosing_range(test: Expression) -> Condition | None:
         case _:
             return None
     match side:
-        case FunctionCall(name, (FunctionCall(zones.LOCAL, (ColumnValue() as column, _), _),), result):
+        case FunctionCall(name, (FunctionCall(calendar.LOCAL, (ColumnValue() as column, _), _),), result):
             found = _range(FunctionCall(name, (column,), result), _OPS[op], literal)
         case _:
             return None

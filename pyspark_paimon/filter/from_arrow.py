@@ -41,7 +41,7 @@ from pyspark_paimon.filter.ast import (
     Term,
     Truth,
 )
-from pyspark_paimon.filter.like import like
+from pyspark_paimon.filter.sql_terms import like
 
 _OPS = {
     "equal": Op.EQ,

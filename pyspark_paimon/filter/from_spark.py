@@ -39,15 +39,13 @@ from pyspark_paimon.filter.ast import (
     TimeLiteral,
     TimestampLiteral,
     Truth,
+    computation,
     literal_from_python,
 )
-from pyspark_paimon.filter.from_sql import sql_condition, sql_tokens
-from pyspark_paimon.filter.like import like
+from pyspark_paimon.filter.from_sql import refuse_quoted_names, sql_condition, sql_tokens
 from pyspark_paimon.filter.literals import parse_date, parse_timestamp
-from pyspark_paimon.filter.quoted_names import refuse_quoted_names
 from pyspark_paimon.filter.sql_literals import literal_of
-from pyspark_paimon.filter.sql_terms import cast_type
-from pyspark_paimon.filter.terms import computation
+from pyspark_paimon.filter.sql_terms import cast_type, like
 
 _OPS = {"==": Op.EQ, "=": Op.EQ, "!=": Op.NE, "<>": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
 _NUMBERS = {"byte", "short", "integer", "long", "float", "double", "string", "binary", "boolean"}

@@ -1,19 +1,26 @@
-"""Translation of WHERE clauses in Spark's SQL to conditions."""
+"""Translation of WHERE clauses in Spark's SQL to conditions.
+
+Double quotes make texts in Spark's SQL, but names in standard SQL.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import accumulate
 from typing import Any, cast
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import InvalidFilter
+from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import ColumnRef, Op
 from pyspark_paimon.filter.ast import (
     MIRRORED,
@@ -33,22 +40,23 @@ from pyspark_paimon.filter.ast import (
     Prefix,
     TimestampLiteral,
     Truth,
+    computation,
 )
 from pyspark_paimon.filter.bind_terms import constant_of
 from pyspark_paimon.filter.chains import parse_chain
-from pyspark_paimon.filter.like import like
 from pyspark_paimon.filter.literals import nanos_of
-from pyspark_paimon.filter.nesting import parse_by_groups
 from pyspark_paimon.filter.parameters import extract_long_lists, list_values, parameter_values, set_placeholders
-from pyspark_paimon.filter.quoted_names import refuse_compared_texts
 from pyspark_paimon.filter.sql_literals import is_literal, literal_of
-from pyspark_paimon.filter.sql_terms import term_of
-from pyspark_paimon.filter.terms import computation
+from pyspark_paimon.filter.sql_terms import like, term_of
 
 _OPS: dict[type[exp.Expression], Op] = {exp.EQ: Op.EQ, exp.NEQ: Op.NE, exp.LT: Op.LT, exp.LTE: Op.LE, exp.GT: Op.GT, exp.GTE: Op.GE}
 _HELP = (
     "a filter may use = <> < <= > >= <=>, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT, entries of maps (m['key']), arithmetic and functions"
 )
+MOST_PARENTHESES = 1000
+_BEFORE_A_GROUP = {TokenType.L_PAREN, TokenType.AND, TokenType.OR, TokenType.NOT}
+_GROUP = "_grouped_"
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In, exp.Between, exp.Like)
 
 
 class SparkFilter(Spark):
@@ -304,4 +312,116 @@ def _sql(node: exp.Expression) -> str:
     return text if len(text) <= 120 else text[:117] + "..."
 
 
-__all__ = ["SparkFilter", "column_of", "sql_condition", "sql_tokens", "syntax_error_text"]
+# sqlglot makes about twenty Python calls for each level of parentheses: inner groups are parsed first to stay below the recursion limit.
+
+
+@dataclass
+class _Open:
+    """Text pieces of a parenthesis that is still open.
+
+    groups: Whether it groups a condition, and is not a list or a call.
+    depth: Levels of unparsed parentheses inside it.
+    """
+
+    groups: bool
+    pieces: list[str] = field(default_factory=list)
+    depth: int = 0
+
+
+def parse_by_groups(text: str, tokenize: Callable[[str], list[Any]], parse: Callable[[str], exp.Expression]) -> exp.Expression:
+    """Parse ``text``, group by group if its parentheses are deep.
+
+    Raises ``InvalidFilter`` beyond MOST_PARENTHESES levels.
+    """
+    deepest = max(accumulate(1 if letter == "(" else -1 for letter in re.findall(r"[()]", text))) if "(" in text else 0
+    if deepest <= thresholds().nested_groups:
+        return parse(text)
+    if deepest > MOST_PARENTHESES:
+        raise InvalidFilter(f"the filter nests too deeply: it has more than {MOST_PARENTHESES} levels of parentheses")
+    return _in_groups(text, tokenize(text), parse)
+
+
+def _in_groups(text: str, tokens: list[Any], parse: Callable[[str], exp.Expression]) -> exp.Expression:
+    known: dict[str, exp.Expression] = {}
+    stack = [_Open(groups=False)]
+    end, before = 0, None
+    for token in tokens:
+        stack[-1].pieces.append(text[end : token.start])
+        end = token.end + 1
+        if token.token_type is TokenType.L_PAREN:
+            stack.append(_Open(groups=before is None or before in _BEFORE_A_GROUP))
+        elif token.token_type is TokenType.R_PAREN and len(stack) > 1:
+            _close(stack, known, parse)
+        else:
+            stack[-1].pieces.append(text[token.start : end])
+        before = token.token_type
+    if len(stack) > 1:
+        return parse(text[:end])  # raises with the position of the missing parenthesis
+    return _insert_groups("".join(stack[0].pieces) + text[end:], known, parse)
+
+
+def _close(stack: list[_Open], known: dict[str, exp.Expression], parse: Callable[[str], exp.Expression]) -> None:
+    group, around = stack.pop(), stack[-1]
+    inside = "".join(group.pieces)
+    if group.groups and group.depth >= thresholds().nested_groups:
+        name = f"{_GROUP}{len(known)}"
+        known[name] = _insert_groups(inside, known, parse)
+        around.pieces.append(f" :{name} ")
+    else:
+        around.pieces.append(f"({inside})")
+        around.depth = max(around.depth, group.depth + 1)
+
+
+def _insert_groups(text: str, known: dict[str, exp.Expression], parse: Callable[[str], exp.Expression]) -> exp.Expression:
+    tree = parse(text)
+    for node in list(tree.find_all(exp.Placeholder)):
+        if node.name in known:
+            group = exp.Paren(this=known[node.name])
+            if node is tree:
+                tree = group
+            else:
+                node.replace(group)
+    return tree
+
+
+def refuse_quoted_names(text: str, names: Iterable[str], tokenize: Callable[[str], list[Any]]) -> None:
+    """Raise ``InvalidFilter`` for a column name in double quotes.
+
+    The key of a map entry (``m["key"]``) is allowed.
+    """
+    if '"' not in text:
+        return
+    known = {name.lower(): name for name in names}
+    before = None
+    for token in tokenize(text):
+        quoted = token.token_type is TokenType.STRING and text[token.start : token.start + 1] == '"'
+        if quoted and before is not TokenType.L_BRACKET and token.text.lower() in known:
+            name = known[token.text.lower()]
+            raise InvalidFilter(
+                f"\"{token.text}\" is a text, as double quotes make texts in Spark's SQL; write `{name}` for the column, '{token.text}' for the text"
+            )
+        before = token.token_type
+
+
+def refuse_compared_texts(tree: exp.Expression) -> None:
+    """Raise ``InvalidFilter`` for a text compared without a column."""
+    for node in tree.find_all(*_COMPARISONS):
+        if node.find(exp.Column, exp.Placeholder) is not None:
+            continue
+        texts = [literal for literal in node.find_all(exp.Literal) if literal.is_string and not isinstance(literal.parent, exp.Cast)]
+        if texts:
+            shown, text = node.sql(dialect="spark")[:120], texts[0].name
+            raise InvalidFilter(f"{shown} compares a text and has no column; write `{text}` in backticks for a column")
+
+
+__all__ = [
+    "MOST_PARENTHESES",
+    "SparkFilter",
+    "column_of",
+    "parse_by_groups",
+    "refuse_compared_texts",
+    "refuse_quoted_names",
+    "sql_condition",
+    "sql_tokens",
+    "syntax_error_text",
+]

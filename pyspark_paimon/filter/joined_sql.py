@@ -23,8 +23,7 @@ from fileindex.predicate.tree import ColumnRef
 from pyspark_paimon.filter.ast import Computation, Term
 from pyspark_paimon.filter.bind_terms import bind_term
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.filter.from_sql import SparkFilter, sql_tokens, syntax_error_text
-from pyspark_paimon.filter.quoted_names import refuse_compared_texts, refuse_quoted_names
+from pyspark_paimon.filter.from_sql import SparkFilter, refuse_compared_texts, refuse_quoted_names, sql_tokens, syntax_error_text
 from pyspark_paimon.filter.sql_terms import term_of
 
 Sides = Mapping[str, Mapping[str, ColumnType]]

@@ -72,8 +72,7 @@ def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = 
     from pyspark_paimon.filter.bind import bind  # noqa: PLC0415  # see test_imports
 
     if '"' in text:
-        from pyspark_paimon.filter.from_sql import sql_tokens  # noqa: PLC0415  # as below
-        from pyspark_paimon.filter.quoted_names import refuse_quoted_names  # noqa: PLC0415  # as below
+        from pyspark_paimon.filter.from_sql import refuse_quoted_names, sql_tokens  # noqa: PLC0415  # as below
 
         refuse_quoted_names(text, types, sql_tokens)
     if params or len(text) > _MAX_CACHED_TEXT:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import BaseModel
 
-from pyspark_paimon.html.render import template_environment
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 
 MOST_ROWS = 50
 _MOST_TEXT = 500
@@ -88,4 +91,13 @@ def _text(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
 
 
-__all__ = ["MOST_ROWS", "Facts", "Grid", "card", "card_of", "or_error"]
+@lru_cache(maxsize=4)
+def template_environment(package: str) -> Environment:
+    """Return the templates in the folder ``templates`` of a package."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # load jinja2 only to render
+
+    loader = PackageLoader(package)
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+__all__ = ["MOST_ROWS", "Facts", "Grid", "card", "card_of", "or_error", "template_environment"]

@@ -16,7 +16,7 @@ from fileindex.base.float_order import total_order_key
 from fileindex.base.plain_value import is_plain, literal_array
 from lsm.aggregate.names import AGGREGATES, AggregateName
 from lsm.aggregate.summary import RowSummary, can_aggregate
-from manifest.stats.partition_stats import PartitionType
+from manifest.stats.column_stats import PartitionType
 from pyspark_paimon.filter.columns import resolve
 
 if TYPE_CHECKING:

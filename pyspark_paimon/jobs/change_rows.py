@@ -17,8 +17,8 @@ from fileindex.predicate.tree import TRUE, Predicate
 from lsm.commit.row_transaction import RowTransaction
 from lsm.keys.sort import DELETE, UPDATE_AFTER
 from lsm.scan.splits import DataSplit
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.copy_on_write import AppendChange, Update
-from lsm.write.job import WriteJob
 from lsm.write.new_version import NewVersion
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
@@ -27,7 +27,7 @@ from manifest.commit.transaction import Round
 from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.jobs.counting import write_counters, written
-from pyspark_paimon.jobs.progress_steps import FlushMeter, PieceMeter, Steps
+from pyspark_paimon.jobs.progress import FlushMeter, PieceMeter, Steps
 from pyspark_paimon.request.assignments import Assignments, refuse_delete
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
 from pyspark_paimon.request.counters import Laps

@@ -20,7 +20,7 @@ from manifest.fsck.problem import Findings, Origin
 from manifest.fsck.unit import Unit
 from manifest.fsck.walk import count_orphans, gone, walk
 from manifest.store import FileStore
-from pyspark_paimon.jobs.progress_steps import Steps
+from pyspark_paimon.jobs.progress import Steps
 from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.state_results import FsckResult
 from pyspark_paimon.scheduling.thread_pool import each

@@ -25,8 +25,8 @@ from fileindex.predicate.tree import TRUE, ColumnRef, In, Predicate, all_of
 from lsm.keys.key_set import KeySet
 from lsm.keys.sort import DELETE, INSERT, UPDATE_AFTER
 from lsm.schema.conform_input import conform
-from lsm.write.append_merge import AppendMerge, Successors
-from lsm.write.job import WriteJob
+from lsm.write.bucket_writer import WriteJob
+from lsm.write.copy_on_write import AppendMerge, Successors
 from lsm.write.new_version import NewVersion
 from lsm.write.table_write import TableWrite
 from manifest.commit.message import CommitMessage
@@ -35,7 +35,7 @@ from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.filter.joined_sql import SOURCE, TARGET
 from pyspark_paimon.jobs.change_rows import Change, Read
-from pyspark_paimon.jobs.progress_steps import FlushMeter
+from pyspark_paimon.jobs.progress import FlushMeter
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
 from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.keys import any_of_keys

@@ -15,7 +15,7 @@ import pyarrow as pa
 from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import TRUE
 from lsm.keys.order_by import RowOrder, TopRows
-from lsm.keys.sort_column import SortColumn
+from lsm.keys.sort import SortColumn
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
 from pyspark_paimon.filter.columns import resolve

@@ -1,4 +1,7 @@
-"""Display of progress: a terminal bar, and Spark Connect tasks."""
+"""Display of progress: a terminal bar, and Spark Connect tasks.
+
+Pieces may end in any thread. Bytes and rows are counted within pieces, too.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+from manifest.io.meter import Meter
 from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.results import ProgressEvent
+
+if TYPE_CHECKING:
+    from lsm.scan.plan import ScanPlan
+    from manifest.store import FileStore
+
 
 _WIDTH = 30
 _PATIENCE = 0.2
@@ -115,4 +124,154 @@ def reporting_tasks(spark: Any, progress: Progress | None, stage: str) -> Iterat
     progress(ProgressEvent(stage=stage, done=tasks, total=tasks, unit="tasks", bytes_done=read))
 
 
-__all__ = ["ProgressBar", "chosen", "reporting_tasks"]
+@dataclass
+class Steps:
+    """Thread-safe counter that reports pieces and bytes to ``progress``.
+
+    It reports one event at a time, and numbers never decrease.
+    The last ``finish`` or ``end`` reports completion once.
+    ``total`` and ``total_bytes``: None where unknown.
+
+    >>> steps = Steps(print, "compact", 2, total_bytes=70)
+    >>> steps.moved(10)
+    stage='compact' done=0 total=2 unit='buckets' bytes_done=10 total_bytes=70
+    >>> steps.finish(30)
+    stage='compact' done=1 total=2 unit='buckets' bytes_done=40 total_bytes=70
+    """
+
+    progress: Progress | None
+    stage: str
+    total: int | None
+    unit: str = "buckets"
+    total_bytes: int | None = None
+    _done: int = 0
+    _bytes: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def finish(self, size: int = 0) -> None:
+        """Count a finished piece.
+
+        ``size``: bytes not yet counted by ``moved``.
+        """
+        self._tell(1, size, self.total)
+
+    def moved(self, size: int, done: int = 0) -> None:
+        """Count processed bytes and finished pieces.
+
+        The last piece is counted by ``finish`` or ``end`` only.
+        """
+        if size or done:
+            self._tell(done, size, None if self.total is None else self.total - 1)
+
+    def end(self) -> None:
+        """Report completion, including skipped pieces."""
+        self.total = self._done if self.total is None else self.total
+        self.total_bytes = self._bytes if self.total_bytes is None else self.total_bytes
+        self._tell(self.total, self.total_bytes, self.total)
+
+    def _tell(self, done: int, size: int, most: int | None) -> None:
+        if self.progress is None:
+            return
+        with self._lock:
+            self._done = self._done + done if most is None else max(self._done, min(self._done + done, most))
+            self._bytes = self._bytes + size if self.total_bytes is None else min(self._bytes + size, self.total_bytes)
+            event = ProgressEvent(
+                stage=self.stage, done=self._done, total=self.total, unit=self.unit, bytes_done=self._bytes, total_bytes=self.total_bytes
+            )
+            self.progress(event)
+
+
+class PieceMeter(Meter):
+    """Byte counter of one or more pieces of ``steps``.
+
+    ``size``: total bytes of the pieces. Bytes read from their files advance ``steps``.
+    """
+
+    def __init__(self, steps: Steps, size: int) -> None:
+        self._steps, self._left, self._lock = steps, size, threading.Lock()
+
+    def read(self, size: int, *, files: int = 0) -> None:  # noqa: ARG002  # pieces are counted, not their files
+        """See ``Meter``.
+
+        Counts at most the piece's size: a file may be read twice or with other files.
+        """
+        with self._lock:
+            taken = min(size, self._left)
+            self._left -= taken
+        self._steps.moved(taken)
+
+    def finish(self, pieces: int = 1) -> None:
+        """Count the pieces as finished, including bytes not read."""
+        self._steps.moved(0, pieces - 1)
+        self._steps.finish(self._left)
+
+
+class FilesMeter(Meter):
+    """Progress of a job whose pieces are files to read."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+
+    def read(self, size: int, *, files: int = 0) -> None:
+        """See ``Meter``."""
+        self._steps.moved(size, files)
+
+
+class FlushMeter(Meter):
+    """Progress of writing buffered rows to files.
+
+    Reports from ``begin`` on, when the number of rows is known.
+    Fewer rows may be written, because newer versions of a key replace older ones.
+    Bytes are those that compactions inside the write process.
+    """
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._steps: Steps | None = None
+        self._rows = 0
+
+    def wrote(self, rows: int) -> None:
+        """See ``Meter``."""
+        if self._steps is None:
+            self._rows += rows
+        else:
+            self._steps.moved(0, rows)
+
+    def read(self, size: int, *, files: int = 0) -> None:  # noqa: ARG002  # rows are counted
+        """See ``Meter``."""
+        if self._steps is not None:
+            self._steps.moved(size)
+
+    @contextmanager
+    def begin(self, rows: int) -> Iterator[None]:
+        """Report the flush in the block.
+
+        ``rows``: number of rows added. Those not yet in files are the total.
+        """
+        waiting = rows - self._rows
+        if waiting > 0:
+            self._steps = Steps(self._progress, "flush", waiting, "rows")
+        yield
+        if self._steps is not None:
+            self._steps.end()
+
+
+@contextmanager
+def reading(store: FileStore, plan: ScanPlan, progress: Progress | None, stage: str) -> Iterator[FileStore]:
+    """Report a plan's reads of the returned table to ``progress``.
+
+    A reader that stops early counts as complete.
+    """
+    if progress is None:
+        yield store
+        return
+    steps = Steps(progress, stage, plan.file_count, "files", plan.file_size)
+    try:
+        yield store.metered(FilesMeter(steps))
+    except GeneratorExit:
+        steps.end()
+        raise
+    steps.end()
+
+
+__all__ = ["FilesMeter", "FlushMeter", "PieceMeter", "ProgressBar", "Steps", "chosen", "reading", "reporting_tasks"]

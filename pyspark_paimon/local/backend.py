@@ -16,8 +16,7 @@ from manifest.io.paths import MAIN_BRANCH, TablePaths, split_branch
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
-from manifest.snapshot.snapshot import Snapshot
-from manifest.snapshot.snapshot_commit import SnapshotCommit
+from manifest.snapshot.snapshot import Snapshot, SnapshotCommit
 from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
 from pyspark_paimon.local.reads import LocalReads
@@ -239,7 +238,7 @@ class LocalBackend(LocalReads):
 
 def _travel(store: FileStore, travel: TravelRequest) -> Snapshot | None:
     if travel.compacted:
-        from lsm.scan.compacted import compacted_snapshot  # noqa: PLC0415  # see test_imports
+        from lsm.scan.planner import compacted_snapshot  # noqa: PLC0415  # see test_imports
 
         return compacted_snapshot(store)
     return store.snapshots.travel(**travel.model_dump(exclude={"compacted"}))

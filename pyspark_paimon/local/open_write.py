@@ -16,18 +16,16 @@ import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument
 from lsm.commit.rebucket import rebucket
-from lsm.commit.resequence import resequence
-from lsm.commit.row_transaction import RowTransaction
-from lsm.write.job import WriteJob
+from lsm.commit.row_transaction import RowTransaction, resequence
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import EVALUATIONS
 from manifest.store import FileStore
-from pyspark_paimon.jobs.counting import write_counters, written
-from pyspark_paimon.jobs.progress_steps import FlushMeter
-from pyspark_paimon.jobs.publish import publish_rows
+from pyspark_paimon.jobs.counting import publish_rows, write_counters, written
+from pyspark_paimon.jobs.progress import FlushMeter
 from pyspark_paimon.request.backend import ArrowRows, Progress, WriteRequest
 from pyspark_paimon.request.counters import Laps
 from pyspark_paimon.request.inputs import split_kinds

@@ -24,7 +24,7 @@ from lsm.scan.splits import DataSplit
 from pyspark_paimon.jobs.incremental import read_changes
 from pyspark_paimon.jobs.ordering import candidates, first_rows, sorted_rows
 from pyspark_paimon.scheduling.thread_pool import each, interleaved
-from pyspark_paimon.views.read_stages import read_stages
+from pyspark_paimon.views.explain import read_stages
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary

@@ -70,7 +70,7 @@ class LocalReads:
     def _rows(
         self, store: FileStore, request: ScanRequest, plan: ScanPlan, report: ReadReport | None, *, ahead: int, stage: str
     ) -> Iterator[pa.RecordBatch]:
-        from pyspark_paimon.jobs.progress_steps import reading  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.jobs.progress import reading  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.local.read import plan_rows  # noqa: PLC0415  # see test_imports
 
         with reading(store, plan, self._progress, stage) as seen:
@@ -122,7 +122,7 @@ class LocalReads:
 
     def _summarised(self, store: FileStore, request: ScanRequest) -> dict[bytes, RowSummary]:
         plan = self._plan(store, request)
-        from pyspark_paimon.jobs.progress_steps import reading  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.jobs.progress import reading  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.local.read import summarise  # noqa: PLC0415  # see test_imports
 
         with reading(store, plan, self._progress, "scan") as seen:

@@ -13,10 +13,10 @@ from fileindex.base.errors import InvalidArgument, UnknownColumn
 from manifest.io.errors import InvalidSchema, SnapshotNotFound, TableNotFound
 from manifest.io.file_io import FileIO
 from manifest.rest.api import RestApi
-from manifest.rest.errors import NotOffered, ResourceMissing, ResourceTaken
+from manifest.rest.client import NotOffered, ResourceMissing, ResourceTaken
 from manifest.rest.messages import Identifier
 from manifest.schema.evolution import evolve
-from manifest.snapshot.snapshot_commit import SnapshotCommit
+from manifest.snapshot.snapshot import SnapshotCommit
 from manifest.store import FileStore
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.operations.alter import AlterSchema, check_rescale

@@ -16,7 +16,7 @@ from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.io.errors import CommitGaveUp
 from manifest.snapshot.snapshot import EMPTY_TABLE
 from manifest.store import FileStore
-from pyspark_paimon.jobs.progress_steps import PieceMeter, Steps
+from pyspark_paimon.jobs.progress import PieceMeter, Steps
 from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.counters import Laps
 from pyspark_paimon.request.operation import TaskOperation

@@ -8,7 +8,7 @@ from typing import ClassVar
 from lsm.scan.planner import ScanPlanner
 from lsm.scan.table_statistics import collect_statistics, statistics_of
 from manifest.commit.file_store_commit import FileStoreCommit
-from manifest.options.own_branch import OWN_BRANCH
+from manifest.options.core_options import OWN_BRANCH
 from manifest.stats.table_stats import Statistics
 from pyspark_paimon.request.answers import StatisticsJson
 from pyspark_paimon.request.backend import ScanRequest

@@ -12,8 +12,8 @@ from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import columns_of
 from manifest.entry.live import EntryFilter
 from manifest.io.paths import POSTPONE_BUCKET
-from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.clustering import MAX_COLUMNS, NO_ORDER
+from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.snapshot import EMPTY_TABLE, CommitKind, ReadState, SnapshotKey
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.parse import bind_filter

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fileindex.base.thresholds import thresholds
+from manifest.expire.dry_run import tried
 from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.snapshots import expire_snapshots
-from manifest.expire.would_go import tried
 from manifest.io.wrapped import WrappedFileIO
-from pyspark_paimon.jobs.progress_steps import Steps
+from pyspark_paimon.jobs.progress import Steps
 from pyspark_paimon.operations.removal import removal_of
 from pyspark_paimon.request.backend import OrphanFile
 from pyspark_paimon.request.operation import OpenTable, Operation, Question

@@ -12,8 +12,8 @@ from pyspark_paimon.request.results import Removal
 from pyspark_paimon.request.state_results import TableChangeResult
 
 if TYPE_CHECKING:
-    from manifest.expire.removal import Removed
-    from manifest.expire.would_go import Losses
+    from manifest.expire.delete_files import Removed
+    from manifest.expire.dry_run import Losses
     from manifest.store import FileStore
 
 
@@ -40,7 +40,7 @@ class HistoryChange(Destruction):
         return None
 
     def _previewed(self, store: FileStore) -> TableChangeResult:
-        from manifest.expire.would_go import tried  # noqa: PLC0415  # imports the deletion code
+        from manifest.expire.dry_run import tried  # noqa: PLC0415  # imports the deletion code
 
         done, losses = tried(store, self.change, self.branch_to_delete(store))
         return done.model_copy(update={"removal": removal_of(losses, snapshots=done.snapshots, tags=done.tags, manifests=done.manifests)})
@@ -48,7 +48,7 @@ class HistoryChange(Destruction):
 
 def preview_partitions(store: FileStore, partitions: Collection[bytes]) -> TableChangeResult:
     """Return what the newest snapshot would lose with ``partitions``."""
-    from manifest.expire.would_go import partition_losses  # noqa: PLC0415  # imports the deletion code
+    from manifest.expire.dry_run import partition_losses  # noqa: PLC0415  # imports the deletion code
 
     names = partition_names(store, partitions)
     return TableChangeResult(partitions=names, removal=removal_of(partition_losses(store, partitions), partitions=names))

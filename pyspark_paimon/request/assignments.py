@@ -16,9 +16,8 @@ from lsm.python_values.columns import python_scalar
 from lsm.schema.conform_input import conform
 from lsm.schema.validate_arrow import validate_rows
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
-from manifest.schema.bucket_mode import BucketMode
 from manifest.schema.merge_options import MergeOptions
-from manifest.schema.table_schema import TableSchema
+from manifest.schema.table_schema import BucketMode, TableSchema
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.bound import BoundValue, Value
 

@@ -18,8 +18,8 @@ from pydantic import Field
 from fileindex.base.public import public
 from fileindex.predicate.tree import Predicate
 from lsm.aggregate.names import AggregateName
-from lsm.keys.sort_column import SortColumn
-from manifest.options.own_branch import OWN_BRANCH
+from lsm.keys.sort import SortColumn
+from manifest.options.core_options import OWN_BRANCH
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from pyspark_paimon.request.bound import BoundFilter, BoundKeys
 from pyspark_paimon.request.message import CommitId, Message

@@ -14,7 +14,7 @@ from polars.io.plugins import register_io_source
 from fileindex.base.errors import PaimonError
 from pyspark_paimon.filter.bind import bind
 from pyspark_paimon.filter.from_polars import polars_condition
-from pyspark_paimon.request.scan_source import ScanSource
+from pyspark_paimon.request.scan_mode import ScanSource
 
 _Read = Callable[[list[str] | None, pl.Expr | None, int | None, int | None], Iterator[pl.DataFrame]]
 

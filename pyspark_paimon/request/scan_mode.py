@@ -5,21 +5,24 @@ Paimon's ``scan.mode`` with its companion options, and ``incremental-between`` (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import Protocol, Self, TypeAlias
+
+import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.errors import SnapshotNotFound
 from manifest.options.former_keys import PRESENT_KEYS, with_present_keys
 from manifest.options.known_keys import BY_FILES
+from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.backend import TravelRequest
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.state import Pin, Snapshots
+from pyspark_paimon.typing import Filter
 
 _Point: TypeAlias = int | str
-
 _MODE = "scan.mode"
 _MEMBERS = {
     "scan.snapshot-id": "snapshot_id",
@@ -161,4 +164,31 @@ def _as_old_as(backend: Backend, millis: int) -> int:
     return 0 if found is None else found.id
 
 
-__all__ = ["ScanPlace", "has_place", "is_place", "without_place"]
+class ScanSource(Protocol):
+    """A scan: its schema, its rows, and narrower scans."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+
+    @property
+    def table_schema(self) -> TableSchema:
+        """Schema of the table, whose columns filters may name."""
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in batches."""
+
+    def limited(self, rows: int) -> Self:
+        """Return a scan of the first rows."""
+
+    def narrowed(self, filter: Filter) -> Self:  # noqa: A002  # Arrow's word
+        """Return a scan with an additional filter.
+
+        Raises ``PaimonError`` for a filter that the planner does not support.
+        """
+
+    def projected(self, columns: Sequence[str]) -> Self:
+        """Return a scan of these columns."""
+
+
+__all__ = ["ScanPlace", "ScanSource", "has_place", "is_place", "without_place"]

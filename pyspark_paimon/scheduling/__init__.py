@@ -1,5 +1,5 @@
 """Division of work among tasks and threads, by bytes.
 
 This package knows neither tables nor Spark.
-Public: ``task_packing``, ``task_count``, ``thread_pool``, ``balance``.
+Public: ``task_packing``, ``thread_pool``.
 """

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
+
 from fileindex.base.thresholds import thresholds
 from lsm.incremental.planner import IncrementalSplit
 from lsm.scan.plan import ScanPlan
 from lsm.scan.split_units import units
 from lsm.scan.splits import DataSplit, pack
 from manifest.schema.table_schema import TableSchema
+
+_MOST_PER_CORE = 4
+"""More tasks would not balance better; each needs a buffer and writes separate files."""
 
 
 def tasks_of(plan: ScanPlan, schema: TableSchema, *, ordered: bool) -> list[list[str]]:
@@ -31,4 +37,37 @@ def _weight(split: DataSplit | IncrementalSplit) -> int:
     return max(split.file_size, thresholds().open_cost_bytes * len(split.files))
 
 
-__all__ = ["tasks_of"]
+def balanced(sizes: Sequence[int], tasks: int) -> list[int]:
+    """Return the task of each piece.
+
+    Tasks are numbered from 0. The largest piece comes first, and each goes to the task with the fewest bytes. No task gets more
+    than 4/3 of the optimum (Graham's bound).
+
+    >>> balanced([700 << 20, 100 << 20, 400 << 20, 300 << 20], 2)
+    [0, 0, 1, 1]
+    """
+    heap = [(0, task) for task in range(tasks)]
+    assigned = [0] * len(sizes)
+    for piece in sorted(range(len(sizes)), key=lambda at: -sizes[at]):
+        load, task = heap[0]
+        assigned[piece] = task
+        heapq.heapreplace(heap, (load + max(sizes[piece], thresholds().piece_cost_bytes), task))
+    return assigned
+
+
+def task_count(size: int, cores: int) -> int:
+    """Return the number of tasks for ``size`` bytes.
+
+    The result is at least 1. Small jobs use one core for each few megabytes. Large jobs have several tasks per core, so that
+    all cores end at about the same time.
+
+    >>> [task_count(size << 20, 8) for size in (0, 1, 20, 200, 1000, 1 << 20)]
+    [1, 1, 3, 8, 16, 32]
+    """
+    cores = max(1, cores)
+    return max(
+        1, min(cores, -(-size // thresholds().idle_core_bytes)), min(cores * _MOST_PER_CORE, -(-size // thresholds().busy_core_bytes))
+    )
+
+
+__all__ = ["balanced", "task_count", "tasks_of"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
+from pyspark_paimon.statements.alter import assignments, qualifiers, replace_qualifiers
 from pyspark_paimon.statements.answers import frame_of_result
-from pyspark_paimon.statements.change import assignments, qualifiers, replace_qualifiers
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.queries import run_query
 from pyspark_paimon.statements.words import NameParts, TokenCursor

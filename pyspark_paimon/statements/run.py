@@ -10,18 +10,27 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
 from fileindex.base.time_zone import time_zone
 from pyspark_paimon.spark.wire.session_settings import SETTINGS_PREFIX, check_setting
-from pyspark_paimon.statements.alter import alter_table
+from pyspark_paimon.statements.alter import alter_table, delete, truncate, update
 from pyspark_paimon.statements.answers import frame_of_result
-from pyspark_paimon.statements.change import delete, truncate, update
 from pyspark_paimon.statements.create import create_table, drop_table, replace_table
-from pyspark_paimon.statements.definition import show_columns, show_create_table
 from pyspark_paimon.statements.insert import insert
-from pyspark_paimon.statements.listings import create_database, drop_database, show_databases, show_tables, use
 from pyspark_paimon.statements.merge_into import merge_into
 from pyspark_paimon.statements.names import KnownTables
+from pyspark_paimon.statements.new_table import show_columns, show_create_table
 from pyspark_paimon.statements.procedures import call_procedure
 from pyspark_paimon.statements.queries import replace_tables, run_query
-from pyspark_paimon.statements.show import analyze, describe, describe_history, show_partitions, show_properties
+from pyspark_paimon.statements.show import (
+    analyze,
+    create_database,
+    describe,
+    describe_history,
+    drop_database,
+    show_databases,
+    show_partitions,
+    show_properties,
+    show_tables,
+    use,
+)
 from pyspark_paimon.statements.words import TokenCursor
 from pyspark_paimon.table.catalog_base import AnyCatalog
 

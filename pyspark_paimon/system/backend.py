@@ -20,7 +20,7 @@ from lsm.incremental.planner import split_from_json
 from lsm.parquet.reader import rows_only
 from lsm.scan.plan import Report, ScanPlan
 from lsm.scan.splits import DataSplit
-from manifest.io.system_names import refuse_system
+from manifest.io.paths import refuse_system
 from manifest.row.binary_row import EMPTY_ROW
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot

@@ -13,9 +13,8 @@ import numpy as np
 from fileindex.base.arrays import Int64s
 from fileindex.base.column_type import Kind, Plain
 from manifest.entry.columns import EntryColumns
-from manifest.entry.data_file import DataFileMeta, FileSource
-from manifest.entry.manifest_entry import ManifestEntry
-from manifest.io.partition_path import partition_text
+from manifest.entry.data_file import DataFileMeta, FileSource, ManifestEntry
+from manifest.io.paths import partition_text
 from manifest.row.binary_row import decode_row
 from manifest.snapshot.snapshot import Snapshot
 from manifest.stats.column_stats import ColumnBounds, decode_bounds

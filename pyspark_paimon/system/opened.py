@@ -6,8 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from manifest.io.paths import MAIN_BRANCH, split_branch
-from manifest.io.system_names import SYSTEM_TABLES, refuse_system, split_system
+from manifest.io.paths import MAIN_BRANCH, SYSTEM_TABLES, refuse_system, split_branch, split_system
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import Progress
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from fileindex.base.column_type import Kind, Plain
-from manifest.io.partition_path import value_spelled
+from manifest.io.paths import value_spelled
 from manifest.types.data_type import DataType
 
 

@@ -10,8 +10,7 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.io.file_io import FileIO
-from manifest.io.paths import TablePaths, split_branch, with_branch
-from manifest.io.system_names import split_system
+from manifest.io.paths import TablePaths, split_branch, split_system, with_branch
 from manifest.schema.manager import SchemaManager
 from manifest.storage.resolve import file_io_for
 from pyspark_paimon.table.catalog_base import (

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.public import public
-from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.results import Removal
+from pyspark_paimon.request.validate import CheckedMethods
 from pyspark_paimon.table.table import Table
 from pyspark_paimon.typing import Schema, SparkSession
 
@@ -159,7 +159,7 @@ class AnyCatalog(CheckedMethods, ABC):
         if not dry_run:
             self._drop_table(name)
             return None
-        from manifest.expire.would_go import table_losses  # noqa: PLC0415  # loads the code that deletes files
+        from manifest.expire.dry_run import table_losses  # noqa: PLC0415  # loads the code that deletes files
         from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # as above
         from pyspark_paimon.operations.removal import removal_of  # noqa: PLC0415  # as above
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset
 
 from fileindex.base.errors import InvalidArgument, PaimonError
-from pyspark_paimon.request.scan_source import ScanSource
+from pyspark_paimon.request.scan_mode import ScanSource
 
 Columns: TypeAlias = Sequence[str] | Mapping[str, pc.Expression] | None
 """Column names, or expressions by name. None: all columns."""

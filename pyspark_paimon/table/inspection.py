@@ -107,7 +107,7 @@ class TableInspection(TableRole):
         >>> table.statistics().select(["column", "record_count", "distinct_count", "min", "max", "null_count"]).to_pylist()
         [{'column': 'city', 'record_count': 3, 'distinct_count': 3, 'min': 'Lima', 'max': 'Rome', 'null_count': 0}]
         """
-        from pyspark_paimon.views.statistics_view import statistics_table  # noqa: PLC0415  # loads the planner and the commit
+        from pyspark_paimon.views.table_views import statistics_table  # noqa: PLC0415  # loads the planner and the commit
 
         return statistics_table(self._backend.ask(analyze.ReadStatistics(snapshot_id=self._pinned_id(snapshot))))
 
@@ -147,7 +147,7 @@ class TableInspection(TableRole):
         >>> cities().clustering_information("id").select(["file_count", "average_overlaps", "average_depth"]).to_pylist()
         [{'file_count': 1, 'average_overlaps': 0.0, 'average_depth': 1.0}]
         """
-        from pyspark_paimon.views.clustering_view import clustering_information  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.views.table_views import clustering_information  # noqa: PLC0415  # see test_imports
 
         return clustering_information(self._backend, columns, snapshot)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import Predicate
-from manifest.options.own_branch import OWN_BRANCH
+from manifest.options.core_options import OWN_BRANCH
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import EVERY_LEVEL, ArrowRows, DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.inputs import rows_of
@@ -212,8 +212,7 @@ class TableRows(TableRole):
         >>> table.merge(more, on="id").when_matched_update_all().when_not_matched_insert_all().execute().rows
         2
         """
-        from pyspark_paimon.request.merge import MergeRequest  # noqa: PLC0415  # rarely needed
-        from pyspark_paimon.request.merge_clauses import join_of, sides_of  # noqa: PLC0415  # parses SQL
+        from pyspark_paimon.request.merge import MergeRequest, join_of, sides_of  # noqa: PLC0415  # parses SQL
         from pyspark_paimon.table.merge import Merge  # noqa: PLC0415  # as above
 
         schema = self.table_schema

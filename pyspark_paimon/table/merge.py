@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from fileindex.base.public import public
 from pyspark_paimon.operations.change_rows import MergeRows
-from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.results import MergeResult
+from pyspark_paimon.request.validate import CheckedMethods
 from pyspark_paimon.typing import Expression
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Merge(CheckedMethods):
         return self._backend.run(MergeRows(request=self._request, wanted=self._wanted))
 
     def _with(self, when: When, action: Action, values: object, condition: Expression | None) -> Merge:
-        from pyspark_paimon.request.merge_clauses import clause_of  # noqa: PLC0415  # parses SQL
+        from pyspark_paimon.request.merge import clause_of  # noqa: PLC0415  # parses SQL
 
         clause = clause_of(when, action, values, condition, schema=self._table_schema, sides=self._sides, join=self._wanted.join)
         return replace(self, _wanted=self._wanted.model_copy(update={"clauses": (*self._wanted.clauses, clause)}))

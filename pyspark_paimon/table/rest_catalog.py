@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
 from manifest.io.errors import TableExists, TableNotFound, UnsupportedTable
-from manifest.io.paths import split_branch, with_branch
-from manifest.io.system_names import SYSTEM_TABLES, refuse_system, split_system
+from manifest.io.paths import SYSTEM_TABLES, refuse_system, split_branch, split_system, with_branch
 from manifest.rest.api import RestApi
-from manifest.rest.errors import ResourceMissing, ResourceTaken
+from manifest.rest.client import ResourceMissing, ResourceTaken
 from manifest.rest.lent_storage import LentFileIO
 from manifest.rest.messages import Identifier, TableAnswer
 from manifest.rest.options import RestOptions

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from manifest.options.core_options import option_texts
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.state import SchemaOf
+from pyspark_paimon.request.validate import CheckedMethods
 
 
 class TableRole(CheckedMethods):

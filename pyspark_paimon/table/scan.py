@@ -17,11 +17,10 @@ from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.jobs.incremental import change_columns, scan_fields
-from pyspark_paimon.request.arguments import CheckedMethods
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.counters import ScanCounters, ScanTally
 from pyspark_paimon.request.executor import Backend
-from pyspark_paimon.request.validate import projection, text_columns
+from pyspark_paimon.request.validate import CheckedMethods, projection, text_columns
 from pyspark_paimon.table.engine_choice import check_session
 from pyspark_paimon.table.readable import Readable
 from pyspark_paimon.typing import Filter, SparkSession
@@ -219,7 +218,7 @@ class Scan(CheckedMethods, Readable):
         >>> len(cities().scan("id = 1").plan().splits), len(cities().scan("id = 99").plan().splits)
         (1, 0)
         """
-        from pyspark_paimon.report.plan_picture import PlanPicture  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.report.page import PlanPicture  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.request.scan_questions import PlanScan  # noqa: PLC0415  # as above
 
         plan = self._backend.ask(PlanScan(request=self._request))

@@ -195,7 +195,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         if dry_run:
             if request.mode != "overwrite":
                 raise InvalidArgument(f"dry_run reports what an overwrite would delete; mode '{request.mode}' deletes nothing")
-            from pyspark_paimon.table.dry_run_overwrite import dry_run_overwrite  # noqa: PLC0415  # rarely needed
+            from pyspark_paimon.table.writer import dry_run_overwrite  # noqa: PLC0415  # rarely needed
 
             return dry_run_overwrite(self._backend, schema, request, rows)
         kinds = has_row_kinds(rows, schema)

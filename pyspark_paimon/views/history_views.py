@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from manifest.expire.orphans import branches_of
 from manifest.expire.partitions import newest_files
-from manifest.expire.reachable import branches_of
 from manifest.io.paths import BRANCH
 from manifest.schema.manager import SchemaManager
 from manifest.store import FileStore

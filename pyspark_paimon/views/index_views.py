@@ -19,7 +19,7 @@ from fileindex.predicate.tree import ColumnRef
 from fileindex.verify.health import payload_health
 from lsm.data_file_format import open_data_file
 from lsm.file_index.locate import IndexPlace, index_place
-from manifest.entry.manifest_entry import ManifestEntry
+from manifest.entry.data_file import ManifestEntry
 from manifest.row.binary_row import decode_row
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore

@@ -1,18 +1,35 @@
-"""Snapshots and data files as Arrow tables."""
+"""Snapshots and data files as Arrow tables.
+
+They are computed from the value ranges in the files' metadata.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import cache
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from manifest.entry.data_file import DataFileMeta
-from manifest.entry.manifest_entry import ManifestEntry
+from fileindex.base.column_type import FLOATS, Plain
+from fileindex.base.errors import InvalidArgument
+from fileindex.base.float_order import spark_order_key
+from manifest.entry.data_file import DataFileMeta, ManifestEntry
 from manifest.row.binary_row import decode_row
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
+from manifest.stats.column_stats import decode_bounds
+from manifest.stats.table_stats import Statistics
+from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.request.backend import ScanRequest, TravelRequest
+from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.partition_spec import display_partition, display_value
+from pyspark_paimon.request.scan_questions import PlanScan
+from pyspark_paimon.request.state import Pin, SchemaOf
 
 SNAPSHOTS = pa.schema(
     [
@@ -45,6 +62,34 @@ FILES = pa.schema(
         ("creation_time", pa.timestamp("ms")),
     ]
 )
+STATISTICS = pa.schema(
+    [
+        ("snapshot_id", pa.int64()),
+        ("schema_id", pa.int64()),
+        ("record_count", pa.int64()),
+        ("record_size", pa.int64()),
+        ("column", pa.string()),
+        ("distinct_count", pa.int64()),
+        ("min", pa.string()),
+        ("max", pa.string()),
+        ("null_count", pa.int64()),
+        ("avg_len", pa.int64()),
+        ("max_len", pa.int64()),
+    ]
+)
+CLUSTERING = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("column", pa.string()),
+        ("file_count", pa.int64()),
+        ("constant_file_count", pa.int64()),
+        ("unknown_file_count", pa.int64()),
+        ("average_overlaps", pa.float64()),
+        ("average_depth", pa.float64()),
+        ("max_depth", pa.int64()),
+    ]
+)
+_Range = tuple[Plain, Plain]
 
 
 def snapshots_table(snapshots: Iterable[Snapshot]) -> pa.Table:
@@ -107,4 +152,113 @@ def _key_text(key: bytes, schema: TableSchema) -> str | None:
     return ", ".join(display_value(value, type_) for value, type_ in zip(values, schema.key_types, strict=True))
 
 
-__all__ = ["FILES", "SNAPSHOTS", "files_table", "snapshots_table"]
+def statistics_table(statistics: Statistics | None) -> pa.Table:
+    """Return a row of statistics for each column.
+
+    If only rows were counted, there is one row without a column. The columns are ``STATISTICS``.
+    """
+    if statistics is None:
+        return STATISTICS.empty_table()
+    table = {
+        "snapshot_id": statistics.snapshot_id,
+        "schema_id": statistics.schema_id,
+        "record_count": statistics.merged_record_count,
+        "record_size": statistics.merged_record_size,
+    }
+    rows = [{**table, "column": name, **column.model_dump(exclude={"col_id"})} for name, column in statistics.col_stats.items()]
+    return pa.Table.from_pylist(rows or [table], STATISTICS)
+
+
+def clustering_information(backend: Backend, columns: Sequence[str] | str | None, snapshot: int | None) -> pa.Table:
+    """Return the result of ``Table.clustering_information``."""
+    schema = backend.ask(SchemaOf())
+    given = [columns] if isinstance(columns, str) else list(schema.core.clustering_columns if columns is None else columns)
+    if not given:
+        raise InvalidArgument("clustering_information: give columns, or set the table's option 'clustering.columns'")
+    names = [resolve(name, schema.column_types) for name in given]
+    pinned = backend.ask(Pin(travel=TravelRequest(snapshot_id=snapshot)))
+    plan = backend.ask(PlanScan(request=ScanRequest.of(None, columns=(), snapshot=pinned)))
+    files = [(split.partition, file) for split in plan.splits for file in split.files]
+    return clustering_table(schema, cache(lambda schema_id: backend.ask(SchemaOf(id=schema_id))), names, files)
+
+
+def clustering_table(
+    schema: TableSchema, schema_of: Callable[[int], TableSchema], columns: Sequence[str], files: Iterable[tuple[bytes, DataFileMeta]]
+) -> pa.Table:
+    """Return a row for each partition and column.
+
+    The columns are ``CLUSTERING``. Files overlap if their ranges share a value. The depth of a file is the largest number of
+    files that share one of its values, including itself: 1 for a file without overlaps. Files without a known range are only
+    counted.
+
+    files: Data files with their partitions.
+    """
+    ranges: dict[tuple[bytes, str], list[_Range | None]] = defaultdict(list)
+    for partition, file in files:
+        known = _ranges(schema, schema_of(file.schema_id), columns, file)
+        for name in columns:
+            ranges[partition, name].append(known.get(name))
+    rows = []
+    for (partition, name), found in sorted(ranges.items()):
+        kind = schema.column_types[name].kind
+        key: Callable[[Any], Any] = spark_order_key if kind in FLOATS else lambda value: value
+        bounds = [(key(low), key(high)) for low, high in (each for each in found if each is not None)]
+        overlaps, depth = _depths(bounds)
+        rows.append(
+            {
+                "partition": display_partition(decode_row(partition, schema.partition_types), schema),
+                "column": name,
+                "file_count": len(found),
+                "constant_file_count": sum(low == high for low, high in bounds),
+                "unknown_file_count": len(found) - len(bounds),
+                "average_overlaps": float(overlaps.mean()) if bounds else None,
+                "average_depth": float(depth.mean()) if bounds else None,
+                "max_depth": int(depth.max()) if bounds else None,
+            }
+        )
+    return pa.Table.from_pylist(rows, CLUSTERING)
+
+
+def _ranges(schema: TableSchema, of_file: TableSchema, columns: Sequence[str], file: DataFileMeta) -> dict[str, _Range]:
+    """Return minimum and maximum of columns that have both.
+
+    Columns with another type in the file are left out.
+    """
+    by_id = {field.id: field for field in of_file.fields}
+    stored = {name: by_id.get(schema.field(name).id) for name in columns}
+    names = of_file.names if file.value_stats_cols is None else file.value_stats_cols
+    types = [of_file.field(name).type for name in names]
+    wanted = {field.name for field in stored.values() if field is not None}
+    bounds = decode_bounds(file.value_stats, names, types, file.row_count, wanted, unbounded=file.unbounded)
+    found: dict[str, _Range] = {}
+    for name, field in stored.items():
+        known = bounds.get(field.name) if field is not None and field.type.kind is schema.field(name).type.kind else None
+        if known is not None and known.min is not None and known.max is not None:
+            found[name] = (known.min, known.max)
+    return found
+
+
+def _depths(ranges: Sequence[tuple[Any, Any]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return overlaps and greatest depth of each range."""
+    places = {value: place for place, value in enumerate(sorted({value for pair in ranges for value in pair}))}
+    low = np.array([places[first] for first, _ in ranges], np.int64)
+    high = np.array([places[last] for _, last in ranges], np.int64)
+    before = np.searchsorted(np.sort(high), low)
+    after = len(ranges) - np.searchsorted(np.sort(low), high, side="right")
+    starts, ends = (np.bincount(edge, minlength=len(places) + 1) for edge in (low, high + 1))
+    depth = np.cumsum(starts - ends[: len(starts)])
+    deepest = np.maximum.reduceat(depth, np.stack([low, high + 1], axis=1).ravel())[::2] if len(ranges) else low
+    return len(ranges) - 1 - before - after, deepest.astype(np.int64)
+
+
+__all__ = [
+    "CLUSTERING",
+    "FILES",
+    "SNAPSHOTS",
+    "STATISTICS",
+    "clustering_information",
+    "clustering_table",
+    "files_table",
+    "snapshots_table",
+    "statistics_table",
+]

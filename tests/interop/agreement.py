@@ -20,7 +20,7 @@ from fileindex.rowset.result import REMAIN, RowSet
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from lsm.schema.evolution import SchemaMapping, column_types
-from manifest.entry.manifest_entry import ManifestEntry
+from manifest.entry.data_file import ManifestEntry
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 from manifest.types.data_type import DataType

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lsm.compaction.incremental_cluster import IncrementalClustering
+from lsm.compaction.cluster import IncrementalClustering
 from manifest.store import FileStore
 from pyspark_paimon import Table
 from tests.interop.engine import Engine

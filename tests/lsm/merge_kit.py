@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lsm.keys.sort import Sorted
-from lsm.merge.engines import merge_function_for
+from lsm.merge.function import merge_function_for
 from manifest.schema.table_schema import TableSchema
 from manifest.types.ddl import parse_ddl
 from tests.lsm.merge_model import Model, Record

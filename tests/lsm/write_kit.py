@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lsm.commit.resequence import resequence
-from lsm.write.job import WriteJob
+from lsm.commit.row_transaction import resequence
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite, compact_together
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage

@@ -6,9 +6,8 @@ import uuid
 from fileindex.base.errors import CorruptFile
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
-from manifest.entry.data_file import DataFileMeta
+from manifest.entry.data_file import DataFileMeta, FileKind
 from manifest.entry.live import live
-from manifest.entry.manifest_entry import FileKind
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import LocalFileIO
 from manifest.row.binary_row import encode_row

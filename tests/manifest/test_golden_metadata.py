@@ -11,7 +11,7 @@ from fileindex.base.column_type import Kind
 from manifest.avro.container import read_container
 from manifest.avro.schemas import INDEX_MANIFEST, MANIFEST_ENTRY, MANIFEST_LIST, layout
 from manifest.entry.columns import EntryColumns
-from manifest.entry.manifest_entry import FileKind, ManifestEntry
+from manifest.entry.data_file import FileKind, ManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.wrapped import WrappedFileIO
 from manifest.snapshot.snapshot import Snapshot

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fileindex.base.errors import CorruptFile
+from manifest.entry.data_file import ManifestEntry
 from manifest.entry.index_manifest import IndexManifestEntry
-from manifest.entry.manifest_entry import ManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.fsck.problem import ProblemKind
 from manifest.snapshot.snapshot import Snapshot

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-import manifest.snapshot.tag
+import manifest.snapshot.snapshot
 
 _NOW = 1_760_000_000
 """Seconds since 1970 at which everything is made."""

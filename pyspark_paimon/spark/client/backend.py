@@ -19,8 +19,7 @@ from lsm.write.new_version import NewVersion
 from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.fsck.problem import Findings
 from manifest.io.errors import CommitConflict, CommitGaveUp
-from manifest.schema.bucket_mode import BucketMode
-from manifest.schema.table_schema import TableSchema
+from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.snapshot.snapshot import EMPTY_TABLE
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
 from pyspark_paimon.operations.change_files import ChangeFiles

@@ -13,7 +13,7 @@ import pyarrow as pa
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind
 from fileindex.base.errors import InvalidFilter, PaimonError
 from fileindex.base.plain_value import plain_array, plain_values
-from fileindex.expression import zones
+from fileindex.expression import calendar
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 from manifest.types.data_type import DataType
 from pyspark_paimon.frames.spark_types import spark_type
@@ -73,11 +73,11 @@ def text_sql(text: str) -> str:
 
 def _call(made: FunctionCall, arguments: list[str]) -> str:
     match made.function:
-        case zones.LOCAL:  # Spark uses the session's zone
+        case calendar.LOCAL:  # Spark uses the session's zone
             return f"CAST({arguments[0]} AS timestamp_ntz)"
-        case zones.INSTANT:
+        case calendar.INSTANT:
             return f"CAST({arguments[0]} AS timestamp)"
-        case zones.TRUNCATED:
+        case calendar.TRUNCATED:
             return f"date_trunc({arguments[0]}, {arguments[1]})"
         case "cast":
             return f"CAST({arguments[0]} AS {type_sql(made.type)})"

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fileindex.base.lazy import cached_property
-from manifest.schema.bucket_mode import BucketMode
-from manifest.schema.table_schema import TableSchema
+from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.snapshot.snapshot import SnapshotKey
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.request.backend import SparkRows, WriteRequest
-from pyspark_paimon.scheduling.task_count import task_count
+from pyspark_paimon.scheduling.task_packing import task_count
 from pyspark_paimon.spark.client.binary_row_expr import BucketKey, expressible, quoted_name
 from pyspark_paimon.spark.client.bucket_expr import with_bucket, with_bucket_mod, with_hash
 from pyspark_paimon.spark.client.estimate import Estimate, cores, estimate

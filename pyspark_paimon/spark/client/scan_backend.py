@@ -123,7 +123,7 @@ class SparkScans:
 
     def _measured(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
         """Read the rows in tasks and count them per stage."""
-        from pyspark_paimon.views.read_stages import read_stages  # noqa: PLC0415  # only explain needs it
+        from pyspark_paimon.views.explain import read_stages  # noqa: PLC0415  # only explain needs it
 
         started = time.perf_counter()
         return read_stages(self._report(candidates(request)), (time.perf_counter() - started) * 1000)

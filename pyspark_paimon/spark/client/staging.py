@@ -21,8 +21,7 @@ from lsm.python_values.columns import python_scalar
 from lsm.schema.conform_input import conform
 from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch
-from manifest.schema.bucket_mode import BucketMode
-from manifest.schema.table_schema import TableSchema
+from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.snapshot.snapshot import ReadState
 from pyspark_paimon.filter.columns import case_twins
 from pyspark_paimon.frames.spark_functions import functions_of
@@ -31,8 +30,7 @@ from pyspark_paimon.request.assignments import is_spark_column
 from pyspark_paimon.request.backend import ArrowRows, Rows, SparkRows, WriteRequest
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.tasks import Task
-from pyspark_paimon.scheduling.balance import balanced
-from pyspark_paimon.scheduling.task_count import task_count
+from pyspark_paimon.scheduling.task_packing import balanced, task_count
 from pyspark_paimon.spark.client.binary_row_expr import quoted_name
 from pyspark_paimon.spark.client.estimate import cores
 from pyspark_paimon.spark.client.expression_sql import scalar_sql

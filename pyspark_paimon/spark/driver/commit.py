@@ -11,16 +11,14 @@ from functools import partial
 from typing import Any
 
 from lsm.commit.rebucket import rebucket
-from lsm.commit.resequence import resequence
-from lsm.commit.row_transaction import RowTransaction
+from lsm.commit.row_transaction import RowTransaction, resequence
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import EVALUATIONS
 from manifest.io.errors import CommitConflict
-from manifest.schema.bucket_mode import BucketMode
+from manifest.schema.table_schema import BucketMode
 from manifest.store import FileStore
-from pyspark_paimon.jobs.counting import write_counts
-from pyspark_paimon.jobs.publish import publish_rows
+from pyspark_paimon.jobs.counting import publish_rows, write_counts
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.partition_spec import replaced_partitions
 from pyspark_paimon.request.tasks import TaskWork

@@ -27,7 +27,7 @@ from manifest.store import FileStore
 from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.jobs.fsck import findings_from_json, findings_to_json
 from pyspark_paimon.operations.fsck import Fsck
-from pyspark_paimon.scheduling.balance import balanced
+from pyspark_paimon.scheduling.task_packing import balanced
 from pyspark_paimon.scheduling.thread_pool import each
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import errors_noted

@@ -10,7 +10,7 @@ from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
 
 from fileindex.base.plain_value import to_scalar
-from lsm.bucket.hash_index import read_hashes
+from lsm.bucket.dynamic import read_hashes
 from manifest.entry.index_manifest import HASH, IndexManifestEntry
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore

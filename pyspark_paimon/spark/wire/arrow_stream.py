@@ -20,11 +20,9 @@ from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.bucket.router import Share, route
 from lsm.schema.conform_input import conform
-from manifest.schema.bucket_mode import BucketMode
-from manifest.schema.table_schema import TableSchema
+from manifest.schema.table_schema import BucketMode, TableSchema
 from pyspark_paimon.request.inputs import split_kinds
-from pyspark_paimon.scheduling.balance import balanced
-from pyspark_paimon.scheduling.task_count import task_count
+from pyspark_paimon.scheduling.task_packing import balanced, task_count
 
 TASK, ORDINAL, BLOB = "task", "ordinal", "blob"
 FRAME = pa.schema([(TASK, pa.int32()), (ORDINAL, pa.int32()), (BLOB, pa.binary())])

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
-from manifest.storage.session_options import found_by
+from manifest.storage.storage_options import found_by
 
 if TYPE_CHECKING:
     from manifest.storage.storage_options import StorageOptions

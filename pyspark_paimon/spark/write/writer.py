@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from fileindex.base.errors import InvalidArgument
 from lsm.bucket.dynamic import Owners
 from lsm.schema.validate_arrow import validate_rows
-from lsm.write.job import WriteJob
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage

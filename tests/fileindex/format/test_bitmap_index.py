@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.errors import CorruptIndex
 from fileindex.base.plain_value import plain_array
 from fileindex.format.bitmap_reader import BitmapReader
 from fileindex.format.bitmap_writer import write_bitmap

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.errors import CorruptIndex
 from fileindex.base.plain_value import from_scalar, plain_array
 from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize
 from fileindex.format.container import ContainerReader, Payload

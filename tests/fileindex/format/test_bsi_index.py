@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from pyroaring import BitMap
 
 from fileindex.base.column_type import TIMESTAMPS, ColumnType, Kind
-from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.errors import CorruptIndex
 from fileindex.base.plain_value import plain_array
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.errors import CorruptIndex
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, write_index_container

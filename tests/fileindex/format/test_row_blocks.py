@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.errors import CorruptIndex
 from fileindex.base.plain_value import plain_array
 from fileindex.base.thresholds import Thresholds
 from fileindex.build.options import FileIndexOptions

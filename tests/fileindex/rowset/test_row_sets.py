@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from fileindex.base.corrupt import CorruptIndex
+from fileindex.base.errors import CorruptIndex
 from fileindex.rowset.result import REMAIN, SKIP, RowSet
 from fileindex.rowset.roaring import all_rows, bitmap_to_rows, deserialize, rows_to_bitmap, serialize, serialize_groups
 

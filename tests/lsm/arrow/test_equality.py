@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lsm.arrow.equality import equal_rows
+from lsm.merge.row_diff import equal_rows
 
 
 def test_every_column_counts_also_after_one_that_differs_in_another_row() -> None:

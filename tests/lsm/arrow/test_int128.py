@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lsm.arrow.int128 import Int128
+from lsm.merge.agg_sum_product import Int128
 
 WIDE = pa.decimal128(38, 0)
 MOST = 10**38 - 1

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fileindex.base.thresholds import use_thresholds
-from lsm.bucket import known_hashes
-from lsm.bucket.known_hashes import KnownHashes
+from lsm.bucket import dynamic
+from lsm.bucket.dynamic import KnownHashes
 
 _HASH = st.one_of(st.integers(-5, 5), st.integers(-(2**31), 2**31 - 1), st.sampled_from([-(2**31), 2**31 - 1, 1 << 16, -(1 << 16)]))
 _HASHES = st.lists(_HASH, max_size=30)
@@ -31,8 +31,8 @@ def test_every_hash_has_the_bucket_that_it_was_given_first(scanned: int, files: 
         for number, batch in enumerate(batches, 100):
             wanted = np.unique(_array(batch))
             found = known.find(wanted)
-            assert found.tolist() == [model.get(value, known_hashes.UNKNOWN) for value in wanted.tolist()]
-            new = wanted[found == known_hashes.UNKNOWN]
+            assert found.tolist() == [model.get(value, dynamic.UNKNOWN) for value in wanted.tolist()]
+            new = wanted[found == dynamic.UNKNOWN]
             buckets = number + np.arange(len(new), dtype=np.int32) % 2
             known.add(new, buckets)
             model.update(zip(new.tolist(), buckets.tolist(), strict=True))

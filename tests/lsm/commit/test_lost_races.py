@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from fileindex.base.errors import CorruptFile
-from lsm.bucket.hash_index import read_hashes
+from lsm.bucket.dynamic import read_hashes
 from lsm.commit.rebucket import rebucket
-from lsm.commit.resequence import resequence
+from lsm.commit.row_transaction import resequence
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
-from lsm.write.job import WriteJob
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage

@@ -10,8 +10,8 @@ import pytest
 
 import lsm.commit.post_commit
 from lsm.commit.post_commit import compact_after_commit
-from lsm.commit.resequence import resequence
-from lsm.write.job import WriteJob
+from lsm.commit.row_transaction import resequence
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite, compact_together
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from lsm.commit.rebucket import rebucket
-from lsm.commit.resequence import resequence
-from lsm.commit.row_transaction import CommittedRows, RowTransaction
-from lsm.write.job import WriteJob
+from lsm.commit.row_transaction import CommittedRows, RowTransaction, resequence
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult

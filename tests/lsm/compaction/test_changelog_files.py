@@ -17,10 +17,9 @@ from lsm.compaction.changelog import CompactionChangelog
 from lsm.incremental.planner import IncrementalMode, IncrementalPlanner
 from lsm.incremental.read import read_incremental
 from lsm.keys.sort import SortKey
-from lsm.merge.engines import merge_function_for
-from lsm.merge.lookup_function import LookupMerge, with_level, without_level
+from lsm.merge.function import LookupMerge, merge_function_for, with_level, without_level
 from lsm.merge.merge_iterator import merge_rounds
-from lsm.write.job import WriteJob
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.expire.snapshots import expire_snapshots

@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fileindex.predicate.tree import ColumnRef, Compare, Op
-from lsm.compaction.cluster import Clustering
-from lsm.compaction.space_filling_curve import Quantiles, bits_per_column, hilbert, z_order
-from lsm.write.job import WriteJob
+from lsm.compaction.cluster import Clustering, Quantiles, bits_per_column, hilbert, z_order
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
-from manifest.entry.manifest_entry import FileKind
+from manifest.entry.data_file import FileKind
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
 from tests.lsm.small_tables import scan

@@ -3,8 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
+from lsm.cross_partition.assigner import ArrivedRows, buckets_of
 from lsm.cross_partition.key_locations import NOT_FOUND, KeyLocations
-from lsm.cross_partition.placement import ArrivedRows, buckets_of
 from lsm.keys.key_set import KeySet
 from manifest.schema.validation import build_schema
 

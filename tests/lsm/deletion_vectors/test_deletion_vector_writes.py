@@ -16,8 +16,7 @@ from pyroaring import BitMap
 from lsm.deletion_vectors.reader import decode_deletion_vector
 from lsm.deletion_vectors.writer import encode_deletion_vector
 from lsm.keys.sort import Sorted
-from lsm.merge.function import Deduplicate
-from lsm.merge.lookup_function import LEVEL, LookupMerge
+from lsm.merge.function import LEVEL, Deduplicate, LookupMerge
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from manifest.entry.index_manifest import DELETION_VECTORS
@@ -191,7 +190,7 @@ def test_a_full_compaction_rewrites_the_files_with_marks_and_only_those(tmp_path
 
 
 def test_an_overwrite_is_visible_at_once_and_leaves_no_old_marks(tmp_path: Path) -> None:
-    from lsm.write.job import WriteJob
+    from lsm.write.bucket_writer import WriteJob
     from lsm.write.table_write import TableWrite
     from manifest.commit.file_store_commit import FileStoreCommit
 

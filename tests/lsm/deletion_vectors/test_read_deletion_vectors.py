@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
-from fileindex.base.corrupt import CorruptIndex
-from fileindex.base.errors import CorruptFile
+from fileindex.base.errors import CorruptFile, CorruptIndex
 from lsm.deletion_vectors.reader import DeletionFile, decode_deletion_vector, read_deletion_vector
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import LocalFileIO

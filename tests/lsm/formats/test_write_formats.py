@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lsm.avro.encoder import encode, interleave
 from lsm.avro.reader import decode_blocks
 from lsm.avro.shapes import shape_of
-from lsm.avro.writer import avro_schema
+from lsm.avro.writer import avro_schema, encode, interleave
 from manifest.io.errors import CastFailed, InvalidSchema, UnsupportedTable
 from manifest.stats.column_stats import decode_bounds
 from manifest.store import FileStore

@@ -17,7 +17,7 @@ from fileindex.base.errors import UnsupportedType
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import FALSE, TRUE
 from lsm.keys.order_by import RowOrder, TopRows
-from lsm.keys.sort_column import SortColumn
+from lsm.keys.sort import SortColumn
 
 FLOATS = st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -0.0, 1.5, -1.5])
 TYPES = {

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from fileindex.base.column_type import Kind
 from lsm.levels.sorted_runs import Levels, key_decoder
-from lsm.levels.trivial_move import trivial_move
-from lsm.levels.universal import EarlyFullCompaction, ForceUpLevel0, UniversalCompaction
+from lsm.levels.universal import EarlyFullCompaction, ForceUpLevel0, UniversalCompaction, trivial_move
 from manifest.entry.data_file import DataFileMeta
 from manifest.row.binary_row import encode_row
 from manifest.types.data_type import DataType

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fileindex.base.thresholds import use_thresholds
 from lsm.keys.sort import DELETE, UPDATE_BEFORE
-from lsm.merge.engines import merge_function_for
+from lsm.merge.function import merge_function_for
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from lsm.write.table_write import TableWrite

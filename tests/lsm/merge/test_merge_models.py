@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
-from lsm.merge.engines import merge_function_for
+from lsm.merge.function import merge_function_for
 from lsm.write.new_version import NewVersion
 from manifest.io.errors import UnmergeableRows, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsm.arrow.equality import equal_rows, equal_values
 from lsm.keys.sort import SortKey
-from lsm.merge.row_diff import row_diff
+from lsm.merge.row_diff import equal_rows, equal_values, row_diff
 
 KEY = SortKey(("id",))
 TYPES = {

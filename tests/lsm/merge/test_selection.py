@@ -15,11 +15,10 @@ from fileindex.base.errors import CorruptFile
 from fileindex.base.thresholds import use_thresholds
 from fileindex.predicate.tree import ColumnRef, Compare, In, Op
 from lsm.arrow.text_form import plain_texts
-from lsm.keys.packed import packed_keys
 from lsm.keys.sort import SortKey
 from lsm.merge.function import Deduplicate, FirstRow
 from lsm.merge.merge_iterator import merge_runs
-from lsm.merge.selection import selection_vectors
+from lsm.merge.selection import packed_keys, selection_vectors
 from lsm.parquet.reader import ParquetDataFile
 from lsm.read.split import read_split
 from manifest.store import FileStore

@@ -10,8 +10,7 @@ import pytest
 
 from fileindex.base.errors import CorruptFile
 from lsm.arrow.text_form import plain_texts
-from lsm.parquet.decoding import decoding
-from lsm.parquet.reader import ParquetDataFile
+from lsm.parquet.reader import ParquetDataFile, decoding
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import LocalFileIO
 

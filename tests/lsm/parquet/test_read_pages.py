@@ -23,8 +23,8 @@ from fileindex.base.errors import CorruptFile
 from fileindex.base.thresholds import use_thresholds
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or
-from lsm.parquet.offset_index import layouts, page_locations
-from lsm.parquet.page_header import data_page, data_pages
+from lsm.parquet.page_index import layouts, page_locations
+from lsm.parquet.page_reader import data_page, data_pages
 from lsm.parquet.reader import ParquetDataFile
 from lsm.parquet.row_group_pages import matching_rows
 from lsm.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, decode_struct, encode_struct, with_fields

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fileindex.base.thresholds import use_thresholds
-from lsm.merge.engines import merge_function_for
+from lsm.merge.function import merge_function_for
 from lsm.read.key_candidates import version_filters
 from manifest.schema.validation import build_schema
 from pyspark_paimon import PaimonError, Table

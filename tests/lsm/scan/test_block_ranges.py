@@ -16,11 +16,11 @@ from manifest.avro.container import read_header
 from manifest.commit.attempt import CommitAttempt, CommitChange, CommitIdentity
 from manifest.commit.conflicts import bucket_count_conflicts
 from manifest.entry import manifest_blocks
-from manifest.entry.block_ranges import BLOCK_RANGES, BlockRanges
 from manifest.entry.cache import nothing_held
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.live import EntryFilter
+from manifest.entry.manifest_blocks import BLOCK_RANGES, BlockRanges
 from manifest.io.errors import CommitConflict
 from manifest.io.file_io import LocalFileIO
 from manifest.row.binary_row import encode_row

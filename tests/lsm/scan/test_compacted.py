@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lsm.incremental.planner import IncrementalMode, IncrementalPlanner
-from lsm.scan.compacted import compacted_snapshot
+from lsm.scan.planner import compacted_snapshot
 from tests.lsm.write_kit import make, write
 from tests.manifest.commit_kit import committer, data_file, make_table, message
 

@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 from fileindex.base.column_type import Kind
 from fileindex.base.thresholds import Thresholds, use_thresholds
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, StartsWith
-from lsm.scan.manifest_pruner import ManifestPruner
+from lsm.scan.file_pruner import ManifestPruner
 from lsm.scan.planner import ScanPlanner
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.entry.columns import EntryColumns
-from manifest.entry.data_file import DataFileMeta
-from manifest.entry.manifest_entry import FileKind, ManifestEntry
+from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.file_io import LocalFileIO
 from manifest.row.binary_row import encode_row

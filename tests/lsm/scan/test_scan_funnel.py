@@ -8,7 +8,7 @@ import pytest
 
 from fileindex.base.errors import CorruptFile, UnknownColumn
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or
-from lsm.scan.manifest_pruner import ManifestPruner
+from lsm.scan.file_pruner import ManifestPruner
 from lsm.scan.planner import ScanPlanner
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage

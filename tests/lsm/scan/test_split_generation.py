@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from fileindex.base.column_type import Kind
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.levels.sorted_runs import interval_partition, key_decoder
-from lsm.scan.key_ranges import key_ranks, sections
+from lsm.scan.bucket_pruner import key_ranks, sections
 from lsm.scan.split_generator import bucket_numbers, file_groups
 from lsm.scan.splits import DataSplit, append_groups, pack
 from manifest.entry.columns import EntryColumns
-from manifest.entry.data_file import DataFileMeta, FileSource
-from manifest.entry.manifest_entry import FileKind, ManifestEntry
+from manifest.entry.data_file import DataFileMeta, FileKind, FileSource, ManifestEntry
 from manifest.row.binary_row import encode_row
 from manifest.types.data_type import DataType
 from tests.odd_bytes import odd_texts

@@ -13,8 +13,7 @@ from lsm.schema.conform_input import conform
 from manifest.io.errors import InvalidSchema, NullInKey, UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
-from manifest.types.data_type import DataField, DataType
-from manifest.types.default_value import default_scalar
+from manifest.types.data_type import DataField, DataType, default_scalar
 
 WHEN = dt.datetime.fromisoformat("2024-01-31T10:11:12.500")
 ENGINE_READS: list[tuple[Any, str, object]] = [

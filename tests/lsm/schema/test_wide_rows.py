@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from lsm.keys.sort import SortKey
 from lsm.merge.function import Deduplicate
-from lsm.merge.merge_iterator import merge_runs
-from lsm.schema.wide_rows import narrow, widen
+from lsm.merge.merge_iterator import merge_runs, narrow, widen
 from tests.lsm import merge_kit
 from tests.lsm.merge.test_merge_models import aggregations, check, check_partial_update, histories
 from tests.lsm.merge_kit import table_of
@@ -30,7 +29,7 @@ def _wide_table(*args: Any) -> Any:
 @settings(max_examples=30, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(st.data())
 def test_folds_of_wide_rows_are_the_models(data: st.DataObject) -> None:
-    with patch("lsm.schema.wide_rows._LONGEST", -1), patch.object(merge_kit, "table_of", _wide_table):
+    with patch("lsm.merge.merge_iterator._LONGEST", -1), patch.object(merge_kit, "table_of", _wide_table):
         if data.draw(st.booleans()):
             check_partial_update(data)
         else:
@@ -45,7 +44,7 @@ def _run(text: pa.Array, *, sequence: int) -> Any:
 @pytest.mark.parametrize(("size", "most"), [(10, 20), pytest.param(300_000_000, 2**31 - 1, marks=pytest.mark.long)])
 def test_versions_of_a_key_that_are_larger_together_than_an_array_are_merged(size: int, most: int) -> None:
     text = pa.array(["x" * size])
-    with patch("lsm.schema.wide_rows._LONGEST", most):
+    with patch("lsm.merge.merge_iterator._LONGEST", most):
         (found,) = merge_runs([_run(text, sequence=at) for at in range(8)], SortKey(("k",)), Deduplicate())
     assert found.schema.types == [pa.int64(), pa.int64(), pa.int8(), pa.string()]
     assert found.column("_SEQUENCE_NUMBER").to_pylist() == [7]

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from lsm.write.job import WriteJob
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.message import CommitMessage
 from manifest.io.errors import CommitConflict, OutOfDisk, SchemaMismatch, UnsupportedTable

@@ -14,8 +14,7 @@ import pytest
 from fileindex.base.errors import PaimonError
 from lsm.data_files.spill import SpillDirectory, SpillFile, SpillSpace
 from lsm.keys.sort import Sorted, SortKey
-from lsm.merge.engines import merge_function_for
-from lsm.merge.function import Deduplicate
+from lsm.merge.function import Deduplicate, merge_function_for
 from lsm.write_buffer.sort_buffer import SortBuffer
 from lsm.write_buffer.source import BufferedRows, Source
 from manifest.io.errors import OutOfDisk, OutOfMemory, StorageError

@@ -5,8 +5,8 @@ import errno
 import pytest
 
 from manifest.commit.file_store_commit import FileStoreCommit
-from manifest.commit.outcome import Committed, LostRace, NothingToCommit, Refused, Unknown
 from manifest.commit.run_notes import notes_of
+from manifest.commit.transaction import Committed, LostRace, NothingToCommit, Refused, Unknown
 from manifest.io.errors import CatalogRefused, CommitGaveUp, OutOfDisk, UnsafeFileIO
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO

@@ -16,8 +16,7 @@ from manifest.avro.container import blocks_of, encode_records, read_container, w
 from manifest.avro.schemas import MANIFEST_ENTRY, prepare_schema
 from manifest.entry.bounds import BoundsColumn, key_bounds, may_match_each, value_bounds
 from manifest.entry.columns import EntryColumns
-from manifest.entry.data_file import DataFileMeta
-from manifest.entry.manifest_entry import FileKind, ManifestEntry
+from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry
 from manifest.row.binary_row import EMPTY_ROW, decode_row, encode_row
 from manifest.row.columns import RowColumns
 from manifest.stats.column_stats import ColumnBounds, SimpleStats, decode_bounds, may_match

@@ -25,9 +25,8 @@ from manifest.avro.schemas import MANIFEST_ENTRY, MANIFEST_LIST, prepare_schema
 from manifest.entry import manifest_file
 from manifest.entry.cache import EntryCache
 from manifest.entry.columns import EntryColumns
-from manifest.entry.data_file import DataFileMeta, wall_clock_millis
+from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry, wall_clock_millis
 from manifest.entry.index_manifest import DELETION_VECTORS, HASH, DeletionVectorRange, IndexManifestEntry
-from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_cache import FileCache

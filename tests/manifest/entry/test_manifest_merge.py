@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from fileindex.base.column_type import Kind
 from fileindex.predicate.tree import ColumnRef, Compare, IsNull, Op
 from manifest.entry.columns import EntryColumns
-from manifest.entry.data_file import DataFileMeta
+from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry
 from manifest.entry.live import EntryFilter, live, merge
-from manifest.entry.manifest_entry import FileKind, ManifestEntry
 from manifest.entry.manifest_merge import MergePolicy, merge_manifests
 from tests.manifest.commit_kit import EMPTY, check_table, committer, data_file, live_model, make_table, message
 

@@ -11,8 +11,7 @@ import pytest
 
 from fileindex.base.errors import CorruptFile
 from manifest.expire.branches import create_branch, delete_branch, fast_forward
-from manifest.expire.orphans import list_orphans, remove_orphans
-from manifest.expire.reachable import branches_of
+from manifest.expire.orphans import branches_of, list_orphans, remove_orphans
 from manifest.expire.rollback import rollback_to
 from manifest.expire.snapshots import expire_snapshots
 from manifest.expire.tags import delete_tag

@@ -18,8 +18,7 @@ import manifest.io.posix
 from fileindex.base.errors import CorruptFile, InvalidArgument
 from lsm.scan.planner import ScanPlanner
 from manifest.expire.branches import create_branch, delete_branch, fast_forward
-from manifest.expire.orphans import list_orphans, remove_orphans
-from manifest.expire.reachable import branches_of
+from manifest.expire.orphans import branches_of, list_orphans, remove_orphans
 from manifest.expire.rollback import rollback_to
 from manifest.expire.snapshots import expire_snapshots
 from manifest.expire.tags import delete_tag, expire_tags
@@ -30,8 +29,7 @@ from manifest.io.posix import locked
 from manifest.io.wrapped import WrappedFileIO
 from manifest.schema.change import AddColumn
 from manifest.snapshot.pending_history import PendingHistory
-from manifest.snapshot.snapshot import ReadState
-from manifest.snapshot.tag import Tag
+from manifest.snapshot.snapshot import ReadState, Tag
 from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
 from pyspark_paimon import Table

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from manifest.io.dry_run import DryRunFileIO
+from manifest.expire.dry_run import DryRunFileIO
 from manifest.io.file_io import LocalFileIO
 
 NAMES = ("a", "b", "d/c", "f/g")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fileindex.base.errors import CorruptFile, InvalidArgument, UnsupportedOption
+from manifest.expire.dry_run import DryRunFileIO
 from manifest.io import posix
-from manifest.io.dry_run import DryRunFileIO
 from manifest.io.errors import FileMissing, FileReplaced, FileTaken, OutOfDisk, StorageDenied, StorageError, UnsafeFileIO
 from manifest.io.file_io import FileIO, LocalFileIO
 from manifest.io.output_file import OutputFile

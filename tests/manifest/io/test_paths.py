@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import UnsupportedType
-from manifest.io.partition_path import escape, java_float_text, partition_text
-from manifest.io.paths import FileNames, TablePaths, local_form, numbered
+from manifest.io.paths import FileNames, TablePaths, escape, java_float_text, local_form, numbered, partition_text
 
 STRING, DATE = ColumnType(Kind.VARCHAR), ColumnType(Kind.DATE)
 

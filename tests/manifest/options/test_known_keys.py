@@ -15,7 +15,7 @@ from manifest.options.known_keys import BY_CALL, BY_KEY, CORE, HONOURED, KNOWN, 
 from manifest.options.parquet_options import PARQUET_HONOURED, PARQUET_WITHOUT_EFFECT, ParquetOptions
 from manifest.options.support import check_alter, check_call, check_settable, check_writable, effect_of
 from manifest.options.without_effect import WITHOUT_EFFECT
-from manifest.storage.option_names import STORE_PREFIXES
+from manifest.storage.storage_options import STORE_PREFIXES
 from tests.manifest.options.paimon_keys import FORMER_PAIRS, PAIMON_KEYS
 
 ROOT = Path(__file__).parents[3]

@@ -20,7 +20,7 @@ from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op, Predica
 from lsm.parquet.write.writer import ParquetFileWriter
 from manifest.io.file_io import LocalFileIO
 from manifest.options.core_options import CoreOptions
-from manifest.options.stats_mode import StatsMode, truncate_up
+from manifest.options.parquet_options import StatsMode, truncate_up
 from manifest.stats.collector import StatsCollector
 from manifest.stats.column_stats import ColumnBounds, SimpleStats, decode_bounds, may_match
 from manifest.types.data_type import from_arrow

@@ -14,7 +14,7 @@ import pytest
 from fileindex.base.column_type import FLOATS, TIMESTAMPS, Plain
 from fileindex.base.plain_value import to_scalar
 from lsm.parquet.write.writer import ParquetFileWriter
-from manifest.entry.manifest_entry import ManifestEntry
+from manifest.entry.data_file import ManifestEntry
 from manifest.io.file_io import LocalFileIO
 from manifest.stats.collector import StatsCollector
 from manifest.stats.column_stats import SimpleStats, decode_bounds

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from manifest.io.errors import StorageError
-from manifest.storage import upload
+from manifest.storage import object_store
 from manifest.storage.object_store import ObjectStoreFileIO
 from manifest.storage.storage_options import StorageOptions
 
@@ -45,9 +45,9 @@ class FailsAtTheEnd:
 
 
 def test_an_upload_that_fails_at_its_end_is_not_closed_as_if_it_were_whole(monkeypatch):
-    monkeypatch.setattr(upload, "PART_BYTES", 4)
+    monkeypatch.setattr(object_store, "PART_BYTES", 4)
     bucket = FailsAtTheEnd()
-    output = upload._Upload(bucket, "key")
+    output = object_store._Upload(bucket, "key")
     output.write(b"123456789")
     with pytest.raises(StorageError, match="cannot be finished"):
         output.close()

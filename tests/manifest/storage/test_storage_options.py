@@ -9,10 +9,9 @@ import pytest
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.storage.bucket import open_bucket
-from manifest.storage.option_names import canonical
 from manifest.storage.resolve import file_io_for
 from manifest.storage.schemes import FAMILIES, object_place
-from manifest.storage.storage_options import StorageOptions
+from manifest.storage.storage_options import StorageOptions, canonical
 
 ROOT = Path(__file__).parents[3]
 KEY, SECRET, TOKEN = "AKIA-who-it-is", "s3cr3t/of+him==", "tok-of-the-session"

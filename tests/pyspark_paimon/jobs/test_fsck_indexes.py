@@ -16,9 +16,9 @@ from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, write_index_container
 from lsm.deletion_vectors.writer import DeletionVectorWriter
-from manifest.entry.manifest_entry import FileKind, ManifestEntry
-from manifest.fsck.index_manifests import LEFT_BEHIND
+from manifest.entry.data_file import FileKind, ManifestEntry
 from manifest.fsck.problem import ProblemKind as K
+from manifest.fsck.states import LEFT_BEHIND
 from manifest.io.paths import FileNames
 from pyspark_paimon import Table
 from tests.pyspark_paimon.fsck_kit import Case, Damage, Surgeon, check, cut, flip, gone, named

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from manifest.entry.manifest_entry import FileKind
+from manifest.entry.data_file import FileKind
 from manifest.fsck.problem import ProblemKind as K
 from manifest.row.binary_row import encode_row
 from manifest.stats.column_stats import SimpleStats

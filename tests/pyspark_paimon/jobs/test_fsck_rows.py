@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from fileindex.base.errors import CorruptFile
-from manifest.entry.manifest_entry import FileKind
+from manifest.entry.data_file import FileKind
 from manifest.fsck.problem import ProblemKind as K
 from manifest.row.binary_row import encode_row
 from manifest.stats.column_stats import SimpleStats
@@ -160,8 +160,8 @@ def test_a_table_of_every_type_with_extreme_values_is_clean(create) -> None:
 
 def test_order_is_seen_across_batches() -> None:
     from fileindex.base.column_type import Kind
-    from lsm.fsck.keys import KeyOrder
-    from manifest.stats.partition_stats import PartitionType
+    from lsm.fsck.data_file import KeyOrder
+    from manifest.stats.column_stats import PartitionType
     from manifest.types.data_type import DataType
 
     def seen(*batches: list[str | None]) -> tuple[int | None, int | None]:

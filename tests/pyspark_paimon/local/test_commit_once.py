@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from lsm.commit import row_transaction
-from lsm.write.job import WriteJob
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit import run_notes, runs
 from manifest.commit.file_store_commit import FileStoreCommit

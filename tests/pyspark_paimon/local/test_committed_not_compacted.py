@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from lsm.commit.post_commit import compact_after_commit
-from lsm.commit.resequence import resequence
-from lsm.write.job import WriteJob
+from lsm.commit.row_transaction import resequence
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.io import failpoints

@@ -15,7 +15,7 @@ from pyarrow import orc
 import lsm.read.row_group
 import manifest.avro.container
 from fileindex.base.errors import CorruptFile
-from lsm.parquet.decoding import decoding
+from lsm.parquet.reader import decoding
 from manifest.io.errors import OutOfMemory, OutOfThreads, StorageError
 from manifest.io.threads import WorkerPool, start_one, start_some
 from manifest.storage.lanes import together

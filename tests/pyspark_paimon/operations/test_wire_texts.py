@@ -37,8 +37,7 @@ from pyspark_paimon.operations.tags import CreateTag, DeleteTag, ExpireTags, Ren
 from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, PlanTasks
 from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.backend import DeleteRequest, ScanRequest, TravelRequest
-from pyspark_paimon.request.merge import Clause, MergeRequest
-from pyspark_paimon.request.merge_clauses import join_of, sides_of
+from pyspark_paimon.request.merge import Clause, MergeRequest, join_of, sides_of
 from pyspark_paimon.request.operation import Operation, Question, Request, parse_request
 from pyspark_paimon.request.scan_questions import AggregateCheaply, CountCheaply, DescribeTree, MeasureScan, PlanScan
 from pyspark_paimon.request.state import Pin, SchemaOf, Snapshots, Start

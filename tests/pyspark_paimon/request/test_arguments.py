@@ -13,7 +13,7 @@ import pytest
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from pyspark_paimon import Catalog, Table
-from pyspark_paimon.request.arguments import checked
+from pyspark_paimon.request.validate import checked
 
 ODD = [
     *(7, -1, 2**70, 1.5, float("nan"), True, None, "x", "", "\0", "a'b", "x" * 5000, b"x", object(), len, int),

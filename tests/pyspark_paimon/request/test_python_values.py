@@ -29,8 +29,7 @@ from pyspark_paimon import Table
 from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.inputs import rows_of
 from pyspark_paimon.request.keys import keys_of
-from pyspark_paimon.request.merge import Join
-from pyspark_paimon.request.merge_clauses import clause_of, sides_of
+from pyspark_paimon.request.merge import Join, clause_of, sides_of
 from pyspark_paimon.request.partition_spec import spec_of, values_of
 
 DAY = dt.date(2024, 2, 29)

@@ -14,8 +14,7 @@ from manifest.fsck.depth import Depth
 from manifest.schema.validation import build_schema
 from pyspark_paimon import UnsupportedTable
 from pyspark_paimon.request.backend import SparkRows
-from pyspark_paimon.scheduling.balance import balanced
-from pyspark_paimon.scheduling.task_count import task_count
+from pyspark_paimon.scheduling.task_packing import balanced, task_count
 from pyspark_paimon.spark.client import merge
 from pyspark_paimon.spark.client.estimate import Estimate
 from pyspark_paimon.spark.read.fsck_reader import shared_out

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from pyspark_paimon import Catalog, Table
-from pyspark_paimon.statements.procedure_arguments import arguments_of
+from pyspark_paimon.statements.procedures import arguments_of
 from pyspark_paimon.statements.run import STATEMENTS, sql
 from pyspark_paimon.statements.words import TokenCursor, partition_spec
 

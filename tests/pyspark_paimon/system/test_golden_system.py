@@ -6,7 +6,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from manifest.io.system_names import SYSTEM_TABLES
+from manifest.io.paths import SYSTEM_TABLES
 from pyspark_paimon import Table
 from pyspark_paimon.system.texts import type_text
 from tests.golden_rows import GOLDEN, canonical_rows, golden_rows

@@ -8,7 +8,7 @@ import pytest
 
 from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import SystemTableReadOnly, TableNotFound, UnknownSystemTable
-from manifest.io.system_names import SYSTEM_TABLES
+from manifest.io.paths import SYSTEM_TABLES
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.spark.driver.commands import run_command

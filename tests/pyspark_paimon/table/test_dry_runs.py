@@ -14,7 +14,7 @@ import pytest
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.log import TREE
-from manifest.io.dry_run import DryRunFileIO
+from manifest.expire.dry_run import DryRunFileIO
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.file_io import LocalFileIO
 from pyspark_paimon import Catalog, Table

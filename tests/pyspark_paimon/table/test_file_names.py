@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lsm.commit.resequence import resequence
+from lsm.commit.row_transaction import resequence
 from manifest.store import FileStore
 
 ROWS = pa.table({"id": pa.array(range(10), pa.int64()), "n": pa.array(range(10), pa.int32())})

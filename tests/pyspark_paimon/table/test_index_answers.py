@@ -19,7 +19,7 @@ from lsm.aggregate.names import AGGREGATES
 from lsm.aggregate.summary import RowSummary, can_aggregate
 from lsm.arrow.text_form import coded_texts
 from lsm.keys.order_by import RowOrder
-from lsm.keys.sort_column import SortColumn
+from lsm.keys.sort import SortColumn
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest

@@ -11,7 +11,7 @@ import pytest
 
 from fileindex.predicate.tree import FALSE
 from lsm.commit.rebucket import rebucket
-from lsm.write.job import WriteJob
+from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.io.errors import CommitConflict, UnmergeableRows

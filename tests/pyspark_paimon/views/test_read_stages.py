@@ -6,7 +6,7 @@ from collections import Counter
 
 from fileindex.query.metrics import IndexUse
 from lsm.read.metrics import ReadReport
-from pyspark_paimon.views.read_stages import read_stages
+from pyspark_paimon.views.explain import read_stages
 
 
 def told(report: ReadReport) -> dict[str, tuple[int, int, str]]:

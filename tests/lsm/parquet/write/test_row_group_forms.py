@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.thresholds import use_thresholds
-from lsm.data_files.encoders import file_encoder
+from lsm.data_files.writer import file_encoder
 from lsm.parquet.write.writer import ParquetFileWriter, fit_to_schema
 from lsm.schema.parquet_schema import file_schema
 from manifest.io.errors import EncodeFailed
