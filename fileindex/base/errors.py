@@ -1,8 +1,6 @@
 """Base of all errors, and this package's errors.
 
 Every error names the column, option, file or table, and says what to do. Packages above add subclasses.
-
-The evaluation answers REMAIN (keep the file) when it is raised.
 """
 
 from __future__ import annotations

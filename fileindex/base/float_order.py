@@ -3,7 +3,7 @@
 In both, NaN is the greatest value and equal to itself. Java's total order, which keys have, puts -0.0 before 0.0.
 In Spark's order, which filters use, both zeros are equal.
 
-NaN is the greatest. Nulls are ignored.
+``extremes`` ignores nulls.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Parts of dates and times.
+"""Parts of dates and times, and wall clocks in a time zone.
 
-In the proleptic Gregorian calendar and in UTC.
-
-The zone is an argument of the calls.
+Dates follow the proleptic Gregorian calendar. Times are in UTC, except where a function has a zone as argument.
 """
 
 from __future__ import annotations

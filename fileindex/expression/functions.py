@@ -2,7 +2,7 @@
 
 A function that is not listed here is rejected by name.
 
-Only pairs of types are supported that Arrow casts exactly as Spark does.
+CAST supports only pairs of types that Arrow casts exactly as Spark does.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ It stores all index payloads behind one header, in a ``.index`` file or inside a
 magic, version, header length, then per column its name and per index its type, offset and length. Numbers are big endian,
 names are in Java's modified UTF-8. Offset -1 marks an empty index, which was built from no values.
 
-Without them, a flipped bit of a payload could make a filter miss rows. Paimon's format has no checksums, but its readers ignore
+Side files have checksums. Without them, a flipped bit of a payload could make a filter miss rows. Paimon's format has no checksums, but its readers ignore
 extra bytes after the header's entries. There we store a magic number, the checksum of the header, and one for every block
 of the body. A query still reads only the blocks that it needs. Containers in manifests need none: manifests have checksums.
 """

@@ -4,7 +4,7 @@ Filter languages produce it, and pruning stages read it. Literals are *plain* va
 A filter language binds them to the table's types before it builds a tree. It follows Spark SQL: a comparison with null is
 never true, NaN equals itself and is the greatest, -0.0 equals 0.0. There is no NOT node: ``negate`` pushes it to the leaves.
 
-The hash and the forms that pruning stages derive are computed once, however many files are read.
+An IN list is a ``ValueSet``, which caches its hash and the forms that pruning stages derive from it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Candidate rows of ``ORDER BY column LIMIT k``.
+"""Top-n rows and aggregates of a column, from its index.
 
-They come from the column's range-bitmap.
-
-Count, extremes and sum of some rows of a file (O'Neil and Quass, 1997).
+``top_n`` returns candidate rows of ``ORDER BY column LIMIT k`` from a range-bitmap. ``summary`` returns count, extremes and sum of some
+rows from a ``bsi`` index (O'Neil and Quass, 1997).
 """
 
 from __future__ import annotations

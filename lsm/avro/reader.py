@@ -2,7 +2,7 @@
 
 Avro has neither statistics nor checksums.
 
-Locations and row counts are read from block headers alone. Content is decompressed up to a size limit.
+Locations and row counts of blocks are read from block headers alone. Content is decompressed up to a size limit.
 """
 
 from __future__ import annotations

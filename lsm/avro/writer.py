@@ -1,6 +1,6 @@
 """Writer of Avro data files, compatible with Paimon's engines.
 
-Each column is encoded separately. Then the columns are interleaved to rows.
+Each column is encoded separately, in numpy. Then the columns are interleaved to rows.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 A key is identified by its hash. Known hashes keep their bucket forever. New ones fill buckets with room, then new buckets.
 
-Hashes come from index files, or became known during the write. Files are scanned unsorted while few hashes are looked up.
+``KnownHashes`` come from index files, or from rows of this write. Files are scanned unsorted while few hashes are looked up.
 Sorting pays for many. New hashes are kept in sorted runs, each more than twice as large as the next. So each hash is merged a few
 times, however many batches there are.
 
-A file has the hashes of the keys in a bucket. Other engines read every four bytes as a hash, so the file cannot have a checksum
+A HASH index file (Paimon's ``HashIndexFile``) has the hashes of the keys in a bucket. Other engines read every four bytes as a hash, so the file cannot have a checksum
 inside. But one wrong hash sends a key to a second bucket and duplicates its rows. So the names of our files end with a checksum of
 the content, ``-crc32-2cf0ce4b``. Names are always read from the index manifest, which has a checksum itself. For files of other
 engines only the length is checked.

@@ -2,10 +2,10 @@
 
 Sorted rows give files and statistics narrow ranges. The sort is external: sorted runs beyond ``write-buffer-size`` go to local disk.
 
-Appended files are on level 0, each as a separate run. Files sorted together are one run on a deeper level. Universal compaction
+Incremental clustering (Paimon's ``IncrementalClusterManager``) keeps levels. Appended files are on level 0, each as a separate run. Files sorted together are one run on a deeper level. Universal compaction
 picks runs as in a merge tree, so each row is sorted a few times only.
 
-Rows near each other in several columns get keys near each other. Values become ranks by quantiles of a sample, so that each column has
+Space-filling curves: rows near each other in several columns get keys near each other. Values become ranks by quantiles of a sample, so that each column has
 equal weight, whatever its type and range. The ranks of a row are a grid cell. Its key is the position of the cell on a Z-order or Hilbert curve.
 """
 

@@ -3,7 +3,7 @@
 Compares its footer with its metadata, and with ``Depth.DEEP`` every row. The file is read with the schema that it was written with, including its
 partition columns.
 
-Rows must be sorted, with each key once. Sequence numbers and counts must match the metadata.
+Rows of a primary-key file must be sorted, with each key once. Sequence numbers and counts must match the metadata.
 """
 
 from __future__ import annotations

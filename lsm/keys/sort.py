@@ -2,8 +2,6 @@
 
 Sorts packed uint64 words instead of comparing values. Leading words are packed, by the range of their values, into one uint64. The
 row's position is packed too, so a plain sort is stable and needs no index array. Rows tied in 64 bits are refined word by word.
-
-It is a separate module, because every request may name one and few do.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Functions of the runs and the time, without state, so that a simulator can run them. The caller stores the time of the
 last full compaction (``last_full_ms``).
 
-Universal compaction picks the newest runs, and its output may not go to level 0. A table loaded with ``write-only`` has all older
+Trivial move: universal compaction picks the newest runs, and its output may not go to level 0. A table loaded with ``write-only`` has all older
 rows on level 0 too. Then a pick includes them, however large they are. Once the base is on the deepest level, Paimon's size rules
-leave it alone. The move only changes metadata. The result is a valid merge tree: deeper levels are older, and each level is one
+leave it alone. So the base moves there first. The move only changes metadata. The result is a valid merge tree: deeper levels are older, and each level is one
 sorted run.
 """
 

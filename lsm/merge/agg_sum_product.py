@@ -3,7 +3,7 @@
 Round k processes the k-th version of all keys. So floats equal a sum per key bit by bit, and an overflow is found
 at the step where it occurs (Paimon's ``FieldSumAgg`` and ``FieldProductAgg``).
 
-Each value has two words. Overflow of the type's range can be detected.
+Wide decimals are summed as 128-bit integers of two words, so that an overflow of the type's range is found.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Fold of one column (Paimon's ``FieldAggregator`` family).
 
-Sketches are united in pairs, in Paimon's order. The result has the bytes that the library writes in Java.
+``theta_sketch`` and ``hll_sketch`` unite serialised sketches in pairs, in Paimon's order. The result has the bytes that the library
+writes in Java.
 """
 
 from __future__ import annotations

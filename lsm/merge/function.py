@@ -4,7 +4,7 @@ Paimon's ``MergeFunction`` with its reducer shortcut.
 
 Only this module of the package tests the name of the merge engine. Others ask for a trait (``manifest.options.merge_engine``).
 
-A version above level 0 already contains the versions on deeper levels.
+In lookup compactions, a version above level 0 already contains the versions on deeper levels.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ A merge cuts every run in every round. With many small runs that costs rounds ti
 completely. Such runs are joined and sorted by key, up to a number of bytes each. All versions are kept: a fold may need older
 versions that only the merge has.
 
-They have 64-bit offsets during the merge.
+Texts of a merge round may exceed 2 GiB, so they have 64-bit offsets during the merge.
 """
 
 from __future__ import annotations

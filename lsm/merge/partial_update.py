@@ -3,7 +3,7 @@
 By default a non-null value overwrites the existing one. Columns of a sequence group follow the group's own
 order instead. An aggregate function may fold them, and deletes retract them.
 
-A version whose ordering columns are all null does not touch the group. Otherwise its ordering columns are compared with the current ones.
+A version whose ordering columns are all null does not change the group. Otherwise its ordering columns are compared with the current ones.
 If they are not smaller, the version is in order and its ordering columns become current. If they are smaller, it is late.
 """
 

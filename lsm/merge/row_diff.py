@@ -10,7 +10,7 @@ a row     nothing     ``-D`` of the old row
 a row     a row       ``-U`` of the old, ``+U`` of the new row; nothing if they are equal and equality counts
 ========  ==========  =============================
 
-Null equals null, NaN equals NaN, 0.0 equals -0.0. The entries of a map may have any order.
+Rows are equal if all columns are. Null equals null, NaN equals NaN, 0.0 equals -0.0. The entries of a map may have any order.
 """
 
 from __future__ import annotations

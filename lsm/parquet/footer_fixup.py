@@ -7,7 +7,7 @@
   Like in files of Paimon's writer, a column of a row group with NaN has neither bounds nor a column index.
 * Paimon up to 0.8 marks the keys of maps as optional. Arrow refuses such maps, so its decoder receives lists of entries.
 
-The file has copied pages or chunks of a data file.
+Also the end of an in-memory file of copied pages or chunks.
 """
 
 from __future__ import annotations

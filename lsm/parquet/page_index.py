@@ -1,9 +1,9 @@
 """Page indexes of a Parquet file.
 
-They have the location, rows, minima and maxima of pages. Leaves of columns with an offset index can be read by
+Indexes have the location, rows, minima and maxima of pages. Leaves of columns with an offset index can be read by
 pages; ``page_reader`` decodes them.
 
-In Thrift's compact protocol every byte below 128 ends a token, a number or a field header. The entry of a page has
+Offset indexes have their own decoder. In Thrift's compact protocol every byte below 128 ends a token, a number or a field header. The entry of a page has
 seven tokens with constant headers, so all pages of a row group are split and checked at once. An index with another
 encoding is decoded by the general Thrift decoder.
 """

@@ -3,8 +3,8 @@
 It filters while decoding, which is faster if hits are in almost every page. It receives chunks with verified checksums.
 The first decoder is used if polars reads a column as another type, or cannot read the file.
 
-For a decoder that neither verifies checksums nor accepts row numbers. The checksums of the pages are verified here. A mask
-of the rows can be added as a boolean column.
+polars neither verifies checksums nor accepts row numbers. So the checksums of the pages are verified here. A mask of the
+rows can be added as a boolean column.
 """
 
 from __future__ import annotations

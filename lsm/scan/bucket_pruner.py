@@ -1,8 +1,7 @@
 """Bucket pruning by equality filters on the bucket key.
 
-Such a filter matches only in the buckets of its values.
-
-A section is a set of files whose key ranges overlap.
+A filter on the bucket key matches only in the buckets of its values. A section is a set of files of a bucket whose key ranges
+overlap.
 """
 
 from __future__ import annotations

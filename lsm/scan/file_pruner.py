@@ -1,6 +1,6 @@
 """File pruning by key range, value statistics and embedded index.
 
-They are found by ranges of row ids, and read in parallel.
+Also pruning of manifests, which are read in parallel, and of files by ranges of row ids.
 """
 
 from __future__ import annotations

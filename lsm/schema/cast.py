@@ -4,7 +4,7 @@ Integers wrap around, and floats saturate. Numbers with too many digits for a DE
 cut or padded to its length. Text that cannot be parsed raises an error. There are two deviations from Paimon: instants before 1970
 have their calendar date and time, and dates and times are parsed from text in ISO form only.
 
-Paimon's ``BinaryStringUtils`` and ``DateTimeUtils``, vectorised.
+Casts from and to text follow Paimon's ``BinaryStringUtils`` and ``DateTimeUtils``, vectorised.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Conversion of input rows to rows of the table.
 
-Every value stays unchanged, or an error is raised.
-
-These values are never read.
+Every value stays unchanged, or an error is raised. Deletes by key get values for other NOT NULL columns, which are never read.
 """
 
 from __future__ import annotations

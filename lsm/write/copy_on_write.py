@@ -2,7 +2,7 @@
 
 With ``deletion-vectors.enabled`` rows are marked in deletion vectors. Otherwise every affected file is rewritten (copy on write).
 
-A decision function deletes or replaces each matching row, or keeps it.
+``AppendMerge`` calls a decision function, which deletes, replaces or keeps each matching row.
 """
 
 from __future__ import annotations

@@ -4,10 +4,9 @@ fastavro decodes only what was checked here. Each block is decompressed under a 
 the writer's schema may have no type that decodes to many values from no bytes. Every failure is a ``CorruptFile`` that names the file.
 Also reads files of engines before Paimon 0.9 (a union of null and the record), and manifests in ORC or Parquet.
 
-The first bytes of a file decide, not the option, which may change over a table's life. These files are small and
-rare, so their records are encoded again and all other code sees only Avro.
-
-Records are always encoded and counted as Avro first, the format of most tables. ``other_formats`` reads the other formats.
+The first bytes of a file decide about its format, not ``manifest.format``, which may change over a table's life. Files in ORC or Parquet
+are small and rare, so their records are encoded again and all other code sees only Avro. Writers encode and count records as Avro first,
+the format of most tables.
 """
 
 from __future__ import annotations

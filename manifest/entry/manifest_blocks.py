@@ -1,6 +1,6 @@
 """Partial reads of manifests by their block ranges.
 
-Has partitions, buckets, levels and keys per block. They are in the header of the Avro file, under a name that other engines ignore, as
+Block ranges are the partitions, buckets, levels and keys of each block. They are in the header of the Avro file, under a name that other engines ignore, as
 base64 text of a compressed Arrow stream. A checksum covers the file's name, the header and the blocks' own checksums, so a reader
 can trust a part of the file. Only manifests without DELETEs have ranges.
 """

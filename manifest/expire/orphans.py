@@ -2,7 +2,7 @@
 
 Killed writers and lost races leave them. An uncommitted file of a running write looks the same: only its age protects it.
 
-Expiry and orphan removal must not delete them.
+Files that retained states reach must not be deleted, by expiry or orphan removal.
 """
 
 from __future__ import annotations

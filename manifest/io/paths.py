@@ -2,8 +2,7 @@
 
 Includes the path methods of Paimon's managers. No other module builds paths.
 
-As in Paimon's ``PartitionPathUtils`` and ``InternalRowPartitionComputer``.
-
+Partition directories follow Paimon's ``PartitionPathUtils`` and ``InternalRowPartitionComputer``. The name of a system table is
 ``<table>$files``, or ``<table>$branch_b$files`` for a branch.
 """
 

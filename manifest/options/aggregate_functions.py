@@ -1,6 +1,6 @@
 """Names of aggregate functions and the types they accept (``FieldAggregatorFactory``).
 
-Also which of them can retract, and which are not supported.
+Also which of them can retract, which are not supported, and the keys of merge options.
 """
 
 from __future__ import annotations

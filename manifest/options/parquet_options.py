@@ -1,4 +1,4 @@
-"""Options of Parquet's writer (``parquet.*``), with parquet-mr's names.
+"""Options of Parquet's writer (``parquet.*``) and statistics modes.
 
 A column name may follow after a ``#``.
 """

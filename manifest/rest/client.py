@@ -1,6 +1,6 @@
 """JSON client: authorization, bounded safe retries, typed errors.
 
-A connection closed by the server is detected before use, so a request that must not be sent twice is not
+Connections are pooled per server. A connection closed by the server is detected before use, so a request that must not be sent twice is not
 lost on it. Redirects are not followed, because the token is only for the host that the user named.
 """
 

@@ -2,7 +2,7 @@
 
 The rules are checked at create and at every change.
 
-Such keys may move between partitions.
+Primary keys without all partition columns may move between partitions, and have rules of their own.
 """
 
 from __future__ import annotations

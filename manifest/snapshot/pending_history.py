@@ -5,7 +5,7 @@ Readers of the newest snapshot then find that the hint is not the end, and read 
 The next commit or expiry finishes the change first. The file is valid only while it names every snapshot in question. A later
 commit makes it void.
 
-A kept changelog is a copy of an expired snapshot, whose manifests still list its changes.
+Kept changelogs outlive their snapshots (Paimon's ``ChangelogManager``). Each is a copy of an expired snapshot, whose manifests still list its changes.
 """
 
 from __future__ import annotations

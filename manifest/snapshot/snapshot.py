@@ -1,4 +1,7 @@
-"""Snapshot files, whose appearance is a commit (Paimon's ``Snapshot``)."""
+"""Snapshots, tags and commits by a catalog server.
+
+The appearance of a snapshot file is a commit (Paimon's ``Snapshot``, ``Tag``, ``SnapshotCommit``).
+"""
 
 from __future__ import annotations
 

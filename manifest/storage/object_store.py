@@ -6,7 +6,7 @@ All schemes except ``file:``. An object appears whole or not at all, and there a
 on each bucket before the first one. Directories are common prefixes of keys: they need not be created, and an empty one has a marker. A
 directory that must appear at once, such as a branch, is claimed first and its schemas are written last.
 
-Only a few parts are in memory. An aborted upload leaves nothing behind.
+An upload sends its parts while the file is written, so only a few are in memory. An aborted upload leaves nothing behind.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 They are validated, kept separate from table options, and never shown. The client library finds other
 settings in the environment of the process that accesses the files (``AWS_*``, ``AZURE_*``, ``GOOGLE_*``), or in the machine's role.
 
-They complement the environment of the process that works for the session. The code that runs the process registers a source with
+Options that a client gave for its session complement the environment of the process that works for it. The code that runs the process registers a source with
 ``found_by``. Other processes have no source.
 
-Accepts the names of Paimon, Hadoop, pypaimon and the vendors' environment variables. A name is a prefix for the family and a rest for the
+Option names may be those of Paimon, Hadoop, pypaimon and the vendors' environment variables. A name is a prefix for the family and a rest for the
 option. In the rest, case, ``-``, ``_`` and ``.`` are ignored, so that ``s3.access-key``, ``fs.s3a.access.key``, ``fs.s3.accessKeyId`` and
 ``AWS_ACCESS_KEY_ID`` are the same option.
 """

@@ -3,7 +3,7 @@
 Follows ``org.apache.paimon.types`` and ``DataTypeJsonParser``. Atomic types are text in JSON, constructed types objects. Field ids are
 assigned in Paimon's order.
 
-They are text in the schema. Writers use them for null.
+Default values of columns are text in the schema. Writers use them for null (Paimon's ``CastUtils``, ``DefaultValueRow``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Output of the command line: grids and JSON."""
+"""Output of the command line: grids, JSON and files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Translation of WHERE clauses in Spark's SQL to conditions.
 
-Double quotes make texts in Spark's SQL, but names in standard SQL.
+Double quotes make texts in Spark's SQL, but names in standard SQL: ``refuse_quoted_names`` finds probable mistakes.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A node without a translation raises ``InvalidFilter`` with its SQL text.
 
-A pattern without wildcards becomes an equality and ``text%`` a prefix test, which sorted or indexed columns can answer.
+A LIKE pattern without wildcards becomes an equality and ``text%`` a prefix test, which sorted or indexed columns can answer.
 Other patterns are computed for each row, after a test of their prefix.
 """
 

@@ -1,4 +1,4 @@
-"""Counts of commit messages: files, bytes and rows."""
+"""Commit of written rows, with counts of files, bytes and rows."""
 
 from __future__ import annotations
 

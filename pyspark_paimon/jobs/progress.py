@@ -1,6 +1,6 @@
 """Display of progress: a terminal bar, and Spark Connect tasks.
 
-Pieces may end in any thread. Bytes and rows are counted within pieces, too.
+Pieces of a job may end in any thread. Bytes and rows are counted within pieces, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Report on a table's tree as one HTML page.
+"""HTML: the report on a table's tree, and pictures of plans.
 
 Style, script and pictures are part of the page.
 """

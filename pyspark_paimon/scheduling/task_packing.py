@@ -1,4 +1,4 @@
-"""Packing of splits into tasks of a Spark read."""
+"""Number of tasks of a Spark job, and its splits or work by task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statement ALTER TABLE.
+"""Statements that change a table: ALTER TABLE, UPDATE, DELETE, TRUNCATE.
 
 Each function returns None for a table that is not Paimon's.
 """

@@ -1,4 +1,4 @@
-"""Parser of the table definition in CREATE TABLE."""
+"""Table definitions: parsed from CREATE TABLE, and shown."""
 
 from __future__ import annotations
 

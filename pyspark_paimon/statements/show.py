@@ -1,8 +1,7 @@
-"""Statements SHOW PARTITIONS, SHOW TBLPROPERTIES, DESCRIBE and ANALYZE TABLE.
+"""Statements that show metadata: SHOW, DESCRIBE and ANALYZE TABLE.
 
-Each function returns None for a table that is not Paimon's.
-
-Without a catalog, Spark runs them.
+Each function returns None for a table that is not Paimon's. Spark itself runs statements on
+databases, and SHOW TABLES, if no catalog is set.
 """
 
 from __future__ import annotations

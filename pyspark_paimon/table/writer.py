@@ -1,4 +1,4 @@
-"""Class ``TableWriter``, returned by ``Table.writer``."""
+"""Class ``TableWriter``, and the dry run of an overwrite."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Assembly of the tree report of one snapshot.
 
-Each advice has its reason in figures, and the call to make.
+Advice has its reason in figures, and the call to make.
 """
 
 from __future__ import annotations

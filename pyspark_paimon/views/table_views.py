@@ -1,6 +1,6 @@
-"""Snapshots and data files as Arrow tables.
+"""Snapshots, data files, statistics and clustering as Arrow tables.
 
-They are computed from the value ranges in the files' metadata.
+Measures of clustering are computed from the value ranges in the files' metadata.
 """
 
 from __future__ import annotations
