@@ -47,7 +47,7 @@ def readers() -> dict[str, list[str]]:
         for path in sorted((ROOT / top).rglob("*.py")):
             text = path.read_text()
             if "import thresholds\n" in text:
-                for name in sorted(set(re.findall(r"(?:thresholds\(\)|\b_?limits)\.(\w+)", text)) & found.keys()):
+                for name in sorted(set(re.findall(r"\bthresholds\.(\w+)", text)) & found.keys()):
                     found[name].append(path.relative_to(ROOT).as_posix())
     return found
 

@@ -1,7 +1,7 @@
 """Sizes and counts at which the code changes its behaviour.
 
 They are fields of one object that tests can shrink. A threshold decides which code runs, never its result.
-Code calls ``thresholds()`` at each use, so that ``use_thresholds`` takes effect at once.
+Code reads ``thresholds`` at each use, so that ``use_thresholds`` takes effect at once.
 Limits set by a file format, Java or Arrow, and options of users, are defined elsewhere.
 """
 
@@ -235,15 +235,8 @@ class Thresholds:
     chained_values: int = _limit(16, 2, "Equalities of one column in an OR that become an IN list.")
 
 
-_current = Thresholds()
-
-
-def thresholds() -> Thresholds:
-    """Return the thresholds of this process.
-
-    Call it at each use: a test may replace them.
-    """
-    return _current
+thresholds = Thresholds()
+"""The thresholds of this process. Read a field at each use: a test may change it."""
 
 
 @contextmanager
@@ -257,16 +250,17 @@ def use_thresholds(base: Thresholds | None = None, **changes: int) -> Iterator[T
         changes: Fields that differ from ``base``.
 
     >>> with use_thresholds(group_rows=10):
-    ...     thresholds().group_rows
+    ...     thresholds.group_rows
     10
     """
-    global _current  # noqa: PLW0603  # one object for the process: threads of pools must see it, so no context variable
-    before = _current
-    _current = replace(base or before, **changes)
+    # One object for the process, changed in place: modules import it once, and threads of pools must see the change.
+    values = vars(thresholds)
+    before = values.copy()
+    values.update(vars(replace(base or thresholds, **changes)))
     try:
-        yield _current
+        yield thresholds
     finally:
-        _current = before
+        values.update(before)
 
 
 __all__ = ["Thresholds", "thresholds", "use_thresholds"]

@@ -137,9 +137,9 @@ def _encode(values: Any) -> Any:
 
     Each text is then hashed once. A sample decides.
     """
-    if not pa.types.is_string(values.type) or len(values) < 4 * thresholds().index_sample_rows:
+    if not pa.types.is_string(values.type) or len(values) < 4 * thresholds.index_sample_rows:
         return values
-    sample = thresholds().index_sample_rows
+    sample = thresholds.index_sample_rows
     repeats = 2 * pc.count_distinct(values[:sample]).as_py() <= sample
     return values.dictionary_encode() if repeats else values
 

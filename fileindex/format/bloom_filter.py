@@ -117,7 +117,7 @@ class BloomFilterBuilder:
             return
         hashes = np.concatenate(self._pending)
         self._pending, self._pending_count = [], 0
-        if self._size.bits > thresholds().bloom_spread_bits:
+        if self._size.bits > thresholds.bloom_spread_bits:
             for positions in bit_positions(hashes, self._size):
                 np.bitwise_or.at(self._bits, positions >> 3, (1 << (positions & 7)).astype(np.uint8))
             return
@@ -145,7 +145,7 @@ class FittedBloomFilterBuilder:
         self._fpp = fpp
         self._hashes: list[_Words] = []
         self._count = 0
-        self._unite_at = thresholds().bloom_few_hashes
+        self._unite_at = thresholds.bloom_few_hashes
 
     def add(self, values: Any) -> None:
         """Add an array in physical form."""
@@ -173,14 +173,14 @@ class FittedBloomFilterBuilder:
             if 2 * self._distinct() <= self._count:
                 self._hashes = [np.unique(np.concatenate(self._hashes))]
                 self._count = len(self._hashes[0])
-            self._unite_at = 2 * max(thresholds().bloom_few_hashes, self._count)
+            self._unite_at = 2 * max(thresholds.bloom_few_hashes, self._count)
 
     def _distinct(self) -> int:
         """Return the number of distinct values.
 
         Few values are counted exactly. Otherwise it is estimated from every 64th hash, within a few percent.
         """
-        if self._count <= thresholds().bloom_few_hashes:
+        if self._count <= thresholds.bloom_few_hashes:
             return len(np.unique(np.concatenate(self._hashes))) if self._hashes else 0
         some = np.concatenate([hashes[hashes & np.uint64(_SHARE - 1) == 0] for hashes in self._hashes])
         return min(self._count, _SHARE * len(np.unique(some)))
@@ -223,9 +223,9 @@ class BloomFilterReader:
             case _:
                 return REMAIN
         hashes = literal_hashes(values, self._type)
-        found = hashes is None or (
-            self._has_one if len(values) * self.hashes <= thresholds().bloom_whole_probes else self._has_one_of_many
-        )(hashes)
+        found = hashes is None or (self._has_one if len(values) * self.hashes <= thresholds.bloom_whole_probes else self._has_one_of_many)(
+            hashes
+        )
         return REMAIN if found else SKIP
 
     def _has_one(self, hashes: _Words) -> bool:
@@ -242,8 +242,8 @@ class BloomFilterReader:
         Stops at the first hit: a long list mostly has an early one.
         """
         bits = np.frombuffer(self._payload.whole(), np.uint8, offset=4)
-        for first in range(0, len(hashes), thresholds().bloom_step):
-            some = hashes[first : first + thresholds().bloom_step]
+        for first in range(0, len(hashes), thresholds.bloom_step):
+            some = hashes[first : first + thresholds.bloom_step]
             found = np.ones(len(some), np.uint8)
             for positions in bit_positions(some, BloomSize(self.bits, self.hashes)):
                 found &= bits[positions >> 3] >> (positions & 7).astype(np.uint8)

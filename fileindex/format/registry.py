@@ -151,7 +151,7 @@ def block_rows_of(options: Mapping[str, str]) -> int:
     (10000, 0)
     """
     given = options.get(BLOCK_ROWS)
-    return thresholds().index_block_rows if given is None else _block_rows(given, BLOCK_ROWS)
+    return thresholds.index_block_rows if given is None else _block_rows(given, BLOCK_ROWS)
 
 
 def _version(text: str, option: str) -> int:

@@ -54,7 +54,7 @@ def pays(block_rows: int, row_count: int, bloom_bytes: int) -> bool:
     >>> pays(10_000, 10_000, 6_000), pays(10_000, 10_001, 6_000), pays(10_000, 10_001, 12), pays(0, 10_001, 6_000)
     (False, True, False, False)
     """
-    return 0 < block_rows < row_count <= _MOST_ROWS and bloom_bytes >= thresholds().small_bloom_bytes
+    return 0 < block_rows < row_count <= _MOST_ROWS and bloom_bytes >= thresholds.small_bloom_bytes
 
 
 class RowBlocksBuilder:
@@ -95,10 +95,10 @@ class RowBlocksBuilder:
     def finish(self) -> bytes:
         """Return the payload.
 
-        Neighbouring blocks are joined until their number is within ``thresholds().index_blocks``.
+        Neighbouring blocks are joined until their number is within ``thresholds.index_blocks``.
         """
         blocks, block_rows = self._blocks, self._block_rows
-        while len(blocks) > thresholds().index_blocks:
+        while len(blocks) > thresholds.index_blocks:
             blocks = [[*one, *other] for one, other in zip(blocks[::2], [*blocks[1::2], []], strict=False)]
             block_rows *= 2
         most = max((sum(map(len, block)) for block in blocks), default=0)
@@ -148,7 +148,7 @@ class RowBlocksReader:
                 pass
             case _:
                 return REMAIN
-        hashes = literal_hashes(values, self._type) if len(values) <= thresholds().block_literals else None
+        hashes = literal_hashes(values, self._type) if len(values) <= thresholds.block_literals else None
         if hashes is None:
             return REMAIN
         if not len(hashes) or not self.blocks:

@@ -80,7 +80,7 @@ def _row_blocks(payload: Payload, column_type: ColumnType, options: Mapping[str,
 
     Neighbouring blocks of a large file are joined in pairs, so their size may be a multiple by a power of two.
     """
-    found, wanted = RowBlocksReader(payload, column_type), int(options.get("block-rows", thresholds().index_block_rows))
+    found, wanted = RowBlocksReader(payload, column_type), int(options.get("block-rows", thresholds.index_block_rows))
     joined, rest = divmod(found.block_rows, max(1, wanted))
     return found.row_count == rows and rest == 0 and joined.bit_count() == 1
 
@@ -206,7 +206,7 @@ class _Bytes:
         self._at = at
         self._data = b""
         self._next = 0
-        self.left = thresholds().index_check_bytes
+        self.left = thresholds.index_check_bytes
 
     def number(self) -> int:
         return int.from_bytes(self._take(4), "big", signed=True)
@@ -231,7 +231,7 @@ class _Bytes:
     def _take(self, length: int) -> bytes:
         if self._next + length > len(self._data):
             self._at, self._next = self._at + self._next, 0
-            wanted = max(length, min(thresholds().index_check_bytes, self._payload.length - self._at))
+            wanted = max(length, min(thresholds.index_check_bytes, self._payload.length - self._at))
             self._data = self._payload.read(self._at, wanted)
         data = self._data[self._next : self._next + length]
         self.skip(length)

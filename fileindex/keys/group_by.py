@@ -108,7 +108,7 @@ class GroupedColumn:
             return None
         least, greatest = (int(self.values.min()), int(self.values.max())) if self._texts is None else (0, len(self._texts) - 1)
         size = greatest - least + 1
-        if size > min(thresholds().group_table, len(self.values) + 1024):
+        if size > min(thresholds.group_table, len(self.values) + 1024):
             return None
         at = self.values - least if least else self.values
         counts = np.bincount(at, minlength=size)

@@ -66,7 +66,7 @@ def wang_mix(values: _Longs) -> _Longs:
     '5bca868437950d03'
     """
     mixed = np.empty_like(values)
-    step = thresholds().hash_chunk
+    step = thresholds.hash_chunk
     for first in range(0, len(values), step):
         mixed[first : first + step] = _mix(values[first : first + step])
     return mixed
@@ -107,18 +107,17 @@ def xxh64(values: Any) -> _Words:
     offsets, data = text_buffers(values)
     starts, lengths = offsets[:-1], np.diff(offsets)
     result = np.empty(len(values), dtype=np.uint64)
-    limits = thresholds()
-    classes = np.minimum(lengths, limits.long_value_bytes).astype(np.uint16)
+    classes = np.minimum(lengths, thresholds.long_value_bytes).astype(np.uint16)
     order = np.argsort(classes, kind="stable")  # a radix sort that groups values of one length
-    bounds = np.searchsorted(classes[order], np.arange(limits.long_value_bytes + 2))
+    bounds = np.searchsorted(classes[order], np.arange(thresholds.long_value_bytes + 2))
     for length in np.flatnonzero(np.diff(bounds)).tolist():
         first, last = int(bounds[length]), int(bounds[length + 1])
-        if length == limits.long_value_bytes or last - first < limits.few_values:
+        if length == thresholds.long_value_bytes or last - first < thresholds.few_values:
             for index in order[first:last].tolist():
                 result[index] = xxhash.xxh64_intdigest(data.data[starts[index] : starts[index] + lengths[index]])
             continue
-        for begin in range(first, last, limits.hash_chunk):
-            chunk = order[begin : min(begin + limits.hash_chunk, last)]
+        for begin in range(first, last, thresholds.hash_chunk):
+            chunk = order[begin : min(begin + thresholds.hash_chunk, last)]
             result[chunk] = _xxh64_equal(data, starts[chunk], length)
     return result
 

@@ -93,7 +93,7 @@ def _sort_by_words(texts: Any) -> tuple[_Longs, _Flags] | None:
     active = np.arange(count)
     opens = np.zeros(count + 1, dtype=bool)
     opens[[0, count]] = True
-    for number in range(thresholds().text_sort_words + 1):
+    for number in range(thresholds.text_sort_words + 1):
         members = active if order is None else order[active]
         left = lengths[members] - 8 * number
         is_last = bool((left <= 0).all())

@@ -96,7 +96,7 @@ def _costs_more_than_rows(entry: ContainerEntry, leaf: Leaf) -> bool:
     """Return whether comparing the rows is faster than the index."""
     # Such an index makes a row set for every literal of a long list.
     known = INDEX_TYPES.get(entry.index_type)
-    return isinstance(leaf, In) and len(leaf.values) > thresholds().row_sets and known is not None and known.grouping is not None
+    return isinstance(leaf, In) and len(leaf.values) > thresholds.row_sets and known is not None and known.grouping is not None
 
 
 def _are_plain(column_type: ColumnType, literals: tuple[Plain, ...]) -> bool:

@@ -188,7 +188,7 @@ def serialize_groups(rows: UInt32s, starts: _Longs) -> tuple[_Bytes, _Longs]:
     >>> data.tobytes()[: offsets[1]].hex()
     '3a30000001000000000001001000000000000100'
     """
-    step = thresholds().row_set_part
+    step = thresholds.row_set_part
     parts = [_serialize_part(rows, starts[first : first + step + 1]) for first in range(0, len(starts) - 1, step)]
     if not parts:
         return np.zeros(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
@@ -199,10 +199,10 @@ def serialize_groups(rows: UInt32s, starts: _Longs) -> tuple[_Bytes, _Longs]:
 def _serialize_part(rows: UInt32s, starts: _Longs) -> tuple[_Bytes, _Longs]:
     counts = np.diff(starts)
     rows, starts = rows[starts[0] : starts[-1]], starts - starts[0]
-    large = np.flatnonzero(counts >= thresholds().large_group)
-    small = np.flatnonzero(counts < thresholds().large_group)
+    large = np.flatnonzero(counts >= thresholds.large_group)
+    small = np.flatnonzero(counts < thresholds.large_group)
     blobs = [serialize(rows_to_bitmap(rows[starts[group] : starts[group + 1]])) for group in large]
-    chosen = np.repeat(counts < thresholds().large_group, counts)
+    chosen = np.repeat(counts < thresholds.large_group, counts)
     layout = _Layout(rows[chosen] if len(large) else rows, counts[small]) if len(small) else None
     sizes = np.zeros(len(counts), dtype=np.int64)
     sizes[large] = [len(blob) for blob in blobs]

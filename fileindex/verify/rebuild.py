@@ -167,8 +167,8 @@ class _Exact:
         self._maintainer.write(values)
         known = pc.unique(values).drop_null() if not pa.types.is_dictionary(values.type) else values.dictionary
         merged = known if self._compared is None else pc.unique(pa.concat_arrays([self._compared, known.cast(self._compared.type)]))
-        if len(merged) > thresholds().compared_values:
-            merged = merged.take(pa.array(np.linspace(0, len(merged) - 1, thresholds().compared_values).astype(np.int64)))
+        if len(merged) > thresholds.compared_values:
+            merged = merged.take(pa.array(np.linspace(0, len(merged) - 1, thresholds.compared_values).astype(np.int64)))
         self._compared = merged
 
     def lie(self) -> str | None:

@@ -104,12 +104,12 @@ def encode_for_gather(column: Any) -> Any:
     """
     if not pa.types.is_string(column.type):
         return column
-    step = max(1, len(column) // thresholds().text_sample_rows)
+    step = max(1, len(column) // thresholds.text_sample_rows)
     sample = column.take(pa.array(np.arange(0, len(column), step)))
     distinct = pc.count_distinct(sample).as_py()
-    if not column.null_count and distinct <= thresholds().text_sample_distinct and 2 * distinct < len(sample):
+    if not column.null_count and distinct <= thresholds.text_sample_distinct and 2 * distinct < len(sample):
         encoded = column.dictionary_encode()
-        if len(encoded.dictionary) < thresholds().text_dictionary:
+        if len(encoded.dictionary) < thresholds.text_dictionary:
             codes = encoded.indices.cast(pa.int8() if len(encoded.dictionary) <= np.iinfo(np.int8).max else pa.int16())
             return pa.DictionaryArray.from_arrays(codes, encoded.dictionary)
     return column.cast(pa.string_view())

@@ -267,7 +267,7 @@ class AvroBlocks:
             source.position += length
             if source.take(SYNC_BYTES) != sync:
                 raise ValueError("a sync marker is wrong")
-            if sum(block.size for block in waiting) >= thresholds().avro_group_bytes:
+            if sum(block.size for block in waiting) >= thresholds.avro_group_bytes:
                 groups.append(tuple(waiting))
                 waiting = []
         groups += [tuple(waiting)] if waiting else []
@@ -324,7 +324,7 @@ class _Window(AvroCursor):
         begin = self.position - self._start
         if begin < 0 or begin + length > len(self._held):
             self._start, begin = self.position, 0
-            self._held = self._read_range(self._start, min(max(length, thresholds().avro_window_bytes), self._size - self._start))
+            self._held = self._read_range(self._start, min(max(length, thresholds.avro_window_bytes), self._size - self._start))
         self.position += length
         return self._held[begin : begin + length]
 

@@ -196,7 +196,7 @@ def _to_file_types(array: Any, type_: Any) -> Any:
 def _blocks(encoded: Encoded) -> list[tuple[int, bytes]]:
     """Return row count and bytes of every block."""
     ends = np.cumsum(encoded.lengths)
-    cuts = np.unique(np.concatenate([np.flatnonzero(np.diff(ends // thresholds().avro_block_bytes)) + 1, [len(ends)]]))
+    cuts = np.unique(np.concatenate([np.flatnonzero(np.diff(ends // thresholds.avro_block_bytes)) + 1, [len(ends)]]))
     found, row, at = [], 0, 0
     for cut in cuts.tolist():
         end = int(ends[cut - 1])

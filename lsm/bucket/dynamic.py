@@ -93,7 +93,7 @@ class KnownHashes:
         """
         found = np.full(len(wanted), UNKNOWN, np.int32)
         self._lookups += len(wanted)
-        if self._sorted is None and self._lookups > thresholds().scanned_hashes:
+        if self._sorted is None and self._lookups > thresholds.scanned_hashes:
             self._sorted = _Run.merge(*((hashes, np.full(len(hashes), bucket, np.int32)) for bucket, hashes in self._files.items()))
         if self._sorted is None:
             self._scan(wanted, found)
@@ -125,7 +125,7 @@ class KnownHashes:
 
     def _scan(self, wanted: Int32s, found: Int32s) -> None:
         for bucket, hashes in reversed(self._files.items()):  # the first of equal hashes counts
-            if len(wanted) <= thresholds().one_by_one_hashes:
+            if len(wanted) <= thresholds.one_by_one_hashes:
                 found[[bool((hashes == one).any()) for one in wanted]] = bucket
                 continue
             likely = np.zeros(1 << 16, np.bool_)

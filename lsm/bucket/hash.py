@@ -37,7 +37,7 @@ def bucket_hashes(columns: Sequence[Any], types: Sequence[DataType]) -> Int32s:
     """
     count = len(columns[0])
     hashes = np.empty(count, dtype=np.uint32)
-    step = thresholds().hash_rows
+    step = thresholds.hash_rows
     for start in range(0, count, step):
         part = [_contiguous(column.slice(start, step)) for column in columns]
         hashes[start : start + step] = _hash_batch(part, types)

@@ -72,7 +72,7 @@ def shares_of(codes: Int64s, buckets: Int32s | Int64s | int, partitions: Sequenc
 
 
 def _bucket_ids(table: Any, schema: TableSchema, buckets: int, each: Each) -> Int32s:
-    step = thresholds().route_part_rows
+    step = thresholds.route_part_rows
     parts = [table.slice(at, step) for at in range(0, table.num_rows, step)]
     return np.concatenate(list(each(lambda part: bucket_ids(part, schema, buckets), parts)))
 

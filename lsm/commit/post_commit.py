@@ -189,7 +189,7 @@ class _Compaction:
 
 def _chunks(buckets: Sequence[BucketId]) -> Iterator[list[BucketId]]:
     rest = iter(buckets)
-    while chunk := list(islice(rest, thresholds().buckets_a_commit)):
+    while chunk := list(islice(rest, thresholds.buckets_a_commit)):
         yield chunk
 
 

@@ -107,7 +107,7 @@ class BucketCluster:
     def _quantiles(self, files: Sequence[DataFileMeta]) -> dict[str, Quantiles]:
         """Return quantiles per column, from evenly spaced sample rows."""
         columns = list(self.clustering.columns)
-        step = max(1, sum(file.row_count for file in files) // thresholds().cluster_sample_rows)
+        step = max(1, sum(file.row_count for file in files) // thresholds.cluster_sample_rows)
         seen, parts = 0, [self.target.store.schema.arrow.empty_table().select(columns)]
         for rows in self._rows(files, columns):
             parts.append(rows.take(pa.array(sample_rows(seen, rows.num_rows, step))))

@@ -54,7 +54,7 @@ def locate_keys(store: FileStore, snapshot: Snapshot | None, keys: KeySet, *, ea
     if snapshot is None or not len(keys):
         return locations
     whole = store.with_options(EVERY_ROW)
-    wanted = key_filter(keys, store.schema, thresholds().listed_keys)
+    wanted = key_filter(keys, store.schema, thresholds.listed_keys)
     plan = ScanPlanner(whole).plan(wanted, snapshot=snapshot, columns=keys.names)
     numbers = {partition: number for number, partition in enumerate(dict.fromkeys(split.partition for split in plan.splits))}
     locations.partitions.extend(numbers)

@@ -49,7 +49,7 @@ class RollingFileWriter:
     def write(self, rows: Any) -> None:
         """Append a table. It may span several files."""
         try:
-            step = batch_rows(rows, max(self._target_size // thresholds().file_checks, 1)) if rows.num_rows else 1
+            step = batch_rows(rows, max(self._target_size // thresholds.file_checks, 1)) if rows.num_rows else 1
             at = 0
             while at < rows.num_rows:
                 piece = rows.slice(at, min(step, self._target_rows - self._current_rows))

@@ -70,7 +70,7 @@ class SpillSpace:
     directory: str
     codec: str = "zstd"
     level: int | None = 1
-    batch_bytes: int = field(default_factory=lambda: thresholds().spill_batch_bytes)
+    batch_bytes: int = field(default_factory=lambda: thresholds.spill_batch_bytes)
 
     def write(self, tables: Iterable[Any]) -> SpillFile:
         """Write one sorted run.
@@ -155,7 +155,7 @@ def batch_rows(table: Any, size: int) -> int:
     (1024, 1)
     """
     rows, held = int(table.num_rows), max(1, int(table.nbytes))
-    return max(size * rows // held, min(thresholds().spill_fewest_rows, thresholds().spill_fewest_bytes * rows // held), 1)
+    return max(size * rows // held, min(thresholds.spill_fewest_rows, thresholds.spill_fewest_bytes * rows // held), 1)
 
 
 __all__ = ["SpillDirectory", "SpillFile", "SpillSpace", "batch_rows"]

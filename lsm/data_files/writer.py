@@ -394,11 +394,11 @@ def file_encoder(
     block = options.file_block_size
     match options.format_at(level):
         case "orc":
-            stripe = min(block or thresholds().orc_stripe_bytes, max(target, 1))
+            stripe = min(block or thresholds.orc_stripe_bytes, max(target, 1))
             return orc.OrcFileWriter(file_io, path, fields, schema, compression=compression, stripe_bytes=stripe)
         case "avro":
             return avro.AvroFileWriter(file_io, path, fields, schema, compression=compression, level=options.zstd_level)
-    parquet, most = options.parquet, thresholds().group_bytes
+    parquet, most = options.parquet, thresholds.group_bytes
     return ParquetFileWriter(
         file_io,
         path,

@@ -45,8 +45,8 @@ def blob_batches(file_io: FileIO, path: str, file: DataFileMeta) -> Iterator[Any
     row = 0
     while row < lengths.size:
         start = int(ends[row - 1]) if row else 0
-        stop = max(int(np.searchsorted(ends, start + thresholds().blob_batch_bytes, side="right")), row + 1)
-        stop = min(stop, row + thresholds().blob_batch_rows)
+        stop = max(int(np.searchsorted(ends, start + thresholds.blob_batch_bytes, side="right")), row + 1)
+        stop = min(stop, row + thresholds.blob_batch_rows)
         content = file_io.read_range(path, start, int(ends[stop - 1]) - start)
         places = ((ends[row:stop] - start).tolist(), lengths[row:stop].tolist())
         yield pa.array([_value(content, end, length, path) for end, length in zip(*places, strict=True)], pa.binary())

@@ -120,7 +120,7 @@ class WholeGroupFile(ABC):
         batch_rows: int | None = None,
     ) -> Iterator[Any]:
         """See ``OpenDataFile``. Memory is one group."""
-        most_bytes, most_rows = batch_bytes or thresholds().batch_bytes, batch_rows or thresholds().batch_rows
+        most_bytes, most_rows = batch_bytes or thresholds.batch_bytes, batch_rows or thresholds.batch_rows
         for group in groups:
             if not columns:
                 yield rows_only(group.num_rows)

@@ -71,7 +71,7 @@ class FileCheck:
                     self._hashes[entry.file_name] = np.sort(read_hashes(store, entry))
                 except CorruptFile:
                     self._hashes[entry.file_name] = None
-                while len(self._hashes) > thresholds().checked_buckets:
+                while len(self._hashes) > thresholds.checked_buckets:
                     self._hashes.popitem(last=False)
             return self._hashes[entry.file_name]
 

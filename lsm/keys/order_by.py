@@ -95,7 +95,7 @@ class TopRows:
             self._pending.append(rows)
             self._count += rows.num_rows
             self._is_cut = False
-            if self._count > max(thresholds().kept_order_rows, 4 * self.limit):
+            if self._count > max(thresholds.kept_order_rows, 4 * self.limit):
                 self._cut()
 
     def rows(self, schema: Any) -> Any:

@@ -170,7 +170,7 @@ def _float_sums(steps: NumberSteps, numbers: _Numbers) -> _Numbers:
     sums = signed[steps.starts[order]]
     with np.errstate(all="ignore"):
         for number, (alive, at) in enumerate(steps.rounds(order, 1)):
-            if number == thresholds().sum_rounds:
+            if number == thresholds.sum_rounds:
                 for key, rest in enumerate(steps.rests(order, at)):
                     sums[key] = np.add.accumulate(np.append(sums[key], signed[rest]))[-1]
                 break
@@ -188,7 +188,7 @@ def _whole_sums(steps: NumberSteps, numbers: _Numbers, low: int, high: int, name
             raise UnmergeableRows(f"column '{name}': 'sum' exceeds the range of the column's type")
 
     for number, (alive, at) in enumerate(steps.rounds(order)):
-        if number == thresholds().sum_rounds:
+        if number == thresholds.sum_rounds:
             for key, rest in enumerate(steps.rests(order, at)):
                 values, back = numbers[rest], steps.back[rest]
                 partial = np.add.accumulate(np.append(sums[key], np.where(back, -values, values)))

@@ -150,23 +150,22 @@ def gather_runs(runs: Sequence[Iterator[Any]], key: SortKey) -> tuple[list[Itera
 
     Joined runs are sorted by key and, within a key, in the order of the runs.
     """
-    limits = thresholds()
-    if len(runs) <= limits.many_runs:
+    if len(runs) <= thresholds.many_runs:
         return list(runs), []
     kept: list[Iterator[Any]] = []
     gathered: list[list[Any]] = []
     room = 0
     for run in runs:
         first = next(run, None)
-        following = next(run, None) if first is not None and first.num_rows <= limits.small_run_rows else None
+        following = next(run, None) if first is not None and first.num_rows <= thresholds.small_run_rows else None
         if first is None:
             continue
-        if first.num_rows > limits.small_run_rows or following is not None:
+        if first.num_rows > thresholds.small_run_rows or following is not None:
             kept.append(chain([first] if following is None else [first, following], run))
             continue
         if room <= 0:
             gathered.append([])
-            room = limits.gathered_bytes
+            room = thresholds.gathered_bytes
         gathered[-1].append(table_of_rows(first))
         room -= first.nbytes
     return kept, [_merge(tables, key) for tables in gathered]

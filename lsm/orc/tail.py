@@ -210,7 +210,7 @@ class OrcTail:
             ValueError, LookupError: The tail is damaged.
             UnsupportedTable: The codec is not supported.
         """
-        end = read_range(max(0, size - thresholds().orc_tail_bytes), min(size, thresholds().orc_tail_bytes))
+        end = read_range(max(0, size - thresholds.orc_tail_bytes), min(size, thresholds.orc_tail_bytes))
         if len(end) < len(_MAGIC) + 1 or end[-1] + 1 > len(end):
             raise ValueError(f"the file has only {size} bytes")
         postscript = message(end[-1 - end[-1] : -1])

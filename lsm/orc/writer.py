@@ -59,7 +59,7 @@ class OrcFileWriter:
         self._fitted = schema
         self._schema = pa.schema([_orc_field(field) for field in schema])
         self._codec = _CODECS[compression]
-        self._stripe_bytes = stripe_bytes or thresholds().orc_stripe_bytes
+        self._stripe_bytes = stripe_bytes or thresholds.orc_stripe_bytes
         self._writer: Any = None
         self._sink: Any = None
         self._flushed = 0

@@ -162,11 +162,11 @@ def _read_encoded(read_range: ReadRange, size: int) -> tuple[bytes, bytes]:
     """
     if size < len(PARQUET_MAGIC) + _MAGIC_AND_LENGTH:
         raise ValueError(f"the file has only {size} bytes")
-    end = read_range(max(0, size - thresholds().footer_read_bytes), min(size, thresholds().footer_read_bytes))
+    end = read_range(max(0, size - thresholds.footer_read_bytes), min(size, thresholds.footer_read_bytes))
     length = int.from_bytes(end[-_MAGIC_AND_LENGTH : -len(PARQUET_MAGIC)], "little")
     if end[-len(PARQUET_MAGIC) :] != PARQUET_MAGIC or length > size - len(PARQUET_MAGIC) - _MAGIC_AND_LENGTH:
         raise ValueError("the file does not end like a Parquet file")
-    tail = min(size, length + _MAGIC_AND_LENGTH + thresholds().footer_seal_bytes)
+    tail = min(size, length + _MAGIC_AND_LENGTH + thresholds.footer_seal_bytes)
     if tail > len(end):
         end = read_range(size - tail, tail)
     footer = end[-_MAGIC_AND_LENGTH - length : -_MAGIC_AND_LENGTH]

@@ -68,7 +68,7 @@ class FooterSink:
         self._sink, self._schema, self._int96 = sink, schema, int96
         self._held: bytearray | None = None
         self._waiting = bytearray()
-        self._write_bytes = thresholds().file_write_bytes
+        self._write_bytes = thresholds.file_write_bytes
         self.silent: dict[int, list[str]] = {}
         self.closed = False
 

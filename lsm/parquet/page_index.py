@@ -108,7 +108,7 @@ class PageFooter:
         """
         encoded = list_of(fields, FileMetaData.ROW_GROUPS)
         first = list_of(encoded[0], RowGroupMetaData.COLUMNS) if encoded else ()
-        if length > thresholds().footer_index_bytes or not [chunk for chunk in first if ColumnChunk.OFFSET_INDEX_OFFSET in chunk]:
+        if length > thresholds.footer_index_bytes or not [chunk for chunk in first if ColumnChunk.OFFSET_INDEX_OFFSET in chunk]:
             return None
         groups: list[tuple[tuple[Struct, ...], int]] = []
         indexes = 0
@@ -302,7 +302,7 @@ class PageIndexes:
                 chunks, _ = self.footer.groups[number]
                 here = {(number, leaf): _offset_index(chunk) for leaf, chunk in enumerate(chunks) if chunk.keys() >= _OFFSET_INDEX}
                 size += sum(length for _, length in here.values())
-                if number != group and (number in known or size > thresholds().offset_index_ahead_bytes):
+                if number != group and (number in known or size > thresholds.offset_index_ahead_bytes):
                     break
                 places |= here
                 decoded[number] = {}

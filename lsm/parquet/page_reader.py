@@ -83,7 +83,7 @@ class _Pages:
         """
         content = self._content()
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True, read_dictionary=self._dictionaries())
-        threads = len(content) > thresholds().page_thread_bytes
+        threads = len(content) > thresholds.page_thread_bytes
         if self._is_nested or count == self._rows:
             decoded = file.read(use_threads=threads)
             if decoded.num_rows != self._rows:

@@ -123,7 +123,7 @@ class ParquetDataFile:
 
         None: the group is small, or the file has no page indexes.
         """
-        if group.num_rows < thresholds().paged_rows or self._page_indexes is None:
+        if group.num_rows < thresholds.paged_rows or self._page_indexes is None:
             return None
         return GroupPages(self._page_indexes, group.index, lambda column: self.compressed_size([column], [group]))
 
@@ -202,7 +202,7 @@ class ParquetDataFile:
         """
         known = [self._maskable(pages, name) for name in columns]
         flat = [(one, self.schema.field(name).type) for one, name in zip(known, columns, strict=True) if one is not None]
-        if sum(one.compressed_size for one, _ in flat) < thresholds().masked_chunk_bytes:
+        if sum(one.compressed_size for one, _ in flat) < thresholds.masked_chunk_bytes:
             return None
         with suppress(*DAMAGE, pa.ArrowException, OSError):  # if the file is damaged, the full decode reports it
             found = masked_rows([one for one, _ in flat], [arrow for _, arrow in flat], mask)
@@ -226,7 +226,7 @@ class ParquetDataFile:
             return None
         known = [group.column(column) for group in pages]
         flat = [one for one in known if isinstance(one, ColumnPages)]
-        if len(flat) < len(known) or sum(one.compressed_size for one in flat) < thresholds().masked_chunk_bytes:
+        if len(flat) < len(known) or sum(one.compressed_size for one in flat) < thresholds.masked_chunk_bytes:
             return None
         with suppress(*DAMAGE, OSError):  # if the file is damaged, the full decode reports it
             return rows_of_texts(flat, texts)
@@ -277,7 +277,7 @@ class ParquetDataFile:
         if not columns:
             return iter([rows_only(group.num_rows) for group in groups])
         fine = [name for name in columns if name in nanos and self._is_int96(name)]
-        size = self._batch_rows(columns, batch_bytes or thresholds().batch_bytes, batch_rows or thresholds().batch_rows)
+        size = self._batch_rows(columns, batch_bytes or thresholds.batch_bytes, batch_rows or thresholds.batch_rows)
         stream = self._stream(columns, groups, batch_rows=size, dictionaries=dictionaries, threads=threads)
         if not fine:
             return stream
@@ -300,7 +300,7 @@ class ParquetDataFile:
         if can_prefetch(self._source):
             prefetch_in_order(self._source, [[chunk for name in columns for chunk in self._chunks(name, group)] for group in groups])
         numbers, names = [group.index for group in groups], list(columns)
-        many = threads and expected > thresholds().one_thread_rows
+        many = threads and expected > thresholds.one_thread_rows
         with decoding(self.path, "Parquet"):  # errors of the consumer are not raised in this block
             for batch in reader.iter_batches(batch_size=batch_rows, row_groups=numbers, columns=names, use_threads=many):
                 found += batch.num_rows
@@ -361,9 +361,9 @@ class ParquetDataFile:
             chunk = self.metadata.row_group(group.index).column(self._leaves[column].start)
             if not chunk.has_dictionary_page or chunk.dictionary_page_offset is None:
                 return False
-            if chunk.data_page_offset - chunk.dictionary_page_offset > thresholds().small_dictionary_bytes:
+            if chunk.data_page_offset - chunk.dictionary_page_offset > thresholds.small_dictionary_bytes:
                 return False
-            if chunk.total_uncompressed_size > thresholds().small_dictionary_bytes + _DICTIONARY_BYTES_PER_ROW * group.num_rows:
+            if chunk.total_uncompressed_size > thresholds.small_dictionary_bytes + _DICTIONARY_BYTES_PER_ROW * group.num_rows:
                 return False
         return True
 

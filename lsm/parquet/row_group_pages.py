@@ -94,7 +94,7 @@ class GroupPages:
             pages = self.column(name)
             parts = () if pages is None else pages.leaves if isinstance(pages, NestedPages) else (pages,)
             touched += min(size, sum(part.size(pages_of.of(part.starts)) for part in parts)) if parts else size
-            if thresholds().pages_pay * touched > total:  # skip reading the page indexes of the other columns
+            if thresholds.pages_pay * touched > total:  # skip reading the page indexes of the other columns
                 return touched, False
         return touched, True
 

@@ -68,7 +68,7 @@ class DataFileRead:
     top: tuple[RowOrder, int] | None = None
     use_index: bool = True
     report: ReadReport = field(default_factory=ReadReport)
-    batch_bytes: int = field(default_factory=lambda: thresholds().batch_bytes)
+    batch_bytes: int = field(default_factory=lambda: thresholds.batch_bytes)
     sequence: int | None = None
     dictionaries: Collection[str] = ()
 

@@ -46,7 +46,7 @@ def _shortened(leaf: Leaf, bounds: BoundsLookup, types: Mapping[str, ColumnType]
 
     Only if at most half of the values remain.
     """
-    if not isinstance(leaf, In) or len(leaf.values) < thresholds().listed_values or leaf.negated:
+    if not isinstance(leaf, In) or len(leaf.values) < thresholds.listed_values or leaf.negated:
         return leaf
     known, column_type = bounds(leaf.column), types.get(leaf.column.name)
     if known is None or known.min is None or known.max is None or column_type is None or column_type.kind in FLOATS:

@@ -60,7 +60,7 @@ def file_rows(
         shared,
         deletion_file=dead,
         use_index=False,
-        batch_bytes=batch_bytes or thresholds().batch_bytes,
+        batch_bytes=batch_bytes or thresholds.batch_bytes,
         dictionaries=dictionaries,
     )
     return map(table_of_rows, filter(attrgetter("num_rows"), read.batches()))
@@ -85,8 +85,7 @@ def batch_bytes_of(runs: int) -> int:
 
     Keeps the sum of all batches bounded for up to 100 runs.
     """
-    limits = thresholds()
-    return max(limits.merge_batch_bytes, min(limits.batch_bytes, limits.merge_bytes // max(1, runs)))
+    return max(thresholds.merge_batch_bytes, min(thresholds.batch_bytes, thresholds.merge_bytes // max(1, runs)))
 
 
 def runs_that_count(sizes: Sequence[int]) -> int:
@@ -97,7 +96,7 @@ def runs_that_count(sizes: Sequence[int]) -> int:
     >>> runs_that_count([100 << 20, 1 << 20, 1 << 20]), runs_that_count([100 << 20, 90 << 20]), runs_that_count([1000] * 50)
     (2, 2, 1)
     """
-    most = thresholds().merge_bytes
+    most = thresholds.merge_bytes
     whole = [_DECODED * size for size in sizes]
     small = [size for size in whole if size <= most // len(sizes)]
     large = len(whole) - len(small)

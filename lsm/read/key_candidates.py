@@ -68,8 +68,8 @@ def candidate_keys(reads: Iterable[DataFileRead], rows: int, limit: int | None =
         rows: Number of rows of the files.
         limit: Number of rows that the caller needs. None: all.
     """
-    least = thresholds().rows_per_candidate
-    most = min(rows // least, thresholds().candidate_keys)
+    least = thresholds.rows_per_candidate
+    most = min(rows // least, thresholds.candidate_keys)
     if limit is not None:
         # Frequent matches fill a limit soon: the merge stops before a search would end.
         most = min(most, least * limit)

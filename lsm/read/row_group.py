@@ -76,7 +76,7 @@ class RowGroupRead:
     rows: BitMap | None
     drop_retracts: bool
     report: ReadReport
-    batch_bytes: int = field(default_factory=lambda: thresholds().batch_bytes)
+    batch_bytes: int = field(default_factory=lambda: thresholds.batch_bytes)
     dictionaries: Collection[str] = ()
     passed: Callable[[int], None] = _ignore_progress
 
@@ -150,7 +150,7 @@ class RowGroupRead:
         nanos = self.mapping.int96.intersection(sources)
         self.report.bytes_read += self.data.compressed_size(sources, groups) if count else 0
         coded = sources if dictionaries is names else self._physical(dictionaries) if dictionaries else ()
-        most = self.data.num_rows if few else thresholds().batch_rows
+        most = self.data.num_rows if few else thresholds.batch_rows
         for batch in self.data.batches(sources, groups, nanos=nanos, dictionaries=coded, batch_bytes=self.batch_bytes, batch_rows=most):
             yield _batch(list(map(self._conform, names, batch.columns)), names, batch.num_rows)
 
@@ -233,9 +233,9 @@ class RowGroupRead:
 
         Always the filter columns. The returned columns too, unless they are large.
         """
-        is_sparse = pages is not None and thresholds().sparse * np.count_nonzero(chosen) <= group.num_rows
+        is_sparse = pages is not None and thresholds.sparse * np.count_nonzero(chosen) <= group.num_rows
         names = self._physical([*self._filter_columns, *self._rest])
-        if not is_sparse and self.data.compressed_size(names, [group]) > thresholds().unasked_bytes:
+        if not is_sparse and self.data.compressed_size(names, [group]) > thresholds.unasked_bytes:
             names = self._physical(self._filter_columns)
         self.data.prefetch(names, group, pages if is_sparse else None, np.flatnonzero(chosen) if is_sparse else None)
 
@@ -244,7 +244,7 @@ class RowGroupRead:
 
         None: another method is faster.
         """
-        if pages is None or thresholds().sparse * np.count_nonzero(chosen) > group.num_rows:
+        if pages is None or thresholds.sparse * np.count_nonzero(chosen) > group.num_rows:
             return None
         rows = np.flatnonzero(chosen)
         cost, pays = pages.cost(self._physical(names), rows)
@@ -259,9 +259,9 @@ class RowGroupRead:
         None: another method is faster.
         """
         count = np.count_nonzero(chosen)
-        if pages is None or thresholds().dense * count > group.num_rows:
+        if pages is None or thresholds.dense * count > group.num_rows:
             return None
-        if self.data.decoded_size(self._physical(names), group) * count > thresholds().masked_bytes * group.num_rows:
+        if self.data.decoded_size(self._physical(names), group) * count > thresholds.masked_bytes * group.num_rows:
             return None  # too large to decode at once
         taken = self.data.masked(pages, self._physical(names), chosen)
         if taken is None:
@@ -308,7 +308,7 @@ class RowGroupRead:
             yield self._assemble(kept, kept.num_rows)
             return
         rows = np.flatnonzero(chosen)
-        is_sparse = thresholds().sparse * len(rows) < group.num_rows
+        is_sparse = thresholds.sparse * len(rows) < group.num_rows
         start, taken = 0, 0
         for batch in self._decode(self._rest, [group], dictionaries=self._rest if is_sparse else (), few=is_sparse):
             end = start + batch.num_rows

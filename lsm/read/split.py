@@ -232,7 +232,7 @@ class SplitRead:
         """Return the keys of a section that may match. None: any key may."""
         files = [file for run in section for file in run.files]
         rows = sum(file.row_count for file in files)
-        if rows < thresholds().candidate_rows:
+        if rows < thresholds.candidate_rows:
             return None
         names = tuple(self.store.schema.trimmed_primary_keys)
         for predicate in version_filters(fold, self.predicate, self.store.schema):
@@ -256,7 +256,7 @@ class SplitRead:
         Oldest run first. With ``compacted_first`` rows above level 0 get the oldest sequence number, like in the next compaction.
         """
         schema = self.store.schema
-        keys = TRUE if candidates is None else key_filter(candidates, schema, thresholds().candidate_keys)
+        keys = TRUE if candidates is None else key_filter(candidates, schema, thresholds.candidate_keys)
         by_key = FileFilter(self.store, all_of(only_columns(self.predicate, set(schema.primary_keys)) or TRUE, keys))
         oldest_first = sorted(section, key=_age)
         in_sequence = _in_sequence(oldest_first)
@@ -274,7 +274,7 @@ class SplitRead:
                 use_index=False,
                 batch_bytes=batch_bytes,
                 sequence=_COMPACTED if compacted_first and file.level > 0 else age,
-                dictionaries=dictionaries if file.row_count >= thresholds().plain_text_rows else (),
+                dictionaries=dictionaries if file.row_count >= thresholds.plain_text_rows else (),
             )
 
         return [[read(file, age) for file in run.files] for run, age in zip(oldest_first, ages, strict=True)]

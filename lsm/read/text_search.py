@@ -55,7 +55,7 @@ class TextRows:
 
     def _search(self, groups: Sequence[RowGroup]) -> None:
         sizes = [self.data.compressed_size([self.column], [group]) for group in groups]
-        some = groups[: max(1, int(np.count_nonzero(np.cumsum(sizes) <= thresholds().text_search_bytes)))]
+        some = groups[: max(1, int(np.count_nonzero(np.cumsum(sizes) <= thresholds.text_search_bytes)))]
         pages = [known for group in some if (known := self.data.pages(group)) is not None]
         found = self.data.rows_of_texts(pages, self.column, self.texts) if len(pages) == len(some) else None
         if found is not None:

@@ -32,7 +32,7 @@ def splits_of(entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: V
     Raises:
         CorruptFile: A manifest entry is invalid.
     """
-    if len(entries) <= thresholds().plan_files:
+    if len(entries) <= thresholds.plan_files:
         return tuple(_splits(entries, groups, vectors, snapshot_id))
     return PlannedSplits.of(entries, groups, vectors, snapshot_id)
 
@@ -185,7 +185,7 @@ class PlannedSplits(Sequence[DataSplit]):
     @cached_property
     def _batches(self) -> Int64s:
         """Batch number of each split."""
-        return (np.cumsum(self.lasts - self.firsts) - 1) // thresholds().plan_files_at_once
+        return (np.cumsum(self.lasts - self.firsts) - 1) // thresholds.plan_files_at_once
 
     def _create(self, first: int, last: int) -> tuple[DataSplit, ...]:
         spans = list(zip(self.firsts[first:last].tolist(), self.lasts[first:last].tolist(), strict=True))

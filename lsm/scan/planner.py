@@ -60,7 +60,7 @@ class BlockPruner:
         wanted = [self.wants(partition) for partition in ranges.partitions]
         kept: Mask = ranges.in_partitions(wanted) & (ranges.column("max_level") >= self.min_level)
         inside = {condition for condition, hit in zip(conditions, wanted, strict=True) if hit}
-        if TRUE in inside or not 0 < len(inside) <= thresholds().block_residuals:
+        if TRUE in inside or not 0 < len(inside) <= thresholds.block_residuals:
             return kept
         found = np.zeros(len(ranges), np.bool_)
         buckets = BucketPruner(self.store, lambda partition: self.residuals([partition])[0])

@@ -58,7 +58,7 @@ def is_short(predicate: Predicate) -> bool:
     >>> is_short(In(ColumnRef("a"), (1, 2))), is_short(In(ColumnRef("a"), tuple(range(100))))
     (True, False)
     """
-    most, few = thresholds().short_filter, leaves(predicate)
+    most, few = thresholds.short_filter, leaves(predicate)
     if len(few) > most or any(isinstance(leaf, In) and len(leaf.values) > most for leaf in few):
         return False
     return not formulas(predicate)
@@ -222,7 +222,7 @@ def bucket_keys(predicate: Predicate | None, columns: Sequence[str], types: Mapp
         choices[column] = values if known is None else {key: value for key, value in known.items() if key in values}
     if not columns or set(choices) != set(columns) or not all(choices.values()):
         return None
-    if prod(len(choices[column]) for column in columns) > thresholds().bucket_keys:
+    if prod(len(choices[column]) for column in columns) > thresholds.bucket_keys:
         return None
     return list(product(*(choices[column].values() for column in columns)))
 

@@ -58,7 +58,7 @@ class DistinctCounter:
         some = hashes
         if self._hashes is not None:
             self._hashes = np.union1d(self._hashes, some)
-            if self._hashes.size <= thresholds().exact_distinct:
+            if self._hashes.size <= thresholds.exact_distinct:
                 return
             some, self._hashes = self._hashes, None
             self._registers = np.zeros(_REGISTERS, np.uint8)

@@ -30,7 +30,7 @@ def in_pieces(rows: Any, kinds: Any = None, most: int | None = None) -> Iterator
     [4, 4]
     """
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-    most = thresholds().piece_bytes if most is None else most
+    most = thresholds.piece_bytes if most is None else most
     if sum(map(_expanded_size, table.columns)) <= most:
         if not any(map(_lies_far, table.columns)):
             yield table, kinds
@@ -85,7 +85,7 @@ def _written_out(chunk: Any) -> int:
     mean = values.nbytes / len(values)
     if _is_sized(values.type):
         lengths = pc.binary_length(values).fill_null(0).to_numpy(zero_copy_only=False)
-        if int(lengths.max()) * len(chunk) > thresholds().piece_bytes:  # otherwise the estimate by the mean is small enough
+        if int(lengths.max()) * len(chunk) > thresholds.piece_bytes:  # otherwise the estimate by the mean is small enough
             codes = chunk.indices.drop_null().to_numpy(zero_copy_only=False)
             return int(lengths[codes].sum(dtype=np.int64))
     return int(mean * len(chunk))

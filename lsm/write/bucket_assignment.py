@@ -88,7 +88,7 @@ class FixedBuckets(BucketAssignment):
 
     def add(self, table: Any, kinds: Int8s | None) -> Iterator[RoutedRows]:
         """See ``BucketAssignment``."""
-        step = max(1, thresholds().source_bytes * table.num_rows // max(1, table.nbytes))
+        step = max(1, thresholds.source_bytes * table.num_rows // max(1, table.nbytes))
         for at in range(0, table.num_rows, step):
             source = Source(table.slice(at, step).combine_chunks(), None if kinds is None else kinds[at : at + step])
             yield source, route(source.table, self.context.store.schema, self.assign_of(source), self.context.each)
@@ -158,7 +158,7 @@ class CrossPartitionBuckets(BucketAssignment):
 
     def __init__(self, context: AssignmentContext) -> None:
         super().__init__(context)
-        budget = min(context.store.options.write_buffer_size // 2, thresholds().source_bytes)
+        budget = min(context.store.options.write_buffer_size // 2, thresholds.source_bytes)
         self._staged = staged_rows.StagedRows(context.store.schema, budget, context.space)
 
     def add(self, table: Any, kinds: Int8s | None) -> Iterator[RoutedRows]:

@@ -164,7 +164,7 @@ class TableWrite:
             self._spill.name,
             raw.get("spill-compression", "zstd"),
             int(raw.get("spill-compression.zstd-level", "1")),
-            min(thresholds().spill_batch_bytes, store.options.write_buffer_size // thresholds().spill_fan_in),
+            min(thresholds.spill_batch_bytes, store.options.write_buffer_size // thresholds.spill_fan_in),
         )
         self._pool = WorkerPool(max(1, job.threads), thread_name_prefix="paimon-write")
         self._existing = ExistingFiles(store, ignore=job.overwrites, snapshot_id=job.base_snapshot_id, buckets=job.buckets)
@@ -218,10 +218,9 @@ class TableWrite:
         """
         for piece, given in in_pieces(batch, kinds):
             self._waiting.append(self._kinds.of(conform(piece, self.store.schema, given), given))
-            limits = thresholds()
             if (
-                sum(t.num_rows for t, _ in self._waiting) >= limits.route_rows
-                or sum(t.nbytes for t, _ in self._waiting) >= limits.route_bytes
+                sum(t.num_rows for t, _ in self._waiting) >= thresholds.route_rows
+                or sum(t.nbytes for t, _ in self._waiting) >= thresholds.route_bytes
             ):
                 self._route()
 
@@ -334,10 +333,10 @@ class TableWrite:
             return
         writers.sort(key=lambda writer: writer.held.size, reverse=True)
         freed = chosen = 0
-        while freed < used - budget // thresholds().kept_share and chosen < len(writers):
+        while freed < used - budget // thresholds.kept_share and chosen < len(writers):
             freed += writers[chosen].held.size
             chosen += 1
-        close = len(self._writers) > thresholds().open_files
+        close = len(self._writers) > thresholds.open_files
         self._each(lambda writer: writer.release(close=close), writers[:chosen])
         self._each(lambda writer: writer.held.gather(), writers[chosen:])
 
@@ -348,7 +347,7 @@ class TableWrite:
         """
         keys = {*self.store.schema.trimmed_primary_keys, *self.store.options.sequence_field}
         sources = {id(source): source for writer in self._writers.values() if writer.reorders for source in writer.held.sources}
-        large = [source for source in sources.values() if source.table.num_rows >= thresholds().text_rows]
+        large = [source for source in sources.values() if source.table.num_rows >= thresholds.text_rows]
         jobs = [(source, field.name) for source in large for field in source.table.schema if pa.types.is_string(field.type)]
         wait([self._pool.submit(source.encode, name) for source, name in jobs if name not in keys])
 

@@ -73,8 +73,8 @@ class SortBuffer:
             if not self._spills:
                 yield from self._in_memory(self.held.never_null if self.held and self.only_picks else ())
                 return
-            while len(self._spills) >= thresholds().spill_fan_in:
-                self._merge_first(min(thresholds().spill_fan_in, len(self._spills) - thresholds().spill_fan_in + 2), space)
+            while len(self._spills) >= thresholds.spill_fan_in:
+                self._merge_first(min(thresholds.spill_fan_in, len(self._spills) - thresholds.spill_fan_in + 2), space)
             runs = [self._run(spill) for spill in self._spills]
             if self.held:
                 runs.append(self._whole(_in_batches(self._in_memory(), space.batch_bytes)))
@@ -116,7 +116,7 @@ class SortBuffer:
         held = self.held
         rows = held.in_place(dictionaries) if held.has_few_sources else held.blocks(lambda table: rough_order(self.key.key_words(table)))
         done = self.fold.prefilter(rows.kinds, self._sorted(rows))
-        step = max(1, thresholds().emit_bytes * rows.count // max(1, rows.size))
+        step = max(1, thresholds.emit_bytes * rows.count // max(1, rows.size))
         at = 0
         while at < len(done.starts):
             first = int(done.starts[at])

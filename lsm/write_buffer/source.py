@@ -152,7 +152,7 @@ class BufferedRows:
     @property
     def has_few_sources(self) -> bool:
         """Whether rows can be copied efficiently in any order."""
-        return len(self._parts) <= thresholds().few_sources
+        return len(self._parts) <= thresholds.few_sources
 
     @property
     def never_null(self) -> frozenset[str]:
@@ -225,17 +225,16 @@ class _BlockBuilder:
         self._arrived = 0
 
     def add(self, part: _Part) -> None:
-        if part.count < thresholds().block_rows // 8:
+        if part.count < thresholds.block_rows // 8:
             self._small.append(part.copy_rows())
             self._small_rows += part.count
-            if self._small_rows >= thresholds().block_rows:
+            if self._small_rows >= thresholds.block_rows:
                 self._join_small()
             return
         self._join_small()
         table = part.source.table
         rows = np.arange(table.num_rows) if part.rows is None else part.rows
-        limits = thresholds()
-        step = max(limits.block_rows // 8, min(limits.block_rows, limits.block_bytes * table.num_rows // max(1, table.nbytes)))
+        step = max(thresholds.block_rows // 8, min(thresholds.block_rows, thresholds.block_bytes * table.num_rows // max(1, table.nbytes)))
         for at in range(0, len(rows), step):
             some = rows[at : at + step]
             self._block(table.take(pa.array(some)), None if part.source.kinds is None else part.source.kinds[some])

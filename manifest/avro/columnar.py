@@ -258,7 +258,7 @@ def decode_few_columns(shape: AvroSchema, payload: bytes, count: int) -> RecordC
 
     None if they do not, or if they are too many to decode one by one.
     """
-    few = decode_few(shape, payload, count) if 0 < count <= thresholds().records_one_by_one else None
+    few = decode_few(shape, payload, count) if 0 < count <= thresholds.records_one_by_one else None
     if few is None:
         return None
     bounds = np.array(few.bounds, np.int64)

@@ -188,7 +188,7 @@ def blocks_of(records: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     for record in records:
         pending.append(record)
         size += len(record)
-        if size >= thresholds().avro_metadata_block_bytes:
+        if size >= thresholds.avro_metadata_block_bytes:
             yield len(pending), b"".join(pending)
             pending, size = [], 0
     if pending:

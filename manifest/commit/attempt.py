@@ -156,7 +156,7 @@ class CommitAttempt:
         if store.options.row_tracking_enabled:
             entries, next_row_id = with_row_ids(entries, first_row_id(store, latest), snapshot_id)
         self._changes = entries
-        many = len(entries) >= thresholds().clustered_entries
+        many = len(entries) >= thresholds.clustered_entries
         delta = (store.manifests.write_clustered if many else store.manifests.write)(entries)
         if len(delta) == 1:
             store.cache.put(delta[0].file_name, entries, entries_weight(entries))  # saves the next commit of this process a read

@@ -119,7 +119,7 @@ def _null_counts(entries: EntryColumns, arity: int) -> tuple[Int64s, Mask]:
     -1 is unknown. An entry with counts of another number of columns is not valid.
     """
     spans = entries.columns.spans["_FILE._VALUE_STATS._NULL_COUNTS"]
-    if len(entries) > thresholds().bounds_one_by_one:
+    if len(entries) > thresholds.bounds_one_by_one:
         return optional_longs(entries.payload, spans, arity)
     found, fits = np.full((len(entries), arity), -1, np.int64), np.zeros(len(entries), np.bool_)
     for row in np.flatnonzero(spans.present).tolist():

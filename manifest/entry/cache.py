@@ -49,7 +49,7 @@ class EntryCache:
 
         ``shared`` is the key under which other tables cache it. None: not shared.
         """
-        if len(self._keys) >= thresholds().held_names:
+        if len(self._keys) >= thresholds.held_names:
             self._keys.clear()
         self._keys[name] = ((self._owner, name), False) if shared is None else (shared, True)
         if shared is None:
@@ -105,7 +105,7 @@ def list_weight(metas: Sequence[ManifestFileMeta]) -> int:
 def entries_weight(entries: EntryColumns) -> int:
     """Return the approximate bytes in memory of entries."""
     # A decoded entry takes a multiple of its record's bytes, and more once its file object is built and cached.
-    return (_BYTES_A_PAYLOAD_BYTE if len(entries) <= thresholds().held_objects else _WITHOUT_OBJECTS) * len(entries.payload)
+    return (_BYTES_A_PAYLOAD_BYTE if len(entries) <= thresholds.held_objects else _WITHOUT_OBJECTS) * len(entries.payload)
 
 
 __all__ = ["EntryCache", "entries_weight", "list_weight", "nothing_held"]

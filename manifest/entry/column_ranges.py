@@ -163,7 +163,7 @@ def _bounds_of(
 
     Of each file for few files, else one for all.
     """
-    if len(entries) > thresholds().ranges_one_by_one:
+    if len(entries) > thresholds.ranges_one_by_one:
         columns = value_bounds(entries, names, types, wanted)
         by_name = dict(zip(names, types, strict=True))
         return {name: [_summary(column, by_name[name])] for name, column in columns.items()}
@@ -243,7 +243,7 @@ def _fit_ranges(known: Mapping[int, ColumnBounds], fields: Iterable[DataField], 
             continue
         one = [column.type]
         size += len(encode_row([bounds.min], one)) + len(encode_row([bounds.max], one)) - 2 * len(EMPTY_ROW)
-        if size > thresholds().range_bytes:
+        if size > thresholds.range_bytes:
             break
         chosen.append((column, bounds))
     if not chosen:

@@ -147,7 +147,7 @@ class EntryColumns:
         payload = filled.payload.getvalue()
         source, row, short = np.concatenate(filled.source), np.concatenate(filled.row), np.concatenate(filled.short)
         found = cls(tuple(filled.paths), source, payload, filled.join(payload), short, row, tuple(filled.built))
-        if len(found) > thresholds().partitions_one_by_one:
+        if len(found) > thresholds.partitions_one_by_one:
             found.__dict__["partition_codes"] = np.concatenate(filled.codes), list(filled.partitions)
         return found
 

@@ -56,7 +56,7 @@ class BlockRanges:
 
         ``blocks`` has the number of records and the stored bytes of each block of ``entries``.
         """
-        if len(blocks) < thresholds().fewest_blocks or (entries.kind != FileKind.ADD).any():
+        if len(blocks) < thresholds.fewest_blocks or (entries.kind != FileKind.ADD).any():
             return None
         records = np.array([count for count, _ in blocks])
         starts = np.cumsum(records) - records
@@ -232,7 +232,7 @@ def some_entries(
     None means: read the whole manifest. It is small, has no ranges, most blocks are wanted, or a block is corrupt, which a whole read
     reports. ``narrowing`` applies to large results only.
     """
-    if meta.file_size < thresholds().narrowed_manifest_bytes or meta.num_deleted_files:
+    if meta.file_size < thresholds.narrowed_manifest_bytes or meta.num_deleted_files:
         return None
     identity, head = files.recall(file_io, path, ("manifest head", meta.file_size))
     prefix = b""
@@ -245,7 +245,7 @@ def some_entries(
     sizes = head.ranges.column("bytes")
     if int(sizes[chosen].sum()) * 2 > int(sizes.sum()):
         return None
-    if int(head.ranges.column("records")[chosen].sum()) <= thresholds().shared_entries:
+    if int(head.ranges.column("records")[chosen].sum()) <= thresholds.shared_entries:
         narrowing = None
     kind = ("manifest blocks", meta.file_size, np.packbits(chosen).tobytes(), None if narrowing is None else narrowing.key)
     _, held = files.recall(file_io, path, kind, identity)
@@ -270,7 +270,7 @@ def _read(file_io: FileIO, path: str, prefix: bytes, offset: int, length: int) -
 
 def _head(file_io: FileIO, path: str, meta: ManifestFileMeta) -> tuple[_Head, bytes]:
     """Return the head and the bytes read for it."""
-    size = min(thresholds().manifest_head_bytes, meta.file_size)
+    size = min(thresholds.manifest_head_bytes, meta.file_size)
     prefix = file_io.read_range(path, 0, size)
     found = read_header(prefix)
     while found is None and size < meta.file_size:
@@ -303,7 +303,7 @@ def _blocks(
     if not rows.size:
         return
     gaps = starts[rows[1:]] - (starts + sizes)[rows[:-1]]
-    runs = np.split(rows, np.flatnonzero(gaps > thresholds().manifest_gap_bytes) + 1)
+    runs = np.split(rows, np.flatnonzero(gaps > thresholds.manifest_gap_bytes) + 1)
     spans = [(int(starts[run[0]]), int(starts[run[-1]] + sizes[run[-1]])) for run in runs]
     contents = together(*(partial(read, first, last - first) for first, last in spans))
     for run, (first, _), content in zip(runs, spans, contents, strict=True):

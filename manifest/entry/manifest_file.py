@@ -247,13 +247,13 @@ def _block_ends(columns: EntryColumns) -> Iterator[int]:
     until = sums.tolist()
     first = start = 0
     for end in [*(np.flatnonzero(others) + 1).tolist(), len(columns)]:
-        fills = until[end] - until[start] >= thresholds().manifest_block_bytes // 2
+        fills = until[end] - until[start] >= thresholds.manifest_block_bytes // 2
         if first < start and fills:
             yield start
             first = start
         start, size = end, until[end] - until[first]
-        if fills or size >= thresholds().manifest_block_bytes * 3 // 4:
-            parts = max(1, round(size / thresholds().manifest_block_bytes))
+        if fills or size >= thresholds.manifest_block_bytes * 3 // 4:
+            parts = max(1, round(size / thresholds.manifest_block_bytes))
             yield from np.unique(np.searchsorted(sums, until[first] + size * np.arange(1, parts + 1) // parts)).tolist()
             first = end
     if first < len(columns):
@@ -268,7 +268,7 @@ def _batches(metas: Sequence[_Known]) -> Iterator[list[_Known]]:
     batch: list[_Known] = []
     size = 0
     for meta, identity in metas:
-        if batch and size + meta.file_size > thresholds().manifest_bytes_together:
+        if batch and size + meta.file_size > thresholds.manifest_bytes_together:
             yield batch
             batch, size = [], 0
         batch.append((meta, identity))

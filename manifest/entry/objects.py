@@ -56,7 +56,7 @@ class BuiltFiles:
 
     # Objects of a large manifest are not kept: they take several times the memory of its bytes.
     def __init__(self, count: int) -> None:
-        self._held: dict[int, DataFileMeta] | None = {} if count <= thresholds().held_objects else None
+        self._held: dict[int, DataFileMeta] | None = {} if count <= thresholds.held_objects else None
 
     @property
     def files(self) -> dict[int, DataFileMeta]:

@@ -100,7 +100,7 @@ def expire_snapshots(
     with lock_history(store, "the expiry of snapshots"):
         finish_pending(store)
         while left > 0:
-            at_once = min(left, thresholds().expired_at_once)
+            at_once = min(left, thresholds.expired_at_once)
             done = _expire_by(store, _Retention(retain_min, retain_max, older_than_ms, at_once))
             total, left = total.plus(done), left - at_once
             if not done.is_full(at_once):

@@ -229,7 +229,7 @@ class SnapshotManager(ConsumerFiles):
         if isinstance(first, Snapshot):
             yield first
         current = first.id - 1 if isinstance(first, Snapshot) else first
-        ahead = min(self.file_io.lanes, thresholds().snapshots_ahead)
+        ahead = min(self.file_io.lanes, thresholds.snapshots_ahead)
         while current > 0:
             some = range(current, max(0, current - ahead), -1)
             for snapshot in self.file_io.together(*(partial(self._get_or_none, snapshot_id) for snapshot_id in some)):

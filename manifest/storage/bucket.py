@@ -103,7 +103,7 @@ class Bucket:
         """
         starts, lengths = [offset for offset, _ in ranges], [length for _, length in ranges]
         parts = self.call(
-            "GET ranges", key, lambda: self._store.get_ranges(key, starts=starts, lengths=lengths, coalesce=thresholds().joined_gap_bytes)
+            "GET ranges", key, lambda: self._store.get_ranges(key, starts=starts, lengths=lengths, coalesce=thresholds.joined_gap_bytes)
         )
         return [bytes(part) for part in parts]
 

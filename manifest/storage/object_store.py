@@ -309,7 +309,7 @@ class ObjectStoreFileIO:
 
 
 def _delete(bucket: Bucket, keys: Sequence[str]) -> None:
-    step = thresholds().deleted_together
+    step = thresholds.deleted_together
     batches = [keys[at : at + step] for at in range(0, len(keys), step)]
     for _ in lanes.spread(bucket.delete, batches):
         pass

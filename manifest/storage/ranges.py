@@ -57,7 +57,7 @@ class ObjectRanges:
             kept = ("object", self._bucket.fingerprint, self._key)
             found = None if self._holder is None else self._holder.get(kept)
             data, size = found or self._bucket.get_part(
-                self._key, *((-1, thresholds().object_tail_bytes) if self._tail else (0, thresholds().object_head_bytes))
+                self._key, *((-1, thresholds.object_tail_bytes) if self._tail else (0, thresholds.object_head_bytes))
             )
             if self._holder is not None and found is None:
                 self._holder.put(kept, (data, size), len(data))
@@ -81,8 +81,8 @@ class ObjectRanges:
             self._drop_chunk(offset)
             return held
         at_end = self._tail and offset + length == size
-        first = min(offset, max(0, size - thresholds().object_tail_bytes)) if at_end else offset
-        end = offset + length if self._tail else min(size, max(offset + length, offset + thresholds().object_head_bytes))
+        first = min(offset, max(0, size - thresholds.object_tail_bytes)) if at_end else offset
+        end = offset + length if self._tail else min(size, max(offset + length, offset + thresholds.object_head_bytes))
         data, actual = self._bucket.get_part(self._key, first, end - first)
         if actual != size:
             raise CorruptFile(self.path, f"has {actual} bytes where the metadata say {size}")
@@ -116,7 +116,7 @@ class ObjectRanges:
         """
         size = self.size()
         wanted = sorted({(at, length) for at, length in ranges if at >= 0 and 0 < length <= size - at and self._find(at, length) is None})
-        if sum(length for _, length in wanted) <= thresholds().object_held_bytes:
+        if sum(length for _, length in wanted) <= thresholds.object_held_bytes:
             for (offset, _), data in zip(wanted, self._bucket.get_ranges(self._key, wanted) if wanted else (), strict=True):
                 self._hold(offset, data)
 
@@ -135,7 +135,7 @@ class ObjectRanges:
         with self._lock:
             if len(data) > len(self._parts.get(start, b"")):
                 self._parts[start] = data
-            while len(self._parts) > 1 and sum(map(len, self._parts.values())) > thresholds().object_held_bytes:
+            while len(self._parts) > 1 and sum(map(len, self._parts.values())) > thresholds.object_held_bytes:
                 del self._parts[next(iter(self._parts))]
             self._starts = sorted(self._parts)
 
@@ -144,7 +144,7 @@ class ObjectRanges:
 
         While one group is read, the next is fetched.
         """
-        self._turns = [list(turn) for turn in turns if sum(length for _, length in turn) <= thresholds().object_held_bytes // 4]
+        self._turns = [list(turn) for turn in turns if sum(length for _, length in turn) <= thresholds.object_held_bytes // 4]
         self._turn_of = {offset: number for number, turn in enumerate(self._turns) for offset, _ in turn}
         self._under_way = {}
 

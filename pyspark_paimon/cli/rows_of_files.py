@@ -112,7 +112,7 @@ def _csv(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.Re
     convert = pa_csv.ConvertOptions(
         column_types=read_as, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False, include_missing_columns=False
     )
-    reader = pa_csv.open_csv(source, read_options=pa_csv.ReadOptions(block_size=thresholds().import_block_bytes), convert_options=convert)
+    reader = pa_csv.open_csv(source, read_options=pa_csv.ReadOptions(block_size=thresholds.import_block_bytes), convert_options=convert)
     if nested := [field.name for field in schema if pa.types.is_nested(field.type) and field.name in reader.schema.names]:
         raise InvalidArgument(f"CSV does not support the nested columns {', '.join(nested)}: use jsonl or Parquet")
     return reader.schema, iter(reader)
@@ -142,7 +142,7 @@ def _json_by_arrow(source: BinaryIO, read_as: pa.Schema) -> tuple[pa.Schema, Ite
 
     reader = pa_json.open_json(
         source,
-        read_options=pa_json.ReadOptions(block_size=thresholds().import_block_bytes),
+        read_options=pa_json.ReadOptions(block_size=thresholds.import_block_bytes),
         parse_options=pa_json.ParseOptions(explicit_schema=read_as),
     )
     return reader.schema, iter(reader)
@@ -197,7 +197,7 @@ def _json_objects(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Itera
 
 def _line_blocks(source: BinaryIO) -> Iterator[list[bytes]]:
     rest = b""
-    while block := source.read(thresholds().import_block_bytes):
+    while block := source.read(thresholds.import_block_bytes):
         whole, newline, rest = (rest + block).rpartition(b"\n")
         if newline:
             yield whole.split(b"\n")

@@ -205,7 +205,7 @@ def _merge_equalities(children: list[Predicate], *, negated: bool) -> list[Predi
     for child in children:
         if isinstance(child, Compare) and child.op is op:
             values.setdefault(child.column, []).append(child.value)
-    long = {column: found for column, found in values.items() if len(found) >= thresholds().chained_values}
+    long = {column: found for column, found in values.items() if len(found) >= thresholds.chained_values}
     if not long:
         return children
     rest = [child for child in children if not (isinstance(child, Compare) and child.op is op and child.column in long)]

@@ -33,7 +33,7 @@ def parse_chain(text: str, condition: Callable[[str], Condition]) -> Condition |
     >>> parse_chain("k = 1 OR k = 2", read) is None
     True
     """
-    if len(text) < 4 * thresholds().parsed_chain:
+    if len(text) < 4 * thresholds.parsed_chain:
         return None
     links: list[tuple[str, str, Literal]] = []
     words = set()
@@ -53,7 +53,7 @@ def parse_chain(text: str, condition: Callable[[str], Condition]) -> Condition |
             links.append((name, op, Decimal(exact).copy_negate() if minus else Decimal(exact)))
         words.add(joined and joined.upper())
         at = found.end()
-    if len(words) != 2 or None not in words or len(links) < thresholds().parsed_chain:  # one joining word, and None after the last link
+    if len(words) != 2 or None not in words or len(links) < thresholds.parsed_chain:  # one joining word, and None after the last link
         return None
     columns = {}
     for name in {name for name, _, _ in links}:

@@ -334,7 +334,7 @@ def parse_by_groups(text: str, tokenize: Callable[[str], list[Any]], parse: Call
     Raises ``InvalidFilter`` beyond MOST_PARENTHESES levels.
     """
     deepest = max(accumulate(1 if letter == "(" else -1 for letter in re.findall(r"[()]", text))) if "(" in text else 0
-    if deepest <= thresholds().nested_groups:
+    if deepest <= thresholds.nested_groups:
         return parse(text)
     if deepest > MOST_PARENTHESES:
         raise InvalidFilter(f"the filter nests too deeply: it has more than {MOST_PARENTHESES} levels of parentheses")
@@ -363,7 +363,7 @@ def _in_groups(text: str, tokens: list[Any], parse: Callable[[str], exp.Expressi
 def _close(stack: list[_Open], known: dict[str, exp.Expression], parse: Callable[[str], exp.Expression]) -> None:
     group, around = stack.pop(), stack[-1]
     inside = "".join(group.pieces)
-    if group.groups and group.depth >= thresholds().nested_groups:
+    if group.groups and group.depth >= thresholds.nested_groups:
         name = f"{_GROUP}{len(known)}"
         known[name] = _insert_groups(inside, known, parse)
         around.pieces.append(f" :{name} ")

@@ -39,7 +39,7 @@ def extract_long_lists(text: str) -> tuple[str, dict[str, Any]]:
     >>> text, len(lists["_listed_0"])
     ('k IN :_listed_0 AND b', 100)
     """
-    if len(text) < 2 * thresholds().listed_literals:
+    if len(text) < 2 * thresholds.listed_literals:
         return text, {}
     lists: dict[str, Any] = {}
 
@@ -51,7 +51,7 @@ def extract_long_lists(text: str) -> tuple[str, dict[str, Any]]:
         lists[name] = tuple(map(int, numbers.split(","))) if numbers is not None else tuple(re.findall(r"'([^']*)'", texts))
         return f"IN :{name}"
 
-    return _lists(thresholds().listed_literals).sub(replaced, text), lists
+    return _lists(thresholds.listed_literals).sub(replaced, text), lists
 
 
 @cache

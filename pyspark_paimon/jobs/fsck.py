@@ -60,7 +60,7 @@ def _checked(check: FileCheck, limit: int, steps: Steps, unit: Unit) -> Findings
 
 
 def _batches(units: Iterator[Unit]) -> Iterator[list[Unit]]:
-    while some := list(islice(units, thresholds().checked_at_once)):
+    while some := list(islice(units, thresholds.checked_at_once)):
         yield some
 
 

@@ -56,7 +56,7 @@ def _planned(store: FileStore, snapshot: Snapshot, question: Hashable, make: Cal
         found: ScanPlan = held[1]
         return found
     plan = make()
-    if len(plan.splits) <= thresholds().held_splits and other_branch(store) is None:
+    if len(plan.splits) <= thresholds.held_splits and other_branch(store) is None:
         store.cache.files.put(key, (seen, plan), _PLAN_BYTES + plan.file_count * _FILE_BYTES)
     return plan
 
@@ -70,7 +70,7 @@ def _metadata_files(store: FileStore, snapshot: Snapshot) -> tuple[StatIdentity,
     names = [snapshot.base_manifest_list, snapshot.delta_manifest_list, *index]
     try:
         manifests = [meta.file_name for meta in store.manifest_metas(snapshot)]
-        if len(manifests) > thresholds().held_manifests:
+        if len(manifests) > thresholds.held_manifests:
             return None
         found = tuple(store.file_io.identity(store.paths.manifest(name)) for name in (*names, *manifests))
     except FileNotFoundError:

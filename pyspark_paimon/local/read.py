@@ -129,11 +129,11 @@ def summarise_cheaply(store: FileStore, request: ScanRequest, plan: ScanPlan) ->
     Reads no page of a data file. None: these are not enough.
     """
     asks_files = request.predicate is not None or bool(request.aggregates)
-    if asks_files and (request.incremental is not None or plan.file_count > thresholds().counted_files):
+    if asks_files and (request.incremental is not None or plan.file_count > thresholds.counted_files):
         return None
     question = aggregation(store, request)
     found: dict[bytes, RowSummary] = {}
-    files = thresholds().counted_files
+    files = thresholds.counted_files
     for split in plan.splits:
         if asks_files or split.merged_row_count is None:
             files -= len(split.files)

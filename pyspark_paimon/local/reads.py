@@ -58,7 +58,7 @@ class LocalReads:
         """
         start = time.perf_counter()
         store = self._readable(request)
-        ahead = sys.maxsize if keeps_all else thresholds().ahead_bytes
+        ahead = sys.maxsize if keeps_all else thresholds.ahead_bytes
         plan = self._plan(store, request)
         if tally is None:
             return self._rows(store, request, plan, None, ahead=ahead, stage=stage)

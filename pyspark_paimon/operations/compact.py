@@ -126,9 +126,9 @@ class Compact(_Buckets):
         >>> [[task.bucket for task in group] for group in large], [[task.bucket for task in group] for group in small]
         ([[1]], [[0, 2], [3]])
         """
-        small = [task for task in tasks if task.size <= thresholds().small_bucket_bytes]
-        together = min(thresholds().buckets_a_job, -(-len(small) // small_at_once)) or 1
-        large = [[task] for task in tasks if task.size > thresholds().small_bucket_bytes]
+        small = [task for task in tasks if task.size <= thresholds.small_bucket_bytes]
+        together = min(thresholds.buckets_a_job, -(-len(small) // small_at_once)) or 1
+        large = [[task] for task in tasks if task.size > thresholds.small_bucket_bytes]
         return large, [small[at : at + together] for at in range(0, len(small), together)]
 
     def prepare(self, store: FileStore, base: SnapshotKey, tasks: Sequence[Task], threads: int) -> Worker:

@@ -92,7 +92,7 @@ class _CountedDeletes(WrappedFileIO):
         return gone
 
     def delete_many(self, paths: Sequence[str]) -> int:
-        gone, step = 0, thresholds().deleted_at_once
+        gone, step = 0, thresholds.deleted_at_once
         for start in range(0, len(paths), step):
             gone += (now := self.inner.delete_many(paths[start : start + step]))
             self._steps.moved(0, now)

@@ -157,7 +157,7 @@ def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema) -> Rows:
     if len(set(names)) < len(names):
         return ArrowRows(pa.RecordBatchReader.from_batches(pa.schema([(name, pa.null()) for name in names]), []))
     types = [_table_type(name, schema) for name in names]
-    step = thresholds().pandas_rows
+    step = thresholds.pandas_rows
     first = _pandas_batch(frame.iloc[:step], names, types, 0)
 
     def batches() -> Iterator[pa.RecordBatch]:

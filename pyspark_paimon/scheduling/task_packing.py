@@ -26,15 +26,15 @@ def tasks_of(plan: ScanPlan, schema: TableSchema, *, ordered: bool) -> list[list
     """
     parts: list[DataSplit | IncrementalSplit] = []
     for split in plan.splits:
-        parts.extend([split] if isinstance(split, IncrementalSplit) or split.file_size <= thresholds().task_bytes else units(split, schema))
-    tasks = pack(parts, _weight, thresholds().task_bytes)
+        parts.extend([split] if isinstance(split, IncrementalSplit) or split.file_size <= thresholds.task_bytes else units(split, schema))
+    tasks = pack(parts, _weight, thresholds.task_bytes)
     if not ordered:
         tasks.sort(key=lambda task: -sum(map(_weight, task)))
     return [[part.to_json() for part in task] for task in tasks]
 
 
 def _weight(split: DataSplit | IncrementalSplit) -> int:
-    return max(split.file_size, thresholds().open_cost_bytes * len(split.files))
+    return max(split.file_size, thresholds.open_cost_bytes * len(split.files))
 
 
 def balanced(sizes: Sequence[int], tasks: int) -> list[int]:
@@ -51,7 +51,7 @@ def balanced(sizes: Sequence[int], tasks: int) -> list[int]:
     for piece in sorted(range(len(sizes)), key=lambda at: -sizes[at]):
         load, task = heap[0]
         assigned[piece] = task
-        heapq.heapreplace(heap, (load + max(sizes[piece], thresholds().piece_cost_bytes), task))
+        heapq.heapreplace(heap, (load + max(sizes[piece], thresholds.piece_cost_bytes), task))
     return assigned
 
 
@@ -65,9 +65,7 @@ def task_count(size: int, cores: int) -> int:
     [1, 1, 3, 8, 16, 32]
     """
     cores = max(1, cores)
-    return max(
-        1, min(cores, -(-size // thresholds().idle_core_bytes)), min(cores * _MOST_PER_CORE, -(-size // thresholds().busy_core_bytes))
-    )
+    return max(1, min(cores, -(-size // thresholds.idle_core_bytes)), min(cores * _MOST_PER_CORE, -(-size // thresholds.busy_core_bytes)))
 
 
 __all__ = ["balanced", "task_count", "tasks_of"]

@@ -44,7 +44,7 @@ class _Buffer(Generic[T]):
 
         Raises ``_Stopped``.
         """
-        size = max(getattr(item, "nbytes", 0), thresholds().ahead_item_bytes)
+        size = max(getattr(item, "nbytes", 0), thresholds.ahead_item_bytes)
         with self._changed:
             # An iterator that is neither read nor closed must not keep the program running: check periodically for a live consumer.
             while not self._changed.wait_for(lambda: self._stopped or self._has_room(source), _LOOK_SECONDS):
@@ -111,7 +111,7 @@ def interleaved(sources: Sequence[Callable[[], Iterator[T]]], threads: int, budg
         for source in sources:
             yield from source()
         return
-    buffer: _Buffer[T] = _Buffer(len(sources), thresholds().ahead_bytes if budget is None else budget)
+    buffer: _Buffer[T] = _Buffer(len(sources), thresholds.ahead_bytes if budget is None else budget)
     waiting = iter(enumerate(sources))
     readers = [threading.Thread(target=_pump_all, args=(waiting, buffer), name="paimon-read") for _ in range(min(threads, len(sources)))]
     started: list[threading.Thread] = []

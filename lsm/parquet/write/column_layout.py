@@ -74,7 +74,7 @@ def column_layout(
         by_sample: False: compress every column, and store none as differences.
         table: Cache key for sampled column layouts (the table path). None: sample these rows.
     """
-    bulky = [name for name in rows.schema.names if _is_bulky(rows.column(name))] if rows.nbytes > thresholds().bulky else []
+    bulky = [name for name in rows.schema.names if _is_bulky(rows.column(name))] if rows.nbytes > thresholds.bulky else []
     if not bulky:
         return _layout(rows, plain, codec, level, by_sample=by_sample, table=table)
     others = rows.drop_columns(bulky)
@@ -91,10 +91,10 @@ def _is_bulky(column: Any) -> bool:
     """
     kind = column.type
     if pa.types.is_nested(kind):
-        return bool(column.nbytes > thresholds().bulky * max(1, len(column)))
-    if not (pa.types.is_string(kind) or pa.types.is_binary(kind)) or column.nbytes <= thresholds().bulky:
+        return bool(column.nbytes > thresholds.bulky * max(1, len(column)))
+    if not (pa.types.is_string(kind) or pa.types.is_binary(kind)) or column.nbytes <= thresholds.bulky:
         return False
-    return bool((pc.max(pc.binary_length(column)).as_py() or 0) > thresholds().bulky)
+    return bool((pc.max(pc.binary_length(column)).as_py() or 0) > thresholds.bulky)
 
 
 @dataclass(frozen=True)
@@ -118,14 +118,14 @@ def _widths(rows: Any) -> Any:
 
 def _layout(rows: Any, plain: frozenset[str], codec: str, level: int | None, *, by_sample: bool, table: str | None) -> ColumnLayout:
     # A table without columns has no rows: all columns were bulky.
-    tried = by_sample and codec != "none" and rows.num_columns > 0 and rows.num_rows >= thresholds().fewest_rows
+    tried = by_sample and codec != "none" and rows.num_columns > 0 and rows.num_rows >= thresholds.fewest_rows
     if table is None or not rows.num_rows:
         return _choose(rows, plain, codec, level, tried=tried)
     key = ("column layout", table, rows.schema, plain, codec, level, tried, int(rows.num_rows).bit_length())
     kept: _Kept | None = SHARED.get(key)
     widths = _widths(rows)
     if kept is None or kept.rows < rows.num_rows or not kept.holds(widths):
-        kept = _Kept(_choose(rows, plain, codec, level, tried=tried), widths, thresholds().kept_rows)
+        kept = _Kept(_choose(rows, plain, codec, level, tried=tried), widths, thresholds.kept_rows)
     SHARED.put(key, replace(kept, rows=kept.rows - rows.num_rows), _BYTES_A_NAME * (1 + 2 * rows.num_columns))
     return kept.layout
 
@@ -151,9 +151,9 @@ def _choose_by_sample(rows: Any, plain: frozenset[str], codec: str, level: int |
 
 def _slices(rows: Any) -> Any:
     """Return sample rows from two places, each with adjacent rows."""
-    if rows.num_rows <= 2 * thresholds().trial_rows:
+    if rows.num_rows <= 2 * thresholds.trial_rows:
         return rows
-    return pa.concat_tables([rows.slice(0, thresholds().trial_rows), rows.slice(rows.num_rows // 2, thresholds().trial_rows)])
+    return pa.concat_tables([rows.slice(0, thresholds.trial_rows), rows.slice(rows.num_rows // 2, thresholds.trial_rows)])
 
 
 def _trial(sample: Any, settings: dict[str, Any], shares: float) -> dict[str, float]:
@@ -191,8 +191,8 @@ def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
     >>> dictionary_columns(pa.table({"id": [1, 2, 3, 4], "city": ["Oslo"] * 4}), frozenset())
     ['city']
     """
-    step = max(1, min(rows.num_rows, thresholds().sample_window) // thresholds().sample_rows)
-    sample = rows if rows.num_rows <= thresholds().sample_rows else rows.take(pa.array(np.arange(0, thresholds().sample_rows * step, step)))
+    step = max(1, min(rows.num_rows, thresholds.sample_window) // thresholds.sample_rows)
+    sample = rows if rows.num_rows <= thresholds.sample_rows else rows.take(pa.array(np.arange(0, thresholds.sample_rows * step, step)))
     found: list[str] = []
     for field in rows.schema:
         if pa.types.is_dictionary(field.type):
@@ -203,7 +203,7 @@ def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
         # misses them in the dictionary, and drops matching rows.
         elif field.name not in plain and not pa.types.is_boolean(field.type) and not _is_wide_decimal(field.type):
             distinct = _distinct(sample.column(field.name), whole=sample is rows)
-            if thresholds().repeats * distinct <= rows.num_rows and distinct <= thresholds().most_distinct:
+            if thresholds.repeats * distinct <= rows.num_rows and distinct <= thresholds.most_distinct:
                 found.append(field.name)
     return found
 

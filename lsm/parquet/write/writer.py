@@ -85,8 +85,7 @@ class ParquetFileWriter:
         self._by_sample = by_sample
         self._table = table
         self._int96 = int96
-        self._limits = thresholds()
-        self._group_bytes = row_group_bytes or self._limits.group_bytes
+        self._group_bytes = row_group_bytes or thresholds.group_bytes
         self._options = options or ParquetOptions()
         self._plain = plain | {name for name in schema.names if not self._options.has_dictionary(name)}
         self._groups = 0
@@ -111,7 +110,7 @@ class ParquetFileWriter:
         self._pending_rows += table.num_rows
         self._pending_bytes += table.nbytes
         self.row_count += table.num_rows
-        if self._pending_rows >= self._limits.group_rows or self._pending_bytes >= self._group_bytes:
+        if self._pending_rows >= thresholds.group_rows or self._pending_bytes >= self._group_bytes:
             self.end_row_group()
 
     @property
@@ -179,8 +178,8 @@ class ParquetFileWriter:
             self._encoded,
             version="2.6",
             data_page_version="1.0",
-            data_page_size=self._options.page_bytes or self._limits.page_bytes,
-            **self._supported({"max_rows_per_page": self._options.page_rows or self._limits.page_rows}),
+            data_page_size=self._options.page_bytes or thresholds.page_bytes,
+            **self._supported({"max_rows_per_page": self._options.page_rows or thresholds.page_rows}),
             **({"bloom_filter_options": blooms} if blooms and _takes_blooms() else {}),
             **layout.settings(self._codec, self._level),
             write_page_index=True,

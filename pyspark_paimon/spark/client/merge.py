@@ -30,18 +30,17 @@ def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Ta
 
     Only the driver changes rows of append tables, in their files. Raises ``UnsupportedTable`` if the source is too large for that.
     """
-    limits = thresholds()
     source, in_place = wanted.source, not schema.is_primary_key_table and any(clause.action != "insert" for clause in wanted.clauses)
     if in_place and isinstance(source, SparkRows):
-        source = source.frame.limit(limits.held_merge_rows + 1).toArrow()
+        source = source.frame.limit(thresholds.held_merge_rows + 1).toArrow()
     if isinstance(source, SparkRows) and (fetched := _fetched(source, wanted)) is not None:
         source = fetched
-    if isinstance(source, SparkRows) or (source.num_rows <= limits.held_merge_rows and source.nbytes <= limits.held_merge_bytes):
+    if isinstance(source, SparkRows) or (source.num_rows <= thresholds.held_merge_rows and source.nbytes <= thresholds.held_merge_bytes):
         return source
     if in_place:
         raise UnsupportedTable(
             f"merge changes rows of a table without primary key from a source of at most "
-            f"{limits.held_merge_rows} rows and {limits.held_merge_bytes >> 20} MiB over Spark; merge a part at a time, or open the table without spark=..."
+            f"{thresholds.held_merge_rows} rows and {thresholds.held_merge_bytes >> 20} MiB over Spark; merge a part at a time, or open the table without spark=..."
         )
     frame = spark.createDataFrame(source)
     return SparkRows(frame, arrow_for_spark(frame.schema))
@@ -55,11 +54,11 @@ def _fetched(source: SparkRows, wanted: MergeRequest) -> pa.Table | None:
     if any(clause.when == "not matched by source" for clause in wanted.clauses):
         return None
     # Few keys match few files: the driver merges them without a join in Spark.
-    told, limits = estimate(source.frame, source.schema), thresholds()
-    if told.rows is None or told.size is None or told.rows > limits.fetched_merge_rows or told.size > limits.fetched_merge_bytes:
+    told = estimate(source.frame, source.schema)
+    if told.rows is None or told.size is None or told.rows > thresholds.fetched_merge_rows or told.size > thresholds.fetched_merge_bytes:
         return None
-    rows = source.frame.limit(limits.fetched_merge_rows + 1).toArrow()
-    return rows if rows.num_rows <= limits.fetched_merge_rows and rows.nbytes <= limits.held_merge_bytes else None
+    rows = source.frame.limit(thresholds.fetched_merge_rows + 1).toArrow()
+    return rows if rows.num_rows <= thresholds.fetched_merge_rows and rows.nbytes <= thresholds.held_merge_bytes else None
 
 
 def staged_merge(

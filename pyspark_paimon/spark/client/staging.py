@@ -128,7 +128,7 @@ def staged_tasks(spark: Any, tasks: Sequence[Task], operation: TaskOperation[Any
     Each Spark task reads about the same number of bytes.
     """
     sizes = [task.size for task in tasks]
-    number = min(len(sizes), task_count(sum(max(size, thresholds().piece_cost_bytes) for size in sizes), cores(spark)))
+    number = min(len(sizes), task_count(sum(max(size, thresholds.piece_cost_bytes) for size in sizes), cores(spark)))
     columns = dict(zip(rpc.TASK_COLUMNS, map(pa.array, zip(*tasks, strict=True)), strict=True))
     rows = pa.table({TASK: pa.array(balanced(sizes, number), pa.int32()), **columns})
     frame = spark.createDataFrame(rows).repartitionById(number, TASK).select(*columns)

@@ -90,7 +90,7 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
 def shared_out(units: Sequence[Unit], depth: Depth) -> list[list[Unit]]:
     """Files by task, so that all tasks have about as many bytes to read."""
     sizes = [unit.size if depth is Depth.DEEP else _FOOTER_BYTES for unit in units]
-    tasks = min(max(_LEAST_TASKS, sum(sizes) // thresholds().check_task_bytes), _MOST_TASKS, max(1, len(units)))
+    tasks = min(max(_LEAST_TASKS, sum(sizes) // thresholds.check_task_bytes), _MOST_TASKS, max(1, len(units)))
     shares: list[list[Unit]] = [[] for _ in range(tasks)]
     for unit, task in zip(units, balanced(sizes, tasks), strict=True):
         shares[task].append(unit)

@@ -76,7 +76,7 @@ def native_plan(backend: LocalBackend, request: ScanRequest) -> NativePlan:
         return NativePlan(why=reason)
     plan = backend.plan(request)
     found = list(_alone(store, plan))
-    if not found or len(found) > thresholds().native_files:
+    if not found or len(found) > thresholds.native_files:
         return NativePlan(why=f"{len(found)} files stand alone" if found else "no file stands alone")
     readable = [file for file in _checked(store, request, found) if file is not None]
     if sum(file.size for file in readable) < _LEAST_SHARE * max(1, plan.file_size):

@@ -44,7 +44,7 @@ def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, cores: int, *,
         for share, positions in _shares(rows, schema, most, number):
             part = codes if positions is None else codes.take(positions)
             sizes[share] += part.nbytes
-            step = max(1, min(thresholds().wire_blob_rows, thresholds().wire_blob_bytes * part.num_rows // max(1, part.nbytes)))
+            step = max(1, min(thresholds.wire_blob_rows, thresholds.wire_blob_bytes * part.num_rows // max(1, part.nbytes)))
             for start in range(0, part.num_rows, step):
                 shares.append(share)
                 blobs.append(encoded(part.slice(start, step)))
@@ -90,11 +90,11 @@ def _chunks(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in reader:
-        step = max(1, min(thresholds().wire_chunk_rows, thresholds().wire_chunk_bytes * batch.num_rows // max(1, batch.nbytes)))
+        step = max(1, min(thresholds.wire_chunk_rows, thresholds.wire_chunk_bytes * batch.num_rows // max(1, batch.nbytes)))
         for start in range(0, batch.num_rows, step):
             waiting.append(batch.slice(start, step))
             rows, size = rows + waiting[-1].num_rows, size + waiting[-1].nbytes
-            if rows >= thresholds().wire_chunk_rows or size >= thresholds().wire_chunk_bytes:
+            if rows >= thresholds.wire_chunk_rows or size >= thresholds.wire_chunk_bytes:
                 yield pa.Table.from_batches(waiting)
                 waiting, rows, size = [], 0, 0
     if waiting:
@@ -131,7 +131,7 @@ def _shares(rows: pa.Table, schema: TableSchema, count: int, number: int) -> Ite
     small: dict[int, list[np.ndarray]] = {}
     for share in route(rows, schema, _one_bucket if schema.core.bucket < 1 else None):
         home = _home(share, count)
-        if share.rows is None or len(share.rows) >= thresholds().own_blob_rows:
+        if share.rows is None or len(share.rows) >= thresholds.own_blob_rows:
             yield home, share.rows
         else:
             small.setdefault(home, []).append(share.rows)

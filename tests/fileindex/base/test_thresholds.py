@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from threading import Thread
 
 import pytest
@@ -15,16 +15,16 @@ NAMES = [one.name for one in fields(Thresholds)]
 
 
 def test_a_change_ends_with_its_block() -> None:
-    before = thresholds()
+    before = replace(thresholds)
     with use_thresholds(group_rows=7):
         with use_thresholds(Thresholds.tiny(), group_bytes=3) as inner:
-            assert thresholds() is inner
+            assert thresholds is inner
             assert (inner.group_rows, inner.group_bytes) == (Thresholds.tiny().group_rows, 3)
-        assert (thresholds().group_rows, thresholds().group_bytes) == (7, before.group_bytes)
-    assert thresholds() is before
+        assert (thresholds.group_rows, thresholds.group_bytes) == (7, before.group_bytes)
+    assert thresholds == before
     with pytest.raises(KeyError), use_thresholds(group_rows=7):
         raise KeyError
-    assert thresholds() is before
+    assert thresholds == before
 
 
 def test_an_unknown_threshold_is_an_error() -> None:
@@ -35,12 +35,12 @@ def test_an_unknown_threshold_is_an_error() -> None:
 def test_threads_and_forked_processes_see_a_change() -> None:
     seen: list[int] = []
     with use_thresholds(group_rows=7):
-        thread = Thread(target=lambda: seen.append(thresholds().group_rows))
+        thread = Thread(target=lambda: seen.append(thresholds.group_rows))
         thread.start()
         thread.join()
         child = os.fork()
         if child == 0:
-            os._exit(thresholds().group_rows)
+            os._exit(thresholds.group_rows)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert seen == [7]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fileindex.base.thresholds import use_thresholds
 from lsm.parquet.write.column_layout import dictionary_columns
 from lsm.parquet.write.writer import ParquetFileWriter
 from lsm.schema.parquet_schema import file_schema, key_value_fields, needs_int96
@@ -87,9 +87,9 @@ def test_key_columns_come_first_in_the_order_of_the_key_unless_files_are_thin() 
     assert [f.name for f in key_value_fields(fields, ("c", "a"), thin=True)] == ["_SEQUENCE_NUMBER", "_VALUE_KIND", "a", "b", "c"]
 
 
-def test_files_hold_no_arrow_schema_are_compressed_and_have_page_indexes(tmp_path: Path) -> None:
-    with use_thresholds(group_rows=1000):
-        writer = ParquetFileWriter(LocalFileIO(), str(tmp_path / "f"), pa.schema([("a", pa.int64())]))
+def test_files_hold_no_arrow_schema_are_compressed_and_have_page_indexes(tmp_path: Path, set_thresholds: Callable[..., None]) -> None:
+    set_thresholds(group_rows=1000)
+    writer = ParquetFileWriter(LocalFileIO(), str(tmp_path / "f"), pa.schema([("a", pa.int64())]))
     for at in range(0, 2500, 500):
         writer.write(pa.table({"a": list(range(at, at + 500))}))
     footer, _ = writer.close()
@@ -131,9 +131,9 @@ def test_nothing_appears_before_there_is_something_to_write(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_size_is_estimated_from_what_is_written_and_what_waits(tmp_path: Path) -> None:
-    with use_thresholds(group_rows=1000):
-        writer = ParquetFileWriter(LocalFileIO(), str(tmp_path / "f"), pa.schema([("a", pa.int64())]), compression="none")
+def test_the_size_is_estimated_from_what_is_written_and_what_waits(tmp_path: Path, set_thresholds: Callable[..., None]) -> None:
+    set_thresholds(group_rows=1000)
+    writer = ParquetFileWriter(LocalFileIO(), str(tmp_path / "f"), pa.schema([("a", pa.int64())]), compression="none")
     writer.write(pa.table({"a": list(range(1000))}))
     first = writer.bytes_written
     assert 8000 <= first < 9000
@@ -156,15 +156,15 @@ def test_dictionaries_are_for_columns_that_repeat() -> None:
     assert "city" not in dictionary_columns(rows, frozenset({"city"}))
 
 
-def test_only_timestamps_finer_than_microseconds_are_int96(tmp_path: Path) -> None:
+def test_only_timestamps_finer_than_microseconds_are_int96(tmp_path: Path, set_thresholds: Callable[..., None]) -> None:
     """Paimon pushes filters on the others down as integers, and fails on a file that stores them otherwise."""
     ddl = "a TIMESTAMP(9), b TIMESTAMP(6), c TIMESTAMP_LTZ(3), r ROW<x TIMESTAMP(3), y ARRAY<TIMESTAMP_LTZ(9)>>, m MAP<INT, TIMESTAMP(6)>"
     schema = file_schema(build_schema(ddl).fields)
     moment = 1_767_323_045_678
     row = {"a": moment * 10**6 + 1, "b": moment * 1000, "c": moment, "r": {"x": moment, "y": [moment * 10**6]}, "m": [(1, moment * 1000)]}
     rows = pa.table({field.name: pa.array([row[field.name], None] * 700, field.type) for field in schema}, schema)
-    with use_thresholds(group_rows=1000):
-        writer = ParquetFileWriter(LocalFileIO(), str(tmp_path / "f"), schema, int96=True)
+    set_thresholds(group_rows=1000)
+    writer = ParquetFileWriter(LocalFileIO(), str(tmp_path / "f"), schema, int96=True)
     writer.write(rows.slice(0, 1000))
     writer.write(rows.slice(1000))
     _, size = writer.close()
@@ -182,12 +182,12 @@ def test_only_timestamps_finer_than_microseconds_are_int96(tmp_path: Path) -> No
     assert (bounds.min.timestamp(), bounds.null_count) == (rows["b"][0].as_py().timestamp(), 500)
 
 
-def test_row_groups_with_nan_have_no_bounds(tmp_path: Path) -> None:
+def test_row_groups_with_nan_have_no_bounds(tmp_path: Path, set_thresholds: Callable[..., None]) -> None:
     """To Paimon NaN is the greatest value, but encoders leave it out of the maximum: a reader would skip what holds it."""
     schema = file_schema(build_schema("a DOUBLE, b FLOAT, n INT").fields)
     rows = pa.table({"a": [1.0, 2.0, math.nan, None], "b": [0.5] * 4, "n": [1, 2, 3, 4]}).cast(schema)
-    with use_thresholds(group_rows=2):
-        writer = ParquetFileWriter(LocalFileIO(), str(tmp_path / "f"), schema)
+    set_thresholds(group_rows=2)
+    writer = ParquetFileWriter(LocalFileIO(), str(tmp_path / "f"), schema)
     for start in (0, 2):
         writer.write(rows.slice(start, 2))
     footer, _ = writer.close()
