@@ -95,9 +95,9 @@ def test_a_column_with_nulls_in_any_input_is_encoded_as_texts() -> None:
 def file_of(path: Path, pieces: list[pa.Table]) -> pq.FileMetaData:
     with use_thresholds(group_rows=2500):
         writer = ParquetFileWriter(LocalFileIO(), str(path), pa.schema([("s", pa.string())]))
-    for piece in pieces:
-        writer.write(piece)
-    return writer.close()[0]
+        for piece in pieces:
+            writer.write(piece)
+        return writer.close()[0]
 
 
 def bounds(footer: pq.FileMetaData) -> list[tuple[str, str, int]]:

@@ -37,9 +37,9 @@ def collect(table: pa.Table, path: Path, **options: str) -> tuple[dict[str, Colu
     if any(pa.types.is_timestamp(kind) and kind.unit == "ns" for kind in table.schema.types):
         with use_thresholds(group_rows=4):
             writer = ParquetFileWriter(LocalFileIO(), str(path), table.schema, int96=True)
-        for batch in table.to_batches(max_chunksize=4):
-            writer.write(batch)
-        footer, _ = writer.close()
+            for batch in table.to_batches(max_chunksize=4):
+                writer.write(batch)
+            footer, _ = writer.close()
     else:
         pq.write_table(table, path, store_decimal_as_integer=True, row_group_size=4)
         footer = pq.read_metadata(path)
