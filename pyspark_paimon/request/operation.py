@@ -227,7 +227,7 @@ def parse_request(text: str, base: type[_R], option: str) -> _R:
     DeleteTag(dry_run=False, name='v1')
     """
     if len(text) > _LONGEST:
-        raise InvalidArgument(f"option '{option}' has {len(text)} characters; at most {_LONGEST} are read")
+        raise InvalidArgument(f"option '{option}' has {len(text)} characters; the maximum is {_LONGEST}")
     parts = _TEXT.fullmatch(text)
     found = None if parts is None else _class_of(parts[1], parts[2], base)
     if parts is None or found is None:
@@ -250,7 +250,7 @@ def _class_of(module: str, name: str, base: type[_R]) -> type[_R] | None:
 
 
 def _not_understood(option: str, reason: str) -> InvalidArgument:
-    return InvalidArgument(f"option '{option}' cannot be understood; do client and server have the same version? ({reason})")
+    return InvalidArgument(f"option '{option}' is invalid ({reason}): install the same version on client and server")
 
 
 @cache

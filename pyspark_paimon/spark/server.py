@@ -10,7 +10,7 @@ from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.operation import Question, Request
 from pyspark_paimon.spark.driver.options import table_path
 from pyspark_paimon.spark.wire import rpc
-from pyspark_paimon.spark.wire.errors import errors_noted
+from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.names import WARM
 from pyspark_paimon.spark.wire.server_info import server_facts
 from pyspark_paimon.system.opened import local_backend
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def schema(options: MutableMapping[str, str]) -> StructType:
     """What ``DataSource.schema()`` returns for ``options``; a scan's snapshot is pinned in them for the reader."""
-    with errors_noted():
+    with attach_error_notes():
         if rpc.QUESTION in options:
             return rpc.answer_schema(_answer(local_backend(table_path(options)), rpc.parse_question(options[rpc.QUESTION])))
         if WARM in options:

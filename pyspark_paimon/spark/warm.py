@@ -16,7 +16,7 @@ from pyspark.sql import types as st
 
 from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_types import arrow_for_spark
-from pyspark_paimon.spark.wire.errors import errors_noted
+from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.names import WARM
 
 QUESTIONS = (
@@ -83,7 +83,7 @@ class WarmWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
 
 def warm_reader(options: Mapping[str, str], schema: st.StructType) -> ds.DataSourceReader:
     """The reader of nothing. Raises ``InvalidArgument``."""
-    with errors_noted():
+    with attach_error_notes():
         return WarmReader(options, schema)
 
 

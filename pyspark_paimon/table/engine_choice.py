@@ -29,9 +29,9 @@ def backend_for(
         from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # needs pyspark
 
         if storage_options is not None:
-            from pyspark_paimon.spark.wire.session_storage import give  # noqa: PLC0415  # as above
+            from pyspark_paimon.spark.wire.session_storage import send_storage_options  # noqa: PLC0415  # as above
 
-            give(spark, storage_options, os.fspath(path))
+            send_storage_options(spark, storage_options, os.fspath(path))
 
         return SparkBackend(os.fspath(path), spark, progress=chosen(progress))
     from pyspark_paimon.system.opened import local_backend  # noqa: PLC0415  # loads the storage engine, which Spark clients do not need

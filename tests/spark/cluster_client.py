@@ -14,7 +14,7 @@ import json, shutil, sys
 import pyarrow as pa, pyspark
 from pyspark_paimon import Table, install, spark_session, sql
 from pyspark_paimon.spark.wire import rpc
-from pyspark_paimon.spark.wire.errors import errors_mapped
+from pyspark_paimon.spark.wire.errors import raise_typed_errors
 
 url, folder, outside = sys.argv[1:4]
 address, _, token = url.partition("/;token=")
@@ -23,7 +23,7 @@ told = {"python": sys.version_info[:2], "java": shutil.which("java"), "jars": ha
 
 def error_of(work):
     try:
-        with errors_mapped():
+        with raise_typed_errors():
             return ["no error", str(work())]
     except Exception as error:
         return [type(error).__name__, str(error).split("JVM stacktrace")[0][:600]]

@@ -18,7 +18,7 @@ from pyspark_paimon import InstallRefused, SourceMissing, SparkUnavailable, Tabl
 from pyspark_paimon.spark.client.address import Address
 from pyspark_paimon.spark.client.session import package_root
 from pyspark_paimon.spark.install import SHIPPED_PACKAGES, archive_of_package, refuse_unfit
-from pyspark_paimon.spark.wire.errors import errors_mapped
+from pyspark_paimon.spark.wire.errors import raise_typed_errors
 from pyspark_paimon.spark.wire.server_info import server_facts
 
 NOT_FOUND = (
@@ -93,13 +93,16 @@ def test_a_server_without_tls_is_found_out_where_a_token_needs_it(listener):
 
 @pytest.mark.parametrize("name", ["paimon", "pyspark_paimon"])
 def test_a_server_without_the_package_is_told_with_the_command_that_installs_it(name):
-    with pytest.raises(SourceMissing, match=f"python -m pip install pyspark-paimon=={__version__} and restart") as caught, errors_mapped():
+    with (
+        pytest.raises(SourceMissing, match=f"python -m pip install pyspark-paimon=={__version__} and restart") as caught,
+        raise_typed_errors(),
+    ):
         raise RuntimeError(NOT_FOUND.format(name=name))
     assert isinstance(caught.value, SparkUnavailable)
 
 
 def test_another_missing_source_is_not_ours_to_explain():
-    with pytest.raises(RuntimeError, match="kudu"), errors_mapped():
+    with pytest.raises(RuntimeError, match="kudu"), raise_typed_errors():
         raise RuntimeError(NOT_FOUND.format(name="kudu"))
 
 

@@ -45,7 +45,7 @@ from pyspark_paimon.spark.read.reader import PaimonReader
 from pyspark_paimon.spark.server import schema as server_schema
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
-from pyspark_paimon.spark.wire.arrow_stream import BLOB, TASK, blob_frame, rows_of_blobs
+from pyspark_paimon.spark.wire.arrow_stream import BLOB, TASK, blob_frame, decode_blobs
 from pyspark_paimon.spark.write.writer import RowsWriter, writer_for
 
 
@@ -228,7 +228,7 @@ def test_a_question_is_not_an_operation_nor_an_operation_a_question(table):
     text = ExpireSnapshots(retain_min=1).to_text()
     with pytest.raises(InvalidArgument, match="holds no question"):
         server_schema({"path": table.path, rpc.QUESTION: text})
-    with pytest.raises(InvalidArgument, match="cannot be understood"):
+    with pytest.raises(InvalidArgument, match="is invalid"):
         rpc.parse_command(
             rpc.Command(id="x", operation=CountCheaply(request=ScanRequest(columns=(), snapshot_id=None)).to_text()).model_dump_json()
         )
@@ -251,7 +251,7 @@ def test_blobs_send_a_bucket_to_one_task_and_keep_the_order_of_its_rows(set_thre
     seen: dict[tuple, list] = {}
     for task in range(3):
         for batch in frame.filter(pc.equal(frame.column(TASK), task)).to_batches():
-            for part in rows_of_blobs(batch):
+            for part in decode_blobs(batch):
                 for row in part.to_pylist():
                     seen.setdefault((row["p"], row["id"]), []).append((task, row["n"]))
     assert sum(map(len, seen.values())) == 1000
@@ -278,7 +278,7 @@ def test_large_buckets_have_blobs_of_their_own_and_small_ones_share_those_of_the
     rows = pa.table({"p": ["large"] * 5000 + [f"small {i}" for i in range(50)], "id": pa.array(range(5050), pa.int32())})
     frame = blob_frame(rows.to_reader(), schema, 2, kinds=False)
     partitions = [
-        {name for part in rows_of_blobs(one) for name in part.column("p").to_pylist()} for one in frame.to_batches(max_chunksize=1)
+        {name for part in decode_blobs(one) for name in part.column("p").to_pylist()} for one in frame.to_batches(max_chunksize=1)
     ]
     assert sum(found == {"large"} for found in partitions) == 2
     assert len(partitions) <= 2 + 4 * 2
@@ -288,10 +288,10 @@ def test_blobs_of_wide_rows_are_bounded_in_bytes_and_long_inputs_are_cut():
     schema = build_schema("id INT, v STRING", primary_keys=["id"], options={"bucket": "1"})
     rows = pa.table({"id": pa.array(range(600), pa.int32()), "v": [f"{i:0100000}" for i in range(600)]})
     frame = blob_frame(rows.to_reader(), schema, 1, kinds=False)
-    sizes = [sum(part.nbytes for part in rows_of_blobs(one)) for one in frame.to_batches(max_chunksize=1)]
+    sizes = [sum(part.nbytes for part in decode_blobs(one)) for one in frame.to_batches(max_chunksize=1)]
     assert len(sizes) >= 8
     assert max(sizes) <= 8 << 20
-    assert sum(part.num_rows for one in frame.to_batches() for part in rows_of_blobs(one)) == 600
+    assert sum(part.num_rows for one in frame.to_batches() for part in decode_blobs(one)) == 600
 
 
 def test_who_asks_for_the_outcome_of_a_commit_that_is_being_made_waits_for_it(table):

@@ -16,7 +16,7 @@ from once_kit import armed
 
 from manifest.schema.validation import build_schema
 from pyspark_paimon import Table
-from pyspark_paimon.spark.wire.arrow_stream import blob_frame, rows_of_blobs
+from pyspark_paimon.spark.wire.arrow_stream import blob_frame, decode_blobs
 
 pytestmark = pytest.mark.spark
 
@@ -91,4 +91,4 @@ def test_the_memory_of_a_client_is_that_of_compressed_rows(tmp_path):
 
     frame = blob_frame(pa.RecordBatchReader.from_batches(types, batches()), schema, 4, kinds=False)
     assert frame.nbytes < 100 << 20
-    assert max(sum(part.nbytes for part in rows_of_blobs(one)) for one in frame.to_batches(max_chunksize=1)) <= 8 << 20
+    assert max(sum(part.nbytes for part in decode_blobs(one)) for one in frame.to_batches(max_chunksize=1)) <= 8 << 20

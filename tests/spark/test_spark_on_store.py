@@ -10,7 +10,7 @@ pytest.importorskip("pyspark.sql.connect.session")
 from once_kit import session_at, url_of
 
 from pyspark_paimon import Catalog, Table
-from pyspark_paimon.spark.wire.session_storage import give
+from pyspark_paimon.spark.wire.session_storage import send_storage_options
 
 pytestmark = pytest.mark.spark
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 def session(spark, s3):
     """A session of the embedded server, whose own environment reaches no store."""
     made = session_at(url_of(spark))
-    give(made, s3.options())
+    send_storage_options(made, s3.options())
     yield made
     made.client.release_session()  # to stop it would stop the embedded server
 

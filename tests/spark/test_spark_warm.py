@@ -80,8 +80,8 @@ def test_warm_starts_every_process_that_a_first_write_and_scan_need(spark, tmp_p
 
 def test_a_warm_read_in_no_sensible_number_of_tasks_is_refused(spark):
     from pyspark_paimon import InvalidArgument
-    from pyspark_paimon.spark.wire.errors import errors_mapped
+    from pyspark_paimon.spark.wire.errors import raise_typed_errors
 
     for tasks in ("0", "many"):
-        with pytest.raises(InvalidArgument, match=r"paimon\.warm"), errors_mapped():
+        with pytest.raises(InvalidArgument, match=r"paimon\.warm"), raise_typed_errors():
             spark.read.format("paimon").options(**{"path": "/", "paimon.warm": tasks}).load().collect()

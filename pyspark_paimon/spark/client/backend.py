@@ -48,7 +48,7 @@ from pyspark_paimon.spark.client.scan_backend import SparkScans
 from pyspark_paimon.spark.client.staging import Staged, staged, staged_changes, staged_tasks
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
-from pyspark_paimon.spark.wire.errors import errors_mapped
+from pyspark_paimon.spark.wire.errors import raise_typed_errors
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class SparkBackend(SparkScans):
         options = {"path": self._path, rpc.COMMAND: command.model_dump_json()}
         job = self._spark.range(1)
         try:
-            with errors_mapped(), nullcontext() if operation.stage is None else self._reporting(operation.stage):
+            with raise_typed_errors(), nullcontext() if operation.stage is None else self._reporting(operation.stage):
                 job.write.format(FORMAT_NAME).mode("append").options(**options).save()
         except PaimonError:
             raise
@@ -134,7 +134,7 @@ class SparkBackend(SparkScans):
             nonlocal job
             if job is None or isinstance(rows, SparkRows):  # local rows are staged once: they depend on no snapshot
                 base = self.ask(Pin(travel=TravelRequest())) if based else None
-                with errors_mapped():
+                with raise_typed_errors():
                     job = staged(self._spark, rows, self._target(schema, base), request)
             current.work.append(job)
 
@@ -175,7 +175,7 @@ class SparkBackend(SparkScans):
 
         request, wanted, schema = operation.request, operation.wanted, self.ask(SchemaOf())
         check_merge(wanted.clauses, schema, self._path)
-        with errors_mapped():
+        with raise_typed_errors():
             wanted = wanted.model_copy(update={"source": merge_source(self._spark, wanted, schema)})
         if not isinstance(wanted.source, SparkRows):
             return self._commanded(MergeRows(request=request, wanted=wanted))
@@ -218,7 +218,7 @@ class SparkBackend(SparkScans):
 
         def evaluate(current: Round[Staged]) -> None:
             base = self.ask(Pin(travel=TravelRequest()))
-            with errors_mapped():
+            with raise_typed_errors():
                 job = stage(base)
             if job is not None:
                 current.work.append(job)
@@ -261,7 +261,7 @@ class SparkBackend(SparkScans):
             tasks = len(plan.tasks) if current.number == 1 else tasks
             job = wire_jobs.TasksJob(operation=text, identity=this.commit_id, base=plan.base)
             if plan.tasks:
-                with errors_mapped():
+                with raise_typed_errors():
                     current.work.append(staged_tasks(self._spark, plan.tasks, this, job))
 
         def publish(jobs: Sequence[Staged]) -> None:
@@ -308,7 +308,7 @@ class SparkBackend(SparkScans):
         started = time.perf_counter()
         found = Findings(check.limit)
         options = {"path": self._path, rpc.FSCK: check.model_dump_json()}
-        with errors_mapped(), self._reporting(STAGE):
+        with raise_typed_errors(), self._reporting(STAGE):
             for row in self._spark.read.format(FORMAT_NAME).options(**options).load().collect():
                 found.merge(findings_from_json(row[rpc.ANSWER]))
         found = without_expired(found, lambda origins: self.ask(FindExpired(origins=tuple(origins))))
@@ -330,7 +330,7 @@ class SparkBackend(SparkScans):
         """
         options = {"path": self._path, rpc.WRITE: job.job.model_dump_json()}
         try:
-            with errors_mapped(), self._reporting(job.stage, job.share):
+            with raise_typed_errors(), self._reporting(job.stage, job.share):
                 job.frame.write.format(FORMAT_NAME).mode("append").options(**options).save()
         except CommitConflict:
             raise

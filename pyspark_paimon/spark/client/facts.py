@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_paimon.spark.wire import rpc
-from pyspark_paimon.spark.wire.errors import SourceMissing, errors_mapped
+from pyspark_paimon.spark.wire.errors import SourceMissing, raise_typed_errors
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def server_of(spark: SparkSession) -> ServerFacts | None:
     question = rpc.AskServer()
     options = {"path": "/", rpc.QUESTION: question.to_text()}
     try:
-        with errors_mapped():
+        with raise_typed_errors():
             return question.answer_of(rpc.answer_of(spark.read.format(UNIQUE_NAME).options(**options).load().schema))
     except SourceMissing:
         return None

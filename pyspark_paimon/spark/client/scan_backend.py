@@ -27,8 +27,8 @@ from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.request.scan_questions import AggregateCheaply, CountCheaply
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.spark.wire import rpc
-from pyspark_paimon.spark.wire.arrow_stream import BLOB, batches_of
-from pyspark_paimon.spark.wire.errors import errors_mapped
+from pyspark_paimon.spark.wire.arrow_stream import BLOB, decode_batches
+from pyspark_paimon.spark.wire.errors import raise_typed_errors
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 from pyspark_paimon.spark.wire.native_plan import NativePlan, native_frame
 from pyspark_paimon.views.explain import size_text
@@ -147,7 +147,7 @@ class SparkScans:
         known = self._ask(AggregateCheaply(request=request))
         if known is not None:
             return summaries_from_json([known], request.aggregates)
-        with errors_mapped(), self._reporting("scan"):
+        with raise_typed_errors(), self._reporting("scan"):
             texts = [row[rpc.ANSWER] for row in self._load(request, self._spark, "summaries").collect()]
         return summaries_from_json(texts, request.aggregates)
 
@@ -158,7 +158,7 @@ class SparkScans:
         """
         wanted = candidates(request)
         frame = self._rows(wanted, spark or self._spark, native=native)
-        with errors_mapped():
+        with raise_typed_errors():
             if request.order_by:
                 return sorted_frame(frame, request)
             return frame if request.limit is None else frame.limit(request.limit)
@@ -179,29 +179,29 @@ class SparkScans:
     def _rows(self, request: ScanRequest, spark: Any, *, native: bool) -> Any:
         plan = self._ask(rpc.AskNative(request=request), spark) if native else NativePlan()
         rest = self._load(request.model_copy(update={"excluded_files": plan.files}), spark, "rows")
-        with errors_mapped():
+        with raise_typed_errors():
             return native_frame(spark, plan, rest) if plan.groups else rest
 
     def _blobs(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the tasks, stream after stream."""
         frame = self._load(request, self._spark, "blobs")
-        with errors_mapped(), reporting_tasks(self._spark, self._progress, "scan"):
+        with raise_typed_errors(), reporting_tasks(self._spark, self._progress, "scan"):
             # Tag the start of the job only: the caller may start other jobs between rows.
             with named_jobs(self._spark, tag_of("scan", self._path)):
                 blobs = iter(frame.toLocalIterator())
                 first = next(blobs, None)
             for row in chain(() if first is None else (first,), blobs):
-                yield from batches_of(row[BLOB])
+                yield from decode_batches(row[BLOB])
 
     def _load(self, request: ScanRequest, spark: Any, form: str) -> Any:
         options = {"path": self._path, rpc.SCAN: request.model_dump_json(), rpc.FORM: form}
-        with errors_mapped():
+        with raise_typed_errors():
             return spark.read.format(UNIQUE_NAME).options(**options).load()
 
     def _report(self, request: ScanRequest) -> ReadReport:
         """Return the merged counters of all tasks."""
         report = ReadReport()
-        with errors_mapped(), self._reporting("scan"):
+        with raise_typed_errors(), self._reporting("scan"):
             for row in self._load(request, self._spark, "reports").collect():
                 report.merge(report_from_json(row[rpc.ANSWER]))
         return report
@@ -217,7 +217,7 @@ class SparkScans:
 
     def _ask(self, question: Request[A], spark: Any = None) -> A:
         # The analysis of a plan carries the answer; no job runs.
-        with errors_mapped():
+        with raise_typed_errors():
             options = {"path": self._path, rpc.QUESTION: question.to_text()}
             answer = rpc.answer_of((spark or self._spark).read.format(UNIQUE_NAME).options(**options).load().schema)
         return question.answer_of(answer)

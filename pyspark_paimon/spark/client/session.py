@@ -26,7 +26,7 @@ from fileindex.base.public import public
 from pyspark_paimon._version import HOME
 from pyspark_paimon.spark.client.address import DEFAULT_PORT, Address
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
-from pyspark_paimon.spark.wire.session_storage import give
+from pyspark_paimon.spark.wire.session_storage import send_storage_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,7 +112,7 @@ def spark_session(
     if progress is not None:
         session.registerProgressHandler(progress)
     if storage_options is not None:
-        give(session, storage_options)
+        send_storage_options(session, storage_options)
     return session
 
 

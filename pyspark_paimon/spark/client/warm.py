@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fileindex.base.public import public
 from pyspark_paimon.spark.client.estimate import cores
-from pyspark_paimon.spark.wire.errors import errors_mapped
+from pyspark_paimon.spark.wire.errors import raise_typed_errors
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME, WARM
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def warm(spark: SparkSession) -> float:
     def write(session: Any) -> None:
         session.range(0, tasks, 1, tasks).write.format(UNIQUE_NAME).mode("append").options(**options).save()
 
-    with errors_mapped(), ThreadPoolExecutor(2) as both:
+    with raise_typed_errors(), ThreadPoolExecutor(2) as both:
         for job in [both.submit(work, spark) for work in (read, write)]:
             job.result()
     return round(time.perf_counter() - started, 3)

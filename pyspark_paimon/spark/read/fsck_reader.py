@@ -30,7 +30,7 @@ from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.scheduling.task_packing import balanced
 from pyspark_paimon.scheduling.thread_pool import each
 from pyspark_paimon.spark.wire import rpc
-from pyspark_paimon.spark.wire.errors import errors_noted
+from pyspark_paimon.spark.wire.errors import attach_error_notes
 
 _LEAST_TASKS = 8
 _MOST_TASKS = 256
@@ -58,7 +58,7 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
 
     def partitions(self) -> list[ds.InputPartition]:
         """What was found in the metadata goes with the first."""
-        with errors_noted():
+        with attach_error_notes():
             request = Fsck.model_validate_json(self.request)
             started_ms = int(time.time() * 1000)
             store = FileStore.open(self.path, cache=nothing_held())
@@ -75,7 +75,7 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         """Check the files of a task."""
         if not isinstance(partition, FsckPartition):
             return
-        with errors_noted():
+        with attach_error_notes():
             request = Fsck.model_validate_json(self.request)
             found = Findings(request.limit) if partition.found is None else findings_from_json(partition.found)
             store = FileStore.open(self.path, cache=nothing_held())

@@ -17,7 +17,7 @@ from manifest.store import FileStore
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_type
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.spark.wire import rpc
-from pyspark_paimon.spark.wire.errors import errors_noted
+from pyspark_paimon.spark.wire.errors import attach_error_notes
 
 
 def hash_schema(schema: TableSchema) -> st.StructType:
@@ -44,7 +44,7 @@ class HashReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
 
     def partitions(self) -> list[ds.InputPartition]:
         """One for each file."""
-        with errors_noted():
+        with attach_error_notes():
             store = self._store()
             entries = [] if self.snapshot_id is None else store.index_entries(store.snapshots.get(self.snapshot_id))
             return [HashFile(entry.model_dump_json()) for entry in entries if entry.index_type == HASH]
@@ -52,7 +52,7 @@ class HashReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """The hashes of a file, beside its partition and bucket."""
         if isinstance(partition, HashFile):
-            with errors_noted():
+            with attach_error_notes():
                 yield self._read(IndexManifestEntry.model_validate_json(partition.entry))
 
     def _read(self, entry: IndexManifestEntry) -> pa.RecordBatch:

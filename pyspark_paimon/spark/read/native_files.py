@@ -36,7 +36,7 @@ from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.spark.read.native_footer import Footer, is_native
 from pyspark_paimon.spark.wire.native_plan import NativeColumn, NativeGroup, NativePlan
-from pyspark_paimon.spark.wire.native_sql import quoted_text, result_text, source_text, widened_text
+from pyspark_paimon.spark.wire.native_sql import quoted_text, result_text, source_text, widening_text
 
 SPARK_STORES = "PYSPARK_PAIMON_SPARK_STORES"
 """Of a server's environment: ``s3a`` where Spark has ``hadoop-aws`` and reaches by it what our reader reaches by the environment."""
@@ -175,7 +175,7 @@ def _expression(mapping: SchemaMapping, name: str) -> str | None:
     text = source_text(source.name, source.type)
     if _nullable(source.type) == _nullable(read) or is_same(source.type, read):
         return text
-    return widened_text(text, source.type, read)
+    return widening_text(text, source.type, read)
 
 
 def _nullable(type_: DataType) -> DataType:

@@ -30,8 +30,8 @@ from pyspark_paimon.spark.driver.catalog_tables import stale_columns_named
 from pyspark_paimon.spark.driver.options import pushes_once, read_options, table_path
 from pyspark_paimon.spark.driver.scan_options import scan_request
 from pyspark_paimon.spark.read.threads import use_task_cpus
-from pyspark_paimon.spark.wire.arrow_stream import encoded
-from pyspark_paimon.spark.wire.errors import errors_noted
+from pyspark_paimon.spark.wire.arrow_stream import encode_rows
+from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.rpc import FORM, FSCK, HASHES, SCAN, form_of, parse_hash_scan
 from pyspark_paimon.spark.wire.session_settings import refuse_task_settings
 from pyspark_paimon.system.opened import local_backend
@@ -67,7 +67,7 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
 
     def partitions(self) -> list[ds.InputPartition]:
         """The splits of the plan; an empty plan gives Spark one partition without a split."""
-        with errors_noted():
+        with attach_error_notes():
             backend, request = local_backend(self.path), ScanRequest.model_validate_json(self.request)
             ordered = self.form == "blobs" or request.incremental is not None
             tasks = tasks_of(backend.plan(request), backend.stored_schema(request.schema_id), ordered=ordered)
@@ -76,7 +76,7 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """The splits of a task, in the Arrow schema that Spark checks for."""
         if isinstance(partition, SplitPartition):
-            with errors_noted():
+            with attach_error_notes():
                 if self.given is not None:
                     refuse_task_settings(self.path, self.given)
                 for split in partition.splits:
@@ -94,7 +94,7 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
             if self.form == "rows":
                 yield cast_for_spark(batch, wanted)
             elif self.form == "blobs":
-                yield pa.record_batch([pa.array([encoded(pa.Table.from_batches([batch]))], pa.binary())], schema=wanted)
+                yield pa.record_batch([pa.array([encode_rows(pa.Table.from_batches([batch]))], pa.binary())], schema=wanted)
         if self.form == "reports":
             yield pa.record_batch([pa.array([report_to_json(report)])], schema=wanted)
 
@@ -104,7 +104,7 @@ class PushdownReader(PaimonReader):
 
     def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802  # Spark's name
         """Add what can be answered exactly to the scan's filter, and give the rest back to Spark."""
-        with errors_noted():
+        with attach_error_notes():
             request = ScanRequest.model_validate_json(self.request)
             types = local_backend(self.path).schema(request.schema_id).column_types
             pushed, rest = [request.predicate], []
@@ -120,7 +120,7 @@ class PushdownReader(PaimonReader):
 
 def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceReader:
     """The reader that the options ask for, with the snapshot pinned and the columns of ``schema``."""
-    with errors_noted():
+    with attach_error_notes():
         if FSCK in options:
             from pyspark_paimon.spark.read.fsck_reader import FsckReader  # noqa: PLC0415  # see test_imports
 

@@ -24,7 +24,7 @@ from pyspark_paimon.scheduling.task_packing import tasks_of
 from pyspark_paimon.spark.driver.options import COLUMNS, FILTER, columns, read_options, table_options, table_path
 from pyspark_paimon.spark.read.reader import SplitPartition
 from pyspark_paimon.spark.read.threads import use_task_cpus
-from pyspark_paimon.spark.wire.errors import SparkUnavailable, errors_noted
+from pyspark_paimon.spark.wire.errors import SparkUnavailable, attach_error_notes
 from pyspark_paimon.spark.wire.rpc import SCAN
 from pyspark_paimon.spark.wire.session_settings import refuse_task_settings
 from pyspark_paimon.stream.options import StreamOptions, offset_of, position_of, without_stream
@@ -46,7 +46,7 @@ class PaimonStreamReader(ds.DataSourceStreamReader, limits.SupportsTriggerAvaila
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's name
         """Where a new query begins."""
-        with errors_noted():
+        with attach_error_notes():
             return offset_of(self.stream.start())
 
     def getDefaultReadLimit(self) -> limits.ReadLimit:  # noqa: N802  # as above
@@ -60,29 +60,29 @@ class PaimonStreamReader(ds.DataSourceStreamReader, limits.SupportsTriggerAvaila
 
     def latestOffset(self, start: dict[str, Any], limit: limits.ReadLimit) -> dict[str, Any]:  # noqa: N802  # as above
         """The end of the next batch."""
-        with errors_noted():
+        with attach_error_notes():
             limited = not isinstance(limit, limits.ReadAllAvailable)
             return offset_of(self.stream.advance(position_of(start), limited=limited, last=self.last))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # as above
         """What is there now is all that the query reads."""
-        with errors_noted():
+        with attach_error_notes():
             self.last = self.stream.newest()
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802  # as above
         """Where a query that had read everything would stand."""
-        with errors_noted():
+        with attach_error_notes():
             return offset_of(Position(self.stream.newest() + 1))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[ds.InputPartition]:
         """The splits of the batch, small ones together."""
-        with errors_noted():
+        with attach_error_notes():
             plan, schema = self.stream.plan(position_of(start), position_of(end))
             return [SplitPartition(tuple(task)) for task in tasks_of(plan, schema, ordered=False)]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
-        with errors_noted():
+        with attach_error_notes():
             refuse_task_settings(self.stream.path, self.stream.request.options)
             use_task_cpus()
             wanted = arrow_for_spark(self.schema)
@@ -92,7 +92,7 @@ class PaimonStreamReader(ds.DataSourceStreamReader, limits.SupportsTriggerAvaila
 
     def commit(self, end: dict[str, Any]) -> None:
         """What comes before ``end`` is done with."""
-        with errors_noted():
+        with attach_error_notes():
             self.stream.done(position_of(end))
 
     def stop(self) -> None:
@@ -109,7 +109,7 @@ def stream_schema(options: Mapping[str, str]) -> StructType:
 
 def stream_reader(options: Mapping[str, str], schema: StructType) -> PaimonStreamReader:
     """The reader of a stream with the columns of ``schema``."""
-    with errors_noted():
+    with attach_error_notes():
         own = {key: value for key, value in options.items() if key != SCAN}  # a scan that schema() pinned: it cannot know of the stream
         given = read_options(without_stream(own), schema)
         path = table_path(given)

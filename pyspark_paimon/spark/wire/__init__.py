@@ -1,4 +1,4 @@
-"""What travels between client and server: questions, jobs, rows, errors, all as text or Arrow.
+"""Messages between client and server: questions, jobs, rows and errors.
 
-Nothing is unpickled or evaluated. Public: ``rpc``, ``errors``, ``arrow_stream``.
+All are JSON or Arrow. Nothing is unpickled or evaluated. Public: ``rpc``, ``errors``, ``arrow_stream``.
 """

@@ -1,8 +1,8 @@
-"""Rows as Arrow IPC streams in a binary column: how they travel between a client's process and Spark's tasks.
+"""Rows as Arrow IPC streams in a binary column, between a client and Spark's tasks.
 
-Spark would turn local rows into its own, one by one, and back; as zstd-compressed streams they travel an order of magnitude
-faster, and keep types that Spark lacks. A frame of blobs has the columns ``task``, ``ordinal`` and ``blob``: sorted by
-ordinal within a task, rows keep their order.
+A frame of blobs has the columns ``task``, ``ordinal`` and ``blob``. Sorted by ordinal within a task, rows keep their order.
+Spark would convert local rows one by one, in both directions. Compressed streams are ten times as fast and keep types that
+Spark lacks.
 """
 
 from __future__ import annotations
@@ -29,25 +29,33 @@ FRAME = pa.schema([(TASK, pa.int32()), (ORDINAL, pa.int32()), (BLOB, pa.binary()
 
 
 def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, cores: int, *, kinds: bool) -> pa.Table:
-    """The rows of ``reader``, checked against ``schema``, as a frame of blobs; a bucket's rows all go to one task.
+    """Return the rows of ``reader`` as a frame of blobs, with all rows of a bucket in one task.
 
-    Tasks are numbered from 0, as many as the rows are worth to a Spark of ``cores``. How many that is shows in the end, so rows are shared
-    out among as many as there could be, which are put together then. A chunk of the rows at a time is in memory as it came, all of them
-    compressed. Raises ``SchemaMismatch`` and ``NullInKey`` as a local write does.
+    Memory holds one uncompressed chunk of rows, and all rows compressed.
+
+    Args:
+        reader: Rows as the user gave them.
+        schema: Schema of the table.
+        cores: Cores of Spark. Together with the size of the rows, they decide the number of tasks.
+        kinds: Whether the rows have a column of row kinds.
+
+    Raises:
+        SchemaMismatch, NullInKey: The rows do not fit ``schema``.
     """
+    # The size is known only at the end. Until then, rows are divided into the largest possible number of shares.
     most = task_count(sys.maxsize, cores)
     shares: list[int] = []
     blobs: list[bytes] = []
     sizes = [0] * most
     for number, chunk in enumerate(_chunks(reader)):
-        rows, codes = _checked(chunk, schema, kinds=kinds)
+        rows, codes = _conform_chunk(chunk, schema, kinds=kinds)
         for share, positions in _shares(rows, schema, most, number):
             part = codes if positions is None else codes.take(positions)
             sizes[share] += part.nbytes
             step = max(1, min(thresholds.wire_blob_rows, thresholds.wire_blob_bytes * part.num_rows // max(1, part.nbytes)))
             for start in range(0, part.num_rows, step):
                 shares.append(share)
-                blobs.append(encoded(part.slice(start, step)))
+                blobs.append(encode_rows(part.slice(start, step)))
     used = sorted(set(shares))
     tasks = min(max(1, len(used)), task_count(sum(sizes), cores))
     task_of_share = dict(zip(used, balanced([sizes[share] for share in used], tasks), strict=True))
@@ -55,10 +63,10 @@ def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, cores: int, *,
     return pa.table([tasks_of_blobs, pa.array(range(len(blobs)), pa.int32()), pa.array(blobs, pa.binary())], schema=FRAME)
 
 
-def encoded(rows: pa.Table) -> bytes:
-    """A compressed IPC stream of ``rows``.
+def encode_rows(rows: pa.Table) -> bytes:
+    """Return a compressed IPC stream of ``rows``.
 
-    >>> [batch.to_pydict() for batch in batches_of(encoded(pa.table({"id": [1, 2]})))]
+    >>> [batch.to_pydict() for batch in decode_batches(encode_rows(pa.table({"id": [1, 2]})))]
     [{'id': [1, 2]}]
     """
     sink = pa.BufferOutputStream()
@@ -67,26 +75,27 @@ def encoded(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def batches_of(blob: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
-    """The batches of a stream."""
+def decode_batches(blob: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of an IPC stream."""
     with pa.ipc.open_stream(blob) as stream:
         yield from stream
 
 
-def rows_of_blobs(frame: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows in the blobs of a frame's batch, in its order."""
+def decode_blobs(frame: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of all blobs in a batch of a frame."""
     for blob in frame.column(BLOB):
-        yield from batches_of(blob.as_buffer())
+        yield from decode_batches(blob.as_buffer())
 
 
-def _home(share: Share, count: int) -> int:
-    """Which of ``count`` gets a bucket; neighbouring buckets of a partition go to different ones."""
-    where = zlib.crc32(repr(share.partition).encode()) if share.partition else 0
-    return (where + share.bucket) % count
+def _share_of_bucket(rows: Share, count: int) -> int:
+    """Return the share, below ``count``, that a bucket's rows belong to."""
+    # Neighbouring buckets of a partition go to different shares.
+    first = zlib.crc32(repr(rows.partition).encode()) if rows.partition else 0
+    return (first + rows.bucket) % count
 
 
 def _chunks(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """Tables of about ``wire_chunk_rows`` or ``wire_chunk_bytes``; a large batch, as of one Arrow table, is cut."""
+    """Yield tables of about ``wire_chunk_rows`` rows or ``wire_chunk_bytes`` bytes. Large batches are cut."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in reader:
@@ -101,8 +110,8 @@ def _chunks(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def _checked(chunk: pa.Table, schema: TableSchema, *, kinds: bool) -> tuple[pa.Table, pa.Table]:
-    """The rows as the table's own, and the same with their kinds, which travel along."""
+def _conform_chunk(chunk: pa.Table, schema: TableSchema, *, kinds: bool) -> tuple[pa.Table, pa.Table]:
+    """Return the rows in the table's types, without and with their column of row kinds."""
     if not kinds:
         rows = conform(chunk, schema).combine_chunks()
         return rows, rows
@@ -118,10 +127,12 @@ def _one_bucket(partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:  # noqa
 
 
 def _shares(rows: pa.Table, schema: TableSchema, count: int, number: int) -> Iterator[tuple[int, np.ndarray | None]]:
-    """(number below ``count``, positions of its rows in their order); None for all rows. Without buckets any will do.
+    """Yield each share, below ``count``, with the ascending positions of its rows. None: all rows.
 
-    Which dynamic or postponed bucket a key has is not known here: all buckets of a partition go to one task, and all rows where keys cross partitions.
+    ``number`` is the number of the chunk.
     """
+    # The client does not know dynamic and postponed buckets: all rows of a partition go to one task,
+    # and all rows of the table if keys move between partitions.
     if schema.bucket_mode is BucketMode.KEY_DYNAMIC:
         yield 0, None
         return
@@ -129,14 +140,14 @@ def _shares(rows: pa.Table, schema: TableSchema, count: int, number: int) -> Ite
         yield number % count, None
         return
     small: dict[int, list[np.ndarray]] = {}
-    for share in route(rows, schema, _one_bucket if schema.core.bucket < 1 else None):
-        home = _home(share, count)
-        if share.rows is None or len(share.rows) >= thresholds.own_blob_rows:
-            yield home, share.rows
+    for bucket_rows in route(rows, schema, _one_bucket if schema.core.bucket < 1 else None):
+        share = _share_of_bucket(bucket_rows, count)
+        if bucket_rows.rows is None or len(bucket_rows.rows) >= thresholds.own_blob_rows:
+            yield share, bucket_rows.rows
         else:
-            small.setdefault(home, []).append(share.rows)
-    for home, positions in small.items():
-        yield home, np.concatenate(positions)
+            small.setdefault(share, []).append(bucket_rows.rows)
+    for share, positions in small.items():
+        yield share, np.concatenate(positions)
 
 
-__all__ = ["BLOB", "FRAME", "ORDINAL", "TASK", "batches_of", "blob_frame", "encoded", "rows_of_blobs"]
+__all__ = ["BLOB", "FRAME", "ORDINAL", "TASK", "blob_frame", "decode_batches", "decode_blobs", "encode_rows"]

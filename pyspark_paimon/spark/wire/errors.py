@@ -1,7 +1,7 @@
-"""Typed errors across Spark: raised in a server's Python worker, seen by the client as the same class.
+"""Typed errors of a server's Python worker, raised in the client as the same class.
 
-Spark carries an exception of a worker as text. Ours get a note, which every traceback prints after the message, with the
-class and its arguments as one line of JSON; the client looks for that line and raises the class again.
+Spark sends an exception of a worker to the client as text. Our exceptions get a note, which a traceback prints after the message.
+The note is one line of JSON with the class and its arguments. The client finds that line and raises the class.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from pyspark_paimon._version import __version__
 
 @public
 class SparkUnavailable(PaimonError, RuntimeError):
-    """pyspark, Java or the server is missing or cannot be reached; the message says which."""
+    """pyspark, Java or the server is missing or unreachable."""
 
 
 @public
 class SourceMissing(SparkUnavailable):
-    """The server does not know our data source; the message has the command that installs it there."""
+    """The server lacks the data source. The message has the command that installs it."""
 
 
 @public
 class InstallRefused(PaimonError, RuntimeError):
-    """This client cannot ship the package to that server; the message says why, and what to do there."""
+    """This client cannot send the package to the server."""
 
 
 @public
 class RemoteError(PaimonError):
-    """The server failed with an error of ours that this client does not know (the server's package is newer)."""
+    """The server raised an error class that this client lacks: the server's package is newer."""
 
 
 INSTALL = (
@@ -49,12 +49,12 @@ INSTALL = (
 )
 _NOT_FOUND = re.compile(r"\[DATA_SOURCE_NOT_FOUND\].*?: (?:pyspark_)?paimon\.")
 MARK = "paimon-error: "
-"""What the note of a typed error begins with."""
+"""First characters of the note of a typed error."""
 _NOTE = re.compile(r"^\s*" + re.escape(MARK) + r"(\{.*\})\s*$", re.MULTILINE)
 
 
 def describe_error(error: PaimonError) -> str:
-    """The note that carries ``error``: one line of ASCII.
+    """Return the note of ``error``, one line of ASCII.
 
     >>> describe_error(errors.CommitConflict("bucket 3 was compacted"))
     'paimon-error: {"class": "CommitConflict", "args": ["bucket 3 was compacted"], "text": "bucket 3 was compacted"}'
@@ -69,32 +69,32 @@ def describe_error(error: PaimonError) -> str:
         return MARK + json.dumps({"class": name, "args": [str(error)], "text": str(error)})
 
 
-class errors_noted(AbstractContextManager[None]):  # noqa: N801  # used as a function is
-    """Attach the note to a typed error that leaves the block, and cut its traceback to that block; others pass as they are.
+class attach_error_notes(AbstractContextManager[None]):  # noqa: N801  # used as a function is
+    """Context that adds the note to a typed error and shortens its traceback.
 
-    Spark puts the traceback before the message, and a typed error tells its cause in its message. One frame of ours must stay,
-    or Spark shows all of its own.
+    Other exceptions pass unchanged.
     """
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Let the error pass, with its note."""
+        """Add the note."""
         if isinstance(error, PaimonError):
             if not any(MARK in note for note in getattr(error, "__notes__", ())):
-                error.add_note(_raised_at(error.__traceback__))
+                error.add_note(_describe_origin(error.__traceback__))
                 error.add_note(describe_error(error))
             error.__cause__, error.__suppress_context__ = None, True
+            # Spark prints the traceback before the message. Without any frame it would print all frames of its own.
             if traceback is not None:
                 error.__traceback__ = TracebackType(None, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
 
 
-def _raised_at(traceback: TracebackType | None) -> str:
-    """The line of ours that raised, for those who look for its cause."""
+def _describe_origin(traceback: TracebackType | None) -> str:
+    """Return file and line of the raise statement."""
     frames = extract_tb(traceback)
     return f"(raised at {Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
 
 
 def typed_error(text: str) -> PaimonError | None:
-    r"""The typed error that a server's message carries, or None.
+    r"""Return the typed error in a server's message, or None.
 
     >>> typed_error("Traceback...\n" + describe_error(fileindex.base.errors.UnknownColumn("citi", ("id", "city"))))
     UnknownColumn('citi', ('id', 'city'))
@@ -118,8 +118,8 @@ def typed_error(text: str) -> PaimonError | None:
 
 
 @contextmanager
-def errors_mapped() -> Iterator[None]:
-    """Turn Spark's exceptions that carry one of our errors back into it; the Spark exception becomes its cause."""
+def raise_typed_errors() -> Iterator[None]:
+    """Raise the typed error in a Spark exception; the Spark exception becomes its cause."""
     try:
         yield
     except PaimonError:
@@ -128,7 +128,7 @@ def errors_mapped() -> Iterator[None]:
         text = str(error)
         typed = typed_error(text)
         if typed is None and _NOT_FOUND.search(text):
-            typed = SourceMissing(f"the Spark server does not know format 'paimon': {INSTALL}; or try pyspark_paimon.install(spark)")
+            typed = SourceMissing(f"the Spark server lacks format 'paimon': {INSTALL}; or try pyspark_paimon.install(spark)")
         if typed is None:
             raise
         raise typed from error
@@ -141,8 +141,8 @@ __all__ = [
     "RemoteError",
     "SourceMissing",
     "SparkUnavailable",
+    "attach_error_notes",
     "describe_error",
-    "errors_mapped",
-    "errors_noted",
+    "raise_typed_errors",
     "typed_error",
 ]

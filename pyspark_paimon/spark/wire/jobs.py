@@ -1,4 +1,4 @@
-"""The jobs that a client has Spark run: what travels in an option of a write, and the rows that go with it."""
+"""Descriptions of Spark jobs that a client starts, as JSON in an option."""
 
 from __future__ import annotations
 
@@ -12,49 +12,54 @@ from pyspark_paimon.request.message import Message
 
 
 class HashScan(Message):
-    """The keys of a dynamic-bucket table by hash, with the bucket of each, at a snapshot (None: there are no keys)."""
+    """A read of the hash and bucket of every key of a dynamic-bucket table."""
 
     snapshot_id: int | None
+    """None: the table is empty."""
 
 
 class RowsJob(Message):
-    """A write of rows. ``owned`` promises that every (partition, bucket) reaches exactly one task, ``keyed`` that every primary key does.
-
-    The dynamic buckets of a partition are shared by ``writers`` of the ``tasks``, as ``lsm.bucket.dynamic.Owners`` says, as of
-    ``base_snapshot_id`` (0: an empty table; None: the newest when a task begins).
-    ``blobs``: the rows are Arrow IPC streams in a binary column (``blob_frame`` of ``arrow_stream``). ``read``: the
-    rows were computed from that state, so that a newer change of it is a conflict. ``plain``: Spark planned the write by itself, so that only
-    tasks see the session's settings; with ``asks_mode`` these say whether it replaces the table or the partitions of the rows.
-    """
+    """A write of rows."""
 
     job: Literal["rows"] = "rows"
     request: WriteRequest
     owned: bool
+    """Whether each (partition, bucket) is in exactly one task."""
     keyed: bool = False
+    """Whether each primary key is in exactly one task."""
     blobs: bool = False
+    """Whether the rows are Arrow IPC streams in a binary column (``arrow_stream.blob_frame``)."""
     read: ReadState | None = None
+    """State that the rows were computed from. A newer change of it is a conflict."""
     tasks: int = Field(default=1, ge=1)
     writers: int = Field(default=1, ge=1)
+    """Number of tasks that share the dynamic buckets of a partition (``lsm.bucket.dynamic.Owners``)."""
     base_snapshot_id: int | None = None
+    """Snapshot that gives the dynamic buckets. 0: empty table. None: the newest snapshot when a task starts."""
     plain: bool = False
+    """Whether Spark planned the write without our client: then only tasks see the session's settings."""
     asks_mode: bool = False
+    """Whether the session's settings, seen by tasks, decide what an overwrite replaces: the table, or the partitions of its rows."""
 
     @property
     def identity(self) -> str:
-        """Whose outcome is asked for."""
+        """Commit id of the write."""
         return self.request.identity
 
 
 class TasksJob(Message):
-    """One round of a ``TaskOperation``. The rows of the job are its tasks, in ``TASK_COLUMNS``; no row of the table crosses the JVM."""
+    """One round of a ``TaskOperation``.
+
+    The rows of the job are tasks, with columns ``TASK_COLUMNS``. No row of the table goes through the JVM.
+    """
 
     job: Literal["tasks"] = "tasks"
     operation: str
-    """Wire text."""
+    """The operation as JSON."""
     identity: str
-    """Commit id of the round, whose outcome is asked for."""
+    """Commit id of the round."""
     base: SnapshotKey
-    """Snapshot that the tasks are planned on."""
+    """Snapshot that the tasks were planned on."""
 
 
 Job: TypeAlias = RowsJob | TasksJob

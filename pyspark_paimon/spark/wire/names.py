@@ -1,12 +1,11 @@
-"""The two names of our data source, and how Spark finds what stands behind a name.
+"""The two names of the data source.
 
-Measured on Spark 4.3: discovery imports every top-level module of the server's Python path whose name begins with ``pyspark_``
-and takes the one class that it calls ``DefaultSource``, by the name that the class gives; names ignore case. So two names need
-two top-level modules: ``pyspark_paimon`` has the unique one, ``pyspark_paimon_short`` that of the format.
+Measured on Spark 4.3: discovery imports each top-level module of the server's Python path whose name starts with ``pyspark_``,
+and registers its class ``DefaultSource`` by the name that the class returns, ignoring case. So each name needs its own top-level
+module: ``pyspark_paimon`` for the unique name, ``pyspark_paimon_short`` for the format's name.
 
-Where a jar on the server registers ``paimon`` too, as Paimon's own connector does, Spark takes the jar's for ``spark.read``,
-``df.write`` and SQL, and says nothing of ours; nor can a session register a Python source over it. Our clients therefore send the
-unique name, and users may write either where there is no such jar.
+A jar on the server may register ``paimon`` too, as Paimon's own connector does. Then Spark uses the jar for that name without a
+warning, and a session cannot replace it. Our clients therefore send the unique name.
 """
 
 from __future__ import annotations
@@ -14,6 +13,6 @@ from __future__ import annotations
 NAME = "paimon"
 UNIQUE_NAME = "pyspark_paimon"
 WARM = "paimon.warm"
-"""The option of a read or a write of nothing, in so many tasks: it starts processes."""
+"""Option of an empty read or write that starts Python processes. The value is the number of tasks."""
 
 __all__ = ["NAME", "UNIQUE_NAME", "WARM"]

@@ -1,4 +1,4 @@
-"""A scan as a DataFrame that Spark's own Parquet reader computes, as far as the server says that it may."""
+"""The part of a scan that Spark's own Parquet reader reads."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pyspark_paimon.request.message import Message
 from pyspark_paimon.spark.wire.native_sql import quoted_text
 
 _READ = {
-    "ignoreMissingFiles": "false",  # whatever the session says: a missing file must be an error, not missing rows
+    "ignoreMissingFiles": "false",  # overrides the session: a missing file must be an error, not missing rows
     "ignoreCorruptFiles": "false",
-    "recursiveFileLookup": "true",  # a directory called dt=1 gives no column of its own
+    "recursiveFileLookup": "true",  # otherwise Spark adds a column for a directory dt=1
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
     "parquet.page.verify-checksum.enabled": "true",
@@ -20,29 +20,35 @@ _READ = {
 
 
 class NativeColumn(Message):
-    """A column of the result: an expression over the table's columns, its name, and its comment."""
+    """A column of the result."""
 
     name: str
     text: str
+    """Spark SQL expression over the table's columns."""
     comment: str | None = None
 
 
 class NativeGroup(Message):
-    """Files of one schema (``file_schema``: Spark's JSON of the columns to read), the rows to keep, the table's columns of them."""
+    """Files of one schema."""
 
     files: tuple[str, ...]
     file_schema: str
+    """Columns to read, as Spark's JSON of a schema."""
     condition: str | None
+    """Spark SQL filter of the rows. None: all rows."""
     columns: tuple[str, ...]
+    """Spark SQL expressions that give the table's columns."""
 
 
 class NativePlan(Message):
-    """What Spark reads by itself. No groups: nothing, and ``why``. ``has_rest``: our source has to read other files too."""
+    """Files that Spark's own reader reads."""
 
     groups: tuple[NativeGroup, ...] = ()
     columns: tuple[NativeColumn, ...] = ()
     has_rest: bool = True
+    """Whether our source has to read other files too."""
     why: str = ""
+    """Reason if there are no groups."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -51,17 +57,18 @@ class NativePlan(Message):
 
 
 def native_frame(spark: Any, plan: NativePlan, rest: Any) -> Any:
-    """The rows of ``plan``, and those of ``rest``, a frame of our source that leaves out the plan's files.
+    """Return a DataFrame of the rows of ``plan`` and of ``rest``.
 
-    ``rest`` is part of the frame even where nothing is left: it comes after Spark has listed the files, and when Spark asks it for its
-    schema, the server looks whether they are all still there.
+    ``rest`` is a frame of our source that excludes the plan's files.
     """
+    # Even an empty rest is part of the frame. Spark asks it for its schema after listing the files; then the server checks that
+    # all files still exist.
     others = rest if plan.has_rest else rest.where("FALSE")
     return reduce(lambda frames, frame: frames.union(frame), [*(_read(spark, plan, group) for group in plan.groups), others])
 
 
 def _read(spark: Any, plan: NativePlan, group: NativeGroup) -> Any:
-    from pyspark.sql.types import StructType  # noqa: PLC0415  # a session is at hand, so pyspark is
+    from pyspark.sql.types import StructType  # noqa: PLC0415  # the caller has a session, so pyspark is loaded
 
     schema = StructType.fromJson(json.loads(group.file_schema))
     files = spark.read.schema(schema).options(**_READ).parquet(*map(_uri, group.files))
@@ -73,7 +80,7 @@ def _read(spark: Any, plan: NativePlan, group: NativeGroup) -> Any:
 
 
 def _uri(path: str) -> str:
-    """A file's path as Hadoop has it, whose file system for S3 is of another scheme.
+    """Return the URI of a file for Hadoop, whose scheme for S3 is ``s3a``.
 
     >>> _uri("/w/t/a.parquet"), _uri("s3://bucket/t/a.parquet")
     ('file:///w/t/a.parquet', 's3a://bucket/t/a.parquet')

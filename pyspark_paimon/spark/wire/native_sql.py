@@ -1,4 +1,4 @@
-"""Columns as text of Spark SQL, for files that Spark reads itself."""
+"""Spark SQL expressions of columns, for files that Spark's own reader reads."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _ZEROS = {
     **dict.fromkeys(STRINGS, "''"),
     **dict.fromkeys(BINARIES, "X''"),
 }
-"""Values that Spark takes for not null when it looks at their text; it does not of a text that is cast."""
+"""Literals that Spark infers as not null. It infers a cast of a string as nullable."""
 
 
 def quoted_text(name: str) -> str:
-    """A name as an identifier of Spark SQL.
+    """Return a name as an identifier of Spark SQL.
 
     >>> quoted_text("a `b`")
     '`a ``b```'
@@ -41,18 +41,18 @@ def quoted_text(name: str) -> str:
 
 
 def source_text(file_name: str, type_: DataType) -> str:
-    """The values of a file's column. Those of floats pass through an expression that changes none.
-
-    Spark would skip row groups by their minima and maxima, which leave out NaN although it is the greatest value, and which
-    do not take the two zeros for equal: a filter of a user on the frame would lose rows.
-    """
+    """Return the expression that reads a file's column."""
+    # An expression that changes no float keeps Spark from skipping row groups by minima and maxima. These omit NaN, Spark's
+    # greatest value, and order -0.0 before 0.0: a user's filter would lose rows.
     if type_.kind in FLOATS:
         return f"nanvl({quoted_text(file_name)}, CAST('NaN' AS {_NAMES[type_.kind]}))"
     return quoted_text(file_name)
 
 
 def result_text(name: str, type_: DataType) -> str:
-    """A column of the result: for Spark one that is NOT NULL in the table is never null, and no null passes for a value.
+    """Return the expression of a result column, not null if the table's column is NOT NULL.
+
+    At run time the expression of a NOT NULL column raises an error for a null.
 
     >>> result_text("n", DataType(Kind.INT, nullable=False))[:25]
     'coalesce(`n`, raise_error'
@@ -61,14 +61,14 @@ def result_text(name: str, type_: DataType) -> str:
         return quoted_text(name)
     digits = f".{'0' * type_.scale}" if type_.scale else ""
     zero = f"CAST(0{digits}BD AS {type_.with_nullable(nullable=True)})" if type_.kind is Kind.DECIMAL else _ZEROS[type_.kind]
-    message = f"column {name} is NOT NULL, but a data file holds a null".encode().hex()
+    message = f"column {name} is NOT NULL, but a data file has a null".encode().hex()
     return f"coalesce({quoted_text(name)}, raise_error(CAST(X'{message}' AS STRING)), {zero})"
 
 
-def widened_text(expression: str, file: DataType, read: DataType) -> str | None:
-    """``expression`` of a file's column as the wider type that the column has now; None if that is no mere widening.
+def widening_text(expression: str, file: DataType, read: DataType) -> str | None:
+    """Return ``expression``, of type ``file``, cast to the wider type ``read``. None: it is no widening.
 
-    >>> widened_text("`a`", DataType(Kind.INT), DataType(Kind.BIGINT))
+    >>> widening_text("`a`", DataType(Kind.INT), DataType(Kind.BIGINT))
     'CAST(`a` AS BIGINT)'
     """
     order = (Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT)
@@ -79,4 +79,4 @@ def widened_text(expression: str, file: DataType, read: DataType) -> str | None:
     return None
 
 
-__all__ = ["quoted_text", "result_text", "source_text", "widened_text"]
+__all__ = ["quoted_text", "result_text", "source_text", "widening_text"]

@@ -1,4 +1,4 @@
-"""Texts that a Spark client and the data source exchange, as JSON with a strict schema.
+"""Messages of a Spark client and the data source, as JSON with a strict schema.
 
 A *question* travels in an option. ``DataSource.schema()`` answers it in the metadata of a column. Spark may ask twice, so questions
 only read. A *command* is an operation in an option of a write job. The commit hook of the job runs it on the driver, once for its id,
@@ -28,33 +28,33 @@ QUESTION = "paimon.question"
 COMMAND = "paimon.command"
 SCAN = "paimon.scan"
 FORM = "paimon.form"
-"""What a scan gives: ``rows`` (default), ``blobs`` (Arrow IPC streams), ``reports`` (counters as JSON, one per split),
-or ``summaries`` (what is asked of columns, as JSON, one per split)."""
+"""Output of a scan: ``rows`` (default), ``blobs`` (Arrow IPC streams), ``reports`` (counters as JSON, one per split),
+or ``summaries`` (aggregates of columns as JSON, one per split)."""
 WRITE = "paimon.write"
 HASHES = "paimon.hashes"
 FSCK = "paimon.fsck"
-"""A check of the table, as a job that reads: the arguments of ``Fsck``."""
+"""Option of a read that checks the table: the arguments of ``Fsck``."""
 TASK_COLUMNS = ("partition", "bucket", "size", "file")
-"""Columns of the rows of a ``TasksJob``: the members of ``Task``."""
+"""Columns of the rows of a ``TasksJob``: the fields of ``Task``."""
 HASH_COLUMN, HOME_COLUMN, HOME_PART = "__paimon_hash", "__paimon_home", "__paimon_home_part"
-"""Columns of the answer to ``HashScan``: a key's hash, its bucket, and (numbered) the values of its partition."""
+"""Columns of a ``HashScan``: a key's hash, its bucket, and (numbered) its partition values."""
 ANSWER = "answer"
 
 
 class AskNative(Request[NativePlan]):
-    """The files of a scan that Spark may read by itself."""
+    """The files of a scan that Spark's own reader may read."""
 
     request: ScanRequest
 
 
 class AskOutcome(Request[Outcome | None]):
-    """What the commit ``commit_id`` left. None: it is not visible."""
+    """The outcome of the commit ``commit_id``. None: it is not visible."""
 
     commit_id: CommitId
 
 
 class AskAnswer(Request[str | None]):
-    """The answer of the command ``id``. None: it did not succeed."""
+    """The answer of the command ``id``. None: it failed."""
 
     id: str
 
@@ -64,15 +64,16 @@ class AskServer(Request[ServerFacts]):
 
 
 class Command(Message):
-    """An operation to run once. ``id`` makes a repetition harmless."""
+    """An operation to run once."""
 
     id: str
+    """A second command with the same id does nothing."""
     operation: str
 
 
 _FORMS = ("rows", "blobs", "reports", "summaries")
 _LONGEST = 1 << 26
-"""Characters of a request: a filter of a million values, or the rows of an update, not a table."""
+"""Maximum characters of a request. A filter of a million values is shorter."""
 _T = TypeVar("_T")
 _JOB: TypeAdapter[Job] = TypeAdapter(Annotated[Job, Field(discriminator="job")])
 
@@ -93,54 +94,54 @@ def parse_command(text: str) -> tuple[str, Operation[Any]]:
 
 
 def parse_job(text: str) -> Job:
-    """The job in an option; raises as ``parse_question``."""
+    """Return the job in an option. Raises ``InvalidArgument``."""
     return _parse(_JOB, WRITE, text)
 
 
 def parse_hash_scan(text: str) -> HashScan:
-    """The request for hashes in an option; raises as ``parse_question``."""
+    """Return the scan of key hashes in an option. Raises ``InvalidArgument``."""
     return _parse(TypeAdapter(HashScan), HASHES, text)
 
 
 def parse_scan(text: str) -> ScanRequest:
-    """The scan in an option; raises as ``parse_question``."""
+    """Return the scan in an option. Raises ``InvalidArgument``."""
     return _parse(TypeAdapter(ScanRequest), SCAN, text)
 
 
 def form_of(options: Mapping[str, str]) -> str:
-    """What a scan is to give: rows unless the option says otherwise. Raises ``InvalidArgument``.
+    """Return the output of a scan (``FORM``). Raises ``InvalidArgument``.
 
     >>> form_of({FORM: "blobs"}), form_of({})
     ('blobs', 'rows')
     """
     form = options.get(FORM, "rows")
     if form not in _FORMS:
-        raise InvalidArgument(f"option '{FORM}' is one of {', '.join(_FORMS)}")
+        raise InvalidArgument(f"option '{FORM}' must be one of {', '.join(_FORMS)}, not '{form}'")
     return form
 
 
 def answer_schema(answer: str) -> StructType:
-    """The schema that carries ``answer`` (JSON) to the client, in the metadata of its only column."""
+    """Return a schema with ``answer`` (JSON) in the metadata of its only column."""
     from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415  # Spark is imported when it is used
 
     return StructType([StructField(ANSWER, StringType(), nullable=True, metadata={ANSWER: answer})])
 
 
 def answer_of(schema: StructType) -> str:
-    """What ``answer_schema`` carries. Raises ``InvalidArgument`` if the server gave something else."""
+    """Return the answer in a schema of ``answer_schema``. Raises ``InvalidArgument`` for another schema."""
     if schema.names != [ANSWER] or ANSWER not in schema[0].metadata:
-        raise InvalidArgument("the server does not answer as format 'paimon' of this package does; which package does it have installed?")
+        raise InvalidArgument("the server's format 'paimon' is not this package's: install the same version on client and server")
     return str(schema[0].metadata[ANSWER])
 
 
 def _parse(adapter: TypeAdapter[_T], option: str, text: str) -> _T:
     if len(text) > _LONGEST:
-        raise InvalidArgument(f"option '{option}' has {len(text)} characters; at most {_LONGEST} are read")
+        raise InvalidArgument(f"option '{option}' has {len(text)} characters; the maximum is {_LONGEST}")
     try:
         return adapter.validate_json(text)
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()[:3])
-        raise InvalidArgument(f"option '{option}' cannot be understood; do client and server have the same version? ({problems})") from None
+        raise InvalidArgument(f"option '{option}' is invalid ({problems}): install the same version on client and server") from None
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What a server has: the package, where it lies, and the Python that runs it."""
+"""Versions of a server: the package, Python and the machine."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from pyspark_paimon.request.message import Message
 
 
 class ServerFacts(Message):
-    """Of the process that answers: the driver's Python.
-
-    ``shipped`` is the name of the zip that the package was imported from, None if it is installed. ``python`` is major and minor version, ``machine`` the operating
-    system and the processor.
-    """
+    """Versions of the driver's Python process."""
 
     package: str
     shipped: str | None
+    """Name of the zip that the package was imported from. None: the package is installed."""
     python: str
+    """Major and minor version."""
     machine: str
+    """Operating system and processor."""
 
 
 def server_facts() -> ServerFacts:
-    """Those of this process.
+    """Return the versions of this process.
 
     >>> server_facts().package == __version__
     True

@@ -1,7 +1,8 @@
-"""``SET spark.paimon.<option>``: options for all tables of a session, or for ``spark.paimon.<catalog>.<database>.<table>.<option>``.
+"""Table options from a session: ``SET spark.paimon.<option>``.
 
-``Table`` and ``sql`` ask the session. Spark shows a data source no setting while it plans, but every task has them: there, what a
-plain read or write did not get as its own option is refused.
+``spark.paimon.<catalog>.<database>.<table>.<option>`` sets an option of one table. ``Table`` and ``sql`` read the settings from the
+session. A plain ``spark.read`` or ``df.write`` cannot: Spark hides settings from a data source while it plans. Tasks do see them,
+and refuse a setting that the read or write lacks as an option.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ _PLACES = 3
 
 
 def paimon_settings(conf: Mapping[str, str], path: str) -> dict[str, str]:
-    """The options of a session's settings for the table at ``path``; those of the table win. Raises ``UnsupportedOption``.
+    """Return the options in a session's settings for the table at ``path``.
+
+    A setting of the table overrides one of all tables. Raises ``UnsupportedOption``.
 
     >>> conf = {"spark.paimon.file.block-size": "1 mb", "spark.paimon.*.db.t.bucket": "2", "spark.paimon.*.db.other.bucket": "3"}
     >>> paimon_settings(conf, "/wh/db.db/t")
@@ -38,15 +41,15 @@ def _settings(conf: Mapping[str, str], path: str) -> Iterator[tuple[str, str, bo
     for key, value in sorted(conf.items()):
         if not key.startswith(SETTINGS_PREFIX):
             continue
-        table, option = _parsed(key)
+        table, option = _parse_key(key)
         if table is None:
-            yield _known(key, option), value, False
+            yield _check_known(key, option), value, False
         elif table[0] in _CATALOGS and table[1] in names[0] and table[2] in names[1]:
-            yield _known(key, option), value, True
+            yield _check_known(key, option), value, True
 
 
-def _parsed(key: str) -> tuple[list[str] | None, str]:
-    """Split a setting's key into catalog, database and table, or None for all tables, and the option."""
+def _parse_key(key: str) -> tuple[list[str] | None, str]:
+    """Split a setting's key into (catalog, database, table) and option. None: all tables."""
     option = key.removeprefix(SETTINGS_PREFIX)
     parts = option.split(".", _PLACES)
     return (None, option) if len(parts) <= _PLACES or _is_known(option) else (parts[:_PLACES], parts[-1])
@@ -56,14 +59,14 @@ def _is_known(option: str) -> bool:
     return effect_of(option, "")[0] != "unknown"
 
 
-def _known(key: str, option: str) -> str:
+def _check_known(key: str, option: str) -> str:
     if not _is_known(option):
         raise UnsupportedOption(key, "is unknown: RESET it")
     return option
 
 
 def settings_of(spark: Any, path: str) -> dict[str, str]:
-    """The options that a session's settings give the table at ``path``. Raises ``UnsupportedOption``."""
+    """Return the options in the settings of ``spark`` for the table at ``path``. Raises ``UnsupportedOption``."""
     return paimon_settings(_conf_of(spark), path)
 
 
@@ -73,21 +76,21 @@ def _conf_of(spark: Any) -> Mapping[str, str]:
 
 
 def has_settings(spark: Any) -> bool:
-    """Whether the session has settings for Paimon's tables."""
+    """Return whether the session has settings for Paimon tables."""
     return any(key.startswith(SETTINGS_PREFIX) for key in _conf_of(spark))
 
 
 def check_setting(key: str, value: str) -> None:
-    """Raise ``UnsupportedOption`` where ``SET key = value`` is for Paimon's tables, and no read or write of them could have it."""
+    """Raise ``UnsupportedOption`` if no read or write of a Paimon table accepts ``SET key = value``."""
     if not key.startswith(SETTINGS_PREFIX):
         return
-    table, option = _parsed(key)
-    if (table is None or table[0] in _CATALOGS) and not is_place(_known(key, option)):
+    table, option = _parse_key(key)
+    if (table is None or table[0] in _CATALOGS) and not is_place(_check_known(key, option)):
         check_settings({option: value})
 
 
 def check_settings(options: Mapping[str, str]) -> None:
-    """Raise ``UnsupportedOption`` by the setting's name for what one call cannot have."""
+    """Raise ``UnsupportedOption``, naming the setting, for an option that one call may not change."""
     for option, value in options.items():
         try:
             check_call({option: value})
@@ -96,7 +99,7 @@ def check_settings(options: Mapping[str, str]) -> None:
 
 
 def task_settings() -> dict[str, str]:
-    """The settings of the session whose task this process runs; none outside of tasks."""
+    """Return the settings of the running task's session. Empty outside a task."""
     from pyspark import TaskContext  # noqa: PLC0415  # a client needs no worker's module
 
     context = TaskContext.get()
@@ -104,17 +107,17 @@ def task_settings() -> dict[str, str]:
 
 
 def overwrites_partitions() -> bool:
-    """Whether overwrites of the session whose task this is replace the partitions of their rows alone."""
+    """Return whether the running task's session overwrites only the partitions of the rows."""
     return task_settings().get(OVERWRITE_MODE, "static").lower() == "dynamic"
 
 
 def refuse_task_settings(path: str, given: Mapping[str, str]) -> None:
-    """Raise ``UnsupportedOption`` where a session's setting is for this table, and the plain read or write did not have it as an option."""
+    """Raise ``UnsupportedOption`` if a session's setting for the table is missing in the options ``given``."""
     lowered = {key.lower(): value for key, value in given.items()}
     for option, value in paimon_settings(task_settings(), path).items():
         if lowered.get(option.lower()) != value:
-            told = f"a plain read or write does not see it: give it as .option('{option}', '{value}'), use Table or pyspark_paimon.sql, or RESET it"
-            raise UnsupportedOption(f"{SETTINGS_PREFIX}{option}", told)
+            reason = f"a plain read or write does not see it: give it as .option('{option}', '{value}'), use Table or pyspark_paimon.sql, or RESET it"
+            raise UnsupportedOption(f"{SETTINGS_PREFIX}{option}", reason)
 
 
 __all__ = [

@@ -1,7 +1,7 @@
-"""Options of object stores on their way from a client to the driver and the tasks of its session.
+"""Options of object stores, sent from a client to the driver and tasks of its session.
 
-They travel as a file of the session (Spark's artifacts), never in an option or a plan, which logs and the web interface show. Spark hands
-such files to the session's own processes alone and removes them with it. A newer file for the same place counts: so credentials are renewed.
+Each is a file of the session (a Spark artifact), because logs and the web interface show read options and plans. Spark gives such
+files only to processes of the session, and removes them with it. The newest file of a path counts, so a client can renew credentials.
 """
 
 from __future__ import annotations
@@ -25,19 +25,28 @@ if TYPE_CHECKING:
     from manifest.storage.storage_options import StorageOptions
 
 CLIENT_STORAGE = "PYSPARK_PAIMON_CLIENT_STORAGE"
-"""Of a server's environment: ``refused`` where it reaches stores by its own credentials and takes none of clients."""
+"""Environment variable of a server. ``refused``: the server uses its own credentials and refuses those of clients."""
 _PREFIX, _SUFFIX = "paimon-session-storage-", ".json"
 _MOST_HELD = 256
 _CREDENTIALS = frozenset({"access_key_id", "skip_signature", "account_key", "sas_token", "client_secret", "service_account_key"})
 _OF_THE_MACHINE = frozenset({"role_arn", "role_session_name", "web_identity_token_file", "service_account", "application_credentials"})
-"""Options that name a file or a role of the machine that reads them."""
+"""Options that refer to a file or a role of the machine that reads them."""
 _sent: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 
-def give(spark: Any, storage_options: Mapping[str, Any], path: str = "") -> None:
-    """Give a session's server the options of the store at ``path``, or of all; nothing is sent twice, nothing for local paths.
+def send_storage_options(spark: Any, storage_options: Mapping[str, Any], path: str = "") -> None:
+    """Send the options of the store at ``path`` to a session's server.
 
-    Raises ``UnsupportedOption`` and ``InvalidArgument`` as ``StorageOptions.of`` does, and for a session that is not of Spark Connect.
+    Sends nothing for a local path, and nothing that was sent before.
+
+    Args:
+        spark: A session of Spark Connect.
+        storage_options: Values by name, such as ``s3.access-key``.
+        path: Table or directory that the options apply to. Empty: all.
+
+    Raises:
+        InvalidArgument: The session is no Spark Connect session, or an option is invalid.
+        UnsupportedOption: An option is unknown.
     """
     from manifest.io.paths import split_branch  # noqa: PLC0415  # every process of a server imports this module
     from manifest.storage.schemes import object_place, scheme_of  # noqa: PLC0415  # as above
@@ -47,10 +56,10 @@ def give(spark: Any, storage_options: Mapping[str, Any], path: str = "") -> None
     if path and scheme_of(path) in {None, "file"}:
         return
     place = split_branch(object_place(path).uri)[0] if path else ""
-    check_whole(options)
+    refuse_server_credentials(options)
     if not hasattr(spark, "client"):
         raise InvalidArgument(
-            "storage_options go to the server of a Spark Connect session; a classic session's processes have them in their environment "
+            "storage_options need a Spark Connect session; for a classic session set the environment of its processes "
             "(AWS_*, AZURE_*, GOOGLE_*)"
         )
     text = json.dumps([place, options.values])
@@ -65,13 +74,13 @@ def give(spark: Any, storage_options: Mapping[str, Any], path: str = "") -> None
     sent[place] = text
 
 
-def given_here() -> Sequence[tuple[str, StorageOptions]]:
-    """What clients gave for the session that this process of a server works for now, oldest first.
+def received_options() -> Sequence[tuple[str, StorageOptions]]:
+    """Return the options that this process has received for its current session, oldest first.
 
-    Raises ``UnsupportedOption`` if the server takes none.
+    Raises ``UnsupportedOption`` if the server refuses options of clients.
     """
     files = sys.modules.get("pyspark.core.files")
-    if files is None or not files.SparkFiles._is_running_on_worker:  # noqa: SLF001  # there is no public way to tell
+    if files is None or not files.SparkFiles._is_running_on_worker:  # noqa: SLF001  # Spark has no public method for this
         return ()
     folder = files.SparkFiles.getRootDirectory()
     try:
@@ -80,9 +89,9 @@ def given_here() -> Sequence[tuple[str, StorageOptions]]:
         return ()
     setting = os.environ.get(CLIENT_STORAGE, "")
     if setting not in {"", "refused"}:
-        raise InvalidArgument(f"{CLIENT_STORAGE} of the server's environment is 'refused' or nothing")
+        raise InvalidArgument(f"{CLIENT_STORAGE} in the server's environment is '{setting}': set it to 'refused' or unset it")
     if names and setting:
-        raise UnsupportedOption("storage_options", "this server reaches stores by its own credentials and takes none of clients")
+        raise UnsupportedOption("storage_options", "this server uses its own credentials and refuses those of clients")
     return [_read(f"{folder}/{name}") for name in names]
 
 
@@ -93,21 +102,20 @@ def _read(file: str) -> tuple[str, StorageOptions]:
 
     place, values = json.loads(Path(file).read_text(encoding="utf-8"))
     options = StorageOptions(tuple((None if family is None else StoreFamily(family), name, value) for family, name, value in values))
-    check_whole(options)
+    refuse_server_credentials(options)
     return place, options
 
 
-def check_whole(options: StorageOptions) -> None:
-    """Raise ``InvalidArgument`` for what would lend a client the server's own credentials: its files and roles, an endpoint without any."""
+def refuse_server_credentials(options: StorageOptions) -> None:
+    """Raise ``InvalidArgument`` for options that would use the server's own credentials."""
     if any(name in _OF_THE_MACHINE for _, name, _ in options.values):
-        raise InvalidArgument("storage_options of a session name no role and no file: these are the server's own; give keys or tokens")
+        raise InvalidArgument("storage_options of a session may not have roles or files, which are the server's: give keys or tokens")
+    # Without credentials for an endpoint, the server would send its own credentials there.
     for family in {family for family, name, _ in options.values if name == "endpoint"}:
-        if not any(whose is family and name in _CREDENTIALS for whose, name, _ in options.values):
-            raise InvalidArgument(
-                "storage_options that name an endpoint bring its credentials along: the server's own go to no endpoint of a client"
-            )
+        if not any(other is family and name in _CREDENTIALS for other, name, _ in options.values):
+            raise InvalidArgument("storage_options have an endpoint without credentials: add its keys or token")
 
 
-found_by(given_here)
+found_by(received_options)
 
-__all__ = ["CLIENT_STORAGE", "check_whole", "give", "given_here"]
+__all__ = ["CLIENT_STORAGE", "received_options", "refuse_server_credentials", "send_storage_options"]

@@ -20,7 +20,7 @@ from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.request.validate import commit_identity
 from pyspark_paimon.spark.driver.commit import commit_rows
 from pyspark_paimon.spark.driver.options import DYNAMIC_OVERWRITE, table_path, write_options
-from pyspark_paimon.spark.wire.errors import errors_noted
+from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.jobs import RowsJob
 from pyspark_paimon.spark.write.save import fitting_kinds
 from pyspark_paimon.spark.write.task import TaskMessage, commit_messages, open_store
@@ -51,7 +51,7 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> BatchMessage:
         """One task: rows into files, named for the query."""
-        with errors_noted():
+        with attach_error_notes():
             request = WriteRequest.model_validate_json(self.request)
             context = TaskContext.get()
             query = self.user or (context.getLocalProperty(_QUERY_ID) if context is not None else None)
@@ -61,7 +61,7 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
 
     def commit(self, messages: Sequence[BatchMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's name
         """Publish the batch, unless it was published before: then what the tasks made again is deleted."""
-        with errors_noted():
+        with attach_error_notes():
             request = self._numbered(messages, batchId)
             if request is not None:
                 rows = sum(message.rows for message in messages if message is not None)
@@ -71,7 +71,7 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
 
     def abort(self, messages: Sequence[BatchMessage | None], batchId: int) -> None:  # noqa: N803  # as above
         """Delete the files of a batch that surely was not committed."""
-        with errors_noted():
+        with attach_error_notes():
             request = self._numbered(messages, batchId)
             if request is not None:
                 RowsWriter(self.path, RowsJob(request=request, owned=False), None).discard(messages)
@@ -89,7 +89,7 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
 
 def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> PaimonStreamWriter:
     """The writer of a query's batches; ``overwrite``: each replaces the whole table (output mode ``complete``)."""
-    with errors_noted():
+    with attach_error_notes():
         path = table_path(options)
         user = commit_identity(options[COMMIT_USER]) if COMMIT_USER in options else None
         if DYNAMIC_OVERWRITE in options:

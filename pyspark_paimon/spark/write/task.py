@@ -17,7 +17,7 @@ from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.spark.driver.running_jobs import mark_ended, mark_started
-from pyspark_paimon.spark.wire.errors import errors_noted
+from pyspark_paimon.spark.wire.errors import attach_error_notes
 
 
 @dataclass
@@ -51,7 +51,7 @@ class JobWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
 
     def commit(self, messages: Sequence[Any]) -> None:
         """Spark's hook after all tasks: ``publish``."""
-        with errors_noted(), self._over():
+        with attach_error_notes(), self._over():
             self.publish(messages)
 
     def abort(self, messages: Sequence[Any]) -> None:

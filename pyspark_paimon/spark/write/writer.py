@@ -37,8 +37,8 @@ from pyspark_paimon.spark.driver.outcome import job_name
 from pyspark_paimon.spark.read.threads import use_task_cpus
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
-from pyspark_paimon.spark.wire.arrow_stream import rows_of_blobs
-from pyspark_paimon.spark.wire.errors import errors_noted
+from pyspark_paimon.spark.wire.arrow_stream import decode_blobs
+from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.session_settings import OVERWRITE_MODE, overwrites_partitions, refuse_task_settings
 from pyspark_paimon.spark.write.save import plain_write
 from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, open_store, sum_counts
@@ -60,13 +60,13 @@ class RowsWriter(JobWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """One task: rows into files. On an error its files are deleted; if it is killed they are orphans."""
-        with errors_noted():
+        with attach_error_notes():
             job = wire_jobs.RowsJob.model_validate_json(self.job)
             if job.plain:
                 refuse_task_settings(self.path, job.request.options)
             dynamic = overwrites_partitions() if job.asks_mode else None
             job = _in_mode(job, dynamic)
-            batches = (rows for batch in iterator for rows in (rows_of_blobs(batch) if job.blobs else _valid(batch)) if rows.num_rows)
+            batches = (rows for batch in iterator for rows in (decode_blobs(batch) if job.blobs else _valid(batch)) if rows.num_rows)
             first = next(batches, None)
             if first is None:
                 return TaskMessage(dynamic=dynamic)
@@ -137,7 +137,7 @@ class TasksWriter(JobWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """Do the tasks in the rows. On an error their files are deleted."""
-        with errors_noted():
+        with attach_error_notes():
             job, operation = self._parsed()
             commit = self.committer()
             columns = rpc.TASK_COLUMNS
@@ -195,7 +195,7 @@ class CommandWriter(JobWriter):
 
 def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> ds.DataSourceWriter:
     """The writer that the options ask for; checks what can be checked before any row moves."""
-    with errors_noted():
+    with attach_error_notes():
         path = table_path(options)
         if rpc.COMMAND in options:
             command_id, _ = rpc.parse_command(options[rpc.COMMAND])

@@ -18,7 +18,7 @@ from pyspark_paimon.scheduling.task_packing import balanced, task_count
 from pyspark_paimon.spark.client import merge
 from pyspark_paimon.spark.client.estimate import Estimate
 from pyspark_paimon.spark.read.fsck_reader import shared_out
-from pyspark_paimon.spark.wire.arrow_stream import TASK, blob_frame, rows_of_blobs
+from pyspark_paimon.spark.wire.arrow_stream import TASK, blob_frame, decode_blobs
 
 ROWS = pa.table({"p": [f"p{at % 3}" for at in range(100)], "id": [at % 50 for at in range(100)], "n": list(range(100))})
 
@@ -32,7 +32,7 @@ def test_small_blobs_send_each_row_once_and_those_of_a_key_in_order_to_one_task(
     sizes, seen = Counter[int](), defaultdict(list)
     for task in pc.unique(frame.column(TASK)).to_pylist():
         for batch in frame.filter(pc.equal(frame.column(TASK), task)).to_batches():
-            for part in rows_of_blobs(batch):
+            for part in decode_blobs(batch):
                 sizes[part.num_rows] += 1
                 for row in part.to_pylist():
                     seen[row["p"], row["id"]].append((task, row["n"]))

@@ -13,7 +13,7 @@ import pytest
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.storage.resolve import file_io_for
 from manifest.storage.storage_options import StorageOptions
-from pyspark_paimon.spark.wire.session_storage import CLIENT_STORAGE, give
+from pyspark_paimon.spark.wire.session_storage import CLIENT_STORAGE, send_storage_options
 
 KEYS = {"s3.endpoint": "http://127.0.0.1:9", "s3.access-key": "AKIA", "s3.secret-key": "hidden"}
 
@@ -50,9 +50,9 @@ def options_for(path):
 
 
 def test_what_was_given_for_the_longest_path_counts_and_of_that_the_newest(session, server):
-    give(session, KEYS)
-    give(session, KEYS | {"s3.access-key": "OLD"}, "s3://b/w/t/")
-    give(session, KEYS | {"s3.access-key": "NEW"}, "s3://b/w/t$branch_dev")
+    send_storage_options(session, KEYS)
+    send_storage_options(session, KEYS | {"s3.access-key": "OLD"}, "s3://b/w/t/")
+    send_storage_options(session, KEYS | {"s3.access-key": "NEW"}, "s3://b/w/t$branch_dev")
     named = {
         path: {name: value for _, name, value in options_for(path).values}["access_key_id"]
         for path in ("s3://b/w/t", "s3://b/w/t$branch_x", "s3://b/w/t/branch/branch-x", "s3://b/w/t2", "s3://other/t")
@@ -64,14 +64,14 @@ def test_what_was_given_for_the_longest_path_counts_and_of_that_the_newest(sessi
 
 def test_nothing_is_sent_twice_nor_for_local_tables(session, tmp_path):
     for _ in range(3):
-        give(session, KEYS, "s3://b/w/t")
-        give(session, KEYS, "/warehouse/t")
-        give(session, KEYS, "file:///warehouse/t")
+        send_storage_options(session, KEYS, "s3://b/w/t")
+        send_storage_options(session, KEYS, "/warehouse/t")
+        send_storage_options(session, KEYS, "file:///warehouse/t")
     assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_only_a_server_s_processes_look_for_files(session, server):
-    give(session, KEYS)
+    send_storage_options(session, KEYS)
     server._is_running_on_worker = False
     assert options_for("s3://b/w/t") == StorageOptions()
 
@@ -79,8 +79,8 @@ def test_only_a_server_s_processes_look_for_files(session, server):
 def test_a_server_may_take_none(session, server, monkeypatch):
     monkeypatch.setenv(CLIENT_STORAGE, "refused")
     assert options_for("s3://b/w/t") == StorageOptions(), "its own count where nobody gives any"
-    give(session, KEYS)
-    with pytest.raises(UnsupportedOption, match="takes none of clients"):
+    send_storage_options(session, KEYS)
+    with pytest.raises(UnsupportedOption, match="refuses those of clients"):
         options_for("s3://b/w/t")
     monkeypatch.setenv(CLIENT_STORAGE, "no")
     with pytest.raises(InvalidArgument, match=CLIENT_STORAGE):
@@ -101,10 +101,10 @@ def test_a_server_may_take_none(session, server, monkeypatch):
 )
 def test_nothing_of_the_server_s_own_is_lent(session, server, tmp_path, monkeypatch, lent):
     with pytest.raises(InvalidArgument, match="storage_options"):
-        give(session, lent)
+        send_storage_options(session, lent)
     assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr("pyspark_paimon.spark.wire.session_storage.check_whole", lambda options: None)
-    give(session, lent)  # as a client of its own making would
+    monkeypatch.setattr("pyspark_paimon.spark.wire.session_storage.refuse_server_credentials", lambda options: None)
+    send_storage_options(session, lent)  # as a client of its own making would
     monkeypatch.undo()
     monkeypatch.setitem(sys.modules, "pyspark.core.files", SimpleNamespace(SparkFiles=server))
     with pytest.raises(InvalidArgument, match="storage_options"):
@@ -113,4 +113,4 @@ def test_nothing_of_the_server_s_own_is_lent(session, server, tmp_path, monkeypa
 
 def test_a_session_without_such_files_is_refused():
     with pytest.raises(InvalidArgument, match="Spark Connect session"):
-        give(SimpleNamespace(), KEYS)
+        send_storage_options(SimpleNamespace(), KEYS)
