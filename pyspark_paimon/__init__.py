@@ -19,7 +19,7 @@ import fileindex
 if not hasattr(fileindex, "check_siblings"):  # not ours: the check itself is shadowed
     raise ImportError(
         f"{fileindex.__file__ or fileindex.__path__} shadows the package 'fileindex' of pyspark-paimon: rename that file or folder if it "
-        "is yours (or run from another directory); if another distribution brought it, install pyspark-paimon into an environment of its own",
+        "is yours (or run from another directory); if another distribution brought it, install pyspark-paimon into a separate environment",
         name="fileindex",
     )
 fileindex.check_siblings(__file__)
@@ -105,7 +105,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.table.writer import TableWriter
     from pyspark_paimon.views.explain import Explanation
 
-_HOMES = {
+_NAMES_BY_MODULE = {
     "fileindex.base.errors": (
         "CorruptFile",
         "FilterFailed",
@@ -184,7 +184,7 @@ _HOMES = {
     "pyspark_paimon.views.explain": ("Explanation",),
 }
 """Public names by the module that defines them."""
-_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,7 @@
-"""The package's version and where it was imported from, for modules that must not import the package's ``__init__``."""
+"""Version and location of the package.
+
+Modules that must not import the package's ``__init__`` import this.
+"""
 
 from __future__ import annotations
 

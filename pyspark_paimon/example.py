@@ -1,4 +1,4 @@
-"""A small table for trying things out, and for the examples in this package's documentation."""
+"""A small table for examples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark_paimon.table.table import Table
 
 
 def cities() -> Table:
-    """A new primary-key table in a temporary directory, written once.
+    """Create a primary-key table with three rows in a temporary directory.
 
     >>> cities().scan().to_arrow().sort_by("id").to_pylist()[0]
     {'id': 1, 'city': 'Oslo', 'country': 'NO', 'attrs': [('clicks', 3)]}

@@ -1,7 +1,6 @@
-"""The pandas API on Spark over Paimon tables: ``read_paimon`` and ``to_paimon``, as ``pyspark.pandas`` has them for other formats.
+"""Paimon tables in the pandas API on Spark: ``read_paimon`` and ``to_paimon``.
 
-pandas on Spark itself is imported when a function is called, and it needs a pandas that it knows (PySpark 4.3: below 3.1).
-The rows stay with Spark; nothing here collects them.
+Rows stay in Spark. A call imports pandas on Spark, which needs a supported pandas (PySpark 4.3: below 3.1).
 
 >>> import pyspark_paimon.pandas as pp
 >>> psdf = pp.read_paimon("/warehouse/flights", filter="dest = 'BOS'", index_col="flight_id")  # doctest: +SKIP
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     import pyspark.pandas as ps
 
 FIRST_UNKNOWN_PANDAS = (3, 1)
-"""The first pandas that the pandas API of PySpark 4.3 cannot be imported with."""
+"""First pandas version that the pandas API of PySpark 4.3 does not support."""
 
 
 def read_paimon(
@@ -50,16 +49,26 @@ def read_paimon(
     branch: str = MAIN_BRANCH,
     index_col: str | Sequence[str] | None = None,
 ) -> ps.DataFrame:
-    """A pandas-on-Spark DataFrame of one snapshot of the table at ``path``; arguments not named here are those of ``Table.scan``.
+    """Return a pandas-on-Spark DataFrame of one snapshot.
 
-    ``path`` is where the session's server sees the table; ``spark`` is a session, by default the active one. ``index_col`` names the column
-    or columns that become the index, and which are read whether or not ``columns`` names them. Without it the frame has a default
-    index, whose numbering costs a pass over the rows; the primary key makes a better index, and ``to_paimon`` writes it back.
+    Args:
+        path: Path of the table, as the session's server reaches it.
+        spark: Session. None: the active session.
+        columns: As in ``Table.scan``.
+        filter: As in ``Table.scan``.
+        limit: As in ``Table.scan``.
+        order_by: As in ``Table.scan``.
+        snapshot: As in ``Table.scan``.
+        tag: As in ``Table.scan``.
+        timestamp: As in ``Table.scan``.
+        branch: Branch of the table.
+        index_col: Column or columns of the index. They are read even if ``columns`` lacks them. None: the default index, which costs
+            a pass over the rows. The primary key is a better index, and ``to_paimon`` writes it back.
 
     Raises:
-        SparkUnavailable: there is no session, or pandas on Spark cannot be imported; the message tells what to install.
-        UnsupportedType: a column's type is none of pandas on Spark's (TIME).
-        TableNotFound, UnknownColumn, InvalidArgument, InvalidFilter, SnapshotNotFound: as ``Table.scan`` does.
+        SparkUnavailable: There is no session, or pandas on Spark cannot be imported. The message says what to install.
+        UnsupportedType: A column has the type TIME, which pandas on Spark lacks.
+        TableNotFound, UnknownColumn, InvalidArgument, InvalidFilter, SnapshotNotFound: As in ``Table.scan``.
     """
     pandas_on_spark()
     table = Table.open(path, spark=spark or _active_session(), branch=branch)
@@ -68,7 +77,7 @@ def read_paimon(
     types = scan.table_schema.column_types
     for name in scan.schema.names:
         if types[name].kind is Kind.TIME:
-            raise UnsupportedType(f"column '{name}' is a TIME, which pandas on Spark does not know; leave it out of columns")
+            raise UnsupportedType(f"column '{name}' has type TIME, which pandas on Spark does not support: leave it out of columns")
     return scan.to_spark().pandas_api(index_col=[resolve(name, types) for name in index] or None)
 
 
@@ -84,24 +93,32 @@ def to_paimon(
     branch: str = MAIN_BRANCH,
     index_col: str | Sequence[str] | None = None,
 ) -> WriteResult:
-    """Write a pandas-on-Spark DataFrame to the table at ``path``; arguments not named here are those of ``Table.write``.
+    """Write a pandas-on-Spark DataFrame to an existing table.
 
-    The table must exist: ``Table.create`` makes it, for only it can be told of keys and options. Columns are matched by name, and so are
-    the named levels of the index. Categories are written as their values; a ``datetime64`` is an instant in a column WITH LOCAL TIME
-    ZONE, and the wall-clock time of the session's zone in one without.
+    Columns and named index levels are matched by name. Categories are written as their values. A ``datetime64`` is an instant in a column
+    WITH LOCAL TIME ZONE; in one without, it is the wall-clock time of the session's zone.
 
-    ``index_col`` names the columns that the levels of the index become. Without it a level is written to the column of its name;
-    levels without name, as the default index is, are not written.
+    Args:
+        psdf: Rows to write.
+        path: Path of the table. ``Table.create`` creates one.
+        mode: As in ``Table.write``.
+        partition: As in ``Table.write``.
+        order_by: As in ``Table.write``.
+        options: As in ``Table.write``.
+        commit_id: As in ``Table.write``.
+        branch: Branch of the table.
+        index_col: Columns for the levels of the index. None: a level is written to the column of its name. Levels without a name, such as
+            the default index, are not written.
 
     Raises:
-        SparkUnavailable: pandas on Spark cannot be imported; the message tells what to install.
-        InvalidArgument: ``psdf`` is no such frame, or ``index_col`` does not fit its index.
-        SchemaMismatch: a column or a level of the index is none of the table's, or of an incompatible type.
-        TableNotFound, NullInKey, UnsupportedOption, CommitConflict: as ``Table.write`` does.
+        SparkUnavailable: pandas on Spark cannot be imported. The message says what to install.
+        InvalidArgument: ``psdf`` is another kind of frame, or ``index_col`` does not fit its index.
+        SchemaMismatch: The table lacks a column or index level, or has it with an incompatible type.
+        TableNotFound, NullInKey, UnsupportedOption, CommitConflict: As in ``Table.write``.
     """
     if not isinstance(psdf, pandas_on_spark().DataFrame):
-        raise InvalidArgument(f"to_paimon takes a pandas-on-Spark DataFrame, not {type(psdf).__name__}; Table.write takes others")
-    from pyspark_paimon.frames.pandas_frames import spark_frame  # noqa: PLC0415  # after the check of what can be imported
+        raise InvalidArgument(f"psdf must be a pandas-on-Spark DataFrame, not {type(psdf).__name__}; Table.write accepts other containers")
+    from pyspark_paimon.frames.pandas_frames import spark_frame  # noqa: PLC0415  # it needs pandas on Spark
 
     table = Table.open(path, spark=psdf.spark.frame().sparkSession, branch=branch)
     frame = spark_frame(psdf, table.schema, index_col)
@@ -109,20 +126,17 @@ def to_paimon(
 
 
 def pandas_on_spark() -> ModuleType:
-    """The module ``pyspark.pandas``. Raises ``SparkUnavailable`` where it cannot be imported.
-
-    What PySpark says on import about pandas 3 and about its own environment variables is left unsaid, so that it cannot stop
-    a program that turns warnings into errors.
-    """
+    """Import ``pyspark.pandas``. Raises ``SparkUnavailable`` if that fails."""
+    # PySpark warns of pandas 3 and of environment variables. That would stop a program that turns warnings into errors.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return import_module("pyspark.pandas")  # slow, and not everyone's
-        except (ImportError, SystemExit) as error:  # PySpark under SPARK_TESTING exits
-            raise SparkUnavailable(_why_not(error)) from error
+            return import_module("pyspark.pandas")
+        except (ImportError, SystemExit) as error:  # with SPARK_TESTING set, PySpark exits
+            raise SparkUnavailable(_import_advice(error)) from error
 
 
-def _why_not(error: BaseException) -> str:
+def _import_advice(error: BaseException) -> str:
     try:
         import pandas  # noqa: PLC0415, ICN001  # only its version
     except ImportError:
@@ -141,16 +155,16 @@ def _active_session() -> SparkSession:
 
     session: SparkSession | None = sql.SparkSession.getActiveSession()
     if session is None:
-        raise SparkUnavailable("there is no Spark session: make one by pyspark_paimon.spark_session(), or hand one in as spark=")
+        raise SparkUnavailable("there is no active Spark session: call pyspark_paimon.spark_session(), or give one as spark=")
     return session
 
 
 def _with_index(columns: Sequence[str] | None, index: Sequence[str]) -> Sequence[str] | None:
-    """The columns to read, with those of the index."""
-    if columns is None or isinstance(columns, str):  # a text is refused by the scan, with a hint
+    """Return the columns to read, including index columns."""
+    if columns is None or isinstance(columns, str):  # the scan refuses a string, with a hint
         return columns
-    there = {name.lower() for name in columns}
-    return [*columns, *(name for name in index if name.lower() not in there)]
+    given = {name.lower() for name in columns}
+    return [*columns, *(name for name in index if name.lower() not in given)]
 
 
 def __dir__() -> list[str]:

@@ -30,9 +30,9 @@ def print_grid(title: str | None, header: Sequence[str], rows: Sequence[Sequence
     """
     grid = Grid(title=title, title_justify="left")
     for name in header:
-        grid.add_column(_escaped(name), overflow="fold")
+        grid.add_column(_escape(name), overflow="fold")
     for row in rows:
-        grid.add_row(*map(_escaped, row))
+        grid.add_row(*map(_escape, row))
     _console().print(grid)
 
 
@@ -58,7 +58,7 @@ def _console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=_WIDE)
 
 
-def _escaped(cell: object) -> str:
+def _escape(cell: object) -> str:
     return "" if cell is None else str(cell).replace("[", r"\[")
 
 

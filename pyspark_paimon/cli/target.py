@@ -74,7 +74,7 @@ class TableOption:
         return typer.confirm(f"{what[0].upper()}{what[1:]}?", err=True)
 
     def report(self, value: Mapping[str, Any] | Message, text: str) -> None:
-        """Print a result: ``value`` as JSON, or ``text`` for people."""
+        """Print a result: ``value`` as JSON, or ``text``."""
         if self.as_json:
             print_json(value.model_dump(mode="json") if isinstance(value, Message) else dict(value))
         else:

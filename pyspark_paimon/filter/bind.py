@@ -1,7 +1,7 @@
 """Binding of filters to the columns of a table.
 
 Binding resolves column names, converts literals to the columns' types and pushes NOT to the leaves.
-A comparison that the column's type decides is folded: ``k > 2.5`` on an INT becomes ``k >= 3``, and ``tiny < 1000`` on
+A comparison that the column's type decides is folded: ``k > 2.5`` on an INT becomes ``k >= 3``. ``tiny < 1000`` on
 a TINYINT becomes ``tiny IS NOT NULL``. The logic is three-valued as in Spark SQL: under NOT a folded leaf stays unknown for null.
 """
 

@@ -85,7 +85,7 @@ def sql_condition(text: str, params: Mapping[str, object] | None = None) -> Cond
         chain = None if values else parse_chain(text, _parse_link)
         if chain is not None:
             return chain
-        tree = parse_by_groups(short, sql_tokens, _parsed)
+        tree = parse_by_groups(short, sql_tokens, _parse)
         refuse_compared_texts(tree)
         if values or ":" in short or "?" in short:
             set_placeholders(tree, values)
@@ -101,7 +101,7 @@ def sql_condition(text: str, params: Mapping[str, object] | None = None) -> Cond
 def _parse_link(text: str) -> Condition:
     """Parse one comparison of a chain."""
     try:
-        return _condition(_parsed(text))
+        return _condition(_parse(text))
     except (SqlglotError, InvalidFilter):
         return Constant(None)  # not a comparison: the full parser reads the whole text and reports the error
 
@@ -111,7 +111,7 @@ def sql_tokens(text: str) -> list[Any]:
     return list(sqlglot.tokenize(text, dialect=SparkFilter))
 
 
-def _parsed(text: str) -> exp.Expression:
+def _parse(text: str) -> exp.Expression:
     return cast("exp.Expression", sqlglot.parse_one(text, dialect=SparkFilter, into=exp.Condition))
 
 
@@ -184,10 +184,10 @@ def _one_condition(node: exp.Expression) -> Condition:
             return test if str(node.this).lower() == "isnull" else Not(test)
         case _ if type(node) in _OPS:
             return _compare(node, node.this, _OPS[type(node)], cast("exp.Expression", node.expression))
-    return _computed(node)
+    return _computed_condition(node)
 
 
-def _computed(node: exp.Expression) -> Condition:
+def _computed_condition(node: exp.Expression) -> Condition:
     return ComputedCondition(term_of(node, column_of))
 
 
@@ -197,7 +197,7 @@ def _in(node: exp.In) -> Condition:
         return Membership(column_of(node.this), list_values(node.args["field"]))
     if _is_column(node.this) and all(map(_is_constant, node.expressions)):
         return Membership(column_of(node.this), tuple(map(_constant_of, node.expressions)))
-    return _computed(node)
+    return _computed_condition(node)
 
 
 def _null_test(node: exp.Expression) -> Condition:
@@ -270,7 +270,7 @@ def _like(node: exp.Expression) -> Condition:
         raise InvalidFilter(f"'{_sql(node)}': ESCAPE must follow a LIKE and have one character")
     _only(node, "this", "expression", "negate")
     if not _is_column(node.this) or not is_literal(cast("exp.Expression", node.expression)):
-        return _computed(whole)
+        return _computed_condition(whole)
     found = like(column_of(node.this), _text(node.expression), escape)
     return Not(found) if node.args.get("negate") else found
 

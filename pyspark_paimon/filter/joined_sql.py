@@ -92,7 +92,7 @@ def _conjuncts(term: Term) -> Iterator[Term]:
         yield term
 
 
-def _parsed(text: str) -> exp.Expression:
+def _parse(text: str) -> exp.Expression:
     try:
         tree = cast("exp.Expression", sqlglot.parse_one(text, dialect=SparkFilter, into=exp.Condition))
     except ParseError as error:
@@ -119,14 +119,14 @@ def _term(given: Any, sides: Sides) -> Term:
     """Translate SQL text, a Spark Column or an Arrow expression."""
     if isinstance(given, str):
         refuse_quoted_names(given, (name for columns in sides.values() for name in columns), sql_tokens)
-        return term_of(_parsed(given), partial(_reference, sides=sides))
+        return term_of(_parse(given), partial(_reference, sides=sides))
     if type(given).__module__ == "pyarrow._compute":
         from pyspark_paimon.filter.from_arrow import arrow_term  # noqa: PLC0415  # rarely needed
 
-        return arrow_term(given, lambda name: ColumnRef(_located(name.split(".", 1), name, sides)))
+        return arrow_term(given, lambda name: ColumnRef(_locate(name.split(".", 1), name, sides)))
     from pyspark_paimon.filter.from_spark import column_term  # noqa: PLC0415  # rarely needed
 
-    return column_term(given, lambda parts: ColumnRef(_located(parts, ".".join(parts), sides)))
+    return column_term(given, lambda parts: ColumnRef(_locate(parts, ".".join(parts), sides)))
 
 
 def _reference(node: exp.Expression, sides: Sides) -> ColumnRef:
@@ -140,10 +140,10 @@ def _reference(node: exp.Expression, sides: Sides) -> ColumnRef:
 def _column(node: exp.Expression, sides: Sides) -> str:
     """Return the name of a column with its side."""
     parts = [part.name for part in node.parts] if isinstance(node, exp.Column) else []
-    return _located(parts, node.sql(dialect="spark")[:120], sides)
+    return _locate(parts, node.sql(dialect="spark")[:120], sides)
 
 
-def _located(parts: Sequence[str], shown: str, sides: Sides) -> str:
+def _locate(parts: Sequence[str], shown: str, sides: Sides) -> str:
     if len(parts) == 1:
         having = [side for side, columns in sides.items() if any(name.lower() == parts[0].lower() for name in columns)]
         if len(having) > 1:

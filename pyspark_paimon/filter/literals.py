@@ -113,11 +113,11 @@ def number_of(value: Literal, kind: Kind) -> Fraction | float:
         case Decimal() if value.is_finite():
             return _fraction(value)
         case str():
-            return _parsed_number(value, kind)
+            return _parse_number(value, kind)
     raise InvalidFilter(f"a column of type {kind} cannot be compared with {value!r}")
 
 
-def _parsed_number(text: str, kind: Kind) -> Fraction | float:
+def _parse_number(text: str, kind: Kind) -> Fraction | float:
     word = text.strip()
     try:
         if word.lower().lstrip("+-") in {"nan", "inf", "infinity"}:

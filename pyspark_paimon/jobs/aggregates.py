@@ -38,7 +38,7 @@ def aggregates_of(wanted: object, schema: TableSchema) -> tuple[dict[str, tuple[
     ({'id': ('min', 'max')}, ('n',))
     """
     if not isinstance(wanted, Mapping) or not wanted:
-        raise InvalidArgument(f"aggregate: {{'n': 'count', 'amount': ['min', 'max', 'sum']}} is what it takes, not {wanted!r:.60}")
+        raise InvalidArgument(f"aggregate must be a dict like {{'n': 'count', 'amount': ['min', 'max', 'sum']}}, not {wanted!r:.60}")
     columns: dict[str, tuple[AggregateName, ...]] = {}
     counts = []
     for name, given in wanted.items():
@@ -100,7 +100,7 @@ def aggregate_table(
     Raises ``OutOfRange``.
     """
     types = {column.name: column.type for column in schema.fields}
-    groups: dict[tuple[Plain, ...], RowSummary] = _grouped(found, by, schema) if by else {(): _whole(found, wanted)}
+    groups: dict[tuple[Plain, ...], RowSummary] = _group_rows(found, by, schema) if by else {(): _whole(found, wanted)}
     keys = sorted(groups, key=lambda values: tuple(map(total_order_key, values)))
     names: list[str] = [*by, *counts]
     arrays: list[pa.Array] = [literal_array([key[at] for key in keys], types[name].column_type) for at, name in enumerate(by)]
@@ -115,7 +115,7 @@ def aggregate_table(
     return pa.table(arrays, names=names)
 
 
-def _grouped(found: Mapping[bytes, RowSummary], by: Sequence[str], schema: TableSchema) -> dict[tuple[Plain, ...], RowSummary]:
+def _group_rows(found: Mapping[bytes, RowSummary], by: Sequence[str], schema: TableSchema) -> dict[tuple[Plain, ...], RowSummary]:
     partition = PartitionType(tuple(schema.partition_keys), tuple(schema.field(name).type for name in schema.partition_keys))
     groups: dict[tuple[Plain, ...], RowSummary] = {}
     for row, summary in found.items():

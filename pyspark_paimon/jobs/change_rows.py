@@ -83,7 +83,7 @@ class Change:
     def run(self) -> WriteResult:
         """Evaluate and commit.
 
-        Repeats both if another commit changed the same buckets meanwhile.
+        Repeats both if a concurrent commit changes the same buckets.
         """
         start, laps = time.perf_counter(), Laps()
         store, user = self.store, self.request.commit_id
@@ -101,7 +101,7 @@ class Change:
         def publish(messages: Sequence[CommitMessage]) -> CommitResult:
             if base is None and not messages:
                 return CommitResult()
-            result = self._published(commit, messages, base)
+            result = self._publish(commit, messages, base)
             laps("commit")
             return result
 
@@ -118,9 +118,9 @@ class Change:
         """Evaluate on ``base`` and return the number of changed rows."""
         if base is None:
             return 0
-        return self._keyed(base, messages) if self.store.schema.is_primary_key_table else self._appended(base, messages)
+        return self._write_keyed_rows(base, messages) if self.store.schema.is_primary_key_table else self._change_files(base, messages)
 
-    def _keyed(self, base: Snapshot, messages: list[CommitMessage]) -> int:
+    def _write_keyed_rows(self, base: Snapshot, messages: list[CommitMessage]) -> int:
         """Write new versions of the rows, by their keys."""
         names, user = self.store.schema.names, self.request.commit_id
         scan = ScanRequest(
@@ -143,7 +143,7 @@ class Change:
                 messages += write.prepare_commit()
         return found
 
-    def _appended(self, base: Snapshot, messages: list[CommitMessage]) -> int:
+    def _change_files(self, base: Snapshot, messages: list[CommitMessage]) -> int:
         """Mark the rows in their files, or rewrite the files."""
         change = AppendChange(self.store, base, self._predicate, self.request.commit_id, self.update)
         return self.replaced(change, "delete" if self.update is None else "update", messages)
@@ -175,7 +175,7 @@ class Change:
     def _predicate(self) -> Predicate:
         return TRUE if self.request.predicate is None else self.request.predicate
 
-    def _published(self, commit: FileStoreCommit, messages: Sequence[CommitMessage], base: Snapshot | None) -> CommitResult:
+    def _publish(self, commit: FileStoreCommit, messages: Sequence[CommitMessage], base: Snapshot | None) -> CommitResult:
         rewrites = not self.store.schema.is_primary_key_table and not self.store.options.deletion_vectors_enabled
         publish = commit.replace if rewrites else commit.commit
         return publish(messages, read=ReadState(EMPTY_TABLE if base is None else base.key, self.reads_all))

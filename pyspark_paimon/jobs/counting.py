@@ -94,11 +94,11 @@ def publish_rows(
     if request.mode != "overwrite":
         return commit.commit(messages, request.identifier, properties=properties, read=read)
     dynamic = request.dynamic and request.partition is None
-    target = None if dynamic else _replaced(commit.store, request.partition, messages)
+    target = None if dynamic else _replaced_partitions(commit.store, request.partition, messages)
     return commit.overwrite(messages, request.identifier, partitions=target, dynamic=dynamic, properties=properties)
 
 
-def _replaced(store: FileStore, spec: Spec | None, messages: Sequence[CommitMessage]) -> Collection[bytes] | None:
+def _replaced_partitions(store: FileStore, spec: Spec | None, messages: Sequence[CommitMessage]) -> Collection[bytes] | None:
     """Return the partitions that a static overwrite replaces.
 
     Includes the matching partitions of the new rows. None: the whole table.

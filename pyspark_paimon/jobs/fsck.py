@@ -42,7 +42,7 @@ def check_table(store: FileStore, depth: Depth, *, limit: int, threads: int, pro
     check = FileCheck(store, depth)
     steps = Steps(progress, STAGE, None, "files")
     for some in _batches(walk(store, found)):
-        for one in each(partial(_checked, check, limit, steps), some, threads):
+        for one in each(partial(_check_files, check, limit, steps), some, threads):
             found.merge(one)
     if depth is Depth.DEEP:
         check_key_partitions(store, found)
@@ -53,7 +53,7 @@ def check_table(store: FileStore, depth: Depth, *, limit: int, threads: int, pro
     return result_of(found, depth, start)
 
 
-def _checked(check: FileCheck, limit: int, steps: Steps, unit: Unit) -> Findings:
+def _check_files(check: FileCheck, limit: int, steps: Steps, unit: Unit) -> Findings:
     found = check.check(unit, limit=limit)
     steps.finish(unit.size)
     return found

@@ -46,9 +46,9 @@ def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | N
     if mode is not None and mode not in MODES:
         raise InvalidArgument(f"the mode of an incremental scan is one of {', '.join(MODES)}, not {mode!r}")
     if ROW_KIND in schema.names:
-        raise InvalidArgument(f"the table has a column '{ROW_KIND}' of its own, so that changes cannot carry their kinds in it")
+        raise InvalidArgument(f"the table has a column '{ROW_KIND}', the name for row kinds: rename it to read changes")
     last = _end(backend, end)
-    first = start if type(start) is int else _id(_pinned(backend, start))
+    first = start if type(start) is int else _id(_pin(backend, start))
     if not 0 <= first <= last:
         raise InvalidArgument(f"changes are read forward in time, not from snapshot {first} to {last}")
     tags = [point if isinstance(point, str) else None for point in (start, end)]
@@ -73,7 +73,7 @@ def exact_mode(backend: Backend, schema: TableSchema, wanted: IncrementalRange) 
     return "diff" if overwritten or producers - {schema.core.changelog_producer} else "changelog"
 
 
-def _pinned(backend: Backend, point: object) -> Snapshot | None:
+def _pin(backend: Backend, point: object) -> Snapshot | None:
     if point is None:
         return backend.ask(Pin(travel=TravelRequest()))
     if isinstance(point, str):
@@ -89,7 +89,7 @@ def _end(backend: Backend, point: object) -> int:
     An expired snapshot may still have a changelog. Planning checks that.
     """
     try:
-        return _id(_pinned(backend, point))
+        return _id(_pin(backend, point))
     except SnapshotExpired:
         if type(point) is not int:
             raise

@@ -112,7 +112,7 @@ class MergeRows:
         self._matched[source] = True
         sides = {TARGET: rows, SOURCE: self.wanted.source}
         taken = np.zeros(rows.num_rows, np.int64)
-        for clause, chosen in self._decided("matched", {TARGET: target, SOURCE: source}, sides):
+        for clause, chosen in self._decide_clauses("matched", {TARGET: target, SOURCE: source}, sides):
             np.add.at(taken, chosen[TARGET], 1)
             yield clause, chosen, sides
         if (twice := np.flatnonzero(taken > 1)).size:
@@ -120,7 +120,7 @@ class MergeRows:
         if self.reads_all:
             lone = np.ones(rows.num_rows, np.bool_)
             lone[target] = False
-            for clause, chosen in self._decided("not matched by source", {TARGET: np.flatnonzero(lone)}, sides):
+            for clause, chosen in self._decide_clauses("not matched by source", {TARGET: np.flatnonzero(lone)}, sides):
                 yield clause, chosen, sides
 
     def inserts(self) -> Iterator[WrittenRows]:
@@ -131,7 +131,7 @@ class MergeRows:
         sides = {SOURCE: self.wanted.source}
         made = [
             self._made(clause, chosen, sides)
-            for clause, chosen in self._decided("not matched", {SOURCE: np.flatnonzero(~self._matched)}, sides)
+            for clause, chosen in self._decide_clauses("not matched", {SOURCE: np.flatnonzero(~self._matched)}, sides)
         ]
         if made and self.schema.is_primary_key_table:
             rows = pa.concat_tables([rows for rows, _ in made])
@@ -192,7 +192,7 @@ class MergeRows:
         counts = np.bincount(numbers, minlength=len(self._keys)).astype(np.int64)
         return np.argsort(numbers, kind="stable"), np.cumsum(counts) - counts, counts
 
-    def _decided(
+    def _decide_clauses(
         self, when: str, places: Mapping[str, Int64s], sides: Mapping[str, pa.Table]
     ) -> Iterator[tuple[Clause, Mapping[str, Int64s]]]:
         """Yield each clause with the rows it applies to.
@@ -210,9 +210,9 @@ class MergeRows:
             left = {side: some[~holds] for side, some in left.items()}
 
     def _holds(self, condition: Expression, places: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> Mask:
-        return np.asarray(self._computed(condition, places, sides).fill_null(False))
+        return np.asarray(self._compute_values(condition, places, sides).fill_null(False))
 
-    def _computed(self, value: Value, places: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> Any:
+    def _compute_values(self, value: Value, places: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> Any:
         def column(wanted: ColumnValue) -> Any:
             side, name = wanted.name.split(".", 1)
             found = sides[side].column(name).take(pa.array(places[side]))
@@ -233,11 +233,11 @@ class MergeRows:
     def _new(self, clause: Clause, places: Places, sides: Mapping[str, pa.Table]) -> pa.Table:
         """Return a clause's new rows, or its deleted rows."""
         if clause.action == "insert":
-            arrays = {name: self._computed(value, places, sides) for name, value in clause.values.items()}
+            arrays = {name: self._compute_values(value, places, sides) for name, value in clause.values.items()}
             return conform(pa.table(arrays), self.schema)
         rows = old = sides[TARGET].take(pa.array(places[TARGET]))
         for name, value in clause.values.items():
-            rows = rows.set_column(rows.column_names.index(name), name, self._computed(value, places, sides))
+            rows = rows.set_column(rows.column_names.index(name), name, self._compute_values(value, places, sides))
         if not clause.values:
             return rows
         version, rows = NewVersion.of(self.schema, clause.values), conform(rows, self.schema)
@@ -286,14 +286,14 @@ class MergeChange(Change):
         self._last.append(merge)
         if self.store.schema.is_primary_key_table:
             base_id = None if base is None else base.id
-            return self._written(merge, base, self._read(None if merge.reads_all else merge.predicate, base_id), messages)
+            return self._write_rows(merge, base, self._read(None if merge.reads_all else merge.predicate, base_id), messages)
         if base is not None:
             predicate = TRUE if merge.reads_all else merge.predicate
             change = AppendMerge(self.store, base, predicate, self.request.commit_id, decide=merge.successors, tell=merge.replaced)
             self.replaced(change, "merge", messages)
-        return self._written(merge, base, (), messages)
+        return self._write_rows(merge, base, (), messages)
 
-    def _written(self, merge: MergeRows, base: Snapshot | None, batches: Iterable[pa.RecordBatch], messages: list[CommitMessage]) -> int:
+    def _write_rows(self, merge: MergeRows, base: Snapshot | None, batches: Iterable[pa.RecordBatch], messages: list[CommitMessage]) -> int:
         """Write changed rows of ``batches`` and the inserts.
 
         ``batches``: rows of ``base``.

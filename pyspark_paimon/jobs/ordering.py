@@ -83,7 +83,7 @@ def order_text(columns: Sequence[SortColumn]) -> str:
 
 
 def _item_text(column: SortColumn) -> str:
-    name = column.name if _PLAIN.fullmatch(column.name) else _quoted(column.name)
+    name = column.name if _PLAIN.fullmatch(column.name) else _quote(column.name)
     direction = "" if column.ascending else " DESC"
     nulls = "" if column.nulls_first == column.ascending else " NULLS FIRST" if column.nulls_first else " NULLS LAST"
     return f"{name}{direction}{nulls}"
@@ -148,15 +148,15 @@ def sorted_frame(frame: Any, request: ScanRequest) -> Any:
     """
     keys = []
     for column in request.order_by:
-        values = frame[_quoted(column.name)]
+        values = frame[_quote(column.name)]
         by = (values.asc_nulls_first, values.asc_nulls_last) if column.ascending else (values.desc_nulls_first, values.desc_nulls_last)
         keys.append(by[0]() if column.nulls_first else by[1]())
     ordered = frame.orderBy(*keys)
     limited = ordered if request.limit is None else ordered.limit(request.limit)
-    return limited.select(*(_quoted(name) for name in request.columns))
+    return limited.select(*(_quote(name) for name in request.columns))
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 

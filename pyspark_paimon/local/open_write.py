@@ -154,12 +154,12 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
 def _batches(rows: ArrowRows, request: WriteRequest) -> Iterator[Batch]:
     source: Iterator[pa.RecordBatch] = iter(rows.reader)
     if request.order_by is not None:
-        source = iter(_ordered(rows.reader.read_all(), request.order_by).to_batches())
+        source = iter(_order(rows.reader.read_all(), request.order_by).to_batches())
     for batch in source:
         yield split_kinds(batch) if request.row_kinds else (batch, None)
 
 
-def _ordered(table: pa.Table, column: str) -> pa.Table:
+def _order(table: pa.Table, column: str) -> pa.Table:
     """Sort rows by ``column``, stable, nulls first.
 
     The last row of a key wins.

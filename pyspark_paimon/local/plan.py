@@ -37,11 +37,11 @@ def plan_request(store: FileStore, request: ScanRequest, pinned: Snapshot | None
     predicate = request.predicate
     make = partial(ScanPlanner(store, top).plan, predicate, snapshot=snapshot, columns=request.columns, limit=limit)
     short = predicate is None or is_short(predicate)
-    plan = make() if snapshot is None or not short else _planned(store, snapshot, (repr(predicate), limit, top, request.columns), make)
+    plan = make() if snapshot is None or not short else _plan(store, snapshot, (repr(predicate), limit, top, request.columns), make)
     return without_files(store, plan, request.excluded_files) if request.excluded_files else plan
 
 
-def _planned(store: FileStore, snapshot: Snapshot, question: Hashable, make: Callable[[], ScanPlan]) -> ScanPlan:
+def _plan(store: FileStore, snapshot: Snapshot, question: Hashable, make: Callable[[], ScanPlan]) -> ScanPlan:
     """Return a plan, from the cache if possible.
 
     A cached plan is valid for one table state, while all metadata files are the same. Only small plans are cached.

@@ -51,7 +51,7 @@ def plan_rows(
     ``ahead``: maximum bytes that threads read before the consumer needs them.
     """
     if request.order_by:
-        rows = _sorted(store, candidates(request), plan, threads, report)
+        rows = _sort(store, candidates(request), plan, threads, report)
         yield from rows.select(list(request.columns)).to_batches()
         return
     threads = threads if request.limit is None else 1  # the first split may be enough
@@ -166,7 +166,7 @@ def _limit(request: ScanRequest) -> int | None:
     return None if request.order_by else request.limit
 
 
-def _sorted(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None) -> pa.Table:
+def _sort(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None) -> pa.Table:
     if request.limit is not None and request.incremental is None:
         return first_rows(store, request, plan.splits, threads, report)
     return sorted_rows(_in_order(store, request, plan, threads, report), request, store.schema)

@@ -111,16 +111,16 @@ class LocalReads:
             return analyzed
         from pyspark_paimon.local.read import rows_in  # noqa: PLC0415  # see test_imports
 
-        return rows_in(self._summarised(store, request), request.limit)
+        return rows_in(self._summarise(store, request), request.limit)
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
         """Aggregate the rows by partition.
 
         Reads files only where metadata and indexes are not enough.
         """
-        return self._summarised(self._readable(request), request)
+        return self._summarise(self._readable(request), request)
 
-    def _summarised(self, store: FileStore, request: ScanRequest) -> dict[bytes, RowSummary]:
+    def _summarise(self, store: FileStore, request: ScanRequest) -> dict[bytes, RowSummary]:
         plan = self._plan(store, request)
         from pyspark_paimon.jobs.progress import reading  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.local.read import summarise  # noqa: PLC0415  # see test_imports

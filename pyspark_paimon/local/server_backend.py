@@ -83,7 +83,7 @@ class ServerBackend(LocalBackend):
                 api.delete_tag(table, name)
                 return TableChangeResult(tags=(name,))
             case Rollback():
-                return self._rolled_back(self.store(), operation)
+                return self._roll_back(self.store(), operation)
             case CreateBranch(name=name, tag=tag):
                 api.create_branch(table, name, tag)
             case DeleteBranch(name=name):
@@ -94,7 +94,7 @@ class ServerBackend(LocalBackend):
                 return None
         return TableChangeResult()
 
-    def _rolled_back(self, store: FileStore, rollback: Rollback) -> TableChangeResult:
+    def _roll_back(self, store: FileStore, rollback: Rollback) -> TableChangeResult:
         target, newest = rollback.target(store), store.snapshots.latest_id()
         self._api.rollback(self._table, snapshot_id=None if rollback.tag is not None else target.id, tag=rollback.tag)
         return TableChangeResult(snapshot_id=target.id, snapshots=max(0, (newest or 0) - target.id))

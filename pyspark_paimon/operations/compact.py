@@ -52,7 +52,7 @@ class _Buckets(TaskOperation[CompactResult]):
     partitions: tuple[dict[str, str | None], ...] | None = None
     predicate: BoundFilter | None = None
 
-    def _wanted(self, store: FileStore) -> EntryFilter:
+    def _entry_filter(self, store: FileStore) -> EntryFilter:
         return EntryFilter(predicate=self.predicate if self.partitions is None else predicate_of(self.partitions, store.schema))
 
 
@@ -109,7 +109,7 @@ class Compact(_Buckets):
         """List buckets with files."""
         store.check_writable()
         latest = store.snapshots.latest()
-        entries = store.live_entries(latest, self._wanted(store))
+        entries = store.live_entries(latest, self._entry_filter(store))
         entries = entries.select(entries.bucket >= 0)
         codes, known = entries.partition_codes
         sizes: Counter[tuple[int, int]] = Counter()
@@ -134,9 +134,9 @@ class Compact(_Buckets):
     def prepare(self, store: FileStore, base: SnapshotKey, tasks: Sequence[Task], threads: int) -> Worker:
         """Return the compaction of some buckets at the newest snapshot."""
         del store, base, tasks, threads
-        return self._compacted
+        return self._compact_bucket
 
-    def _compacted(self, store: FileStore, tasks: Sequence[Task]) -> TaskWork:
+    def _compact_bucket(self, store: FileStore, tasks: Sequence[Task]) -> TaskWork:
         clustering = cluster.Clustering(self.order_by, self.strategy) if self.order_by else None
         buckets = [task.bucket_id for task in tasks]
         return TaskWork(table_write.compact_together(store, buckets, full=self.full, clustering=clustering, commit_id=self.commit_id))
@@ -185,7 +185,7 @@ class MovePostponed(_Buckets):
         latest = store.snapshots.latest()
         if latest is None:
             return TaskPlan(base=EMPTY_TABLE)
-        waiting = postponed.waiting_files(store, latest, self._wanted(store))
+        waiting = postponed.waiting_files(store, latest, self._entry_filter(store))
         tasks = (Task(partition.hex(), POSTPONE_BUCKET, sum(file.file_size for file in files)) for partition, files in waiting.items())
         return TaskPlan(base=latest.key, tasks=tuple(tasks))
 

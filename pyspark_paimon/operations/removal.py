@@ -29,7 +29,7 @@ class HistoryChange(Destruction):
     def run(self, table: OpenTable) -> TableChangeResult:
         """Make the change, or report what it would delete."""
         store = table.store()
-        return self._previewed(store) if self.dry_run else self.change(store)
+        return self._preview(store) if self.dry_run else self.change(store)
 
     @abstractmethod
     def change(self, store: FileStore) -> TableChangeResult:
@@ -39,7 +39,7 @@ class HistoryChange(Destruction):
         """Return the branch whose own files are deleted."""
         return None
 
-    def _previewed(self, store: FileStore) -> TableChangeResult:
+    def _preview(self, store: FileStore) -> TableChangeResult:
         from manifest.expire.dry_run import tried  # noqa: PLC0415  # imports the deletion code
 
         done, losses = tried(store, self.change, self.branch_to_delete(store))

@@ -47,14 +47,14 @@ def repair_table(backend: Backend, check: Fsck, older_than_ms: int, *, dry_run: 
     start = time.perf_counter()
     found = backend.ask(check)
     change = RepairTable(commit_id=commit_identity(None), problems=found.problems, older_than_ms=older_than_ms, dry_run=dry_run)
-    repairs = (*backend.run(change).repairs, *_compacted(backend, found.counts.get(WAITING, 0), dry_run=dry_run))
+    repairs = (*backend.run(change).repairs, *_compact(backend, found.counts.get(WAITING, 0), dry_run=dry_run))
     left = backend.ask(check) if repairs and not dry_run else found
     copies = next((_folder(backend.path, copy) for repair in repairs for copy in repair.copies), None)
     told = {"repairs": repairs, "copies": copies, "dry_run": dry_run, "seconds": time.perf_counter() - start}
     return left.model_copy(update=told)
 
 
-def _compacted(backend: Backend, waiting: int, *, dry_run: bool) -> tuple[Repair, ...]:
+def _compact(backend: Backend, waiting: int, *, dry_run: bool) -> tuple[Repair, ...]:
     """Compact files that wait on level 0."""
     if not waiting:
         return ()

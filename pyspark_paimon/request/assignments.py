@@ -82,7 +82,7 @@ class Assignments:
             raise InvalidArgument(f"the new values cannot be computed: {error}") from error
         for name, value in self.values.items():
             if is_bound(value):
-                done = done.set_column(done.column_names.index(name), name, _computed(value, rows))
+                done = done.set_column(done.column_names.index(name), name, _compute(value, rows))
         # An expression may cast bytes to text unchecked.
         validate_rows(done.select(list(self.values)))
         return conform(done, self.schema)
@@ -129,7 +129,7 @@ class Assignments:
         except SchemaMismatch as error:
             if not isinstance(value, str):
                 raise
-            raise SchemaMismatch(f"{error}; what is computed of the old row is an expression, pc.field('{name}') + 1") from error
+            raise SchemaMismatch(f"{error}; to compute a value from the old row, give an expression like pc.field('{name}') + 1") from error
 
     def _check(self) -> None:
         """Check the values that are the same for all rows."""
@@ -153,7 +153,7 @@ def is_bound(value: object) -> bool:
     return isinstance(value, ColumnValue | LiteralValue | FunctionCall)
 
 
-def _computed(value: Expression, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+def _compute(value: Expression, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
     def column(wanted: ColumnValue) -> pa.Array:
         found = rows.column(wanted.name).combine_chunks()
         return found if wanted.key is None else pc.map_lookup(found, pa.scalar(wanted.key), "last")
@@ -192,7 +192,7 @@ def refuse_delete(schema: TableSchema, table: str) -> None:
     engine = options.engine
     if not engine.newest_replaces and not options.remove_on_delete:
         how = "" if engine.remove_option is None else f" without option '{engine.remove_option}'"
-        raise UnsupportedTable(f"{table}: merge-engine '{engine.name}'{how} merges a delete with what is there, so rows stay")
+        raise UnsupportedTable(f"{table}: merge-engine '{engine.name}'{how} merges a delete into the row, so rows stay")
 
 
 def is_spark_column(value: object) -> bool:

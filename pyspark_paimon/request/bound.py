@@ -21,7 +21,7 @@ _TREES = 8
 
 
 @lru_cache(maxsize=_TREES)
-def _parsed(text: str) -> Predicate:
+def _parse(text: str) -> Predicate:
     from fileindex.predicate.json import from_json  # noqa: PLC0415  # see test_imports
 
     return from_json(text)
@@ -34,7 +34,7 @@ def _as_text(tree: Predicate) -> str:
 
 
 def _as_tree(given: Any) -> Predicate:
-    found: Predicate = _parsed(given) if isinstance(given, str) else given
+    found: Predicate = _parse(given) if isinstance(given, str) else given
     if not isinstance(found, Predicate):
         raise ValueError(f"a filter is a predicate or its JSON text, not {type(given).__name__}")  # noqa: TRY004  # pydantic's word
     return found

@@ -158,10 +158,10 @@ class ScanTally:
             if (close := getattr(rows, "close", None)) is not None:
                 close()
             millis = {"plan": round(plan_millis, 3), "read": round(waited * 1000, 3)}
-            self.counters = ScanCounters(rows=sum(taken), batches=len(taken), millis=millis, **_planned(plan), **_read(report))
+            self.counters = ScanCounters(rows=sum(taken), batches=len(taken), millis=millis, **_count_plan(plan), **_read(report))
 
 
-def _planned(plan: ScanPlan | None) -> dict[str, int]:
+def _count_plan(plan: ScanPlan | None) -> dict[str, int]:
     if plan is None:
         return {}
     splits: Sequence[Any] = plan.splits

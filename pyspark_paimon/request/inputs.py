@@ -116,7 +116,7 @@ def _is_a(data: object, module: str, name: str) -> bool:
 def _dict_rows(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
     """Convert dicts to a table. Missing keys are null."""
     if wrong := next((row for row in rows if not isinstance(row, Mapping)), None):
-        raise InvalidArgument(f"an iterable of dicts held {wrong!r:.40} of type {type(wrong).__name__}; all rows are dicts, or none is")
+        raise InvalidArgument(f"an iterable of dicts held {wrong!r:.40} of type {type(wrong).__name__}; give all rows as dicts, or none")
     names = dict.fromkeys(chain.from_iterable(rows))
     return _named_columns({name: [row.get(name) for row in rows] for name in names}, schema)
 

@@ -35,7 +35,7 @@ def _source(scan: ScanSource) -> _Read:
         asked = scan
         wanted = with_columns or scan.schema.names
         if predicate is not None:
-            asked = _narrowed(asked, predicate)
+            asked = _narrow(asked, predicate)
             needed = set(predicate.meta.root_names())
             asked = asked.projected([name for name in scan.schema.names if name in needed or name in wanted])
         else:
@@ -54,7 +54,7 @@ def _source(scan: ScanSource) -> _Read:
     return read
 
 
-def _narrowed(scan: ScanSource, predicate: pl.Expr) -> ScanSource:
+def _narrow(scan: ScanSource, predicate: pl.Expr) -> ScanSource:
     types = {name: kind for name, kind in scan.table_schema.column_types.items() if name in scan.schema.names}
     condition = polars_condition(predicate, types)
     if condition is None:

@@ -1,6 +1,6 @@
-"""Spark's data source: its name, its two entrances (schema questions and readers or writers), and how it reaches a server.
+"""Spark data source ``paimon`` and the client that uses it over Spark Connect.
 
 Public: ``PaimonDataSource`` (source), ``install``.
 """
 
-from pyspark_paimon.spark.wire import session_storage as _session_storage  # noqa: F401  # processes of a server find what clients gave
+from pyspark_paimon.spark.wire import session_storage as _session_storage  # noqa: F401  # registers store options of clients

@@ -1,10 +1,9 @@
-"""Shipping the package to a server that lacks it, for the length of one session.
+"""Sending the package to a server for one session.
 
-A server should have the package installed: any client can use it then, and so can SQL and streams. Where that is not to be had,
-``install`` sends our Python files as a zip named for its content, and registers the source in the session. What has to match, and is
-found out first: the classes that Spark pickles need the client's Python minor version on driver and executors, and our
-dependencies, which are compiled, must be there already. A shipped source serves batch reads, writes and all of ``Table``; Spark gives
-shipped files to no task of a streaming sink.
+A server should have the package installed. Otherwise ``install`` sends our Python files as a zip and registers the data source in the
+session. It first checks that driver and executors have the client's Python minor version, which pickled classes need, and our
+compiled dependencies. The source then serves batch reads, writes and all of ``Table``. ``writeStream`` fails, because Spark gives its
+tasks no files of the session.
 """
 
 from __future__ import annotations
@@ -31,29 +30,30 @@ if TYPE_CHECKING:
 
 DEPENDENCIES = ("fastavro", "numpy", "pandas", "polars", "pyarrow", "pydantic", "pyroaring", "sqlglot", "xxhash", "zstandard")
 SHIPPED_PACKAGES = (*PACKAGES, "pyspark_paimon_short")
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time that a zip can hold: the same files make the same bytes
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time in a zip; a constant, so that the same files give the same bytes
 _VERSIONS = re.compile(r"different version: (\d+\.\d+) than that in driver")
 _NO_STREAMS = "writeStream needs an installed package; foreachBatch with Table.write works"
 
 
 @public
 class InstallResult(Message):
-    """What ``install`` found or did.
-
-    ``shipped`` is the name of the zip, None where the package is installed on the server, and then nothing was done; ``package`` is the
-    version that answers there; ``limits`` says what the shipped package cannot serve.
-    """
+    """Result of ``install``."""
 
     package: str
+    """Version of the package on the server."""
     shipped: str | None
+    """Name of the zip. None: the package is installed on the server, and nothing was sent."""
     limits: tuple[str, ...] = ()
+    """Features that a sent package lacks."""
 
 
 @public
 def install(spark: SparkSession) -> InstallResult:
-    """Make format ``paimon`` known to ``spark``'s server for this session; nothing is done where it is known already.
+    """Send the package to a server that lacks format ``paimon``.
 
-    Raises ``InstallRefused`` if the server has another Python minor version, lacks dependencies, or got another build in this session.
+    It is available in this session only.
+
+    Raises ``InstallRefused`` if the server has another Python minor version, lacks dependencies, or has another build in this session.
 
     >>> pyspark_paimon.install(spark).shipped  # doctest: +SKIP
     'pyspark_paimon-0.1.0-5f2b8c0d9a1e.zip'
@@ -63,22 +63,25 @@ def install(spark: SparkSession) -> InstallResult:
     if known is not None:
         if known.shipped not in {None, archive}:
             raise InstallRefused(
-                f"this session has {known.shipped} already, and cannot forget it; make a new one (spark_session(..., new=True))"
+                f"this session has {known.shipped} already, which cannot be replaced: make a new session (spark_session(..., new=True))"
             )
         return _result(known)
     refuse_unfit(_probe(spark))
     _ship(spark, archive, content)
     shipped = server_of(spark)
     if shipped is None:
-        raise InstallRefused(f"the package was shipped as {archive}, and the server does not know it all the same; {INSTALL}")
+        raise InstallRefused(f"the server got {archive}, but still lacks format 'paimon': {INSTALL}")
     return _result(shipped)
 
 
 def archive_of_package() -> tuple[str, bytes]:
-    """A zip of our Python files, and its name, which tells version and content."""
+    """Return the name and content of a zip of our Python files.
+
+    The name has the version and a hash of the content.
+    """
     home = Path(HOME)
     if not home.is_dir():
-        raise InstallRefused("this client has the package in a zip itself, and cannot take it apart; install it as a directory")
+        raise InstallRefused("this client imports the package from a zip: install it as a directory")
     files = {
         path.relative_to(home).as_posix(): path.read_bytes() for name in SHIPPED_PACKAGES for path in sorted((home / name).rglob("*.py"))
     }
@@ -94,16 +97,18 @@ def archive_of_package() -> tuple[str, bytes]:
 
 
 def refuse_unfit(found: list[dict[str, Any]]) -> None:
-    """Raise ``InstallRefused`` if one of the Pythons that ``_probe`` found cannot run the package.
+    """Raise ``InstallRefused`` if a Python of the server lacks dependencies.
+
+    ``found`` is the result of ``_probe``.
 
     >>> refuse_unfit([{"where": "driver", "python": "3.11", "lacks": ["xxhash"]}])
     Traceback (most recent call last):
-    pyspark_paimon.InstallRefused: the server's driver lacks xxhash, which cannot be shipped ...
+    pyspark_paimon.InstallRefused: the server's driver lacks xxhash, which cannot be sent ...
     """
     for facts in found:
         if facts["lacks"]:
             names = ", ".join(facts["lacks"])
-            raise InstallRefused(f"the server's {facts['where']} lacks {names}, which cannot be shipped (they are compiled): {INSTALL}")
+            raise InstallRefused(f"the server's {facts['where']} lacks {names}, which cannot be sent (compiled code): {INSTALL}")
 
 
 def _result(facts: ServerFacts) -> InstallResult:
@@ -122,7 +127,10 @@ def _ship(spark: SparkSession, archive: str, content: bytes) -> None:
 
 
 def _probe(spark: SparkSession) -> list[dict[str, Any]]:
-    """What the Pythons of the server's driver and of an executor have. Raises ``InstallRefused`` where they are of another version."""
+    """Return facts of the Pythons of driver and executors.
+
+    Raises ``InstallRefused`` if their minor version differs from the client's.
+    """
     try:
         spark.dataSource.register(_probe_source(DEPENDENCIES))
         frame = spark.read.format("pyspark_paimon_probe").load()
@@ -133,16 +141,17 @@ def _probe(spark: SparkSession) -> list[dict[str, Any]]:
             raise
         here = f"{sys.version_info.major}.{sys.version_info.minor}"
         raise InstallRefused(
-            f"the server runs Python {versions.group(1)} and this client {here}: what Spark pickles cannot travel between them. "
-            f"Either {INSTALL}; or use a client of Python {versions.group(1)}"
+            f"the server runs Python {versions.group(1)} and this client {here}: classes cannot be pickled between them. "
+            f"Either {INSTALL}; or use a client with Python {versions.group(1)}"
         ) from None
 
 
 def _probe_source(dependencies: tuple[str, ...]) -> type[Any]:
-    """A data source whose schema tells of the driver's Python and whose one row of an executor's.
+    """Return a data source that describes the server's Pythons.
 
-    It is defined in here so that Spark pickles it whole: the server has no module to import it from.
+    Its schema describes the driver's Python, and its only row an executor's.
     """
+    # Local classes are pickled by value. The server lacks this module, so it could not import them.
     from pyspark.sql import datasource as ds  # noqa: PLC0415  # Spark is imported when it is used
 
     def facts(where: str) -> str:

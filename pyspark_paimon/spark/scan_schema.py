@@ -1,4 +1,4 @@
-"""The columns of a scan that a DataFrame is made of; its snapshot is pinned for the reader."""
+"""Spark schema of a scan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def scan_schema(options: MutableMapping[str, str]) -> StructType:
-    """The Spark schema of the scan that ``options`` describe, which are given the scan as it was understood."""
+    """Return the Spark schema of the scan in ``options``.
+
+    Adds the option ``rpc.SCAN``, the parsed scan with a pinned snapshot, for the reader.
+    """
     given = dict(options) if rpc.SCAN in options else read_options(options)
     backend = local_backend(table_path(given))
     with missing_table_named(options):
@@ -29,14 +32,14 @@ def scan_schema(options: MutableMapping[str, str]) -> StructType:
         check_excluded(backend.store(), request)
     options[rpc.SCAN] = request.model_dump_json()
     if rpc.form_of(options) != "rows":
-        return _carrier(options[rpc.FORM])
+        return _schema_of_form(options[rpc.FORM])
     table = backend.schema(request.schema_id)
     check_properties(options, table)
     return with_options(spark_schema(scan_fields(table, request.columns)), options)
 
 
-def _carrier(form: str) -> StructType:
-    """The schema of a scan that gives something else than rows of the table."""
+def _schema_of_form(form: str) -> StructType:
+    """Return the schema of a scan with another output than rows."""
     from pyspark.sql import types as st  # noqa: PLC0415  # Spark is imported when it is used
 
     if form == "blobs":

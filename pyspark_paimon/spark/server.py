@@ -1,4 +1,7 @@
-"""The driver's side of a client's questions: ``DataSource.schema()`` answers them, without a job and without side effects."""
+"""Answers of the driver to a client's questions.
+
+``DataSource.schema()`` answers them without a job. Spark may call it twice, so a question changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def schema(options: MutableMapping[str, str]) -> StructType:
-    """What ``DataSource.schema()`` returns for ``options``; a scan's snapshot is pinned in them for the reader."""
+    """Return the Spark schema or the answer to the question in ``options``.
+
+    Adds an option with the pinned snapshot of a scan, for the reader.
+    """
     with attach_error_notes():
         if rpc.QUESTION in options:
             return rpc.answer_schema(_answer(local_backend(table_path(options)), rpc.parse_question(options[rpc.QUESTION])))
@@ -66,7 +72,7 @@ def _answer(backend: LocalBackend, question: Request[Any]) -> str:
             from pyspark_paimon.spark.read.native_files import native_plan  # noqa: PLC0415  # see test_imports
 
             return question.answer_text(native_plan(backend, question.request))
-    raise InvalidArgument(f"option '{rpc.QUESTION}' holds no question: {type(question).__name__}")
+    raise InvalidArgument(f"option '{rpc.QUESTION}' must be a question, not {type(question).__name__}")
 
 
 __all__ = ["schema"]

@@ -1,7 +1,7 @@
-"""A read and a write of nothing, with the imports of real ones: they start a session's Python processes before somebody waits for them.
+"""Empty reads and writes that start a session's Python processes.
 
-Spark has a process of its own for looking the source up, for its columns, for planning reads, for planning writes and for commits, and
-one a core for tasks. Each starts when it is first needed, and imports then what it uses.
+Spark has Python processes for discovery, schemas, planning reads, planning writes and commits, and one for each core of tasks. Each starts
+at first use and then imports its modules. These reads and writes make the same imports.
 """
 
 from __future__ import annotations
@@ -34,43 +34,43 @@ _MOST_TASKS = 1024
 
 
 def load(modules: Sequence[str]) -> None:
-    """Import ``modules`` into this process."""
+    """Import modules by name."""
     for module in modules:
         import_module(module)
 
 
 def warm_schema() -> st.StructType:
-    """The column of the read of nothing; what answers questions is loaded."""
+    """Import modules of questions and return the empty read's schema."""
     load(QUESTIONS)
     return st.StructType([st.StructField(COLUMN, st.LongType(), nullable=True)])
 
 
 class WarmReader(ds.DataSourceReader):  # type: ignore[misc]  # Spark's own annotations are not followed
-    """Reads no rows, in as many tasks as the option says."""
+    """Reader of no rows. The option ``WARM`` gives the number of tasks."""
 
     def __init__(self, options: Mapping[str, str], schema: st.StructType) -> None:
         tasks = options[WARM]
         if not (tasks.isdecimal() and 1 <= int(tasks) <= _MOST_TASKS):
-            raise InvalidArgument(f"option '{WARM}' is a number of tasks from 1 to {_MOST_TASKS}")
+            raise InvalidArgument(f"option '{WARM}' must be a number of tasks from 1 to {_MOST_TASKS}, not '{tasks}'")
         self.tasks = int(tasks)
         self.schema = schema
 
     def partitions(self) -> list[ds.InputPartition]:
-        """One a task."""
+        """Return a partition for each task."""
         load(PLANS)
         return [ds.InputPartition(number) for number in range(self.tasks)]
 
-    def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # all are alike
-        """Nothing."""
+    def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # Spark's signature
+        """Yield an empty batch."""
         load((*READS, *WRITES))
         yield pa.RecordBatch.from_pylist([], schema=arrow_for_spark(self.schema))
 
 
 class WarmWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
-    """Writes nothing."""
+    """Writer of nothing."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
-        """Nothing."""
+        """Read and ignore the rows."""
         load(WRITES)
         for _ in iterator:
             pass
@@ -82,13 +82,13 @@ class WarmWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
 
 
 def warm_reader(options: Mapping[str, str], schema: st.StructType) -> ds.DataSourceReader:
-    """The reader of nothing. Raises ``InvalidArgument``."""
+    """Return the empty reader. Raises ``InvalidArgument``."""
     with attach_error_notes():
         return WarmReader(options, schema)
 
 
 def warm_writer() -> ds.DataSourceWriter:
-    """The writer of nothing."""
+    """Return the empty writer."""
     load(WRITES)
     return WarmWriter()
 

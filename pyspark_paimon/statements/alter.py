@@ -175,7 +175,7 @@ def update(names: KnownTables, words: TokenCursor) -> Any:
     table = names.find(name)
     if table is None:
         return None
-    sides = dict.fromkeys(_called(words, name, table), "")
+    sides = dict.fromkeys(_called_names(words, name, table), "")
     words.expect("SET")
     values = assignments(words, ("WHERE",), sides)
     condition = _condition(words, sides)
@@ -189,7 +189,7 @@ def delete(names: KnownTables, words: TokenCursor) -> Any:
     table = names.find(name)
     if table is None:
         return None
-    sides = dict.fromkeys(_called(words, name, table), "")
+    sides = dict.fromkeys(_called_names(words, name, table), "")
     return frame_of_result(names.spark, table.delete(_condition(words, sides)))
 
 
@@ -256,7 +256,7 @@ def replace_qualifiers(text: str, sides: Mapping[NameParts, str]) -> str:
     return "".join([*parts, text[end:]])
 
 
-def _called(words: TokenCursor, name: NameParts, table: Table) -> list[NameParts]:
+def _called_names(words: TokenCursor, name: NameParts, table: Table) -> list[NameParts]:
     """Return the qualifiers of columns: the table's alias or name."""
     if words.take("AS") or not (words.done or words.peek() in {"SET", "WHERE"}):
         return [(words.part().lower(),)]

@@ -165,7 +165,7 @@ def _create_table(names: KnownTables, new: NewTable, path: str | None, schema: A
 
 def _drop_if_empty(names: KnownTables, new: NewTable) -> None:
     """Drop the new table of a failed statement."""
-    # Another writer may have added rows meanwhile: keep the table then.
+    # Keep the table if another writer has added rows.
     catalog, known = names.require_catalog_name(new.name, "CREATE TABLE")
     with suppress(PaimonError):
         if catalog.table(known, names.spark).snapshots().num_rows == 0:

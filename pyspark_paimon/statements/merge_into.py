@@ -27,10 +27,10 @@ def merge_into(names: KnownTables, words: TokenCursor) -> Any:
     table = names.find(target)
     if table is None:
         return None
-    sides = dict.fromkeys(_called(words, target, "USING"), "t")
+    sides = dict.fromkeys(_called_names(words, target, "USING"), "t")
     words.expect("USING")
     source, called = _source(words)
-    others = _called(words, called, "ON")
+    others = _called_names(words, called, "ON")
     if not sides.keys().isdisjoint(others):
         raise InvalidArgument(
             f"MERGE INTO {'.'.join(target)}: target and source are both named '{others[-1][-1]}'; give one of them an alias, AS x"
@@ -61,7 +61,7 @@ def _source(words: TokenCursor) -> tuple[str, NameParts]:
     return f"FROM {words.text[start : words.here]} SELECT *", name
 
 
-def _called(words: TokenCursor, name: NameParts, stop: str) -> list[NameParts]:
+def _called_names(words: TokenCursor, name: NameParts, stop: str) -> list[NameParts]:
     """Return the lower-case qualifiers of a side's columns."""
     if words.take("AS") or words.peek() != stop:
         return [(words.part().lower(),)]

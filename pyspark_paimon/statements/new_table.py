@@ -57,13 +57,13 @@ def read_column_or_key(new: NewTable, words: TokenCursor) -> None:
             new.defaults[name] = words.literal()
         else:
             words.expect("COMMENT")
-            text.append(f"COMMENT {_doubled_text(str(words.literal()))}")
+            text.append(f"COMMENT {_quote(str(words.literal()))}")
     new.columns.append(" ".join(text))
 
 
 def copy_definition(new: NewTable, model: TableSchema) -> None:
     """Copy columns, keys, options and comment from another table."""
-    new.columns = [column_text(replace(field, default_value=None), _doubled_text) for field in model.fields]
+    new.columns = [column_text(replace(field, default_value=None), _quote) for field in model.fields]
     new.defaults = {field.name: field.default_value for field in model.fields if field.default_value is not None}
     new.primary_keys, new.partition_keys = [*model.primary_keys], [*model.partition_keys]
     new.options = {key: value for key, value in model.options.items() if key != "path"}
@@ -83,7 +83,7 @@ def column_text(field: DataField, literal: Callable[[str], str] = escaped_text) 
     return " ".join(parts)
 
 
-def _doubled_text(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a text as a literal of a column list."""
     # A backslash is an ordinary character there.
     doubled = text.replace("'", "''")

@@ -53,12 +53,12 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
         key = f"paimon_{len(frames)}"
         frames[key] = frame
         alias = "" if _has_alias(words) else f" AS {quoted_name(name[-1])}"
-        parts += [_escaped(text[end:start]), f"{{{key}}}{alias}"]
+        parts += [_escape(text[end:start]), f"{{{key}}}{alias}"]
         end = words.tokens[words.at - 1].end + 1
-    return "".join([*parts, _escaped(text[end:])]), frames
+    return "".join([*parts, _escape(text[end:])]), frames
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
@@ -79,7 +79,7 @@ def _common_names(words: TokenCursor) -> set[str]:
 def _table_positions(words: TokenCursor) -> Iterator[int]:
     """Yield the position of each table name.
 
-    The cursor stands on the name. The caller may move it behind what it reads.
+    The cursor points to the name. The caller may move it past the words that it reads.
     """
     queries, listing = [True], [False]
     while not words.done:

@@ -58,7 +58,7 @@ def follow_options(
     return options.model_copy(update={"kinds": True, "overwrites": overwrites or options.overwrites})
 
 
-def _parsed(offset: str) -> dict[str, Any]:
+def _parse(offset: str) -> dict[str, Any]:
     try:
         found = json.loads(offset)
     except (ValueError, TypeError) as error:
@@ -79,7 +79,7 @@ def follow_table(
     """
     stream = TableStream.of(path, options, predicate, columns)
     schema = arrow_schema(scan_fields(LocalBackend(path).schema(stream.request.schema_id), stream.request.columns))
-    at = stream.start() if offset is None else position_of(_parsed(offset))
+    at = stream.start() if offset is None else position_of(_parse(offset))
     last = stream.newest()
     while (end := stream.advance(at, last=last)) != at:
         plan, _ = stream.plan(at, end)

@@ -190,9 +190,9 @@ class TableStream:
         found = scan.store.snapshots.consumer(self.asked.consumer)
         if found is None:
             return None
-        return self._recorded(found)
+        return self._record(found)
 
-    def _recorded(self, found: Mapping[str, Any]) -> Position:
+    def _record(self, found: Mapping[str, Any]) -> Position:
         position = position_of(found[_POSITION]) if isinstance(found.get(_POSITION), dict) else None
         if position is not None and self._held(position) == found["nextSnapshot"]:  # otherwise another engine has changed the consumer
             return position
@@ -203,7 +203,7 @@ class TableStream:
 
         Units of the same snapshot are compared only if both count them in the same way.
         """
-        recorded = self._recorded(found)
+        recorded = self._record(found)
         if recorded.snapshot_id != end.snapshot_id:
             return recorded.snapshot_id > end.snapshot_id
         return recorded.whole == end.whole and recorded.unit > end.unit

@@ -102,10 +102,10 @@ class SystemBackend(LocalBackend):
         stage: str = "scan",  # noqa: ARG002  # too short for progress
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
-        rows = self._ordered(request)
+        rows = self._order(request)
         return rows if tally is None else tally.watched(rows)
 
-    def _ordered(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
+    def _order(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         if not request.order_by:
             yield from limit_rows(self._all_rows(request), request.limit)
             return

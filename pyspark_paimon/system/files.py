@@ -209,13 +209,13 @@ def _bounds(store: FileStore, file: DataFileMeta) -> dict[str, tuple[ColumnBound
         if source.type.kind is Kind.DECIMAL is field.type.kind:
             shift = 10 ** max(0, field.type.scale - source.type.scale)
             found[field.name] = (
-                ColumnBounds(_scaled(known.min, shift), _scaled(known.max, shift), known.null_count, known.row_count),
+                ColumnBounds(_scale(known.min, shift), _scale(known.max, shift), known.null_count, known.row_count),
                 field.type,
             )
     return found
 
 
-def _scaled(value: Plain, by: int) -> Plain:
+def _scale(value: Plain, by: int) -> Plain:
     return value * by if isinstance(value, int) else value
 
 

@@ -338,9 +338,9 @@ class TableHistory(TableRole):
     ) -> TableChangeResult:
         """Delete partitions that are older than a time.
 
-        The option ``partition.expiration-strategy`` selects the age of a partition: the time in its values (parsed by
-        ``partition.timestamp-pattern`` and ``partition.timestamp-formatter``), or the time of its newest file. Partitions whose
-        values are not times never expire. Writes never expire partitions.
+        The option ``partition.expiration-strategy`` selects the age of a partition: the time in its values, or the time of its
+        newest file. ``partition.timestamp-pattern`` and ``partition.timestamp-formatter`` parse values. Partitions whose values
+        are not times never expire. Writes never expire partitions.
 
         Args:
             older_than: Partitions from before this local time are deleted. None: those older than ``partition.expiration-time``.

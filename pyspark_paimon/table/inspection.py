@@ -205,7 +205,7 @@ class TableInspection(TableRole):
         """Check the integrity of the table.
 
         The check covers every branch, snapshot, tag and retained changelog, and every file that they need. Problems are reported, not
-        raised, with advice. Other jobs may write and expire meanwhile: a file that expires during the check is not a problem.
+        raised, with advice. Other jobs may write and expire during the check: a file that expires is not a problem.
         On Spark the files are divided among tasks by size.
 
         A repair never loses rows. It

@@ -197,9 +197,9 @@ class TableRows(TableRole):
             source: Rows to merge, as ``data`` of ``write``. In process they are held in memory, and only files of the table
                 that can match are read. On Spark the source may be a DataFrame, which Spark joins with the table in its
                 session's time zone. Up to 100,000 local rows, or 20,000 rows of a DataFrame, are merged by the driver.
-            on: Columns that both sides have, or a condition with at least one equality of a column of ``t`` (the table) and one
-                of ``s`` (the source): SQL text (``"t.id = s.key AND t.day > '2024-01-01'"``), a Spark Column or an Arrow
-                expression.
+            on: Columns that both sides have, or a condition: SQL text (``"t.id = s.key AND t.day > '2024-01-01'"``), a Spark
+                Column or an Arrow expression. It needs at least one equality of a column of ``t`` (the table) and one of ``s``
+                (the source).
             options: Table options for this call only.
             commit_id: As for ``write``.
 

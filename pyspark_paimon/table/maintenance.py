@@ -57,8 +57,7 @@ class TableMaintenance(TableRole):
     ) -> CompactResult:
         """Compact sorted runs, or small files of an append table.
 
-        A compaction that loses a race against another is retried on the new snapshot. Rows that other writers commit meanwhile
-        are never lost.
+        A compaction that loses a race against another is retried on the new snapshot. Rows of concurrent commits are never lost.
 
         Args:
             full: Merge all files. False: those that universal compaction picks.
@@ -95,8 +94,8 @@ class TableMaintenance(TableRole):
         """Build or drop file indexes of existing files.
 
         The files get the indexes that the table's options require.
-        Only missing indexes are built, from the columns they need. No row changes and the files keep their names. If another
-        commit removes a file meanwhile, its index is dropped. On Spark the files are divided among tasks. Paimon's
+        Only missing indexes are built, from the columns they need. No row changes and the files keep their names. If a
+        concurrent commit removes a file, its index is dropped. On Spark the files are divided among tasks. Paimon's
         ``rewrite_file_index`` does the same.
 
         Args:
@@ -129,7 +128,7 @@ class TableMaintenance(TableRole):
 
         Raises:
             UnknownColumn: There is no such column.
-            CommitConflict: The schema changed meanwhile.
+            CommitConflict: The schema was changed at the same time.
 
         >>> from pyspark_paimon.example import cities
         >>> result = cities().analyze()

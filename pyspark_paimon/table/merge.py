@@ -155,7 +155,7 @@ class Merge(CheckedMethods):
     def execute(self) -> MergeResult:
         """Run the merge in one commit.
 
-        The merge reads one snapshot. If another commit changes an affected bucket meanwhile, the merge is computed again.
+        The merge reads one snapshot. If another commit changes an affected bucket first, the merge is computed again.
 
         Raises:
             InvalidArgument: There is no clause. Or two rows of the source change one row of the table, or are inserted with one key.

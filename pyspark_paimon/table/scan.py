@@ -147,8 +147,8 @@ class Scan(CheckedMethods, Readable):
     def to_spark(self, spark: SparkSession | None = None, *, native: bool = True) -> DataFrame:
         """Return the rows as a lazy Spark DataFrame.
 
-        The frame reads the pinned snapshot. Its rows have no order. If the snapshot expires, later actions on the frame fail: with
-        ``SnapshotExpired`` where this package reads, with Spark's error (a missing path or file) where Spark does.
+        The frame reads the pinned snapshot. Its rows have no order. If the snapshot expires, later actions on the frame fail. Files
+        read by this package raise ``SnapshotExpired``; files read by Spark raise Spark's error (a missing path or file).
 
         Args:
             spark: Session of the frame. None: the session of the table.
@@ -157,7 +157,7 @@ class Scan(CheckedMethods, Readable):
                 False: this package reads everything. Schema and rows of the frame do not depend on it.
 
         Raises:
-            InvalidArgument: The table was opened without a session and none is given.
+            InvalidArgument: The table was opened without a session, and ``spark`` is None.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().scan("id = 1").to_spark(spark).count()  # doctest: +SKIP

@@ -205,9 +205,9 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         """Open a writer for many commits.
 
         The writer compacts in the background while it takes the next rows. Each ``commit()`` makes the rows since the last
-        commit visible and does not wait for a compaction. If a bucket has ``num-sorted-run.stop-trigger`` sorted runs (default:
-        3 more than ``num-sorted-run.compaction-trigger``), the next commit waits for its compaction, and so does the end of the
-        block. If other engines or changelog readers need the compaction, it is part of the commit, as in ``write``. Leaving the
+        commit visible and does not wait for a compaction. If a bucket has ``num-sorted-run.stop-trigger`` sorted runs,
+        the next commit and the end of the block wait for its compaction (default: 3 more than
+        ``num-sorted-run.compaction-trigger``). If other engines or changelog readers need the compaction, it is part of the commit, as in ``write``. Leaving the
         block commits the remaining rows; an error discards them.
 
         Args:

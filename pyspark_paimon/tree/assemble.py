@@ -271,7 +271,7 @@ class _State:
 def tree_history(store: FileStore, snapshots: Sequence[Snapshot], threads: int) -> tuple[TreeSnapshot, ...]:
     """Return the changes of consecutive snapshots, oldest first.
 
-    If a snapshot expires meanwhile, the history starts after it.
+    The history starts after the last snapshot that has expired.
     """
     state = _State(store.schema.is_primary_key_table)
     found: list[TreeSnapshot] = []

@@ -1,4 +1,4 @@
-"""Metadata as Arrow tables and texts for people.
+"""Metadata as Arrow tables and readable texts.
 
 They cover files, snapshots, history, indexes and ``explain``.
 Public: ``explain``, ``table_views``, ``index_views``.

@@ -139,7 +139,7 @@ def test_the_archive_works_without_the_directory_it_was_made_of(tmp_path):
 
 def test_a_server_that_lacks_dependencies_is_told_which_and_what_to_do():
     refuse_unfit([{"where": "driver", "python": "3.11", "lacks": []}])
-    with pytest.raises(InstallRefused, match=r"executors lacks pyroaring, xxhash, which cannot be shipped .* pip install pyspark-paimon=="):
+    with pytest.raises(InstallRefused, match=r"executors lacks pyroaring, xxhash, which cannot be sent .* pip install pyspark-paimon=="):
         refuse_unfit([{"where": "executors", "python": "3.11", "lacks": ["pyroaring", "xxhash"]}])
 
 

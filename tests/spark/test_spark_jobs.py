@@ -226,7 +226,7 @@ def test_a_command_with_one_id_runs_once(tmp_path):
 
 def test_a_question_is_not_an_operation_nor_an_operation_a_question(table):
     text = ExpireSnapshots(retain_min=1).to_text()
-    with pytest.raises(InvalidArgument, match="holds no question"):
+    with pytest.raises(InvalidArgument, match="must be a question"):
         server_schema({"path": table.path, rpc.QUESTION: text})
     with pytest.raises(InvalidArgument, match="is invalid"):
         rpc.parse_command(

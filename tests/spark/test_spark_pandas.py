@@ -166,7 +166,7 @@ def test_types_that_one_side_does_not_know_are_refused_by_name(spark, ps, tmp_pa
     stamps = ps.from_pandas(pd.DataFrame({"id": [1], "s": pd.Categorical(pd.to_datetime(["2026-01-01"]))}))
     with pytest.raises(SchemaMismatch, match=r"'s' has categories of timestamp"):
         table.write(stamps)
-    with pytest.raises(InvalidArgument, match="takes a pandas-on-Spark DataFrame, not DataFrame"):
+    with pytest.raises(InvalidArgument, match="must be a pandas-on-Spark DataFrame, not DataFrame"):
         pp.to_paimon(pd.DataFrame({"id": [1]}), table.path)
     with pytest.raises(InvalidArgument, match="Series"):
         table.write(spans.s)

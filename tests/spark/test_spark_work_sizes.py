@@ -171,7 +171,9 @@ def test_explain_tells_which_reader_of_a_dataframe_reads_what_and_why(spark, tmp
     table = made(tmp_path / "t", "fixed", options={"bucket": "1", "num-sorted-run.compaction-trigger": "50"}, spark=spark)
     table.write(local(50))
     table.write(local(50))
-    assert "our reader reads all files (no file stands alone)" in table.scan().explain(analyze=False).summary
+    assert (
+        "our reader reads all files (no file can be read without a merge or deletion vector)" in table.scan().explain(analyze=False).summary
+    )
     table.compact(full=True)
     told = table.scan().explain(analyze=False).summary.splitlines()[1]
     assert told.startswith("to_spark(): Spark's own Parquet reader reads 1 of 1 files, ")

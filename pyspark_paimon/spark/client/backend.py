@@ -76,16 +76,16 @@ class SparkBackend(SparkScans):
             case TaskOperation():
                 done: Any = self.run_tasks(asked)
             case DeleteRows():
-                done = self._changed(asked.request, None)
+                done = self._change_rows(asked.request, None)
             case UpdateRows(values=Assignments() as values):
-                done = self._changed(asked.request, values)
+                done = self._change_rows(asked.request, values)
             case MergeRows():
-                done = self._merged(asked)
+                done = self._merge(asked)
             case _:
-                done = self._commanded(asked)
+                done = self._run_command(asked)
         return cast("A", done)
 
-    def _commanded(self, operation: Operation[A]) -> A:
+    def _run_command(self, operation: Operation[A]) -> A:
         """Run an operation once on the driver.
 
         After an error without a typed cause, the stored answer shows whether it ran.
@@ -118,13 +118,13 @@ class SparkBackend(SparkScans):
         earlier = self._outcome(request.identity)
         if earlier is not None:
             return WriteResult.of(earlier, _since(started), {}, replayed=True)
-        done = self._written(rows, self.ask(SchemaOf()), request)
+        done = self._write(rows, self.ask(SchemaOf()), request)
         return _result(done, started)
 
-    def _written(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> Outcome | None:
+    def _write(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> Outcome | None:
         """Stage the rows and run the write job.
 
-        Repeats the job if another commit assigned dynamic buckets meanwhile.
+        Repeats the job if another commit has assigned dynamic buckets since staging.
         """
         job: Staged | None = None
         assigns = schema.bucket_mode.assigns_keys
@@ -138,9 +138,9 @@ class SparkBackend(SparkScans):
                     job = staged(self._spark, rows, self._target(schema, base), request)
             current.work.append(job)
 
-        return Transaction[Staged]().run(evaluate, partial(self._published, request.identity), evaluations=EVALUATIONS if assigns else 1)
+        return Transaction[Staged]().run(evaluate, partial(self._publish, request.identity), evaluations=EVALUATIONS if assigns else 1)
 
-    def _published(self, identity: str, jobs: Sequence[Staged]) -> Outcome | None:
+    def _publish(self, identity: str, jobs: Sequence[Staged]) -> Outcome | None:
         """Run the first job and return its outcome.
 
         After a conflict, returns the outcome of the commit if it is visible.
@@ -166,7 +166,7 @@ class SparkBackend(SparkScans):
             f"{self._path}: a writer holds rows in the process that writes files; over Spark, write DataFrames with write(), or a stream"
         )
 
-    def _merged(self, operation: MergeRows) -> MergeResult:
+    def _merge(self, operation: MergeRows) -> MergeResult:
         """Merge on the driver for small sources, else with Spark.
 
         ``merge_source`` decides. Spark joins large sources with the table as DataFrames.
@@ -178,7 +178,7 @@ class SparkBackend(SparkScans):
         with raise_typed_errors():
             wanted = wanted.model_copy(update={"source": merge_source(self._spark, wanted, schema)})
         if not isinstance(wanted.source, SparkRows):
-            return self._commanded(MergeRows(request=request, wanted=wanted))
+            return self._run_command(MergeRows(request=request, wanted=wanted))
 
         def stage(base: Snapshot | None) -> Staged:
             target = self._target(schema, base)
@@ -186,17 +186,17 @@ class SparkBackend(SparkScans):
 
         return merge_result(*self._until_committed(request, stage))
 
-    def _changed(self, request: DeleteRequest, values: Assignments | None) -> WriteResult:
+    def _change_rows(self, request: DeleteRequest, values: Assignments | None) -> WriteResult:
         schema = self.ask(SchemaOf())
         if not schema.is_primary_key_table:
-            return self._changed_files(request, values)
+            return self._change_files(request, values)
 
         def stage(base: Snapshot | None) -> Staged | None:
-            return None if base is None else self._staged_change(request, values, self._target(schema, base))
+            return None if base is None else self._stage_change(request, values, self._target(schema, base))
 
         return self._until_committed(request, stage)[0]
 
-    def _changed_files(self, request: DeleteRequest, values: Assignments | None) -> WriteResult:
+    def _change_files(self, request: DeleteRequest, values: Assignments | None) -> WriteResult:
         started = time.perf_counter()
         earlier = self._outcome(request.commit_id)
         if earlier is not None:
@@ -223,10 +223,10 @@ class SparkBackend(SparkScans):
             if job is not None:
                 current.work.append(job)
 
-        done = Transaction[Staged]().run(evaluate, partial(self._published, request.commit_id))
+        done = Transaction[Staged]().run(evaluate, partial(self._publish, request.commit_id))
         return _result(done, started), done
 
-    def _staged_change(self, request: DeleteRequest, values: Assignments | None, target: Target) -> Staged:
+    def _stage_change(self, request: DeleteRequest, values: Assignments | None, target: Target) -> Staged:
         schema, snapshot_id = target.schema, target.snapshot_id or 0
         if values is not None:
             values.refuse_expressions()
@@ -293,14 +293,14 @@ class SparkBackend(SparkScans):
         asked: Question[Any] = question
         match asked:
             case Fsck():
-                answer: Any = self._checked(asked)
+                answer: Any = self._check(asked)
             case MeasureScan():
-                answer = self._measured(asked.request)
+                answer = self._measure(asked.request)
             case _:
                 answer = self._ask(asked)
         return cast("A", answer)
 
-    def _checked(self, check: Fsck) -> FsckResult:
+    def _check(self, check: Fsck) -> FsckResult:
         """Check metadata on the driver and files in tasks.
 
         Tasks are balanced by bytes.

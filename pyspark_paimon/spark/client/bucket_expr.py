@@ -102,12 +102,12 @@ class _Fold:
 
         Each word is a constant or the SQL of a BIGINT.
         """
-        halves = self._mixed_halves(words)
+        halves = self._mix_halves(words)
         for half in halves:
             self._mix(half)
         self._finalise(8 * len(words))
 
-    def _mixed_halves(self, words: Sequence[str | int]) -> list[str | int]:
+    def _mix_halves(self, words: Sequence[str | int]) -> list[str | int]:
         """Add stages for Murmur's ``k`` of all 32-bit halves.
 
         The low half of each word comes first.
@@ -123,7 +123,7 @@ class _Fold:
             names += [low, high]
         # ``k`` does not depend on the state: two stages compute it for all words.
         self.stages.append({name: _times(f"({half})", _C1) for name, half in split.items()})
-        self.stages.append({name: _times(_rotated(name, 15), _C2) for name in split})
+        self.stages.append({name: _times(_rotate(name, 15), _C2) for name in split})
         return names
 
     def _mix(self, half: str | int) -> None:
@@ -135,12 +135,12 @@ class _Fold:
         before = f"{self._constant}L" if self._constant is not None else self.state
         self._constant = None
         mixed = f"({before} ^ {half}L)" if isinstance(half, int) else f"({before} ^ {half})"
-        self.state = self._stage(f"({_rotated(mixed, 13)} * 5L + {_ADD}L) & {_MASK}L")
+        self.state = self._stage(f"({_rotate(mixed, 13)} * 5L + {_ADD}L) & {_MASK}L")
 
     def _finalise(self, length: int) -> None:
-        state = self._stage(_folded(f"({self.state} ^ {length}L)", 16))
-        state = self._stage(_folded(f"({_times(state, _F1)})", 13))
-        self.state = self._stage(_folded(f"({_times(state, _F2)})", 16))
+        state = self._stage(_fold(f"({self.state} ^ {length}L)", 16))
+        state = self._stage(_fold(f"({_times(state, _F1)})", 13))
+        self.state = self._stage(_fold(f"({_times(state, _F2)})", 16))
 
     def _stage(self, text: str) -> str:
         name = self._name("h")
@@ -163,11 +163,11 @@ def _times(name: str, factor: int) -> str:
     return f"({name} * {factor & 0xFFFF}L + shiftleft(({name} * {factor >> 16}L) & 65535L, 16)) & {_MASK}L"
 
 
-def _rotated(name: str, bits: int) -> str:
+def _rotate(name: str, bits: int) -> str:
     return f"((shiftleft({name}, {bits}) & {_MASK}L) | shiftrightunsigned({name}, {32 - bits}))"
 
 
-def _folded(text: str, bits: int) -> str:
+def _fold(text: str, bits: int) -> str:
     return f"{text} ^ shiftrightunsigned({text}, {bits})"
 
 

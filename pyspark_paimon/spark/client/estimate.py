@@ -37,7 +37,7 @@ def estimate(frame: Any, columns: pa.Schema) -> Estimate:
     ``columns`` is the schema of ``frame``. Spark counts file bytes for a table, and the product of both sides for a join.
     The estimate may be far off.
     """
-    return estimate_of(_explained(frame, "cost"), columns)
+    return estimate_of(_explain(frame, "cost"), columns)
 
 
 def estimate_of(text: str, columns: pa.Schema) -> Estimate:
@@ -63,11 +63,11 @@ def cores(spark: Any) -> int:
 
     Counts the current executors only: Spark splits a range into this number of parts by default.
     """
-    found = _SPLITS.search(_explained(spark.range(1), "simple"))
+    found = _SPLITS.search(_explain(spark.range(1), "simple"))
     return max(1, int(found.group(1))) if found else 1
 
 
-def _explained(frame: Any, mode: str) -> str:
+def _explain(frame: Any, mode: str) -> str:
     """Return the plan as text; empty after an error."""
     # An invalid frame raises its error when it runs.
     with suppress(Exception):

@@ -32,8 +32,8 @@ def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Ta
     """
     source, in_place = wanted.source, not schema.is_primary_key_table and any(clause.action != "insert" for clause in wanted.clauses)
     if in_place and isinstance(source, SparkRows):
-        source = source.frame.limit(thresholds.held_merge_rows + 1).toArrow()
-    if isinstance(source, SparkRows) and (fetched := _fetched(source, wanted)) is not None:
+        source = source.frame.limit(limits.held_merge_rows + 1).toArrow()
+    if isinstance(source, SparkRows) and (fetched := _fetch(source, wanted)) is not None:
         source = fetched
     if isinstance(source, SparkRows) or (source.num_rows <= thresholds.held_merge_rows and source.nbytes <= thresholds.held_merge_bytes):
         return source
@@ -46,7 +46,7 @@ def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Ta
     return SparkRows(frame, arrow_for_spark(frame.schema))
 
 
-def _fetched(source: SparkRows, wanted: MergeRequest) -> pa.Table | None:
+def _fetch(source: SparkRows, wanted: MergeRequest) -> pa.Table | None:
     """Fetch the rows of a small DataFrame.
 
     None: the DataFrame is large or of unknown size, or a clause concerns rows without match in the source.

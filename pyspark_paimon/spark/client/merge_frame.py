@@ -63,7 +63,7 @@ class MergeFrame:
         """
         for clause in self.wanted.clauses:
             self._refuse_types(clause)
-        pairs = self._joined().withColumn(_CLAUSE, self._expr(self._decided())).where(f"{_CLAUSE} IS NOT NULL")
+        pairs = self._join().withColumn(_CLAUSE, self._expr(self._decide())).where(f"{_CLAUSE} IS NOT NULL")
         kinds = " ".join(f"WHEN {number} THEN '{_KINDS[clause.action]}'" for number, clause in enumerate(self.wanted.clauses))
         columns = [self._expr(self._column(name)).alias(name) for name in self.schema.names]
         made = pairs.select(*columns, self._expr(f"CASE {_CLAUSE} {kinds} END").alias(ROW_KIND))
@@ -74,16 +74,14 @@ class MergeFrame:
     def _expr(self, text: str) -> Any:
         return functions_of(self.target).expr(text)
 
-    def _joined(self) -> Any:
+    def _join(self) -> Any:
         """Join both sides and keep unmatched rows for clauses.
 
         Separate key columns join the sides.
         """
         keys: dict[str, list[str]] = {
             TARGET: [quoted_name(name) for name, _ in self.wanted.join.pairs],
-            SOURCE: [
-                self._fitted(quoted_name(name), wanted, self.source_schema.field(name).type) for wanted, name in self.wanted.join.pairs
-            ],
+            SOURCE: [self._fit(quoted_name(name), wanted, self.source_schema.field(name).type) for wanted, name in self.wanted.join.pairs],
         }
         sides = [
             frame.select(
@@ -98,7 +96,7 @@ class MergeFrame:
         kind = _JOINS["not matched by source" in whens, "not matched" in whens]
         return sides[0].join(sides[1], self._expr(" AND ".join(terms)), kind)
 
-    def _decided(self) -> str:
+    def _decide(self) -> str:
         """Return SQL for the number of the first matching clause.
 
         Null: no clause applies.
@@ -142,14 +140,14 @@ class MergeFrame:
 
     def _value(self, name: str, value: Value) -> str:
         if not isinstance(value, pa.Scalar):
-            return self._fitted(spark_sql(value), name, self._arrow(value))
+            return self._fit(spark_sql(value), name, self._arrow(value))
         if not value.is_valid:
             return f"CAST(NULL AS {self._type(name)})"
         if self.schema.field(name).type.is_nested:
             raise InvalidArgument(f"column '{name}' is {self.schema.field(name).type}; over a DataFrame it is set to a column of it")
         return scalar_sql(value, self.schema.column_types[name])
 
-    def _fitted(self, sql: str, name: str, given: pa.DataType) -> str:
+    def _fit(self, sql: str, name: str, given: pa.DataType) -> str:
         """Cast ``sql`` to a column's type.
 
         ``given`` is the Arrow type of ``sql``. A value that does not fit raises ``SchemaMismatch`` in Spark.

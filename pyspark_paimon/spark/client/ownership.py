@@ -86,7 +86,7 @@ class Ownership:
         if schema.bucket_mode in {BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE_MODE}:
             return self._by_key(frame, job)
         tasks, _ = self._shape
-        keyed = None if tasks == 1 else _keyed(frame, schema)
+        keyed = None if tasks == 1 else _key_frame(frame, schema)
         if tasks == 1 or (keyed is None and self._request.order_by is not None):
             return OwnedFrame(frame.repartition(1), job)
         if keyed is None:
@@ -108,7 +108,7 @@ class Ownership:
         tasks = self._chosen_writers or self._shape[0]
         if tasks == 1 or (request.keeps_others and schema.bucket_mode is BucketMode.KEY_DYNAMIC):
             return OwnedFrame(frame.repartition(1), based)
-        keys = ", ".join(_tried(schema, name) for name in schema.primary_keys)
+        keys = ", ".join(_try(schema, name) for name in schema.primary_keys)
         staged = frame.withColumn(_TASK, functions_of(frame).expr(f"cast(pmod(hash({keys}), {tasks}) as int)")).repartitionById(
             tasks, _TASK
         )
@@ -182,14 +182,14 @@ class Ownership:
         return OwnedFrame(staged, job.model_copy(update=shared))
 
 
-def _keyed(frame: Any, schema: TableSchema) -> _Keyed | None:
+def _key_frame(frame: Any, schema: TableSchema) -> _Keyed | None:
     """Add key columns; None if Spark cannot hash the key."""
     keys, parts = _as_keys(schema, schema.bucket_keys, _KEY), _as_keys(schema, schema.partition_keys, _PART)
     hashed = [keys, parts] if schema.bucket_mode is BucketMode.HASH_DYNAMIC and parts else [keys]
     if not all(map(expressible, hashed)) or schema.core.bucket_function_type not in {"default", "mod"}:
         return None
     sources = zip([*keys, *parts], [*schema.bucket_keys, *schema.partition_keys], strict=True)
-    typed = frame.withColumns({key.name: functions_of(frame).expr(_tried(schema, name)) for key, name in sources})
+    typed = frame.withColumns({key.name: functions_of(frame).expr(_try(schema, name)) for key, name in sources})
     return _Keyed(typed, keys, parts)
 
 
@@ -208,7 +208,7 @@ def _by_bucket(keyed: _Keyed, schema: TableSchema, tasks: int) -> Any:
     return frame.repartitionById(tasks, _TASK)
 
 
-def _tried(schema: TableSchema, name: str) -> str:
+def _try(schema: TableSchema, name: str) -> str:
     """Return SQL for a column in the table's type."""
     # Null if the value does not fit: the task raises an error that names the value.
     return f"try_cast({quoted_name(name)} as {spark_type(schema.field(name).type).simpleString()})"

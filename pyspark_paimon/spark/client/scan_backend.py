@@ -121,7 +121,7 @@ class SparkScans:
             return
         yield from limit_rows(self._blobs(request), request.limit)
 
-    def _measured(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
+    def _measure(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
         """Read the rows in tasks and count them per stage."""
         from pyspark_paimon.views.explain import read_stages  # noqa: PLC0415  # only explain needs it
 

@@ -56,7 +56,7 @@ class ServerSettings:
             raise InvalidArgument(f"port {self.port}: ports go from 0 (a free one) to 65535")
         if self.host not in LOOPBACK_HOSTS and not self.token:
             raise InvalidArgument(
-                f"host {self.host}: whoever reaches the server could read and write every table; set a token, in the variable {TOKEN_VARIABLE}"
+                f"host {self.host}: every client on the network could read and write all tables. Set a token in the variable {TOKEN_VARIABLE}"
             )
 
     def command(self) -> list[str]:

@@ -59,8 +59,8 @@ def staged(spark: Any, rows: Rows, target: Target, request: WriteRequest) -> Sta
     """
     schema = target.schema
     if isinstance(rows, SparkRows):
-        return _staged_frame(spark, rows, target, request)
-    blobs = blob_frame(_ordered(rows, request.order_by), schema, cores(spark), kinds=request.row_kinds)
+        return _stage_frame(spark, rows, target, request)
+    blobs = blob_frame(_order(rows, request.order_by), schema, cores(spark), kinds=request.row_kinds)
     if not blobs.num_rows:  # Spark cannot make a DataFrame of no rows from Arrow
         return Staged(
             spark.range(0).selectExpr(f"cast(NULL AS binary) AS {BLOB}"), wire_jobs.RowsJob(request=request, owned=True, blobs=True)
@@ -106,7 +106,7 @@ def staged_kinds(
     if fine or ROW_KIND in schema.names:
         reason = f"column '{fine[0]}' has nanoseconds, Spark cuts them off" if fine else f"it has a column '{ROW_KIND}'"
         raise InvalidArgument(f"rows of this table cannot be {verb} over Spark: {reason}; open it in process")
-    done = _staged_frame(spark, SparkRows(rows, arrow_for_spark(rows.schema)), target, request)
+    done = _stage_frame(spark, SparkRows(rows, arrow_for_spark(rows.schema)), target, request)
     return Staged(done.frame, done.job.model_copy(update={"read": ReadState(target.key, reads_all)}))
 
 
@@ -135,7 +135,7 @@ def staged_tasks(spark: Any, tasks: Sequence[Task], operation: TaskOperation[Any
     return Staged(frame, job, operation.stage, f"{len(tasks)} {operation.unit}")
 
 
-def _staged_frame(spark: Any, rows: SparkRows, target: Target, request: WriteRequest) -> Staged:
+def _stage_frame(spark: Any, rows: SparkRows, target: Target, request: WriteRequest) -> Staged:
     schema = target.schema
     extra = [ROW_KIND] if request.row_kinds else []
     given = [field for field in rows.schema if field.name not in extra]
@@ -159,12 +159,12 @@ def refuse_case_twins(spark: Any, names: Iterable[str], what: str) -> None:
     twins = case_twins(names)
     if twins and str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() != "true":
         raise InvalidArgument(
-            f"columns {' and '.join(twins)} of the {what} differ only in case, which Spark does not tell apart; "
+            f"columns {' and '.join(twins)} of the {what} differ only in case, which Spark does not distinguish: "
             "set spark.sql.caseSensitive to true, or open the table in process"
         )
 
 
-def _ordered(rows: ArrowRows, by: str | None) -> pa.RecordBatchReader:
+def _order(rows: ArrowRows, by: str | None) -> pa.RecordBatchReader:
     """Return the rows sorted by column ``by``, nulls first.
 
     None: the rows keep their order.

@@ -52,7 +52,7 @@ def missing_table_named(options: Mapping[str, str]) -> Iterator[None]:
     except TableNotFound as error:
         if is_catalog_request(options):
             raise TableNotFound(
-                f"{error}. CREATE TABLE ... USING paimon names a table that exists, for Spark tells a Python source of no columns and keys; "
+                f"{error}. CREATE TABLE ... USING paimon needs an existing table, because Spark gives a Python source no columns and keys: "
                 "create it by Table.create(path, columns, primary_keys=[...], spark=spark)"
             ) from error
         raise

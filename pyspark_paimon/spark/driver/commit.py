@@ -52,7 +52,9 @@ def commit_rows(
     commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id))
 
     def publish(made: Sequence[CommitMessage]) -> CommitResult:
-        properties = _noted(**{**write_counts(made, rows=rows), "files": sum(len(message.new_files) for message in made)}, **(kinds or {}))
+        properties = _properties(
+            **{**write_counts(made, rows=rows), "files": sum(len(message.new_files) for message in made)}, **(kinds or {})
+        )
         return publish_rows(commit, request, made, properties=properties, read=job.read)
 
     crosses = store.schema.bucket_mode is BucketMode.KEY_DYNAMIC
@@ -90,10 +92,12 @@ def commit_tasks(store: FileStore, job: TasksJob, operation: TaskOperation[Any],
     Raises ``CommitConflict`` if a part lost to another commit. The client then runs another round.
     """
     commit = FileStoreCommit(store, operation.commit_id, resequence=resequence(store, operation.commit_id))
-    result = operation.commit(commit, job.base, work.messages, _noted(**operation.counts(work)))
+    result = operation.commit(commit, job.base, work.messages, _properties(**operation.counts(work)))
     _keep(store, job.identity, result, commit.retries, operation.counts(work, result.lost_compactions))
     if result.compact_lost:
-        raise CommitConflict(f"{store.root}: other commits changed {len(result.lost_compactions)} {operation.unit} meanwhile; do it again")
+        raise CommitConflict(
+            f"{store.root}: other commits changed {len(result.lost_compactions)} {operation.unit} of this operation: repeat it"
+        )
 
 
 def _keep(store: FileStore, identity: str, result: CommitResult, retries: int, counts: Mapping[str, int] | None = None) -> None:
@@ -108,7 +112,7 @@ def _keep(store: FileStore, identity: str, result: CommitResult, retries: int, c
         answered(job_name(store, identity), answer)
 
 
-def _noted(**counts: int) -> dict[str, str]:
+def _properties(**counts: int) -> dict[str, str]:
     return {f"{PREFIX}{name}": str(count) for name, count in counts.items()}
 
 

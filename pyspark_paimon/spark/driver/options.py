@@ -156,15 +156,15 @@ def between(options: Mapping[str, str]) -> tuple[tuple[Point, Point], Incrementa
     """
     mode = options.get(_BETWEEN_MODE, "auto").strip().lower()
     if mode not in {"auto", *MODES}:
-        raise InvalidArgument(f"{_BETWEEN_MODE} is one of auto, {', '.join(MODES)}, not '{mode}'")
+        raise InvalidArgument(f"{_BETWEEN_MODE} must be one of auto, {', '.join(MODES)}, not '{mode}'")
     chosen = next((known for known in MODES if known == mode), None)
     if _BETWEEN not in options:
         return None
     names = [name.strip() for name in options[_BETWEEN].split(",")]
     if len(names) != 2 or not all(names):
-        raise InvalidArgument(f"{_BETWEEN}: '{options[_BETWEEN]}' names no two snapshots or tags, as in '3,7'")
+        raise InvalidArgument(f"{_BETWEEN} is '{options[_BETWEEN]}': give two snapshots or tags, like '3,7'")
     if any(option in options for option in _TRAVEL):
-        raise InvalidArgument(f"{_BETWEEN} goes with none of {', '.join(_TRAVEL)}")
+        raise InvalidArgument(f"{_BETWEEN} cannot be combined with {', '.join(_TRAVEL)}")
     start, end = (int(name) if name.isdecimal() else name for name in names)
     return (start, end), chosen
 

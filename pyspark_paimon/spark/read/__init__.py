@@ -1,4 +1,6 @@
-"""Tasks that read: partitions of a scan, files for Spark's own Parquet reader, streams, checks.
+"""Spark jobs that read.
+
+Scans, streams, checks, and files for Spark's own Parquet reader.
 
 Public: ``PaimonReader`` (reader), ``native_files``.
 """

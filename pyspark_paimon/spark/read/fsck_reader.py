@@ -1,6 +1,7 @@
-"""``Table.fsck`` on Spark: the driver walks over the metadata and shares the files out among tasks, balanced by bytes.
+"""``Table.fsck`` on Spark: the driver checks metadata, tasks check files.
 
-A row of the job is what one task (or, the first, the driver) has found, as JSON.
+Files are divided among tasks by bytes. Each task returns one row with its findings as JSON. The first row includes the driver's
+findings.
 """
 
 from __future__ import annotations
@@ -35,21 +36,26 @@ from pyspark_paimon.spark.wire.errors import attach_error_notes
 _LEAST_TASKS = 8
 _MOST_TASKS = 256
 _FOOTER_BYTES = 64 << 10
-"""About what a look at a footer and an index costs, in bytes of reading."""
+"""Cost of reading a footer and an index, as bytes of reading data."""
 
 _UNITS: TypeAdapter[list[Unit]] = TypeAdapter(list[Unit])
 
 
 @dataclass
 class FsckPartition(ds.InputPartition):  # type: ignore[misc]  # Spark's own annotations are not followed
-    """One task's share: files to check as JSON, and what the driver has found already."""
+    """Files that one task checks."""
 
     units: str
+    """List of ``Unit`` as JSON."""
     found: str | None = None
+    """Findings of the driver as JSON, in the first partition."""
 
 
 class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
-    """Checks the table at ``path``; gives a row of JSON for each task."""
+    """Reader that checks the table at ``path``.
+
+    Returns a row of JSON for each task.
+    """
 
     def __init__(self, path: str, request: str, schema: st.StructType) -> None:
         self.path = path
@@ -57,7 +63,7 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         self.schema = schema
 
     def partitions(self) -> list[ds.InputPartition]:
-        """What was found in the metadata goes with the first."""
+        """Check metadata and return the partitions of the files."""
         with attach_error_notes():
             request = Fsck.model_validate_json(self.request)
             started_ms = int(time.time() * 1000)
@@ -66,13 +72,13 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
             units = list(walk(store, found))
             if request.depth is not Depth.QUICK and not found.total:
                 count_orphans(store, started_ms, found)
-            shares = shared_out(units, request.depth)
+            shares = divide_units(units, request.depth)
             texts = [_UNITS.dump_json(share).decode() for share in shares] or ["[]"]
             first, *rest = texts
             return [FsckPartition(first, findings_to_json(found)), *(FsckPartition(text) for text in rest)]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
-        """Check the files of a task."""
+        """Check the files of a partition."""
         if not isinstance(partition, FsckPartition):
             return
         with attach_error_notes():
@@ -82,13 +88,13 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
             check = FileCheck(store, request.depth)
             if partition.found is not None and request.depth is Depth.DEEP:
                 check_key_partitions(store, found)
-            for one in each(partial(check.check, limit=request.limit), _UNITS.validate_json(partition.units), 1):
-                found.merge(one)
+            for findings in each(partial(check.check, limit=request.limit), _UNITS.validate_json(partition.units), 1):
+                found.merge(findings)
             yield pa.record_batch([pa.array([findings_to_json(found)])], schema=arrow_for_spark(self.schema))
 
 
-def shared_out(units: Sequence[Unit], depth: Depth) -> list[list[Unit]]:
-    """Files by task, so that all tasks have about as many bytes to read."""
+def divide_units(units: Sequence[Unit], depth: Depth) -> list[list[Unit]]:
+    """Divide files among tasks by bytes to read."""
     sizes = [unit.size if depth is Depth.DEEP else _FOOTER_BYTES for unit in units]
     tasks = min(max(_LEAST_TASKS, sum(sizes) // thresholds.check_task_bytes), _MOST_TASKS, max(1, len(units)))
     shares: list[list[Unit]] = [[] for _ in range(tasks)]
@@ -98,8 +104,8 @@ def shared_out(units: Sequence[Unit], depth: Depth) -> list[list[Unit]]:
 
 
 def fsck_schema() -> st.StructType:
-    """The column of the job's rows."""
+    """Return the Spark schema of ``FsckReader``."""
     return st.StructType([st.StructField(rpc.ANSWER, st.StringType(), nullable=False)])
 
 
-__all__ = ["FsckReader", "fsck_schema", "shared_out"]
+__all__ = ["FsckReader", "divide_units", "fsck_schema"]

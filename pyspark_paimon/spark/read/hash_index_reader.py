@@ -1,4 +1,7 @@
-"""The bucket of every known key of a dynamic-bucket table as rows (partition, hash, bucket), from its hash index files, for Spark to join."""
+"""Reader of the hash index files of a dynamic-bucket table.
+
+The rows are partition values, hash of a key and bucket. A write joins them to find the buckets of known keys.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from pyspark_paimon.spark.wire.errors import attach_error_notes
 
 
 def hash_schema(schema: TableSchema) -> st.StructType:
-    """The columns of the homes: partition values, hash, bucket."""
+    """Return the Spark schema of ``HashReader``: partition values, hash, bucket."""
     parts = [st.StructField(f"{rpc.HOME_PART}{at}", spark_type(field)) for at, field in enumerate(schema.types_of(schema.partition_keys))]
     numbers = [st.StructField(name, st.IntegerType(), nullable=False) for name in (rpc.HASH_COLUMN, rpc.HOME_COLUMN)]
     return st.StructType([*parts, *numbers])
@@ -29,13 +32,14 @@ def hash_schema(schema: TableSchema) -> st.StructType:
 
 @dataclass
 class HashFile(ds.InputPartition):  # type: ignore[misc]  # Spark's own annotations are not followed
-    """One task's share of the homes: a hash index file, as JSON."""
+    """A hash index file."""
 
     entry: str
+    """``IndexManifestEntry`` as JSON."""
 
 
 class HashReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
-    """Reads the hash index files of a snapshot."""
+    """Reader of the hash index files of a snapshot."""
 
     def __init__(self, path: str, snapshot_id: int | None, schema: st.StructType) -> None:
         self.path = path
@@ -43,14 +47,14 @@ class HashReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         self.schema = schema
 
     def partitions(self) -> list[ds.InputPartition]:
-        """One for each file."""
+        """Return a partition for each hash index file."""
         with attach_error_notes():
             store = self._store()
             entries = [] if self.snapshot_id is None else store.index_entries(store.snapshots.get(self.snapshot_id))
             return [HashFile(entry.model_dump_json()) for entry in entries if entry.index_type == HASH]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
-        """The hashes of a file, beside its partition and bucket."""
+        """Yield the hashes of a file with its partition and bucket."""
         if isinstance(partition, HashFile):
             with attach_error_notes():
                 yield self._read(IndexManifestEntry.model_validate_json(partition.entry))

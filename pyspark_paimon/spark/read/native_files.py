@@ -1,8 +1,7 @@
-"""Which files of a scan Spark's own Parquet reader can read, and how; decided on the server.
+"""Files of a scan that Spark's own Parquet reader can read.
 
-A file whose rows are all current and live needs no merging, so the Parquet reader of the JVM can read it without a Python
-worker. The answer names the files of a pinned snapshot; whatever else the scan has to read stays with our own reader, which
-leaves those files out. Files are given to Spark only where rows, types and values are certain to be the same.
+The server selects files of the pinned snapshot that need no merge and have no deletion vector. The JVM reads them without a Python
+worker; our reader reads the other files. A file is selected only if rows, types and values are certain to be the same.
 """
 
 from __future__ import annotations
@@ -39,54 +38,56 @@ from pyspark_paimon.spark.wire.native_plan import NativeColumn, NativeGroup, Nat
 from pyspark_paimon.spark.wire.native_sql import quoted_text, result_text, source_text, widening_text
 
 SPARK_STORES = "PYSPARK_PAIMON_SPARK_STORES"
-"""Of a server's environment: ``s3a`` where Spark has ``hadoop-aws`` and reaches by it what our reader reaches by the environment."""
+"""Environment variable of a server. ``s3a``: Spark has ``hadoop-aws`` and reaches the same S3 stores as our reader."""
 _SCHEMES = {"s3a": frozenset({"s3", "s3a"})}
 
 
-def is_of_spark(file_io: FileIO, path: str) -> bool:
-    """Whether Spark opens the very file at ``path`` that ``file_io`` does: a local one, or one of a store that it reaches itself.
+def opens_in_spark(file_io: FileIO, path: str) -> bool:
+    """Return whether Spark opens the same file at ``path`` as ``file_io``.
 
-    Raises ``InvalidArgument`` if the server's environment names another scheme.
+    That is so for a local file, and for a store in ``SPARK_STORES``. Raises ``InvalidArgument`` if the variable has another value.
     """
     if file_io.local_path(path) == path:
         return True
     named = {name for name in os.environ.get(SPARK_STORES, "").replace(",", " ").split() if name}
     if named - set(_SCHEMES):
-        raise InvalidArgument(f"{SPARK_STORES} of the server's environment is 's3a' or nothing")
+        raise InvalidArgument(f"{SPARK_STORES} in the server's environment is '{os.environ[SPARK_STORES]}': set it to 's3a' or unset it")
     known = {scheme for name in named for scheme in _SCHEMES[name]}
     return isinstance(file_io, ObjectStoreFileIO) and not file_io.options.values and scheme_of(path) in known
 
 
 _LEAST_SHARE = 0.5
-"""Less than that share of the bytes is not worth a second way of reading."""
+"""Minimum share of the scan's bytes for which Spark's own reader is used."""
 _THREADS = 8
 _GLOB = frozenset("*?[]{}\\")
 
 
 def native_plan(backend: LocalBackend, request: ScanRequest) -> NativePlan:
-    """The files of a scan that Spark can read by itself; no groups, and why, if our own reader is to read all.
+    """Return the files of a scan that Spark can read.
+
+    Without groups, our reader reads all files.
 
     Raises what planning the scan raises.
     """
     if not backend.reads_files:
-        return NativePlan(why="a system table is in no file")
+        return NativePlan(why="system tables have no files")
     store = backend.store(request.options, request.schema_id)
-    reason = _why_not(store, request)
+    reason = _reason_against(store, request)
     if reason:
         return NativePlan(why=reason)
     plan = backend.plan(request)
-    found = list(_alone(store, plan))
+    found = list(_candidates(store, plan))
     if not found or len(found) > thresholds.native_files:
-        return NativePlan(why=f"{len(found)} files stand alone" if found else "no file stands alone")
-    readable = [file for file in _checked(store, request, found) if file is not None]
+        return NativePlan(why=f"{len(found)} files need no merge" if found else "no file can be read without a merge or deletion vector")
+    readable = [file for file in _check_files(store, request, found) if file is not None]
     if sum(file.size for file in readable) < _LEAST_SHARE * max(1, plan.file_size):
-        return NativePlan(why=f"{len(readable)} of {plan.file_count} files can be read by Spark itself")
+        return NativePlan(why=f"Spark can read {len(readable)} of {plan.file_count} files")
     return _answer(store, request, plan, readable)
 
 
 @dataclass(frozen=True)
-class _Alone:
-    """A data file whose rows all are in the result, retracting ones apart."""
+class _Candidate:
+    """A data file with only current rows, apart from retracting ones."""
 
     path: str
     file: DataFileMeta
@@ -94,18 +95,19 @@ class _Alone:
 
 @dataclass(frozen=True)
 class _Native:
-    """A file that Spark can read: the columns as its schema has them, and whether rows that retract must be left out."""
+    """A data file that Spark can read."""
 
     path: str
     size: int
     schema_id: int
     has_retracts: bool
+    """Whether Spark has to filter out retracting rows."""
 
 
-def _why_not(store: FileStore, request: ScanRequest) -> str:
-    """Why nothing of the scan can go the short way; "" if that depends on the files."""
+def _reason_against(store: FileStore, request: ScanRequest) -> str:
+    """Return why Spark can read no file of the scan. "": it depends on the files."""
     if allowed_roots() is not None:
-        return "the server allows certain directories only, which Spark's own reader would not heed"
+        return "the server restricts directories, which Spark's own reader would ignore"
     if request.incremental is not None or not request.columns or (request.order_by and request.limit is not None):
         return "changes, and the first rows of an order, are read by our own reader"
     for name in request.columns:
@@ -113,50 +115,55 @@ def _why_not(store: FileStore, request: ScanRequest) -> str:
         if "." in name or not is_native(type_) or (type_.is_nested and not type_.nullable):
             return f"column '{name}' of type {type_}"
     if len({name.lower() for name in request.columns}) < len(request.columns):
-        return "names that differ in case only"
+        return "columns whose names differ only in case"
     if not set(columns_of(request.predicate)) <= set(store.schema.partition_keys):
-        return "a filter on columns: our own reader decodes the rest of a row only where it is true"
+        return "a filter on columns: our own reader decodes other columns only for matching rows"
     return ""
 
 
-def _alone(store: FileStore, plan: ScanPlan) -> Iterator[_Alone]:
-    """The files that need neither merging nor a deletion vector."""
+def _candidates(store: FileStore, plan: ScanPlan) -> Iterator[_Candidate]:
+    """Yield the files that need no merge and have no deletion vector."""
     for unit in (unit for split in plan.splits for unit in units(split, store.schema)):
         if not unit.has_independent_files or unit.deletion_files is not None:
             continue
         file = unit.files[0]
         path = store.physical_files(unit.partition, unit.bucket, file)[0]
-        if _is_plain(store, path):
-            yield _Alone(path, file)
+        if _is_path_for_spark(store, path):
+            yield _Candidate(path, file)
 
 
-def _is_plain(store: FileStore, path: str) -> bool:
-    """Whether Spark takes the path for this very file: one that it reaches, no pattern, and no name that it takes for hidden."""
+def _is_path_for_spark(store: FileStore, path: str) -> bool:
+    """Return whether Spark reads exactly this file for the path."""
+    # Spark skips names that begin with "_" or ".", and expands patterns.
     name = PurePosixPath(path).name
-    return name.endswith(".parquet") and name[0] not in "_." and not _GLOB & set(path) and is_of_spark(store.file_io, path)
+    return name.endswith(".parquet") and name[0] not in "_." and not _GLOB & set(path) and opens_in_spark(store.file_io, path)
 
 
-def _checked(store: FileStore, request: ScanRequest, files: Sequence[_Alone]) -> list[_Native | None]:
+def _check_files(store: FileStore, request: ScanRequest, files: Sequence[_Candidate]) -> list[_Native | None]:
     with WorkerPool(min(_THREADS, len(files))) as threads:
         return list(threads.map(partial(_check, store, request.columns), files))
 
 
-def _check(store: FileStore, wanted: Sequence[str], alone: _Alone) -> _Native | None:
-    """What the file's footer says of reading it; None if our own reader must, or the file is broken and it shall say so."""
-    file = alone.file
+def _check(store: FileStore, wanted: Sequence[str], candidate: _Candidate) -> _Native | None:
+    """Return the file if Spark can read it by its footer.
+
+    None: our own reader has to.
+    """
+    file = candidate.file
     mapping = _mapping(store, file.schema_id)
     if any(_expression(mapping, name) is None for name in wanted):
         return None
     promise = FooterPromise(file, store.schemas.get(file.schema_id), store.partition.names)
     try:
-        with ParquetDataFile(store.file_io, alone.path, promise) as data:
+        with ParquetDataFile(store.file_io, candidate.path, promise) as data:
             footer = Footer(data.metadata)
             sources = [source for name in wanted if (source := mapping.sources[name]) is not None]
             has_key = store.schema.is_primary_key_table
-            if not sources or not footer.is_unambiguous or not all(map(footer.holds, [*sources, *([KIND_FIELD] if has_key else [])])):
+            if not sources or not footer.is_unambiguous or not all(map(footer.has, [*sources, *([KIND_FIELD] if has_key else [])])):
                 return None
-            return _Native(alone.path, file.file_size, file.schema_id, has_key and may_have_retracts(data, file.delete_row_count))
+            return _Native(candidate.path, file.file_size, file.schema_id, has_key and may_have_retracts(data, file.delete_row_count))
     except PaimonError:
+        # The file is damaged: our own reader raises the error.
         return None
 
 
@@ -165,7 +172,10 @@ def _mapping(store: FileStore, schema_id: int) -> SchemaMapping:
 
 
 def _expression(mapping: SchemaMapping, name: str) -> str | None:
-    """The column of a file's schema as the table's; None if it takes more than Spark and we surely do alike."""
+    """Return Spark SQL that reads a table's column from a file.
+
+    None: Spark may convert it differently from us.
+    """
     read, source = mapping.read[name].type, mapping.sources[name]
     if source is None:
         is_simple = read.nullable and not read.is_nested
@@ -206,4 +216,4 @@ def _group(store: FileStore, request: ScanRequest, schema_id: int, paths: Sequen
     )
 
 
-__all__ = ["SPARK_STORES", "is_of_spark", "native_plan"]
+__all__ = ["SPARK_STORES", "native_plan", "opens_in_spark"]

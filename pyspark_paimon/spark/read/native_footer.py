@@ -1,7 +1,8 @@
-"""Whether Spark's own Parquet reader gives a column of a file the very values that ours gives, by the file's footer.
+"""Check of Parquet footers for Spark's own reader.
 
-Writers of Paimon tables differ in small things: INT96 or INT64 timestamps, zoned or not, three levels of lists or two. What is
-not exactly the form below is left to our own reader, which knows more forms.
+The check passes if Spark's reader returns the same values as ours.
+Writers of Paimon tables differ in details: INT96 or INT64 timestamps, with or without a zone, lists of two or three levels. Spark reads
+only columns of exactly the form below; our own reader reads the others.
 """
 
 from __future__ import annotations
@@ -27,15 +28,14 @@ _WIDTHS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64}
 
 
 def is_native(type_: DataType) -> bool:
-    """Whether a column of this type can be read by Spark itself, with the Spark type and nullability that our source gives it.
-
-    Spark takes what it reads from files for nullable, which an expression can mend for a column, but not for what is inside
-    one. And it drops row groups by the minima and maxima of nested floats, which leave NaN out.
+    """Return whether Spark's own reader and ours give the same Spark type.
 
     >>> number = DataType(Kind.INT)
     >>> is_native(number), is_native(DataType(Kind.ARRAY, element=number)), is_native(DataType(Kind.MULTISET, element=number))
     (True, True, False)
     """
+    # Everything that Spark reads from files is nullable. An expression corrects that for a column, but not inside of one.
+    # Spark also skips row groups by minima and maxima of nested floats, which omit NaN.
     match type_.kind:
         case kind if kind in TIMESTAMPS:
             return type_.precision <= 6
@@ -62,17 +62,17 @@ def _has_floats(type_: DataType) -> bool:
 
 
 class Footer:
-    """The leaf columns of a file, as its footer (``pq.FileMetaData``) describes them."""
+    """Leaf columns in a footer (``pq.FileMetaData``)."""
 
     def __init__(self, metadata: Any) -> None:
         schema = metadata.schema
         self._leaves = {leaf.path: leaf for leaf in (schema.column(at) for at in range(metadata.num_columns))}
         tops = {path.partition(".")[0].lower() for path in self._leaves}
         self.is_unambiguous = len(tops) == len({path.partition(".")[0] for path in self._leaves})
-        """Whether no two columns differ in case only: Spark would not tell them apart."""
+        """Whether no two names differ only in case. Spark cannot distinguish such columns."""
 
-    def holds(self, field: DataField) -> bool:
-        """Whether the file has the column in the form that Spark reads as ``spark_type`` of it."""
+    def has(self, field: DataField) -> bool:
+        """Return whether Spark reads the file's column as its ``spark_type``."""
         leaves = ((self._leaves.get(path), type_) for path, type_ in _leaves(field.name, field.type))
         return all(leaf is not None and _fits(leaf, type_) for leaf, type_ in leaves)
 
@@ -92,26 +92,26 @@ def _leaves(path: str, type_: DataType) -> Iterator[tuple[str, DataType]]:
 
 
 def _fits(leaf: Any, type_: DataType) -> bool:
-    """Whether a leaf has the physical and the logical type that ``type_`` is stored as."""
+    """Return whether a leaf has the physical and logical type of ``type_``."""
     if leaf.physical_type not in _PHYSICAL[type_.kind]:
         return False
     logical: dict[str, Any] = json.loads(leaf.logical_type.to_json())
-    said = logical.get("Type")
+    name = logical.get("Type")
     match type_.kind:
         case Kind.DECIMAL:
-            return said == "Decimal" and (logical["precision"], logical["scale"]) == (type_.precision, type_.scale)
+            return name == "Decimal" and (logical["precision"], logical["scale"]) == (type_.precision, type_.scale)
         case kind if kind in TIMESTAMPS:
             zoned = type_.kind is Kind.TIMESTAMP_LTZ
-            return said == "Timestamp" and logical["isAdjustedToUTC"] == zoned and logical["timeUnit"] in {"milliseconds", "microseconds"}
+            return name == "Timestamp" and logical["isAdjustedToUTC"] == zoned and logical["timeUnit"] in {"milliseconds", "microseconds"}
         case Kind.DATE:
-            return said == "Date"
+            return name == "Date"
         case kind if kind in STRINGS:
-            return said == "String"
+            return name == "String"
         case kind if kind in INTEGERS:
-            plain = said == "None" and kind in {Kind.INT, Kind.BIGINT}
-            return plain or (said == "Int" and bool(logical["isSigned"]) and logical["bitWidth"] == _WIDTHS[kind])
+            plain = name == "None" and kind in {Kind.INT, Kind.BIGINT}
+            return plain or (name == "Int" and bool(logical["isSigned"]) and logical["bitWidth"] == _WIDTHS[kind])
         case _:
-            return said == "None"
+            return name == "None"
 
 
 __all__ = ["Footer", "is_native"]

@@ -1,10 +1,8 @@
-"""Reading in Spark: the driver plans splits of a pinned snapshot, each task reads and merges its own.
+"""Batch reads in Spark.
 
-Splits and the scan travel as JSON. Spark prunes no columns of a Python data source, and pushes filters into it in part only;
-so projection and filter come as options, and a filter is exact here.
-
-Spark 4.3 keeps the partitions that it was given for pushed filters with the frame, and uses them again for the frame's next query
-if that has no filter to push: rows would be missing. So its filters are taken only where the option ``pushdown`` says ``once``.
+The driver plans splits of a pinned snapshot, and tasks read them.
+The scan and its splits are JSON. Spark does not push columns into a Python data source, and pushes only some filters. Therefore columns
+and filter are options, and the reader filters exactly.
 """
 
 from __future__ import annotations
@@ -47,15 +45,21 @@ _COMPARISONS = {
 
 @dataclass
 class SplitPartition(ds.InputPartition):  # type: ignore[misc]  # Spark's own annotations are not followed
-    """One Spark task's share of a scan: splits as JSON, small ones together."""
+    """Splits that one task reads."""
 
     splits: tuple[str, ...]
+    """Splits as JSON."""
 
 
 class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
-    """Reads what ``request`` (JSON) describes from the table at ``path``: rows in Spark's ``schema``, or another form of them.
+    """Reader of a scan of the table at ``path``.
 
-    ``given``: the options of a read that Spark planned by itself, so that only tasks see the session's settings.
+    Args:
+        path: Path of the table.
+        request: ``ScanRequest`` as JSON.
+        schema: Spark schema of the output.
+        form: Output of the scan, one of ``rpc.FORM``.
+        given: Options of a read that Spark planned without our client. Tasks check the session's settings against them.
     """
 
     def __init__(self, path: str, request: str, schema: StructType, form: str = "rows", given: Mapping[str, str] | None = None) -> None:
@@ -66,7 +70,7 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         self.given = given
 
     def partitions(self) -> list[ds.InputPartition]:
-        """The splits of the plan; an empty plan gives Spark one partition without a split."""
+        """Plan the scan and return its splits. Small splits share a partition."""
         with attach_error_notes():
             backend, request = local_backend(self.path), ScanRequest.model_validate_json(self.request)
             ordered = self.form == "blobs" or request.incremental is not None
@@ -74,7 +78,7 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
             return [SplitPartition(tuple(task)) for task in tasks]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
-        """The splits of a task, in the Arrow schema that Spark checks for."""
+        """Yield a partition's output in Spark's Arrow schema."""
         if isinstance(partition, SplitPartition):
             with attach_error_notes():
                 if self.given is not None:
@@ -100,10 +104,18 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
 
 
 class PushdownReader(PaimonReader):
-    """A reader for one query, which takes Spark's own filters too; Spark lets such a class read only where its configuration allows."""
+    """Reader that Spark pushes filters into.
+
+    Its frame may be queried only once.
+
+    Spark uses it only with ``spark.sql.python.filterPushdown.enabled``.
+    """
+
+    # Spark 4.3 keeps the partitions of a query's pushed filters with the frame. If the frame's next query pushes no filter, Spark
+    # reuses them, and rows would be missing. So a user has to set the option pushdown to "once".
 
     def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802  # Spark's name
-        """Add what can be answered exactly to the scan's filter, and give the rest back to Spark."""
+        """Add filters to the scan and return the unsupported ones."""
         with attach_error_notes():
             request = ScanRequest.model_validate_json(self.request)
             types = local_backend(self.path).schema(request.schema_id).column_types
@@ -119,7 +131,10 @@ class PushdownReader(PaimonReader):
 
 
 def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceReader:
-    """The reader that the options ask for, with the snapshot pinned and the columns of ``schema``."""
+    """Return the reader that the options ask for.
+
+    It has a pinned snapshot and the columns of ``schema``.
+    """
     with attach_error_notes():
         if FSCK in options:
             from pyspark_paimon.spark.read.fsck_reader import FsckReader  # noqa: PLC0415  # see test_imports
@@ -139,7 +154,10 @@ def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceR
 
 
 def _condition(filter_: Any) -> Condition:
-    """A filter of Spark's as a condition. Raises ``InvalidFilter`` for a form that files cannot answer."""
+    """Return a Spark filter as a condition.
+
+    Raises ``InvalidFilter`` for an unsupported form.
+    """
     if isinstance(filter_, ds.Not):
         return Not(_condition(filter_.child))
     path = filter_.attribute
@@ -158,7 +176,7 @@ def _condition(filter_: Any) -> Condition:
         return NullSafeEqual(column, literal_from_python(filter_.value))
     op = _COMPARISONS.get(type(filter_))
     if op is None:
-        raise InvalidFilter(f"{type(filter_).__name__} is left to Spark")
+        raise InvalidFilter(f"only Spark can evaluate {type(filter_).__name__}")
     return Comparison(column, op, literal_from_python(filter_.value))
 
 

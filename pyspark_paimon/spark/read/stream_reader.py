@@ -1,7 +1,7 @@
-"""``spark.readStream``: the driver walks through the table's snapshots, tasks read what they changed.
+"""``spark.readStream``: the driver plans changes of snapshots, and tasks read them.
 
-A query begins by the options' start and goes on from its checkpoint, whatever the options say then. Spark keeps the positions;
-what lies between two of them is planned anew, so that a repeated batch has the same rows.
+A new query starts where the options say. A restarted query continues from its checkpoint and ignores that option. Spark stores start
+and end position of each batch, and the driver plans between them, so a repeated batch has the same rows.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ from pyspark_paimon.stream.table_stream import TableStream, stream_columns
 try:
     from pyspark.sql.streaming import datasource as limits
 except ImportError as error:
-    raise SparkUnavailable("a stream is read with PySpark 4.2 or newer; the server's is older") from error
+    raise SparkUnavailable("readStream needs PySpark 4.2 or newer on the server: upgrade it") from error
 
 
 class PaimonStreamReader(ds.DataSourceStreamReader, limits.SupportsTriggerAvailableNow):  # type: ignore[misc]  # Spark's own annotations are not followed
-    """Reads ``stream`` in Spark's ``schema``. Lives in one process on the driver as long as the query runs; copies of it read in tasks."""
+    """Reader of ``stream`` in Spark's ``schema``."""
+
+    # One instance stays in a process of the driver while the query runs; tasks use copies.
 
     def __init__(self, stream: TableStream, schema: StructType) -> None:
         self.stream = stream
@@ -45,12 +47,13 @@ class PaimonStreamReader(ds.DataSourceStreamReader, limits.SupportsTriggerAvaila
         self.last: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's name
-        """Where a new query begins."""
+        """Return the start of a new query."""
         with attach_error_notes():
             return offset_of(self.stream.start())
 
     def getDefaultReadLimit(self) -> limits.ReadLimit:  # noqa: N802  # as above
-        """One of the limits; Spark takes one, and hands it back to ``latestOffset`` where limits are to be kept."""
+        """Return one limit of a batch: files, rows or bytes."""
+        # Spark accepts one limit and passes it to latestOffset if limits apply. latestOffset then applies all of them.
         asked = self.stream.asked
         if asked.max_files is not None:
             return limits.ReadMaxFiles(asked.max_files)
@@ -59,29 +62,29 @@ class PaimonStreamReader(ds.DataSourceStreamReader, limits.SupportsTriggerAvaila
         return limits.ReadAllAvailable() if asked.max_bytes is None else limits.ReadMaxBytes(asked.max_bytes)
 
     def latestOffset(self, start: dict[str, Any], limit: limits.ReadLimit) -> dict[str, Any]:  # noqa: N802  # as above
-        """The end of the next batch."""
+        """Return the end of the next batch."""
         with attach_error_notes():
             limited = not isinstance(limit, limits.ReadAllAvailable)
             return offset_of(self.stream.advance(position_of(start), limited=limited, last=self.last))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # as above
-        """What is there now is all that the query reads."""
+        """Limit the query to the snapshots that exist now."""
         with attach_error_notes():
             self.last = self.stream.newest()
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802  # as above
-        """Where a query that had read everything would stand."""
+        """Return the position after the newest snapshot."""
         with attach_error_notes():
             return offset_of(Position(self.stream.newest() + 1))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[ds.InputPartition]:
-        """The splits of the batch, small ones together."""
+        """Return the splits of the batch. Small splits share a partition."""
         with attach_error_notes():
             plan, schema = self.stream.plan(position_of(start), position_of(end))
             return [SplitPartition(tuple(task)) for task in tasks_of(plan, schema, ordered=False)]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task."""
+        """Yield the rows of a partition."""
         with attach_error_notes():
             refuse_task_settings(self.stream.path, self.stream.request.options)
             use_task_cpus()
@@ -91,16 +94,17 @@ class PaimonStreamReader(ds.DataSourceStreamReader, limits.SupportsTriggerAvaila
                     yield cast_for_spark(batch, wanted)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """What comes before ``end`` is done with."""
+        """Record that the query has processed everything before ``end``."""
         with attach_error_notes():
             self.stream.done(position_of(end))
 
     def stop(self) -> None:
-        """Nothing is held. The consumer stays, so that the query can go on later."""
+        """Do nothing."""
+        # The table's consumer must stay, so that expiry keeps the snapshots of a query that restarts later.
 
 
 def stream_schema(options: Mapping[str, str]) -> StructType:
-    """The columns of a stream, when ``DataSource.schema`` is asked for them."""
+    """Return the Spark schema of a stream."""
     given = read_options(without_stream(options))
     table = LocalBackend(table_path(given)).schema()
     names = stream_columns(table, columns(given), StreamOptions.of(options, table.options))
@@ -108,13 +112,13 @@ def stream_schema(options: Mapping[str, str]) -> StructType:
 
 
 def stream_reader(options: Mapping[str, str], schema: StructType) -> PaimonStreamReader:
-    """The reader of a stream with the columns of ``schema``."""
+    """Return the reader of a stream with the columns of ``schema``."""
     with attach_error_notes():
-        own = {key: value for key, value in options.items() if key != SCAN}  # a scan that schema() pinned: it cannot know of the stream
+        own = {key: value for key, value in options.items() if key != SCAN}  # schema() may have pinned a batch scan
         given = read_options(without_stream(own), schema)
         path = table_path(given)
         table = LocalBackend(path).schema()
-        asked = StreamOptions.of(own, table.options).model_copy(update={"kinds": False})  # the schema says it
+        asked = StreamOptions.of(own, table.options).model_copy(update={"kinds": False})  # the schema already has the column
         every = COLUMNS not in given and set(schema.names) >= set(table.names)
         predicate = bind_filter(given.get(FILTER), table.column_types)
         stream = TableStream.of(path, asked, predicate, tuple(schema.names), table_options(given))

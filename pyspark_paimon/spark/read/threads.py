@@ -1,4 +1,4 @@
-"""How many threads the libraries may use inside a Spark task."""
+"""Thread limits of libraries inside a Spark task."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from fileindex.base.process import limit_threads
 
 
 def use_task_cpus() -> int:
-    """Have Arrow and polars use the processors of this task, one outside of a task, and their number; polars asks once, when it is loaded."""
+    """Limit Arrow and polars to this task's CPUs, and return their number.
+
+    Outside a task the limit is 1.
+    polars reads the limit only once, when it is imported.
+    """
     context = TaskContext.get()
     cpus = max(1, context.cpus() if context is not None else 1)
     limit_threads(cpus)

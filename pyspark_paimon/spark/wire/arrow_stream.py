@@ -1,5 +1,6 @@
-"""Rows as Arrow IPC streams in a binary column, between a client and Spark's tasks.
+"""Rows as Arrow IPC streams in a binary column.
 
+They move rows between a client and Spark's tasks.
 A frame of blobs has the columns ``task``, ``ordinal`` and ``blob``. Sorted by ordinal within a task, rows keep their order.
 Spark would convert local rows one by one, in both directions. Compressed streams are ten times as fast and keep types that
 Spark lacks.
@@ -29,9 +30,9 @@ FRAME = pa.schema([(TASK, pa.int32()), (ORDINAL, pa.int32()), (BLOB, pa.binary()
 
 
 def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, cores: int, *, kinds: bool) -> pa.Table:
-    """Return the rows of ``reader`` as a frame of blobs, with all rows of a bucket in one task.
+    """Return the rows of ``reader`` as a frame of blobs.
 
-    Memory holds one uncompressed chunk of rows, and all rows compressed.
+    All rows of a bucket are in one task. Memory holds one uncompressed chunk of rows, and all rows compressed.
 
     Args:
         reader: Rows as the user gave them.
@@ -82,7 +83,7 @@ def decode_batches(blob: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
 
 
 def decode_blobs(frame: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of all blobs in a batch of a frame."""
+    """Yield the rows of a frame's blobs."""
     for blob in frame.column(BLOB):
         yield from decode_batches(blob.as_buffer())
 
@@ -95,7 +96,10 @@ def _share_of_bucket(rows: Share, count: int) -> int:
 
 
 def _chunks(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """Yield tables of about ``wire_chunk_rows`` rows or ``wire_chunk_bytes`` bytes. Large batches are cut."""
+    """Yield tables of about ``wire_chunk_rows`` rows or ``wire_chunk_bytes`` bytes.
+
+    Large batches are cut.
+    """
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in reader:
@@ -111,7 +115,7 @@ def _chunks(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
 
 
 def _conform_chunk(chunk: pa.Table, schema: TableSchema, *, kinds: bool) -> tuple[pa.Table, pa.Table]:
-    """Return the rows in the table's types, without and with their column of row kinds."""
+    """Return rows in the table's types, without and with row kinds."""
     if not kinds:
         rows = conform(chunk, schema).combine_chunks()
         return rows, rows
@@ -127,7 +131,9 @@ def _one_bucket(partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:  # noqa
 
 
 def _shares(rows: pa.Table, schema: TableSchema, count: int, number: int) -> Iterator[tuple[int, np.ndarray | None]]:
-    """Yield each share, below ``count``, with the ascending positions of its rows. None: all rows.
+    """Yield each share, below ``count``, with the ascending positions of its rows.
+
+    None: all rows.
 
     ``number`` is the number of the chunk.
     """

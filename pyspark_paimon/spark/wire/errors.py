@@ -1,5 +1,6 @@
-"""Typed errors of a server's Python worker, raised in the client as the same class.
+"""Typed errors that cross from a server's Python worker to the client.
 
+The client raises the same class.
 Spark sends an exception of a worker to the client as text. Our exceptions get a note, which a traceback prints after the message.
 The note is one line of JSON with the class and its arguments. The client finds that line and raises the class.
 """
@@ -30,7 +31,10 @@ class SparkUnavailable(PaimonError, RuntimeError):
 
 @public
 class SourceMissing(SparkUnavailable):
-    """The server lacks the data source. The message has the command that installs it."""
+    """The server lacks the data source.
+
+    The message has the command that installs it.
+    """
 
 
 @public
@@ -40,7 +44,10 @@ class InstallRefused(PaimonError, RuntimeError):
 
 @public
 class RemoteError(PaimonError):
-    """The server raised an error class that this client lacks: the server's package is newer."""
+    """The server raised an error class that this client lacks.
+
+    The server's package is newer.
+    """
 
 
 INSTALL = (
@@ -70,8 +77,9 @@ def describe_error(error: PaimonError) -> str:
 
 
 class attach_error_notes(AbstractContextManager[None]):  # noqa: N801  # used as a function is
-    """Context that adds the note to a typed error and shortens its traceback.
+    """Context that adds the note to a typed error.
 
+    It also shortens the traceback.
     Other exceptions pass unchanged.
     """
 
@@ -82,7 +90,7 @@ class attach_error_notes(AbstractContextManager[None]):  # noqa: N801  # used as
                 error.add_note(_describe_origin(error.__traceback__))
                 error.add_note(describe_error(error))
             error.__cause__, error.__suppress_context__ = None, True
-            # Spark prints the traceback before the message. Without any frame it would print all frames of its own.
+            # Spark prints the traceback before the message. Without any frame it would print all frames of Spark.
             if traceback is not None:
                 error.__traceback__ = TracebackType(None, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
 
@@ -119,7 +127,10 @@ def typed_error(text: str) -> PaimonError | None:
 
 @contextmanager
 def raise_typed_errors() -> Iterator[None]:
-    """Raise the typed error in a Spark exception; the Spark exception becomes its cause."""
+    """Raise the typed error in a Spark exception.
+
+    The Spark exception becomes its cause.
+    """
     try:
         yield
     except PaimonError:

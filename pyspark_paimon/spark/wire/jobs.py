@@ -1,4 +1,4 @@
-"""Descriptions of Spark jobs that a client starts, as JSON in an option."""
+"""Spark jobs that a client starts, as JSON in an option."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark_paimon.request.message import Message
 
 
 class HashScan(Message):
-    """A read of the hash and bucket of every key of a dynamic-bucket table."""
+    """A read of a dynamic-bucket table's key hashes and buckets."""
 
     snapshot_id: int | None
     """None: the table is empty."""

@@ -1,8 +1,8 @@
 """The two names of the data source.
 
-Measured on Spark 4.3: discovery imports each top-level module of the server's Python path whose name starts with ``pyspark_``,
-and registers its class ``DefaultSource`` by the name that the class returns, ignoring case. So each name needs its own top-level
-module: ``pyspark_paimon`` for the unique name, ``pyspark_paimon_short`` for the format's name.
+Measured on Spark 4.3: discovery imports each top-level module ``pyspark_*`` of the server's Python path. It registers the module's class
+``DefaultSource`` by the name that the class returns, ignoring case. So each name needs its own top-level module:
+``pyspark_paimon`` for the unique name, ``pyspark_paimon_short`` for the format's name.
 
 A jar on the server may register ``paimon`` too, as Paimon's own connector does. Then Spark uses the jar for that name without a
 warning, and a session cannot replace it. Our clients therefore send the unique name.

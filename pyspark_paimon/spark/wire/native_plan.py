@@ -80,7 +80,7 @@ def _read(spark: Any, plan: NativePlan, group: NativeGroup) -> Any:
 
 
 def _uri(path: str) -> str:
-    """Return the URI of a file for Hadoop, whose scheme for S3 is ``s3a``.
+    """Return a file's URI for Hadoop, which calls S3 ``s3a``.
 
     >>> _uri("/w/t/a.parquet"), _uri("s3://bucket/t/a.parquet")
     ('file:///w/t/a.parquet', 's3a://bucket/t/a.parquet')

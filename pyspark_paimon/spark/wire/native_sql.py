@@ -50,9 +50,9 @@ def source_text(file_name: str, type_: DataType) -> str:
 
 
 def result_text(name: str, type_: DataType) -> str:
-    """Return the expression of a result column, not null if the table's column is NOT NULL.
+    """Return the expression of a result column.
 
-    At run time the expression of a NOT NULL column raises an error for a null.
+    Spark infers a NOT NULL column of the table as not null. The expression raises an error for a null.
 
     >>> result_text("n", DataType(Kind.INT, nullable=False))[:25]
     'coalesce(`n`, raise_error'
@@ -66,7 +66,9 @@ def result_text(name: str, type_: DataType) -> str:
 
 
 def widening_text(expression: str, file: DataType, read: DataType) -> str | None:
-    """Return ``expression``, of type ``file``, cast to the wider type ``read``. None: it is no widening.
+    """Return ``expression``, of type ``file``, cast to the wider type ``read``.
+
+    None: it is no widening.
 
     >>> widening_text("`a`", DataType(Kind.INT), DataType(Kind.BIGINT))
     'CAST(`a` AS BIGINT)'

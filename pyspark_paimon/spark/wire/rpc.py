@@ -1,4 +1,4 @@
-"""Messages of a Spark client and the data source, as JSON with a strict schema.
+"""Messages between a Spark client and the data source, as strict JSON.
 
 A *question* travels in an option. ``DataSource.schema()`` answers it in the metadata of a column. Spark may ask twice, so questions
 only read. A *command* is an operation in an option of a write job. The commit hook of the job runs it on the driver, once for its id,
@@ -121,14 +121,17 @@ def form_of(options: Mapping[str, str]) -> str:
 
 
 def answer_schema(answer: str) -> StructType:
-    """Return a schema with ``answer`` (JSON) in the metadata of its only column."""
+    """Return a schema with ``answer`` (JSON) in a column's metadata."""
     from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415  # Spark is imported when it is used
 
     return StructType([StructField(ANSWER, StringType(), nullable=True, metadata={ANSWER: answer})])
 
 
 def answer_of(schema: StructType) -> str:
-    """Return the answer in a schema of ``answer_schema``. Raises ``InvalidArgument`` for another schema."""
+    """Return the answer in a schema of ``answer_schema``.
+
+    Raises ``InvalidArgument`` for another schema.
+    """
     if schema.names != [ANSWER] or ANSWER not in schema[0].metadata:
         raise InvalidArgument("the server's format 'paimon' is not this package's: install the same version on client and server")
     return str(schema[0].metadata[ANSWER])

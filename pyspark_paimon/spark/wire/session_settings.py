@@ -23,7 +23,7 @@ _PLACES = 3
 
 
 def paimon_settings(conf: Mapping[str, str], path: str) -> dict[str, str]:
-    """Return the options in a session's settings for the table at ``path``.
+    """Return a session's options for the table at ``path``.
 
     A setting of the table overrides one of all tables. Raises ``UnsupportedOption``.
 
@@ -49,7 +49,10 @@ def _settings(conf: Mapping[str, str], path: str) -> Iterator[tuple[str, str, bo
 
 
 def _parse_key(key: str) -> tuple[list[str] | None, str]:
-    """Split a setting's key into (catalog, database, table) and option. None: all tables."""
+    """Split a setting's key into (catalog, database, table) and option.
+
+    None: all tables.
+    """
     option = key.removeprefix(SETTINGS_PREFIX)
     parts = option.split(".", _PLACES)
     return (None, option) if len(parts) <= _PLACES or _is_known(option) else (parts[:_PLACES], parts[-1])
@@ -81,7 +84,7 @@ def has_settings(spark: Any) -> bool:
 
 
 def check_setting(key: str, value: str) -> None:
-    """Raise ``UnsupportedOption`` if no read or write of a Paimon table accepts ``SET key = value``."""
+    """Raise ``UnsupportedOption`` if no Paimon table accepts ``SET key = value``."""
     if not key.startswith(SETTINGS_PREFIX):
         return
     table, option = _parse_key(key)
@@ -90,7 +93,7 @@ def check_setting(key: str, value: str) -> None:
 
 
 def check_settings(options: Mapping[str, str]) -> None:
-    """Raise ``UnsupportedOption``, naming the setting, for an option that one call may not change."""
+    """Raise ``UnsupportedOption`` for options that one call may not change."""
     for option, value in options.items():
         try:
             check_call({option: value})
@@ -107,12 +110,12 @@ def task_settings() -> dict[str, str]:
 
 
 def overwrites_partitions() -> bool:
-    """Return whether the running task's session overwrites only the partitions of the rows."""
+    """Return whether the task's session has dynamic partition overwrite."""
     return task_settings().get(OVERWRITE_MODE, "static").lower() == "dynamic"
 
 
 def refuse_task_settings(path: str, given: Mapping[str, str]) -> None:
-    """Raise ``UnsupportedOption`` if a session's setting for the table is missing in the options ``given``."""
+    """Raise ``UnsupportedOption`` if ``given`` lacks a session's setting for the table."""
     lowered = {key.lower(): value for key, value in given.items()}
     for option, value in paimon_settings(task_settings(), path).items():
         if lowered.get(option.lower()) != value:

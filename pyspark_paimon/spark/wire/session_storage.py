@@ -1,5 +1,6 @@
-"""Options of object stores, sent from a client to the driver and tasks of its session.
+"""Options of object stores, sent from a client to its session.
 
+The driver and the tasks of the session use them.
 Each is a file of the session (a Spark artifact), because logs and the web interface show read options and plans. Spark gives such
 files only to processes of the session, and removes them with it. The newest file of a path counts, so a client can renew credentials.
 """
@@ -75,7 +76,7 @@ def send_storage_options(spark: Any, storage_options: Mapping[str, Any], path: s
 
 
 def received_options() -> Sequence[tuple[str, StorageOptions]]:
-    """Return the options that this process has received for its current session, oldest first.
+    """Return the options received for the current session, oldest first.
 
     Raises ``UnsupportedOption`` if the server refuses options of clients.
     """

@@ -1,4 +1,4 @@
-"""Tasks that write: rows into buckets, compactions, index rewrites, streaming sinks.
+"""Spark jobs that write: rows, compactions, index rewrites, streams.
 
-Each hands its commit messages to the driver. Public: ``RowsWriter`` (writer), ``stream_writer``.
+Tasks write files and return commit messages; the driver commits. Public: ``RowsWriter`` (writer), ``stream_writer``.
 """

@@ -1,6 +1,6 @@
-"""``df.write.format("paimon")`` and SQL's INSERT: what the options ask for, and whether the rows' columns fit, before a task runs.
+"""Checks of ``df.write.format("paimon")`` and SQL's INSERT before a task runs.
 
-Spark resolves the columns of an INSERT against the catalog's; those of ``df.write`` come as they are, by name.
+Spark resolves the columns of an INSERT against the catalog. Columns of ``df.write`` are matched by name.
 """
 
 from __future__ import annotations
@@ -34,66 +34,69 @@ if TYPE_CHECKING:
 
 
 def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> tuple[RowsJob, FileStore]:
-    """The job of rows with ``schema`` that no client of ours staged, and the table it writes to.
+    """Return job and table of a write planned without our client.
 
     Raises:
-        TableNotFound: the path holds no table.
-        SchemaMismatch: the rows' columns do not fit the table.
-        InvalidArgument, UnsupportedOption, UnknownColumn: the options do not.
+        TableNotFound: The path has no table.
+        SchemaMismatch: The rows' columns do not fit the table.
+        InvalidArgument, UnsupportedOption, UnknownColumn: The options do not.
     """
     settings = write_options({key: value for key, value in options.items() if key not in {OVERWRITE_PARTITION, SPARK_OVERWRITE_MODE}})
     request = WriteRequest(commit_id=str(uuid.uuid4()), mode="overwrite" if overwrite else "append", options=settings)
     store = open_store(path, request)
     with stale_columns_named(schema):
-        kinds = fitting_kinds(schema, store.schema)
+        kinds = check_columns(schema, store.schema)
     partition = _partition(options, store.schema, overwrite=overwrite)
-    changes = {"row_kinds": kinds, "dynamic": _dynamic(options), "partition": partition}
-    told = partition is not None or not {SPARK_OVERWRITE_MODE, DYNAMIC_OVERWRITE}.isdisjoint(options)
-    asks = overwrite and bool(store.schema.partition_keys) and not told
+    changes = {"row_kinds": kinds, "dynamic": _is_dynamic(options), "partition": partition}
+    has_mode = partition is not None or not {SPARK_OVERWRITE_MODE, DYNAMIC_OVERWRITE}.isdisjoint(options)
+    asks = overwrite and bool(store.schema.partition_keys) and not has_mode
     return RowsJob(request=request.model_copy(update=changes), owned=False, plain=True, asks_mode=asks), store
 
 
-def fitting_kinds(schema: StructType, table: TableSchema) -> bool:
-    """Whether rows with ``schema`` carry their kinds. Raises ``SchemaMismatch`` and the like if they do not fit the table."""
+def check_columns(schema: StructType, table: TableSchema) -> bool:
+    """Return whether ``schema`` has a column of row kinds.
+
+    Raises ``SchemaMismatch`` and other errors if its columns do not fit the table.
+    """
     rows = arrow_for_spark(schema)
     kinds = has_row_kinds(SparkRows(None, rows), table)
     conform((rows.remove(rows.get_field_index(ROW_KIND)) if kinds else rows).empty_table(), table, [] if kinds else None)
     return kinds
 
 
-def _dynamic(options: Mapping[str, str]) -> bool:
-    """Whether an overwrite replaces only the partitions that its rows touch; without an option the session says it."""
+def _is_dynamic(options: Mapping[str, str]) -> bool:
+    """Return whether the options ask for a dynamic partition overwrite."""
     if SPARK_OVERWRITE_MODE not in options:
         return flag(options, DYNAMIC_OVERWRITE)
     mode = options[SPARK_OVERWRITE_MODE].lower()
     if mode not in {"static", "dynamic"}:
-        raise InvalidArgument(f"option 'partitionOverwriteMode' is static or dynamic, not '{mode}'")
+        raise InvalidArgument(f"option 'partitionOverwriteMode' must be static or dynamic, not '{mode}'")
     if DYNAMIC_OVERWRITE in options and flag(options, DYNAMIC_OVERWRITE) is not (mode == "dynamic"):
-        raise InvalidArgument(f"options 'partitionOverwriteMode' ({mode}) and '{DYNAMIC_OVERWRITE}' contradict each other; give one")
+        raise InvalidArgument(f"options 'partitionOverwriteMode' ({mode}) and '{DYNAMIC_OVERWRITE}' contradict each other: remove one")
     return mode == "dynamic"
 
 
 def _partition(options: Mapping[str, str], schema: TableSchema, *, overwrite: bool) -> dict[str, str | None] | None:
-    """The partition that an overwrite replaces, if an option names one."""
+    """Return the partition in the options that an overwrite replaces."""
     if OVERWRITE_PARTITION not in options:
         return None
     if not overwrite:
-        raise InvalidArgument(f"option '{OVERWRITE_PARTITION}' goes with mode 'overwrite' and INSERT OVERWRITE")
-    if _dynamic(options):
-        raise InvalidArgument(f"option '{OVERWRITE_PARTITION}' names the partition to replace; a dynamic overwrite takes those of the rows")
-    return spec_of(parsed_partition(options[OVERWRITE_PARTITION]), schema)
+        raise InvalidArgument(f"option '{OVERWRITE_PARTITION}' needs mode 'overwrite' or INSERT OVERWRITE")
+    if _is_dynamic(options):
+        raise InvalidArgument(f"option '{OVERWRITE_PARTITION}' contradicts a dynamic overwrite, which replaces the partitions of its rows")
+    return spec_of(parse_partition(options[OVERWRITE_PARTITION]), schema)
 
 
-def parsed_partition(text: str) -> Spec:
-    """The partition that a text names. Raises ``InvalidArgument``.
+def parse_partition(text: str) -> Spec:
+    """Return the partition in a text. Raises ``InvalidArgument``.
 
-    >>> parsed_partition("day=2026-01-31, hour=7")
+    >>> parse_partition("day=2026-01-31, hour=7")
     {'day': '2026-01-31', 'hour': '7'}
     """
     pairs = [part.partition("=") for part in text.replace("/", ",").split(",")]
     if not all(name.strip() and equals for name, equals, _ in pairs):
-        raise InvalidArgument(f"option '{OVERWRITE_PARTITION}': '{text}' names no partition, as 'day=2026-01-31' does")
+        raise InvalidArgument(f"option '{OVERWRITE_PARTITION}' is '{text}': give a partition like 'day=2026-01-31'")
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-__all__ = ["fitting_kinds", "parsed_partition", "plain_write"]
+__all__ = ["check_columns", "parse_partition", "plain_write"]

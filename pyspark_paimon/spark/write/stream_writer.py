@@ -1,8 +1,8 @@
-"""``df.writeStream``: every micro-batch is one commit, made once however often Spark runs the batch again.
+"""``df.writeStream``: exactly one commit for each micro-batch.
 
-The commit's user is the query, by the id that its checkpoint keeps (or the option ``commit.user``), its identifier the number of
-the batch. Tasks do not own buckets: they write level 0 only, from ranges of sequence numbers of their own, and the commit hook
-shows and compacts what is due.
+The commit user is the query's id in its checkpoint, or the option ``commit.user``. The commit identifier is the batch number.
+Several tasks may write the same bucket, so they write level 0 only, each with its own range of sequence numbers. The commit hook
+commits and runs pending compactions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark_paimon.spark.driver.commit import commit_rows
 from pyspark_paimon.spark.driver.options import DYNAMIC_OVERWRITE, table_path, write_options
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.jobs import RowsJob
-from pyspark_paimon.spark.write.save import fitting_kinds
+from pyspark_paimon.spark.write.save import check_columns
 from pyspark_paimon.spark.write.task import TaskMessage, commit_messages, open_store
 from pyspark_paimon.spark.write.writer import RowsWriter, first_sequence
 
@@ -30,18 +30,21 @@ COMMIT_USER = "commit.user"
 _QUERY_ID = "sql.streaming.queryId"
 _OF_SPARK = frozenset({"checkpointlocation", "queryname", COMMIT_USER})
 _UNNAMED = "stream"
-"""Stands for the name of a query until a task tells it."""
+"""Commit user until a task reports the query's id."""
 
 
 @dataclass
 class BatchMessage(TaskMessage):
-    """What one task made, and the query whose batch it is."""
+    """Message of one task of a micro-batch."""
 
     query: str | None = None
+    """Id of the query."""
 
 
 class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc]  # Spark's own annotations are not followed
-    """Writes the batches of a query to the table at ``path``; Spark makes one for each batch, and another one to commit it."""
+    """Writer of a query's batches to the table at ``path``."""
+
+    # Spark makes one writer for the tasks of each batch and another one to commit it.
 
     def __init__(self, path: str, request: WriteRequest, user: str | None, sequence: int | None) -> None:
         self.path = path
@@ -50,19 +53,22 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
         self.sequence = sequence
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> BatchMessage:
-        """One task: rows into files, named for the query."""
+        """Write the rows of one task to files named after the query."""
         with attach_error_notes():
             request = WriteRequest.model_validate_json(self.request)
             context = TaskContext.get()
             query = self.user or (context.getLocalProperty(_QUERY_ID) if context is not None else None)
             named = request.model_copy(update={"commit_id": query or request.commit_id})
-            made = RowsWriter(self.path, RowsJob(request=named, owned=False, plain=True), self.sequence).write(iterator)
-            return BatchMessage(made.messages, made.rows, query=query)
+            message = RowsWriter(self.path, RowsJob(request=named, owned=False, plain=True), self.sequence).write(iterator)
+            return BatchMessage(message.messages, message.rows, query=query)
 
     def commit(self, messages: Sequence[BatchMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's name
-        """Publish the batch, unless it was published before: then what the tasks made again is deleted."""
+        """Commit the batch.
+
+        If it was committed before, delete the new files instead.
+        """
         with attach_error_notes():
-            request = self._numbered(messages, batchId)
+            request = self._request_of_batch(messages, batchId)
             if request is not None:
                 rows = sum(message.rows for message in messages if message is not None)
                 job = RowsJob(request=request, owned=False)
@@ -70,25 +76,31 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
                     RowsWriter(self.path, job, None).discard(messages)
 
     def abort(self, messages: Sequence[BatchMessage | None], batchId: int) -> None:  # noqa: N803  # as above
-        """Delete the files of a batch that surely was not committed."""
+        """Delete the batch's files unless it may be committed."""
         with attach_error_notes():
-            request = self._numbered(messages, batchId)
+            request = self._request_of_batch(messages, batchId)
             if request is not None:
                 RowsWriter(self.path, RowsJob(request=request, owned=False), None).discard(messages)
 
-    def _numbered(self, messages: Sequence[BatchMessage | None], batch_id: int) -> WriteRequest | None:
-        """The request of the batch; None if no task made anything and nothing is replaced."""
+    def _request_of_batch(self, messages: Sequence[BatchMessage | None], batch_id: int) -> WriteRequest | None:
+        """Return the request with the commit id of the batch.
+
+        None: there is nothing to commit.
+        """
         request = WriteRequest.model_validate_json(self.request)
         if request.mode == "append" and not commit_messages(messages):
             return None
         query = self.user or next((message.query for message in messages if message is not None and message.query), None)
         if query is None:
-            raise InvalidArgument(f"no task told of which query batch {batch_id} is; name the query by the option '{COMMIT_USER}'")
+            raise InvalidArgument(f"no task reported the query id of batch {batch_id}: give the query a name by option '{COMMIT_USER}'")
         return request.model_copy(update={"commit_id": commit_identity(query), "batch_id": batch_id})
 
 
 def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> PaimonStreamWriter:
-    """The writer of a query's batches; ``overwrite``: each replaces the whole table (output mode ``complete``)."""
+    """Return the writer of a query's batches.
+
+    ``overwrite``: each batch replaces the whole table (output mode ``complete``).
+    """
     with attach_error_notes():
         path = table_path(options)
         user = commit_identity(options[COMMIT_USER]) if COMMIT_USER in options else None
@@ -98,7 +110,7 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
         request = WriteRequest(commit_id=user or _UNNAMED, mode="overwrite" if overwrite else "append", options=given)
         store = open_store(path, request)
         store.check_writable()
-        kinds = fitting_kinds(schema, store.schema)
+        kinds = check_columns(schema, store.schema)
         return PaimonStreamWriter(path, request.model_copy(update={"row_kinds": kinds}), user, first_sequence(store))
 
 

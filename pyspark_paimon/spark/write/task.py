@@ -1,4 +1,4 @@
-"""What the tasks of every write job share: the table, the ids of buckets, and the message to the driver."""
+"""Base class of write jobs, and its message from task to driver."""
 
 from __future__ import annotations
 
@@ -22,59 +22,64 @@ from pyspark_paimon.spark.wire.errors import attach_error_notes
 
 @dataclass
 class TaskMessage(ds.WriterCommitMessage):  # type: ignore[misc]  # Spark's own annotations are not followed
-    """What one task made: messages as JSON, the number of rows it took in, and counts by name: rows by kind, or those of ``TaskWork``.
-
-    ``dynamic``: whether the session's overwrites replace the partitions of the rows alone, where the job asks for it.
-    """
+    """Result of one task."""
 
     messages: list[str] = field(default_factory=list)
+    """Commit messages as JSON."""
     rows: int = 0
+    """Number of input rows."""
     counts: dict[str, int] = field(default_factory=dict)
+    """Rows by kind, or the counts of ``TaskWork``."""
     dynamic: bool | None = None
+    """Whether the session's overwrites replace only the partitions of the rows. None: the job does not ask."""
 
 
 class JobWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
-    """A write job of which the driver knows from ``begun`` to the end of a hook that it is under way.
+    """Base class of write jobs.
 
-    Subclasses have ``write`` for tasks and ``publish`` for the hook after them.
+    The driver marks the job as running from ``mark`` to the end of ``commit`` or ``abort``. Subclasses implement ``write``, which runs
+    in tasks, and ``publish``, which runs on the driver.
     """
 
     name: str | None = None
     identifier = BATCH_IDENTIFIER
-    """Of the commit among those of its user."""
+    """Commit identifier."""
 
     def mark(self, name: str) -> Self:
-        """Leave the mark of the job ``name``."""
+        """Mark the job ``name`` as running."""
         mark_started(name)
         self.name = name
         return self
 
     def commit(self, messages: Sequence[Any]) -> None:
-        """Spark's hook after all tasks: ``publish``."""
-        with attach_error_notes(), self._over():
+        """Publish after all tasks succeeded. Spark calls it."""
+        with attach_error_notes(), self._unmark():
             self.publish(messages)
 
     def abort(self, messages: Sequence[Any]) -> None:
-        """Spark's hook where a task or the commit failed: ``discard``. It may be called after a commit that is visible."""
-        with self._over():
+        """Discard after a task or ``commit`` failed.
+
+        Spark calls it, even if the commit is visible.
+        """
+        with self._unmark():
             self.discard(messages)
 
     @abstractmethod
     def publish(self, messages: Sequence[Any]) -> None:
-        """Make visible what the tasks made."""
+        """Commit the files of the tasks."""
 
     @abstractmethod
     def committer(self) -> FileStoreCommit | None:
-        """Return the commit of the job. None: it makes no files."""
+        """Return the commit of the job. None: it writes no files."""
 
     def discard(self, messages: Sequence[Any]) -> None:
-        """Delete what the tasks made, if it surely is not visible."""
+        """Delete the files of the tasks unless they may be committed."""
         commit = self.committer()
         if commit is not None:
             commit.abort(commit_messages(messages), self.identifier)
 
     @contextmanager
-    def _over(self) -> Iterator[None]:
+    def _unmark(self) -> Iterator[None]:
         try:
             yield
         finally:
@@ -88,12 +93,12 @@ def open_store(path: str, request: WriteRequest) -> FileStore:
 
 
 def commit_messages(messages: Sequence[TaskMessage | None]) -> list[CommitMessage]:
-    """The commit messages of the tasks that ended well."""
+    """Return the commit messages of the successful tasks."""
     return [CommitMessage.model_validate_json(text) for message in messages if message is not None for text in message.messages]
 
 
 def sum_counts(messages: Sequence[TaskMessage | None]) -> Counter[str]:
-    """Add up the counts of the tasks that ended well."""
+    """Return the sum of the successful tasks' counts."""
     return sum((Counter(message.counts) for message in messages if message is not None), Counter())
 
 

@@ -1,7 +1,8 @@
-"""Writing in Spark: tasks make files, the commit hook on the driver makes them visible, once for a commit id.
+"""Batch writes in Spark.
 
-Where a client staged the rows, every (partition, bucket) reaches one task, which sorts, compacts and owns it. Rows of a
-plain ``df.write`` come as they lie: each task writes level 0 only, and takes its sequence numbers from a range of its own.
+Tasks write files, and the commit hook on the driver commits them once.
+If our client staged the rows, each bucket is in one task, which sorts and compacts it. In a plain ``df.write`` several tasks may
+write the same bucket: they write level 0 only, each with its own range of sequence numbers.
 """
 
 from __future__ import annotations
@@ -44,13 +45,16 @@ from pyspark_paimon.spark.write.save import plain_write
 from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, open_store, sum_counts
 
 KIND_COUNTS = ("inserted", "", "updated", "deleted")
-"""What rows of each kind are called in counts; the row before an update is none of its own."""
+"""Names of counts by row kind. The row before an update is not counted."""
 STRIDE = 1 << 32
-"""Sequence numbers that each task of a plain write has to itself."""
+"""Number of sequence numbers reserved for each task of a plain write."""
 
 
 class RowsWriter(JobWriter):
-    """Writes rows to the table at ``path``; ``first_sequence`` is where the ranges of unowned tasks begin."""
+    """Writer of rows to the table at ``path``.
+
+    ``first_sequence`` is the first sequence number of a plain write's tasks.
+    """
 
     def __init__(self, path: str, job: wire_jobs.RowsJob, first_sequence: int | None) -> None:
         self.path = path
@@ -59,14 +63,14 @@ class RowsWriter(JobWriter):
         self.first_sequence = first_sequence
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """One task: rows into files. On an error its files are deleted; if it is killed they are orphans."""
+        """Write one task's rows to files. Delete them after an error."""
         with attach_error_notes():
             job = wire_jobs.RowsJob.model_validate_json(self.job)
             if job.plain:
                 refuse_task_settings(self.path, job.request.options)
             dynamic = overwrites_partitions() if job.asks_mode else None
-            job = _in_mode(job, dynamic)
-            batches = (rows for batch in iterator for rows in (decode_blobs(batch) if job.blobs else _valid(batch)) if rows.num_rows)
+            job = _with_overwrite_mode(job, dynamic)
+            batches = (rows for batch in iterator for rows in (decode_blobs(batch) if job.blobs else _validate(batch)) if rows.num_rows)
             first = next(batches, None)
             if first is None:
                 return TaskMessage(dynamic=dynamic)
@@ -80,25 +84,28 @@ class RowsWriter(JobWriter):
             return TaskMessage([message.model_dump_json() for message in messages], rows, dict(kinds), dynamic)
 
     def publish(self, messages: Sequence[TaskMessage | None]) -> None:
-        """Commit what the tasks made, unless an earlier run of the batch was committed: then its files are deleted."""
+        """Commit the files.
+
+        If the commit id was committed before, delete them instead.
+        """
         job = wire_jobs.RowsJob.model_validate_json(self.job)
-        made = commit_messages(messages)
+        commits = commit_messages(messages)
         if job.asks_mode:
             modes = {message.dynamic for message in messages if message is not None} - {None}
             if not modes:
                 raise InvalidArgument(
-                    f"{self.path}: no task told the session's {OVERWRITE_MODE}; give .option('partitionOverwriteMode', ...)"
+                    f"{self.path}: no task reported the session's {OVERWRITE_MODE}: give .option('partitionOverwriteMode', ...)"
                 )
-            job = _in_mode(job, modes == {True})
+            job = _with_overwrite_mode(job, modes == {True})
         if job.owned:
-            _check_owned(made)
+            _check_owned(commits)
         rows = sum(message.rows for message in messages if message is not None)
         kinds = sum_counts(messages)
-        if not commit_rows(open_store(self.path, job.request), job, made, rows, kinds if job.read is not None else {}):
+        if not commit_rows(open_store(self.path, job.request), job, commits, rows, kinds if job.read is not None else {}):
             self.discard(messages)
 
     def committer(self) -> FileStoreCommit:
-        """See ``JobWriter``."""
+        """Return the commit of the write."""
         request = wire_jobs.RowsJob.model_validate_json(self.job).request
         return FileStoreCommit(open_store(self.path, request), request.commit_id)
 
@@ -122,23 +129,26 @@ class RowsWriter(JobWriter):
         )
 
 
-def _valid(batch: pa.RecordBatch) -> tuple[pa.RecordBatch]:
-    # A DataFrame's text need not be UTF-8: a function of the user's may have made it. Blobs were checked in the client.
+def _validate(batch: pa.RecordBatch) -> tuple[pa.RecordBatch]:
+    # Strings of a DataFrame may be invalid UTF-8, for example from a user's function. The client has validated blobs.
     validate_rows(batch)
     return (batch,)
 
 
 class TasksWriter(JobWriter):
-    """Does one round of a task operation; the rows of the table stay in the worker."""
+    """Writer that runs one round of a task operation.
+
+    The rows of its DataFrame are tasks.
+    """
 
     def __init__(self, path: str, job: wire_jobs.TasksJob) -> None:
         self.path = path
         self.job = job.model_dump_json()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """Do the tasks in the rows. On an error their files are deleted."""
+        """Run the tasks in the rows. Delete their files after an error."""
         with attach_error_notes():
-            job, operation = self._parsed()
+            job, operation = self._parse_job()
             commit = self.committer()
             columns = rpc.TASK_COLUMNS
             tasks = [
@@ -146,55 +156,61 @@ class TasksWriter(JobWriter):
             ]
             work = TaskWork()
             if tasks:
-                one = operation.prepare(commit.store, job.base, tasks, use_task_cpus())
+                run = operation.prepare(commit.store, job.base, tasks, use_task_cpus())
                 try:
                     for groups in operation.grouped(tasks, 1):
                         for group in groups:
-                            work.add(one(commit.store, group))
+                            work.add(run(commit.store, group))
                 except BaseException:
                     commit.abort(work.messages)
                     raise
             return TaskMessage([message.model_dump_json() for message in work.messages], counts=dict(work.counts))
 
     def publish(self, messages: Sequence[TaskMessage | None]) -> None:
-        """Commit. Raises ``CommitConflict`` if some of it lost a race; the client runs another round."""
-        job, operation = self._parsed()
+        """Commit.
+
+        Raises ``CommitConflict`` if another commit changed a file; the client then runs another round.
+        """
+        job, operation = self._parse_job()
         work = TaskWork(commit_messages(messages), sum_counts(messages))
         commit_tasks(self.committer().store, job, operation, work)
 
     def committer(self) -> FileStoreCommit:
-        """See ``JobWriter``."""
-        _, operation = self._parsed()
+        """Return the commit of the operation."""
+        _, operation = self._parse_job()
         return FileStoreCommit(FileStore.open(self.path, dynamic_options=operation.options), operation.commit_id)
 
-    def _parsed(self) -> tuple[wire_jobs.TasksJob, TaskOperation[Any]]:
+    def _parse_job(self) -> tuple[wire_jobs.TasksJob, TaskOperation[Any]]:
         job = wire_jobs.TasksJob.model_validate_json(self.job)
         return job, parse_request(job.operation, TaskOperation, rpc.WRITE)  # type: ignore[type-abstract]  # only a base
 
 
 class CommandWriter(JobWriter):
-    """Runs a command in the commit hook, so that it runs once, on the driver; the rows of the job mean nothing."""
+    """Writer that runs a command in its commit hook: once, on the driver. It ignores rows."""
 
     def __init__(self, path: str, command: str) -> None:
         self.path = path
         self.command = command
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """Nothing to do in tasks."""
+        """Read and ignore the rows."""
         for _ in iterator:
             pass
         return TaskMessage()
 
-    def publish(self, messages: Sequence[TaskMessage | None]) -> None:  # noqa: ARG002  # a hook has them
+    def publish(self, messages: Sequence[TaskMessage | None]) -> None:  # noqa: ARG002  # Spark's signature
         """Run the command."""
         run_command(self.path, *rpc.parse_command(self.command))
 
     def committer(self) -> None:
-        """Nothing to undo: a command either did its work or raised."""
+        """Return None: a command writes no files in tasks."""
 
 
 def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> ds.DataSourceWriter:
-    """The writer that the options ask for; checks what can be checked before any row moves."""
+    """Return the writer that the options ask for.
+
+    Raises errors of the options and columns.
+    """
     with attach_error_notes():
         path = table_path(options)
         if rpc.COMMAND in options:
@@ -216,33 +232,40 @@ def _writer(path: str, job: wire_jobs.Job, store: FileStore) -> JobWriter:
 
 
 def first_sequence(store: FileStore) -> int | None:
-    """One above every sequence number in the table, for a primary-key table."""
+    """Return the next free sequence number of a primary-key table.
+
+    None: an append table.
+    """
     if not store.schema.is_primary_key_table:
         return None
     entries = store.live_entries(store.snapshots.latest())
     first = int(entries.max_sequence_number.max()) + 1 if len(entries) else 0
     if first > (1 << 63) - (1 << 20) * STRIDE:
         raise UnsupportedTable(
-            f"{store.root}: sequence numbers are nearly used up ({first}); write with Table.write, which stages the rows"
+            f"{store.root}: a plain df.write has no sequence numbers left ({first} is next): use Table.write, which needs fewer"
         )
     return first
 
 
 def _put(writer: TableWrite, batch: pa.RecordBatch, *, kinds: bool) -> Counter[str]:
-    """Write the rows; how many there are of each kind that they carry."""
+    """Write the rows and return their number by row kind.
+
+    Empty if they have no kinds.
+    """
     rows, codes = split_kinds(batch) if kinds else (batch, None)
     writer.write(rows, kinds=codes)
     counts = np.bincount(codes, minlength=len(KIND_COUNTS)) if codes is not None else np.zeros(len(KIND_COUNTS), np.int64)
     return Counter({name: int(count) for name, count in zip(KIND_COUNTS, counts, strict=True) if name and count})
 
 
-def _in_mode(job: wire_jobs.RowsJob, dynamic: bool | None) -> wire_jobs.RowsJob:
-    """The job with the session's mode of overwrites; None leaves it as it is."""
+def _with_overwrite_mode(job: wire_jobs.RowsJob, dynamic: bool | None) -> wire_jobs.RowsJob:
+    """Return the job with an overwrite mode. None: unchanged."""
     return job if dynamic is None else job.model_copy(update={"request": job.request.model_copy(update={"dynamic": dynamic})})
 
 
 def _check_owned(messages: Sequence[CommitMessage]) -> None:
-    """A bucket in two tasks would be compacted twice and its rows ordered by chance: refuse to commit that."""
+    """Raise ``CommitConflict`` if two tasks wrote the same bucket."""
+    # Both tasks would compact the bucket, and the order of their rows would be random.
     owned = [message.bucket_id for message in messages if message.bucket >= 0 and message.total_buckets > 0]
     if len(set(owned)) != len(owned):
         raise CommitConflict("two tasks wrote the same bucket although the rows were staged by bucket; nothing was committed")

@@ -119,7 +119,7 @@ def test_a_server_with_allowed_roots_says_no(tmp_path, monkeypatch):
     monkeypatch.setenv(ROOTS, str(tmp_path))
     plan = planned(table)
     assert plan.files == ()
-    assert "allows certain directories" in plan.why
+    assert "restricts directories" in plan.why
 
 
 def test_spark_reads_a_store_where_the_server_says_so_and_nobody_gave_credentials(monkeypatch):
@@ -132,7 +132,7 @@ def test_spark_reads_a_store_where_the_server_says_so_and_nobody_gave_credential
     given = LocalBackend(table.path, storage_options={"storage.timeout": "10 s"})
     assert native_plan(given, table.scan()._request).files == (), "Spark's reader would need them in a plan"
     monkeypatch.setenv(native_files.SPARK_STORES, "yes")
-    with pytest.raises(InvalidArgument, match=r"PYSPARK_PAIMON_SPARK_STORES .* is 's3a' or nothing"):
+    with pytest.raises(InvalidArgument, match=r"PYSPARK_PAIMON_SPARK_STORES .*set it to 's3a' or unset it"):
         planned(table)
 
 
@@ -145,7 +145,7 @@ def test_a_path_that_spark_takes_for_a_pattern_stays_ours(tmp_path, name):
 def test_a_file_that_spark_takes_for_hidden_stays_ours(tmp_path, prefix):
     table = keyed(tmp_path / "t", **{"data-file.prefix": prefix})
     table.write(rows(range(10)))
-    assert planned(table).why == "no file stands alone"
+    assert planned(table).why == "no file can be read without a merge or deletion vector"
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_plan_of_too_many_files_stays_ours(tmp_path, set_thresholds):
     table.write(rows(range(3)))
     assert planned(table).why == ""
     table.write(rows(range(3)))
-    assert planned(table).why == "2 files stand alone"
+    assert planned(table).why == "2 files need no merge"
 
 
 def test_a_vanished_file_is_told_by_the_name_of_its_cause(tmp_path):

@@ -17,7 +17,7 @@ from pyspark_paimon.request.backend import SparkRows
 from pyspark_paimon.scheduling.task_packing import balanced, task_count
 from pyspark_paimon.spark.client import merge
 from pyspark_paimon.spark.client.estimate import Estimate
-from pyspark_paimon.spark.read.fsck_reader import shared_out
+from pyspark_paimon.spark.read.fsck_reader import divide_units
 from pyspark_paimon.spark.wire.arrow_stream import TASK, blob_frame, decode_blobs
 
 ROWS = pa.table({"p": [f"p{at % 3}" for at in range(100)], "id": [at % 50 for at in range(100)], "n": list(range(100))})
@@ -58,7 +58,7 @@ def test_small_pieces_are_spread_over_tasks(set_thresholds) -> None:
 def test_a_check_has_a_task_for_so_many_bytes(set_thresholds, task_bytes, tasks) -> None:
     set_thresholds(check_task_bytes=task_bytes)
     units: Any = [SimpleNamespace(size=1000) for _ in range(20)]
-    shares = shared_out(units, Depth.DEEP)
+    shares = divide_units(units, Depth.DEEP)
     assert len(shares) == tasks
     assert sum(map(len, shares)) == 20
 

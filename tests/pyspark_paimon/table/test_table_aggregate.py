@@ -91,8 +91,8 @@ def test_a_sum_that_does_not_fit_is_an_error(create):
 @pytest.mark.parametrize(
     ("wanted", "by", "error", "said"),
     [
-        ({}, (), InvalidArgument, "is what it takes"),
-        ("count", (), InvalidArgument, "is what it takes"),
+        ({}, (), InvalidArgument, "must be a dict like"),
+        ("count", (), InvalidArgument, "must be a dict like"),
         ({"amount": "avg"}, (), InvalidArgument, "no 'avg' of 'amount'; there are count, min, max, sum"),
         ({"amount": []}, (), InvalidArgument, "is given one of count, min, max, sum"),
         ({"city": "sum"}, (), InvalidArgument, "column 'city' of type STRING has no sum"),
