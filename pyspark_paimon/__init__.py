@@ -89,8 +89,7 @@ if TYPE_CHECKING:
     )
     from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
     from pyspark_paimon.request.tree_report import TreeAdvice, TreeBox, TreeBucket, TreeIndex, TreeReport, TreeSnapshot
-    from pyspark_paimon.spark.client.session import spark_session
-    from pyspark_paimon.spark.client.warm import warm
+    from pyspark_paimon.spark.client.session import spark_session, warm
     from pyspark_paimon.spark.install import InstallResult, install
     from pyspark_paimon.spark.source import PaimonDataSource as DefaultSource
     from pyspark_paimon.spark.wire.errors import InstallRefused, RemoteError, SourceMissing, SparkUnavailable
@@ -168,8 +167,7 @@ _NAMES_BY_MODULE = {
     ),
     "pyspark_paimon.request.state_results": ("FsckResult", "TableChangeResult"),
     "pyspark_paimon.request.tree_report": ("TreeAdvice", "TreeBox", "TreeBucket", "TreeIndex", "TreeReport", "TreeSnapshot"),
-    "pyspark_paimon.spark.client.session": ("spark_session",),
-    "pyspark_paimon.spark.client.warm": ("warm",),
+    "pyspark_paimon.spark.client.session": ("spark_session", "warm"),
     "pyspark_paimon.spark.install": ("InstallResult", "install"),
     "pyspark_paimon.spark.wire.errors": ("InstallRefused", "RemoteError", "SourceMissing", "SparkUnavailable"),
     "pyspark_paimon.statements.run": ("sql",),

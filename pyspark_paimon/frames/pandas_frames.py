@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import SchemaMismatch
+from pyspark_paimon.frames.spark_functions import quote_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,7 +111,7 @@ def _with_categories(frame: DataFrame, names: Sequence[str], dtypes: Sequence[An
         if pa.types.is_temporal(values.type):
             raise SchemaMismatch(f"column '{name}' has categories of {values.type}; convert it with astype('datetime64[ns]')")
         literals = values.to_pylist()  # Spark's lit() does not accept NumPy values
-        code = frame[_quote(name)].cast("int")
+        code = frame[quote_name(name)].cast("int")
         return f.get(f.array(*map(f.lit, literals)), code) if literals else f.lit(None)
 
     return frame.withColumns({name: value(name, categories) for name, categories in decoded.items()})
@@ -121,11 +122,7 @@ def _with_wall_clocks(frame: DataFrame, names: Sequence[str], schema: pa.Schema)
     held = {field.name: field.dataType.typeName() for field in frame.schema.fields}
     local = {field.name for field in schema if pa.types.is_timestamp(field.type) and field.type.tz is None}
     shown = [name for name in names if name in local and held[name] == "timestamp"]
-    return frame.withColumns({name: frame[_quote(name)].cast("timestamp_ntz") for name in shown}) if shown else frame
-
-
-def _quote(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return frame.withColumns({name: frame[quote_name(name)].cast("timestamp_ntz") for name in shown}) if shown else frame
 
 
 __all__ = ["index_levels", "spark_frame"]

@@ -1,4 +1,4 @@
-"""Spark functions for classic and Connect DataFrames.
+"""Spark functions for classic and Connect DataFrames, and quoted identifiers.
 
 A process may have both kinds of sessions. Their columns cannot be mixed.
 """
@@ -20,4 +20,13 @@ def functions_of(frame: DataFrame | SparkSession) -> ModuleType:
     return import_module("pyspark.sql.connect.functions" if connect else "pyspark.sql.functions")
 
 
-__all__ = ["functions_of"]
+def quote_name(name: str) -> str:
+    """Return ``name`` as an identifier of Spark SQL.
+
+    >>> quote_name("a`b")
+    '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+__all__ = ["functions_of", "quote_name"]

@@ -331,9 +331,7 @@ class MergeChange(Change):
             for batch in self._read(any_of_keys(keys, self.store.schema), snapshot_id, keys):
                 if batch.num_rows:
                     name = ", ".join(f"{key} = {batch.column(key)[0].as_py()!r:.60}" for key in keys.names)
-                    raise InvalidArgument(
-                        f"merge: a row of the source matches none, and the table has one with its key {name}: match by the key"
-                    )
+                    raise InvalidArgument(f"merge: a source row matches no table row, but the table has its key {name}: match by the key")
 
 
 def merge_rows(

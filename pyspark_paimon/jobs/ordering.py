@@ -19,6 +19,7 @@ from lsm.keys.sort import SortColumn
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
 from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.jobs.incremental import scan_fields
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.scheduling.thread_pool import each
@@ -83,7 +84,7 @@ def order_text(columns: Sequence[SortColumn]) -> str:
 
 
 def _item_text(column: SortColumn) -> str:
-    name = column.name if _PLAIN.fullmatch(column.name) else _quote(column.name)
+    name = column.name if _PLAIN.fullmatch(column.name) else quote_name(column.name)
     direction = "" if column.ascending else " DESC"
     nulls = "" if column.nulls_first == column.ascending else " NULLS FIRST" if column.nulls_first else " NULLS LAST"
     return f"{name}{direction}{nulls}"
@@ -148,16 +149,12 @@ def sorted_frame(frame: Any, request: ScanRequest) -> Any:
     """
     keys = []
     for column in request.order_by:
-        values = frame[_quote(column.name)]
+        values = frame[quote_name(column.name)]
         by = (values.asc_nulls_first, values.asc_nulls_last) if column.ascending else (values.desc_nulls_first, values.desc_nulls_last)
         keys.append(by[0]() if column.nulls_first else by[1]())
     ordered = frame.orderBy(*keys)
     limited = ordered if request.limit is None else ordered.limit(request.limit)
-    return limited.select(*(_quote(name) for name in request.columns))
-
-
-def _quote(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
+    return limited.select(*(quote_name(name) for name in request.columns))
 
 
 def _read_unit(read: TopRead, unit: tuple[DataSplit, ReadReport]) -> None:

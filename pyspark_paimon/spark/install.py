@@ -21,9 +21,9 @@ from fileindex.base.public import public
 from fileindex.siblings import PACKAGES
 from pyspark_paimon._version import HOME, __version__
 from pyspark_paimon.request.message import Message
-from pyspark_paimon.spark.client.facts import server_of
+from pyspark_paimon.spark.client.session import server_of
 from pyspark_paimon.spark.wire.errors import INSTALL, InstallRefused
-from pyspark_paimon.spark.wire.server_info import ServerFacts
+from pyspark_paimon.spark.wire.rpc import ServerFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

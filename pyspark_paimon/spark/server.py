@@ -15,7 +15,7 @@ from pyspark_paimon.spark.driver.options import table_path
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.names import WARM
-from pyspark_paimon.spark.wire.server_info import server_facts
+from pyspark_paimon.spark.wire.rpc import server_facts
 from pyspark_paimon.system.opened import local_backend
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def schema(options: MutableMapping[str, str]) -> StructType:
             from pyspark_paimon.spark.read.stream_reader import stream_schema  # noqa: PLC0415  # only streams need it
 
             return stream_schema(options)
-        from pyspark_paimon.spark.scan_schema import scan_schema  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.spark.driver.scan_options import scan_schema  # noqa: PLC0415  # see test_imports
 
         return scan_schema(options)
 

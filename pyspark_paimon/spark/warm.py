@@ -20,7 +20,7 @@ from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.names import WARM
 
 QUESTIONS = (
-    "pyspark_paimon.spark.scan_schema",
+    "pyspark_paimon.spark.driver.scan_options",
     "pyspark_paimon.request.scan_questions",
     "pyspark_paimon.request.state",
     "pyspark_paimon.operations.tasks",

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from fileindex.base.errors import InvalidArgument, PaimonError
-from pyspark_paimon.spark.client.binary_row_expr import quoted_name
+from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import SOURCES, KnownTables
 from pyspark_paimon.statements.new_table import NewTable, copy_definition, read_clauses, read_column_or_key
@@ -47,7 +47,7 @@ def create_table(names: KnownTables, words: TokenCursor) -> Any:
             _drop_if_empty(names, new)
         raise
     if new.path is not None:
-        names.spark.sql(f"CREATE TABLE {'.'.join(map(quoted_name, new.name))} USING {SOURCES[1]} OPTIONS (path '{new.path}')")
+        names.spark.sql(f"CREATE TABLE {'.'.join(map(quote_name, new.name))} USING {SOURCES[1]} OPTIONS (path '{new.path}')")
     return frame_of_result(names.spark, done)
 
 

@@ -8,9 +8,8 @@ from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.frames.spark_functions import functions_of
+from pyspark_paimon.frames.spark_functions import functions_of, quote_name
 from pyspark_paimon.frames.spark_types import spark_type
-from pyspark_paimon.spark.client.binary_row_expr import quoted_name
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.queries import run_query
@@ -92,7 +91,7 @@ def _align_columns(rows: Any, columns: list[str], schema: TableSchema, static: d
         wanted = spark_type(schema.field(name).type)
         # Do not cast a VARIANT: the cast would extract parts of the value.
         kept = given.dataType.typeName() in {"string", "binary"} or given.dataType == wanted or _has_variant(given.dataType)
-        column = functions.col(quoted_name(name))
+        column = functions.col(quote_name(name))
         made.append(column if kept else column.cast(wanted).alias(name))
     constants = [functions.lit(value).cast(spark_type(schema.field(name).type)).alias(name) for name, value in static.items()]
     return frame.select(*made, *constants)

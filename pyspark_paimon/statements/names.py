@@ -11,7 +11,7 @@ from typing import Any
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.io.errors import TableNotFound
-from pyspark_paimon.spark.client.binary_row_expr import quoted_name
+from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.driver.options import BRANCH_OPTION, PATH, stored_options
 from pyspark_paimon.statements.words import NameParts
 from pyspark_paimon.table.catalog_base import AnyCatalog
@@ -91,7 +91,7 @@ class KnownTables:
         """
         if self.path(name) is not None or self.of_catalog(name) is not None:
             return
-        quoted = ".".join(map(quoted_name, name))
+        quoted = ".".join(map(quote_name, name))
         if self.spark.catalog.getTable(quoted).isTemporary:
             return
         options = stored_options(self.spark.table(quoted).schema) or {}
@@ -114,7 +114,7 @@ class KnownTables:
         options: dict[str, str] | None = None
         with suppress(Exception):  # Spark does not know the name; callers that need the table raise
             # Our data source stores its options in the metadata of the columns.
-            options = stored_options(self.spark.table(".".join(map(quoted_name, [*place, plain]))).schema)
+            options = stored_options(self.spark.table(".".join(map(quote_name, [*place, plain]))).schema)
         if options is None or PATH not in options:
             return None
         path = options[PATH] + (f"${system}" if system else "")

@@ -12,8 +12,8 @@ from fileindex.base.errors import InvalidArgument
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField
 from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.frames.spark_types import spark_type
-from pyspark_paimon.spark.client.binary_row_expr import quoted_name
 from pyspark_paimon.statements.answers import frame_of_rows
 from pyspark_paimon.statements.names import KnownTables, escaped_text
 from pyspark_paimon.statements.words import NameParts, TokenCursor, WrittenValue
@@ -47,7 +47,7 @@ def read_column_or_key(new: NewTable, words: TokenCursor) -> None:
         words.take("NOT", "ENFORCED")
         return
     name = words.part()
-    text = [quoted_name(name), spark_type_text(words.type(_ENDS))]
+    text = [quote_name(name), spark_type_text(words.type(_ENDS))]
     while words.peek() not in {",", ")"} and not words.done:
         if words.take("NOT", "NULL"):
             text.append("NOT NULL")
@@ -75,7 +75,7 @@ def column_text(field: DataField, literal: Callable[[str], str] = escaped_text) 
 
     literal: Formatter of text literals.
     """
-    parts = [quoted_name(field.name), str(field.type)]
+    parts = [quote_name(field.name), str(field.type)]
     if field.default_value is not None:
         parts.append(f"DEFAULT {literal(field.default_value)}")
     if field.description:
@@ -138,7 +138,7 @@ def _read_partition(new: NewTable, words: TokenCursor) -> None:
         raise InvalidArgument(f"PARTITIONED BY ({name}(...)): partitions must be columns; add a column that has the value")
     new.partition_keys.append(name)
     if words.peek() not in {",", ")"}:
-        new.columns.append(f"{quoted_name(name)} {spark_type_text(words.type(_ENDS))}")
+        new.columns.append(f"{quote_name(name)} {spark_type_text(words.type(_ENDS))}")
 
 
 def show_create_table(names: KnownTables, words: TokenCursor) -> Any:
@@ -172,10 +172,10 @@ def statement(name: NameParts, schema: TableSchema) -> str:
     """Return the CREATE TABLE statement of a schema."""
     lines = [f"  {column_text(field)}" for field in schema.fields]
     if schema.primary_keys:
-        lines.append(f"  PRIMARY KEY ({', '.join(map(quoted_name, schema.primary_keys))}) NOT ENFORCED")
-    parts = [f"CREATE TABLE {'.'.join(map(quoted_name, name))} (", ",\n".join(lines) + ")", "USING paimon"]
+        lines.append(f"  PRIMARY KEY ({', '.join(map(quote_name, schema.primary_keys))}) NOT ENFORCED")
+    parts = [f"CREATE TABLE {'.'.join(map(quote_name, name))} (", ",\n".join(lines) + ")", "USING paimon"]
     if schema.partition_keys:
-        parts.append(f"PARTITIONED BY ({', '.join(map(quoted_name, schema.partition_keys))})")
+        parts.append(f"PARTITIONED BY ({', '.join(map(quote_name, schema.partition_keys))})")
     if schema.comment:
         parts.append(f"COMMENT {escaped_text(schema.comment)}")
     options = [f"  {escaped_text(key)} = {escaped_text(value)}" for key, value in sorted(schema.options.items()) if key != "path"]

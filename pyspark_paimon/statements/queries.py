@@ -11,7 +11,7 @@ from typing import Any
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
 from fileindex.base.errors import InvalidArgument
-from pyspark_paimon.spark.client.binary_row_expr import quoted_name
+from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.wire.session_settings import has_settings
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.words import NameParts, TokenCursor
@@ -52,7 +52,7 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
             continue
         key = f"paimon_{len(frames)}"
         frames[key] = frame
-        alias = "" if _has_alias(words) else f" AS {quoted_name(name[-1])}"
+        alias = "" if _has_alias(words) else f" AS {quote_name(name[-1])}"
         parts += [_escape(text[end:start]), f"{{{key}}}{alias}"]
         end = words.tokens[words.at - 1].end + 1
     return "".join([*parts, _escape(text[end:])]), frames

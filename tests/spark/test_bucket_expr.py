@@ -12,8 +12,8 @@ import pytest
 from fileindex.base.column_type import ColumnType, Kind
 from lsm.bucket.hash import bucket_hashes
 from manifest.types.data_type import DataType
-from pyspark_paimon.spark.client.binary_row_expr import BucketKey, expressible, quoted_name
-from pyspark_paimon.spark.client.bucket_expr import with_bucket
+from pyspark_paimon.frames.spark_functions import quote_name
+from pyspark_paimon.spark.client.bucket_expr import BucketKey, expressible, with_bucket
 
 pytestmark = pytest.mark.spark
 
@@ -60,7 +60,7 @@ def buckets_in_spark(spark, table: pa.Table, keys: list[BucketKey], counts: tupl
     df = spark.createDataFrame(table)
     for key in keys:
         if key.type.kind is Kind.TIMESTAMP:  # Spark takes every Arrow timestamp as one with a zone
-            df = df.withColumn(key.name, df[quoted_name(key.name)].cast("timestamp_ntz"))
+            df = df.withColumn(key.name, df[quote_name(key.name)].cast("timestamp_ntz"))
     for count in counts:
         df = with_bucket(df, keys, count, f"of_{count}")
     got = df.toArrow()

@@ -52,7 +52,7 @@ def tasks(backend, monkeypatch):
     """What the server answers to a question for tasks."""
     plans = [PLAN]
     monkeypatch.setattr(SparkBackend, "ask", lambda self, question: plans[0])
-    monkeypatch.setattr(client, "staged_tasks", lambda spark, tasks, operation, job: Staged(None, job))
+    monkeypatch.setattr(client, "stage_tasks", lambda spark, tasks, operation, job: Staged(None, job))
     return plans
 
 

@@ -19,7 +19,7 @@ from pyspark_paimon.spark.client.address import Address
 from pyspark_paimon.spark.client.session import package_root
 from pyspark_paimon.spark.install import SHIPPED_PACKAGES, archive_of_package, refuse_unfit
 from pyspark_paimon.spark.wire.errors import raise_typed_errors
-from pyspark_paimon.spark.wire.server_info import server_facts
+from pyspark_paimon.spark.wire.rpc import server_facts
 
 NOT_FOUND = (
     "(org.apache.spark.SparkClassNotFoundException) [DATA_SOURCE_NOT_FOUND] Failed to find the data source: {name}. Make sure the provider "
@@ -124,7 +124,7 @@ def test_the_archive_works_without_the_directory_it_was_made_of(tmp_path):
         f"import sys; sys.path.insert(0, {str(tmp_path / name)!r})\n"
         "import pyarrow as pa\n"
         "from pyspark_paimon import Table, DefaultSource\n"
-        "from pyspark_paimon.spark.wire.server_info import server_facts\n"
+        "from pyspark_paimon.spark.wire.rpc import server_facts\n"
         "import pyspark_paimon_short\n"
         "table = Table.create(sys.argv[1], 'id INT, v STRING', primary_keys=['id'], options={'bucket': '1'})\n"
         "table.write(pa.table({'id': pa.array([1, 1], pa.int32()), 'v': ['a', 'b']}))\n"

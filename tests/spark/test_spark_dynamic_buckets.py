@@ -8,8 +8,7 @@ import pytest
 from lsm.bucket.hash import bucket_hashes
 from manifest.store import FileStore
 from pyspark_paimon import Table
-from pyspark_paimon.spark.client.binary_row_expr import BucketKey
-from pyspark_paimon.spark.client.bucket_expr import with_hash
+from pyspark_paimon.spark.client.bucket_expr import BucketKey, with_hash
 
 pytestmark = pytest.mark.spark
 

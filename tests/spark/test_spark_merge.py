@@ -104,7 +104,7 @@ NEW = [{**row, "id": 99} for row in TWICE]
             "t.f = s.f AND t.n < 3",
             lambda m: m.when_not_matched_insert_all(),
             InvalidArgument,
-            "the table has one with its key id = 3: match by the key",
+            "the table has its key id = 3: match by the key",
         ),
         (TWICE[:1], "id", lambda m: m.when_matched_update({"n": "s.f"}), SchemaMismatch, "column 'n': 1.5 is no BIGINT"),
         (TWICE[:1], "id", lambda m: m.when_matched_update({"n": "s.s"}), SchemaMismatch, "column 'n'"),

@@ -16,7 +16,7 @@ from pyspark_paimon.request.backend import ArrowRows, SparkRows, WriteRequest
 from pyspark_paimon.request.tasks import Task
 from pyspark_paimon.spark.client import estimate as estimates
 from pyspark_paimon.spark.client.ownership import Target
-from pyspark_paimon.spark.client.staging import staged, staged_tasks
+from pyspark_paimon.spark.client.staging import stage_rows, stage_tasks
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 
 pytestmark = pytest.mark.spark
@@ -55,7 +55,7 @@ def made(path, kind, **more):
 def job_of(spark, path, rows, known_buckets=0):
     given = SparkRows(rows, arrow_for_spark(rows.schema)) if not isinstance(rows, pa.Table) else ArrowRows(rows.to_reader())
     target = Target(str(path), FileStore.open(path).schema, None, lambda: known_buckets)
-    return staged(spark, given, target, WriteRequest(commit_id="a-commit", mode="upsert"))
+    return stage_rows(spark, given, target, WriteRequest(commit_id="a-commit", mode="upsert"))
 
 
 def tasks_of(frame):
@@ -141,7 +141,7 @@ def test_a_compaction_of_many_small_buckets_has_few_tasks(spark):
     job = wire_jobs.TasksJob(operation=operation.to_text(), identity=operation.commit_id, base=EMPTY_TABLE)
     for size, tasks in ((1000, 2), (64 << 20, 4 * CORES)):
         buckets = [Task("", bucket, size) for bucket in range(500)]
-        assert tasks_of(staged_tasks(spark, buckets, operation, job).frame) == tasks
+        assert tasks_of(stage_tasks(spark, buckets, operation, job).frame) == tasks
 
 
 def test_the_cores_of_a_server_are_those_that_it_cuts_a_range_for(spark):

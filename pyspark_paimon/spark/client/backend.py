@@ -45,7 +45,7 @@ from pyspark_paimon.request.state_results import FsckResult
 from pyspark_paimon.request.tasks import TaskRun
 from pyspark_paimon.spark.client.ownership import Target
 from pyspark_paimon.spark.client.scan_backend import SparkScans
-from pyspark_paimon.spark.client.staging import Staged, staged, staged_changes, staged_tasks
+from pyspark_paimon.spark.client.staging import Staged, stage_changes, stage_rows, stage_tasks
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import raise_typed_errors
@@ -135,7 +135,7 @@ class SparkBackend(SparkScans):
             if job is None or isinstance(rows, SparkRows):  # local rows are staged once: they depend on no snapshot
                 base = self.ask(Pin(travel=TravelRequest())) if based else None
                 with raise_typed_errors():
-                    job = staged(self._spark, rows, self._target(schema, base), request)
+                    job = stage_rows(self._spark, rows, self._target(schema, base), request)
             current.work.append(job)
 
         return Transaction[Staged]().run(evaluate, partial(self._publish, request.identity), evaluations=EVALUATIONS if assigns else 1)
@@ -171,7 +171,7 @@ class SparkBackend(SparkScans):
 
         ``merge_source`` decides. Spark joins large sources with the table as DataFrames.
         """
-        from pyspark_paimon.spark.client.merge import merge_result, merge_source, staged_merge  # noqa: PLC0415  # writes expressions
+        from pyspark_paimon.spark.client.merge import merge_result, merge_source, stage_merge  # noqa: PLC0415  # writes expressions
 
         request, wanted, schema = operation.request, operation.wanted, self.ask(SchemaOf())
         check_merge(wanted.clauses, schema, self._path)
@@ -182,7 +182,7 @@ class SparkBackend(SparkScans):
 
         def stage(base: Snapshot | None) -> Staged:
             target = self._target(schema, base)
-            return staged_merge(self._spark, self.frame, target, request, wanted)
+            return stage_merge(self._spark, self.frame, target, request, wanted)
 
         return merge_result(*self._until_committed(request, stage))
 
@@ -242,7 +242,7 @@ class SparkBackend(SparkScans):
             options=EVERY_LEVEL,
         )
         write = WriteRequest(commit_id=request.commit_id, mode="upsert", row_kinds=True, options=request.options)
-        return staged_changes(self._spark, self.frame(scan, None), target, write, None if values is None else values.values)
+        return stage_changes(self._spark, self.frame(scan, None), target, write, None if values is None else values.values)
 
     def run_tasks(self, operation: TaskOperation[A]) -> A:
         """Plan an operation, run its tasks and commit them.
@@ -262,7 +262,7 @@ class SparkBackend(SparkScans):
             job = wire_jobs.TasksJob(operation=text, identity=this.commit_id, base=plan.base)
             if plan.tasks:
                 with raise_typed_errors():
-                    current.work.append(staged_tasks(self._spark, plan.tasks, this, job))
+                    current.work.append(stage_tasks(self._spark, plan.tasks, this, job))
 
         def publish(jobs: Sequence[Staged]) -> None:
             if not jobs:

@@ -1,26 +1,229 @@
-"""Staging of a merge over Spark.
+"""Merge over Spark.
 
-The driver merges a source that fits into a message. Spark joins all other sources with the table.
+The driver merges a source that fits into a message. Spark joins all other sources with the table and computes the resulting rows with
+their row kinds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from fileindex.base.column_type import FLOATS
+from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
-from manifest.io.errors import UnsupportedTable
+from fileindex.expression.tree import ColumnValue
+from lsm.arrow.row_kind import ROW_KIND
+from lsm.schema.conform_input import conform
+from lsm.write.new_version import NewVersion
+from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.frames.spark_types import arrow_for_spark
+from pyspark_paimon.filter.joined_sql import SOURCE, TARGET
+from pyspark_paimon.frames.spark_functions import functions_of, quote_name
+from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest, SparkRows, WriteRequest
-from pyspark_paimon.request.merge import MergeRequest
+from pyspark_paimon.request.bound import Value
+from pyspark_paimon.request.merge import Clause, MergeRequest
 from pyspark_paimon.request.results import MergeResult, Outcome, WriteResult
 from pyspark_paimon.spark.client.estimate import estimate
-from pyspark_paimon.spark.client.merge_frame import MergeFrame
+from pyspark_paimon.spark.client.expression_sql import column_sql, new_version_sql, raise_sql, scalar_sql, spark_sql, text_sql
 from pyspark_paimon.spark.client.ownership import Target
-from pyspark_paimon.spark.client.staging import Staged, refuse_case_twins, staged_kinds
+from pyspark_paimon.spark.client.staging import Staged, refuse_case_twins, stage_row_kinds
+
+_CLAUSE, _KEY, _TAKEN = "__paimon_clause", "__paimon_key_", "__paimon_taken"
+_KINDS = {"update": "+U", "delete": "-D", "insert": "+I"}
+_PLACES = {"matched": "t IS NOT NULL AND s IS NOT NULL", "not matched": "t IS NULL", "not matched by source": "s IS NULL"}
+_JOINS = {(False, False): "inner", (False, True): "right", (True, False): "left", (True, True): "full"}
+
+
+@dataclass(frozen=True)
+class MergeFrame:
+    """Merge of a DataFrame source, computed by Spark.
+
+    Both sides are structs, ``t`` and ``s``, so that their column names do not clash. Invalid results raise the typed error in Spark: two
+    source rows change one row, or a value does not fit.
+
+    Args:
+        schema: Schema of the table.
+        wanted: Join conditions and clauses of the merge.
+        target: DataFrame of the table's rows, all columns.
+        source: DataFrame of the source.
+        source_schema: Arrow schema of the source.
+    """
+
+    schema: TableSchema
+    wanted: MergeRequest
+    target: Any
+    source: Any
+    source_schema: pa.Schema
+
+    def rows(self) -> Any:
+        """Return the rows to write, with ``ROW_KIND``.
+
+        Append tables get no ``ROW_KIND``. Raises ``SchemaMismatch`` for types that do not fit.
+        """
+        for clause in self.wanted.clauses:
+            self._refuse_types(clause)
+        pairs = self._join().withColumn(_CLAUSE, self._expr(self._decide())).where(f"{_CLAUSE} IS NOT NULL")
+        kinds = " ".join(f"WHEN {number} THEN '{_KINDS[clause.action]}'" for number, clause in enumerate(self.wanted.clauses))
+        columns = [self._expr(self._column(name)).alias(name) for name in self.schema.names]
+        made = pairs.select(*columns, self._expr(f"CASE {_CLAUSE} {kinds} END").alias(ROW_KIND))
+        if not self.schema.is_primary_key_table:
+            return made.drop(ROW_KIND)
+        return self._once(made if self.wanted.join.finds_keys(self.schema) else self._refuse_existing_keys(made))
+
+    def _expr(self, text: str) -> Any:
+        return functions_of(self.target).expr(text)
+
+    def _join(self) -> Any:
+        """Join both sides and keep unmatched rows for clauses.
+
+        Separate key columns join the sides.
+        """
+        keys: dict[str, list[str]] = {
+            TARGET: [quote_name(name) for name, _ in self.wanted.join.pairs],
+            SOURCE: [self._fit(quote_name(name), wanted, self.source_schema.field(name).type) for wanted, name in self.wanted.join.pairs],
+        }
+        sides = [
+            frame.select(
+                self._expr(f"struct({', '.join(map(quote_name, frame.columns))}) AS {side}"),
+                *(self._expr(f"{key} AS {_KEY}{side}{at}") for at, key in enumerate(keys[side])),
+            )
+            for side, frame in ((TARGET, self.target), (SOURCE, self.source))
+        ]
+        terms = [f"{_KEY}{TARGET}{at} = {_KEY}{SOURCE}{at}" for at in range(len(self.wanted.join.pairs))]
+        terms += [spark_sql(condition) for condition in self.wanted.join.conditions]
+        whens = {clause.when for clause in self.wanted.clauses}
+        kind = _JOINS["not matched by source" in whens, "not matched" in whens]
+        return sides[0].join(sides[1], self._expr(" AND ".join(terms)), kind)
+
+    def _decide(self) -> str:
+        """Return SQL for the number of the first matching clause.
+
+        Null: no clause applies.
+        """
+        whens = []
+        for number, clause in enumerate(self.wanted.clauses):
+            condition = "" if clause.condition is None else f" AND {spark_sql(clause.condition)}"
+            whens.append(f"WHEN {_PLACES[clause.when]}{condition} THEN {number}")
+        return f"CASE {' '.join(whens)} END"
+
+    def _column(self, name: str) -> str:
+        """Return SQL for a column of the rows to write.
+
+        The value has the table's type. Columns that an insert omits are null: the writer sets their defaults.
+        """
+        whens = []
+        for number, (clause, version) in enumerate(zip(self.wanted.clauses, self._versions, strict=True)):
+            if version is not None:
+                whens.append(f"WHEN {number} THEN {new_version_sql(version, self.schema, name, self._old, partial(self._new, clause))}")
+            elif name in clause.values:
+                whens.append(f"WHEN {number} THEN {self._value(name, clause.values[name])}")
+            elif clause.action != "insert":
+                whens.append(f"WHEN {number} THEN {self._old(name)}")
+        return (
+            f"CASE {_CLAUSE} {' '.join(whens)} ELSE CAST(NULL AS {self._type(name)}) END" if whens else f"CAST(NULL AS {self._type(name)})"
+        )
+
+    @cached_property
+    def _versions(self) -> list[NewVersion | None]:
+        """New-version rules of each clause.
+
+        None: a row with the new values is sufficient.
+        """
+        return [NewVersion.of(self.schema, clause.values) if clause.action == "update" else None for clause in self.wanted.clauses]
+
+    def _old(self, name: str) -> str:
+        return column_sql(f"t.{name}")
+
+    def _new(self, clause: Clause, name: str) -> str:
+        return self._value(name, clause.values[name]) if name in clause.values else self._old(name)
+
+    def _value(self, name: str, value: Value) -> str:
+        if not isinstance(value, pa.Scalar):
+            return self._fit(spark_sql(value), name, self._arrow(value))
+        if not value.is_valid:
+            return f"CAST(NULL AS {self._type(name)})"
+        if self.schema.field(name).type.is_nested:
+            raise InvalidArgument(f"column '{name}' is {self.schema.field(name).type}; over a DataFrame it is set to a column of it")
+        return scalar_sql(value, self.schema.column_types[name])
+
+    def _fit(self, sql: str, name: str, given: pa.DataType) -> str:
+        """Cast ``sql`` to a column's type.
+
+        ``given`` is the Arrow type of ``sql``. A value that does not fit raises ``SchemaMismatch`` in Spark.
+        """
+        wanted = self.schema.field(name).type
+        # The writer checks the range of integers: all branches of a CASE get one common integer type.
+        if given == wanted.arrow or wanted.is_nested or (pa.types.is_integer(given) and pa.types.is_integer(wanted.arrow)):
+            return sql
+        fitted = f"try_cast({sql} AS {self._type(name)})"
+        lost = "" if self.schema.column_types[name].kind in FLOATS else f" OR NOT ({fitted} <=> {sql})"
+        before, behind = text_sql(f"column '{name}': "), text_sql(f" is no {wanted}")
+        message = f"concat({before}, cast({sql} AS STRING), {behind})"
+        return f"CASE WHEN {sql} IS NULL THEN NULL WHEN {fitted} IS NULL{lost} THEN {raise_sql(SchemaMismatch, message)} ELSE {fitted} END"
+
+    def _type(self, name: str) -> str:
+        text: str = spark_type(self.schema.field(name).type).simpleString()
+        return text
+
+    def _arrow(self, value: Value) -> pa.DataType:
+        if not isinstance(value, ColumnValue) or value.key is not None:
+            return value.type.arrow
+        side, name = value.name.split(".", 1)
+        return (self.schema.arrow if side == TARGET else self.source_schema).field(name).type
+
+    def _refuse_types(self, clause: Clause) -> None:
+        """Raise ``SchemaMismatch`` for missing columns and incompatible types."""
+        given = {} if clause.action == "insert" else dict(zip(self.schema.names, self.schema.arrow.types, strict=True))
+        given |= {name: value.type if isinstance(value, pa.Scalar) else self._arrow(value) for name, value in clause.values.items()}
+        conform(pa.schema(list(given.items())).empty_table(), self.schema)
+
+    def _refuse_existing_keys(self, made: Any) -> Any:
+        """Make an insert with an existing key raise ``InvalidArgument``.
+
+        Spark raises the error when it computes ``ROW_KIND``.
+        """
+        keys = [self._expr(f"{quote_name(name)} AS {_TAKEN}{at}") for at, name in enumerate(self.schema.primary_keys)]
+        taken = self.target.select(*keys)
+        same = [f"{quote_name(name)} = {_TAKEN}{at}" for at, name in enumerate(self.schema.primary_keys)]
+        both = made.join(taken, self._expr(" AND ".join([f"{ROW_KIND} = '+I'", *same])), "left")
+        message = self._error_text("merge: a source row matches no table row, but the table has its key ", ": match by the key")
+        return both.withColumn(
+            ROW_KIND, self._expr(f"CASE WHEN {_TAKEN}0 IS NOT NULL THEN {raise_sql(InvalidArgument, message)} ELSE {ROW_KIND} END")
+        ).drop(*(f"{_TAKEN}{at}" for at in range(len(keys))))
+
+    def _once(self, made: Any) -> Any:
+        """Make a second row with one key raise ``InvalidArgument``.
+
+        Spark raises the error when it computes ``ROW_KIND``.
+        """
+        window = f"OVER (PARTITION BY {', '.join(self._alike(name) for name in self.schema.primary_keys)})"
+        twice = self._error_text("merge: two rows of the source match the row ")
+        inserted = self._error_text("merge: two rows of the source are inserted with the key ")
+        return made.withColumn(
+            ROW_KIND,
+            self._expr(
+                f"CASE WHEN count_if({ROW_KIND} <> '+I') {window} > 1 THEN {raise_sql(InvalidArgument, twice)} "
+                f"WHEN count(*) {window} > 1 THEN {raise_sql(InvalidArgument, inserted)} ELSE {ROW_KIND} END"
+            ),
+        )
+
+    def _alike(self, name: str) -> str:
+        """Return SQL that compares keys by their stored value."""
+        # Spark treats -0.0 and 0.0 as equal, but they are different keys.
+        floats = self.schema.column_types[name].kind in FLOATS
+        return f"CAST({quote_name(name)} AS STRING)" if floats else quote_name(name)
+
+    def _error_text(self, before: str, behind: str = "") -> str:
+        keys: Sequence[str] = self.schema.primary_keys
+        shown = ", ', ', ".join(f"{text_sql(f'{name} = ')}, CAST({quote_name(name)} AS STRING)" for name in keys)
+        return f"concat({text_sql(before)}, {shown}, {text_sql(behind)})"
 
 
 def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Table | SparkRows:
@@ -54,14 +257,14 @@ def _fetch(source: SparkRows, wanted: MergeRequest) -> pa.Table | None:
     if any(clause.when == "not matched by source" for clause in wanted.clauses):
         return None
     # Few keys match few files: the driver merges them without a join in Spark.
-    told = estimate(source.frame, source.schema)
-    if told.rows is None or told.size is None or told.rows > thresholds.fetched_merge_rows or told.size > thresholds.fetched_merge_bytes:
+    size, limits = estimate(source.frame, source.schema), thresholds
+    if size.rows is None or size.size is None or size.rows > limits.fetched_merge_rows or size.size > limits.fetched_merge_bytes:
         return None
     rows = source.frame.limit(thresholds.fetched_merge_rows + 1).toArrow()
     return rows if rows.num_rows <= thresholds.fetched_merge_rows and rows.nbytes <= thresholds.held_merge_bytes else None
 
 
-def staged_merge(
+def stage_merge(
     spark: Any, frame_of: Callable[[ScanRequest, Any], Any], target: Target, request: DeleteRequest, wanted: MergeRequest
 ) -> Staged:
     """Return the job that writes the merged rows.
@@ -76,7 +279,7 @@ def staged_merge(
     refuse_case_twins(spark, schema.names, "table")
     refuse_case_twins(spark, source.schema.names, "source")
     rows = MergeFrame(schema, wanted, frame_of(scan, None), source.frame, source.schema).rows()
-    return staged_kinds(spark, rows, target, write, verb="merged", kept=schema.names, reads_all=wanted.reads_all(schema))
+    return stage_row_kinds(spark, rows, target, write, verb="merged", kept=schema.names, reads_all=wanted.reads_all(schema))
 
 
 def merge_result(done: WriteResult, outcome: Outcome | None) -> MergeResult:
@@ -84,11 +287,11 @@ def merge_result(done: WriteResult, outcome: Outcome | None) -> MergeResult:
 
     All counts are 0 for a replayed commit.
     """
-    told = {} if outcome is None or done.replayed else outcome.counts
-    counts = {name: told.get(name, 0) for name in ("updated", "deleted", "inserted")}
+    stored = {} if outcome is None or done.replayed else outcome.counts
+    counts = {name: stored.get(name, 0) for name in ("updated", "deleted", "inserted")}
     if not any(counts.values()):  # without row kinds all rows are inserts
-        counts["inserted"] = told.get("rows", 0)
+        counts["inserted"] = stored.get("rows", 0)
     return MergeResult.model_validate({**dict(done), **counts, "rows": sum(counts.values())})
 
 
-__all__ = ["merge_result", "merge_source", "staged_merge"]
+__all__ = ["MergeFrame", "merge_result", "merge_source", "stage_merge"]

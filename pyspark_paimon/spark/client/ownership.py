@@ -14,12 +14,11 @@ from typing import Any
 from fileindex.base.lazy import cached_property
 from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.snapshot.snapshot import SnapshotKey
-from pyspark_paimon.frames.spark_functions import functions_of
+from pyspark_paimon.frames.spark_functions import functions_of, quote_name
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.request.backend import SparkRows, WriteRequest
 from pyspark_paimon.scheduling.task_packing import task_count
-from pyspark_paimon.spark.client.binary_row_expr import BucketKey, expressible, quoted_name
-from pyspark_paimon.spark.client.bucket_expr import with_bucket, with_bucket_mod, with_hash
+from pyspark_paimon.spark.client.bucket_expr import BucketKey, expressible, with_bucket, with_bucket_mod, with_hash
 from pyspark_paimon.spark.client.estimate import Estimate, cores, estimate
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
@@ -211,7 +210,7 @@ def _by_bucket(keyed: _Keyed, schema: TableSchema, tasks: int) -> Any:
 def _try(schema: TableSchema, name: str) -> str:
     """Return SQL for a column in the table's type."""
     # Null if the value does not fit: the task raises an error that names the value.
-    return f"try_cast({quoted_name(name)} as {spark_type(schema.field(name).type).simpleString()})"
+    return f"try_cast({quote_name(name)} as {spark_type(schema.field(name).type).simpleString()})"
 
 
 __all__ = ["OwnedFrame", "Ownership", "Target"]

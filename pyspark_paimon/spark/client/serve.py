@@ -22,8 +22,7 @@ from typing import Self
 from fileindex.base.errors import InvalidArgument
 from manifest.storage.allowed_roots import ROOTS
 from pyspark_paimon.spark.client.address import DEFAULT_PORT, LOOPBACK_HOSTS, Address
-from pyspark_paimon.spark.client.facts import server_of
-from pyspark_paimon.spark.client.session import DRIVER_MEMORY, RUNTIME_CONF, package_root, require_java, spark_session
+from pyspark_paimon.spark.client.session import DRIVER_MEMORY, RUNTIME_CONF, package_root, require_java, server_of, spark_session
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
 
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105  # the variable's name

@@ -1,5 +1,7 @@
 """Spark sessions for this package, embedded or remote.
 
+``warm`` starts the Python processes of a session before the first question.
+
 An embedded server runs in a JVM that this process starts and that ends with this process. It listens on 127.0.0.1 only.
 It runs its Python workers with this interpreter, with this package on their path. So format ``paimon`` is known.
 """
@@ -14,28 +16,33 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.process import environment, set_environment
 from fileindex.base.public import public
 from pyspark_paimon._version import HOME
 from pyspark_paimon.spark.client.address import DEFAULT_PORT, Address
-from pyspark_paimon.spark.wire.errors import SparkUnavailable
+from pyspark_paimon.spark.client.estimate import cores
+from pyspark_paimon.spark.wire import rpc
+from pyspark_paimon.spark.wire.errors import SourceMissing, SparkUnavailable, raise_typed_errors
+from pyspark_paimon.spark.wire.names import UNIQUE_NAME, WARM
 from pyspark_paimon.spark.wire.session_storage import send_storage_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pyspark_paimon.spark.wire.rpc import ServerFacts
+
 ProgressHandler: TypeAlias = Callable[..., None]
 """Called with the keywords ``stages``, ``inflight_tasks``, ``operation_id`` and ``done``."""
-
 OLDEST_JAVA = 17
-
 RUNTIME_CONF: dict[str, str] = {
     "spark.sql.session.timeZone": "UTC",  # Arrow timestamps get the session's zone, and table values are UTC
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",  # fastest between 50k and 100k rows
@@ -258,6 +265,49 @@ def _port_is_free(port: int) -> bool:
         return True
 
 
+def server_of(spark: SparkSession) -> ServerFacts | None:
+    """Return the server's facts about this package.
+
+    None: the server does not know the data source.
+    """
+    question = rpc.AskServer()
+    options = {"path": "/", rpc.QUESTION: question.to_text()}
+    try:
+        with raise_typed_errors():
+            return question.answer_of(rpc.answer_of(spark.read.format(UNIQUE_NAME).options(**options).load().schema))
+    except SourceMissing:
+        return None
+
+
+@public
+def warm(spark: SparkSession) -> float:
+    """Start the session's Python processes; return the seconds used.
+
+    Starts the processes that plan, read, write and commit, and one process per core for tasks.
+    Each session has separate processes: one session per client is cheaper than many.
+    Task processes end after a minute without work, unless the server preloads them (``spark.python.daemon.module``). The others stay.
+
+    Raises ``SourceMissing`` if the server lacks the package.
+
+    >>> pyspark_paimon.warm(spark)  # doctest: +SKIP
+    4.2
+    """
+    started = time.perf_counter()
+    tasks = cores(spark)
+    options = {"path": "/", WARM: str(tasks)}
+
+    def read(session: Any) -> None:
+        session.read.format(UNIQUE_NAME).options(**options).load().collect()
+
+    def write(session: Any) -> None:
+        session.range(0, tasks, 1, tasks).write.format(UNIQUE_NAME).mode("append").options(**options).save()
+
+    with raise_typed_errors(), ThreadPoolExecutor(2) as both:
+        for job in [both.submit(work, spark) for work in (read, write)]:
+            job.result()
+    return round(time.perf_counter() - started, 3)
+
+
 __all__ = [
     "DRIVER_MEMORY",
     "PORT_CLAIM",
@@ -267,5 +317,7 @@ __all__ = [
     "java_version",
     "package_root",
     "require_java",
+    "server_of",
     "spark_session",
+    "warm",
 ]

@@ -24,14 +24,13 @@ from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.snapshot.snapshot import ReadState
 from pyspark_paimon.filter.columns import case_twins
-from pyspark_paimon.frames.spark_functions import functions_of
+from pyspark_paimon.frames.spark_functions import functions_of, quote_name
 from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
 from pyspark_paimon.request.assignments import is_spark_column
 from pyspark_paimon.request.backend import ArrowRows, Rows, SparkRows, WriteRequest
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.tasks import Task
 from pyspark_paimon.scheduling.task_packing import balanced, task_count
-from pyspark_paimon.spark.client.binary_row_expr import quoted_name
 from pyspark_paimon.spark.client.estimate import cores
 from pyspark_paimon.spark.client.expression_sql import scalar_sql
 from pyspark_paimon.spark.client.ownership import Ownership, Target
@@ -52,7 +51,7 @@ class Staged:
     """Amount of work, for users."""
 
 
-def staged(spark: Any, rows: Rows, target: Target, request: WriteRequest) -> Staged:
+def stage_rows(spark: Any, rows: Rows, target: Target, request: WriteRequest) -> Staged:
     """Return the job that writes ``rows``.
 
     Raises ``SchemaMismatch`` for columns that do not fit, before any job runs.
@@ -72,7 +71,7 @@ def staged(spark: Any, rows: Rows, target: Target, request: WriteRequest) -> Sta
     return Staged(frame, wire_jobs.RowsJob(request=request, owned=True, blobs=True))
 
 
-def staged_changes(spark: Any, frame: Any, target: Target, request: WriteRequest, values: Mapping[str, Any] | None = None) -> Staged:
+def stage_changes(spark: Any, frame: Any, target: Target, request: WriteRequest, values: Mapping[str, Any] | None = None) -> Staged:
     """Return the job that deletes or updates rows of ``frame``.
 
     ``frame`` was read from the target's snapshot. ``values`` are new values by column. None: delete the rows.
@@ -82,14 +81,14 @@ def staged_changes(spark: Any, frame: Any, target: Target, request: WriteRequest
     new = {name: value if is_spark_column(value) else _literal(frame, schema, name, value) for name, value in (values or {}).items()}
     version = None if values is None else NewVersion.of(schema, new)
     if version is not None:
-        from pyspark_paimon.spark.client.new_version_sql import with_new_versions  # noqa: PLC0415  # few calls need it
+        from pyspark_paimon.spark.client.expression_sql import with_new_versions  # noqa: PLC0415  # few calls need it
 
         frame, new = with_new_versions(frame, schema, version, new), {}
     rows = frame.withColumns({**new, ROW_KIND: functions_of(frame).lit("-D" if values is None else "+U")})
-    return staged_kinds(spark, rows, target, request, verb="deleted" if values is None else "updated", kept=kept)
+    return stage_row_kinds(spark, rows, target, request, verb="deleted" if values is None else "updated", kept=kept)
 
 
-def staged_kinds(
+def stage_row_kinds(
     spark: Any, rows: Any, target: Target, request: WriteRequest, *, verb: str, kept: Collection[str], reads_all: bool = False
 ) -> Staged:
     """Return the job that writes rows with row kinds.
@@ -122,7 +121,7 @@ def _literal(frame: Any, schema: TableSchema, name: str, value: Any) -> Any:
     return functions.expr(scalar_sql(scalar, wanted.column_type))
 
 
-def staged_tasks(spark: Any, tasks: Sequence[Task], operation: TaskOperation[Any], job: wire_jobs.TasksJob) -> Staged:
+def stage_tasks(spark: Any, tasks: Sequence[Task], operation: TaskOperation[Any], job: wire_jobs.TasksJob) -> Staged:
     """Return the job that runs the tasks of an operation.
 
     Each Spark task reads about the same number of bytes.
@@ -141,13 +140,13 @@ def _stage_frame(spark: Any, rows: SparkRows, target: Target, request: WriteRequ
     given = [field for field in rows.schema if field.name not in extra]
     conform(pa.schema(given).empty_table(), schema, [] if request.row_kinds else None)
     refuse_case_twins(spark, rows.schema.names, "rows")
-    wanted = [quoted_name(name) for name in [*schema.names, *extra] if name in rows.schema.names]
+    wanted = [quote_name(name) for name in [*schema.names, *extra] if name in rows.schema.names]
     frame = rows.frame.select(*wanted)
     has_buckets = schema.bucket_mode is not BucketMode.BUCKET_UNAWARE
     owned = Ownership(spark, rows, target, request).of(frame) if has_buckets else None
     if owned is None:
         return Staged(frame, wire_jobs.RowsJob(request=request, owned=False))
-    by_task = owned.frame if request.order_by is None else owned.frame.sortWithinPartitions(quoted_name(request.order_by))
+    by_task = owned.frame if request.order_by is None else owned.frame.sortWithinPartitions(quote_name(request.order_by))
     return Staged(by_task.select(*wanted), owned.job)
 
 
@@ -178,4 +177,4 @@ def _order(rows: ArrowRows, by: str | None) -> pa.RecordBatchReader:
     return table.take(order).to_reader()
 
 
-__all__ = ["Staged", "refuse_case_twins", "staged", "staged_changes", "staged_kinds", "staged_tasks"]
+__all__ = ["Staged", "refuse_case_twins", "stage_changes", "stage_row_kinds", "stage_rows", "stage_tasks"]

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark_paimon.request.operation import Operation
-from pyspark_paimon.spark.driver.answers import answered, stored_answer
-from pyspark_paimon.spark.driver.running_jobs import after_its_end
+from pyspark_paimon.spark.driver.job_files import answer_once, stored_answer, wait_for_end
 from pyspark_paimon.system.opened import local_backend
 
 
@@ -18,7 +17,7 @@ def run_command(path: str, command_id: str, operation: Operation[Any]) -> None:
 
     ``path`` is the path of the table.
     """
-    answered(command_id, lambda: operation.answer_text(local_backend(path).run(operation)))
+    answer_once(command_id, lambda: operation.answer_text(local_backend(path).run(operation)))
 
 
 def answer_of_command(command_id: str) -> str | None:
@@ -26,7 +25,7 @@ def answer_of_command(command_id: str) -> str | None:
 
     Waits a limited time for the end of its job. None: the command did not succeed.
     """
-    return after_its_end(command_id, lambda: stored_answer(command_id))
+    return wait_for_end(command_id, lambda: stored_answer(command_id))
 
 
 __all__ = ["answer_of_command", "run_command"]

@@ -22,7 +22,7 @@ from pyspark_paimon.jobs.counting import publish_rows, write_counts
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.partition_spec import replaced_partitions
 from pyspark_paimon.request.tasks import TaskWork
-from pyspark_paimon.spark.driver.answers import answered
+from pyspark_paimon.spark.driver.job_files import answer_once
 from pyspark_paimon.spark.driver.outcome import PREFIX, compaction_threads, job_name, outcome_of
 from pyspark_paimon.spark.wire.jobs import RowsJob, TasksJob
 
@@ -109,7 +109,7 @@ def _keep(store: FileStore, identity: str, result: CommitResult, retries: int, c
             found = outcome_of(store, result)
             return found.model_copy(update={"counts": {**found.counts, **(counts or {}), "retries": retries}}).model_dump_json()
 
-        answered(job_name(store, identity), answer)
+        answer_once(job_name(store, identity), answer)
 
 
 def _properties(**counts: int) -> dict[str, str]:

@@ -14,8 +14,7 @@ from manifest.io.errors import CommitReplayed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
 from pyspark_paimon.request.results import Outcome
-from pyspark_paimon.spark.driver.answers import stored_answer
-from pyspark_paimon.spark.driver.running_jobs import after_its_end, runs
+from pyspark_paimon.spark.driver.job_files import is_running, stored_answer, wait_for_end
 
 PREFIX = "pyspark-paimon."
 """Prefix of the counts in the properties of a snapshot."""
@@ -44,15 +43,15 @@ def outcome(store: FileStore, commit_id: str) -> str | None:
     If the commit hook stopped after the commit, its compaction is finished first.
     """
     name = job_name(store, commit_id)
-    found = after_its_end(name, lambda: _outcome(store, commit_id))
-    if found is not None and stored_answer(name) is None and not runs(name):
+    found = wait_for_end(name, lambda: _outcome(store, commit_id))
+    if found is not None and stored_answer(name) is None and not is_running(name):
         from lsm.commit.post_commit import finish_compaction  # noqa: PLC0415  # see test_imports
 
         user, _, batch = commit_id.partition("#")
-        told = Outcome.model_validate_json(found)
-        result = CommitResult(told.snapshot_id, told.compact_snapshot_id, replayed=True)
+        answer = Outcome.model_validate_json(found)
+        result = CommitResult(answer.snapshot_id, answer.compact_snapshot_id, replayed=True)
         done = finish_compaction(store, f"{user}-compact" if batch else user, result, threads=compaction_threads())
-        return told.model_copy(update={"compact_snapshot_id": done.compact_snapshot_id}).model_dump_json()
+        return answer.model_copy(update={"compact_snapshot_id": done.compact_snapshot_id}).model_dump_json()
     return found
 
 

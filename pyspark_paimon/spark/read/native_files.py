@@ -2,16 +2,22 @@
 
 The server selects files of the pinned snapshot that need no merge and have no deletion vector. The JVM reads them without a Python
 worker; our reader reads the other files. A file is selected only if rows, types and values are certain to be the same.
+
+Writers of Paimon tables differ in details: INT96 or INT64 timestamps, with or without a zone, lists of two or three levels. Spark reads
+only columns of exactly the form below.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
+from typing import Any
 
+from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import columns_of
@@ -30,16 +36,120 @@ from manifest.storage.object_store import ObjectStoreFileIO
 from manifest.storage.schemes import scheme_of
 from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType
+from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.frames.spark_types import spark_schema, spark_type
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest
-from pyspark_paimon.spark.read.native_footer import Footer, is_native
-from pyspark_paimon.spark.wire.native_plan import NativeColumn, NativeGroup, NativePlan
-from pyspark_paimon.spark.wire.native_sql import quoted_text, result_text, source_text, widening_text
+from pyspark_paimon.spark.wire.native_plan import (
+    NativeColumn,
+    NativeGroup,
+    NativePlan,
+    result_text,
+    source_text,
+    widening_text,
+)
 
+_PHYSICAL: Mapping[Kind, frozenset[str]] = {
+    Kind.BOOLEAN: frozenset({"BOOLEAN"}),
+    **dict.fromkeys((Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.DATE), frozenset({"INT32"})),
+    **dict.fromkeys((Kind.BIGINT, *TIMESTAMPS), frozenset({"INT64"})),
+    Kind.FLOAT: frozenset({"FLOAT"}),
+    Kind.DOUBLE: frozenset({"DOUBLE"}),
+    Kind.DECIMAL: frozenset({"INT32", "INT64", "FIXED_LEN_BYTE_ARRAY"}),
+    **dict.fromkeys(STRINGS, frozenset({"BYTE_ARRAY"})),
+    **dict.fromkeys(BINARIES, frozenset({"BYTE_ARRAY"})),
+}
+_WIDTHS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64}
 SPARK_STORES = "PYSPARK_PAIMON_SPARK_STORES"
 """Environment variable of a server. ``s3a``: Spark has ``hadoop-aws`` and reaches the same S3 stores as our reader."""
 _SCHEMES = {"s3a": frozenset({"s3", "s3a"})}
+
+
+def is_native(type_: DataType) -> bool:
+    """Return whether Spark's own reader and ours give the same Spark type.
+
+    >>> number = DataType(Kind.INT)
+    >>> is_native(number), is_native(DataType(Kind.ARRAY, element=number)), is_native(DataType(Kind.MULTISET, element=number))
+    (True, True, False)
+    """
+    # Everything that Spark reads from files is nullable. An expression corrects that for a column, but not inside of one.
+    # Spark also skips row groups by minima and maxima of nested floats, which omit NaN.
+    match type_.kind:
+        case kind if kind in TIMESTAMPS:
+            return type_.precision <= 6
+        case kind if kind in _PHYSICAL:
+            return True
+        case Kind.ARRAY:
+            return _is_native_part(type_.part("element"))
+        case Kind.MAP:
+            key = type_.part("key")
+            return not key.is_nested and is_native(key) and _is_native_part(type_.part("value"))
+        case Kind.ROW:
+            inner = [field.type for field in type_.fields]
+            return bool(inner) and all(_is_native_part(part) and not _has_floats(part) for part in inner)
+        case _:
+            return False
+
+
+def _is_native_part(type_: DataType) -> bool:
+    return type_.nullable and is_native(type_)
+
+
+def _has_floats(type_: DataType) -> bool:
+    return type_.kind in FLOATS or any(_has_floats(child) for child in type_.children)
+
+
+class Footer:
+    """Leaf columns in a footer (``pq.FileMetaData``)."""
+
+    def __init__(self, metadata: Any) -> None:
+        schema = metadata.schema
+        self._leaves = {leaf.path: leaf for leaf in (schema.column(at) for at in range(metadata.num_columns))}
+        tops = {path.partition(".")[0].lower() for path in self._leaves}
+        self.is_unambiguous = len(tops) == len({path.partition(".")[0] for path in self._leaves})
+        """Whether no two names differ only in case. Spark cannot distinguish such columns."""
+
+    def has(self, field: DataField) -> bool:
+        """Return whether Spark reads the file's column as its ``spark_type``."""
+        leaves = ((self._leaves.get(path), type_) for path, type_ in _leaves(field.name, field.type))
+        return all(leaf is not None and _fits(leaf, type_) for leaf, type_ in leaves)
+
+
+def _leaves(path: str, type_: DataType) -> Iterator[tuple[str, DataType]]:
+    match type_.kind:
+        case Kind.ARRAY:
+            yield from _leaves(f"{path}.list.element", type_.part("element"))
+        case Kind.MAP:
+            yield from _leaves(f"{path}.key_value.key", type_.part("key"))
+            yield from _leaves(f"{path}.key_value.value", type_.part("value"))
+        case Kind.ROW:
+            for field in type_.fields:
+                yield from _leaves(f"{path}.{field.name}", field.type)
+        case _:
+            yield path, type_
+
+
+def _fits(leaf: Any, type_: DataType) -> bool:
+    """Return whether a leaf has the physical and logical type of ``type_``."""
+    if leaf.physical_type not in _PHYSICAL[type_.kind]:
+        return False
+    logical: dict[str, Any] = json.loads(leaf.logical_type.to_json())
+    name = logical.get("Type")
+    match type_.kind:
+        case Kind.DECIMAL:
+            return name == "Decimal" and (logical["precision"], logical["scale"]) == (type_.precision, type_.scale)
+        case kind if kind in TIMESTAMPS:
+            zoned = type_.kind is Kind.TIMESTAMP_LTZ
+            return name == "Timestamp" and logical["isAdjustedToUTC"] == zoned and logical["timeUnit"] in {"milliseconds", "microseconds"}
+        case Kind.DATE:
+            return name == "Date"
+        case kind if kind in STRINGS:
+            return name == "String"
+        case kind if kind in INTEGERS:
+            plain = name == "None" and kind in {Kind.INT, Kind.BIGINT}
+            return plain or (name == "Int" and bool(logical["isSigned"]) and logical["bitWidth"] == _WIDTHS[kind])
+        case _:
+            return name == "None"
 
 
 def opens_in_spark(file_io: FileIO, path: str) -> bool:
@@ -57,8 +167,14 @@ def opens_in_spark(file_io: FileIO, path: str) -> bool:
 
 
 _LEAST_SHARE = 0.5
+
+
 """Minimum share of the scan's bytes for which Spark's own reader is used."""
+
+
 _THREADS = 8
+
+
 _GLOB = frozenset("*?[]{}\\")
 
 
@@ -211,9 +327,9 @@ def _group(store: FileStore, request: ScanRequest, schema_id: int, paths: Sequen
     return NativeGroup(
         files=tuple(paths),
         file_schema=spark_schema([*sources, *([KIND_FIELD] if has_retracts else [])]).json(),
-        condition=f"{quoted_text(KIND_FIELD.name)} IN (0, 2)" if has_retracts else None,
-        columns=tuple(f"{_expression(mapping, name)} AS {quoted_text(name)}" for name in request.columns),
+        condition=f"{quote_name(KIND_FIELD.name)} IN (0, 2)" if has_retracts else None,
+        columns=tuple(f"{_expression(mapping, name)} AS {quote_name(name)}" for name in request.columns),
     )
 
 
-__all__ = ["SPARK_STORES", "native_plan", "opens_in_spark"]
+__all__ = ["SPARK_STORES", "Footer", "is_native", "native_plan", "opens_in_spark"]

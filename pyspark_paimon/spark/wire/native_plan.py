@@ -1,4 +1,7 @@
-"""The part of a scan that Spark's own Parquet reader reads."""
+"""The part of a scan that Spark's own Parquet reader reads.
+
+Its columns are Spark SQL expressions.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,35 @@ import json
 from functools import reduce
 from typing import Any
 
+from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, Kind
+from manifest.types.data_type import DataType
+from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.request.message import Message
-from pyspark_paimon.spark.wire.native_sql import quoted_text
 
+_NAMES = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.TINYINT: "TINYINT",
+    Kind.SMALLINT: "SMALLINT",
+    Kind.INT: "INT",
+    Kind.BIGINT: "BIGINT",
+    Kind.FLOAT: "FLOAT",
+    Kind.DOUBLE: "DOUBLE",
+}
+_ZEROS = {
+    Kind.BOOLEAN: "FALSE",
+    Kind.TINYINT: "0Y",
+    Kind.SMALLINT: "0S",
+    Kind.INT: "0",
+    Kind.BIGINT: "0L",
+    Kind.FLOAT: "0F",
+    Kind.DOUBLE: "0D",
+    Kind.DATE: "DATE'1970-01-01'",
+    Kind.TIMESTAMP: "TIMESTAMP_NTZ'1970-01-01 00:00:00'",
+    Kind.TIMESTAMP_LTZ: "TIMESTAMP_LTZ'1970-01-01 00:00:00Z'",
+    **dict.fromkeys(STRINGS, "''"),
+    **dict.fromkeys(BINARIES, "X''"),
+}
+"""Literals that Spark infers as not null. It infers a cast of a string as nullable."""
 _READ = {
     "ignoreMissingFiles": "false",  # overrides the session: a missing file must be an error, not missing rows
     "ignoreCorruptFiles": "false",
@@ -17,6 +46,47 @@ _READ = {
     "int96RebaseMode": "CORRECTED",
     "parquet.page.verify-checksum.enabled": "true",
 }
+
+
+def source_text(file_name: str, type_: DataType) -> str:
+    """Return the expression that reads a file's column."""
+    # An expression that changes no float keeps Spark from skipping row groups by minima and maxima. These omit NaN, Spark's
+    # greatest value, and order -0.0 before 0.0: a user's filter would lose rows.
+    if type_.kind in FLOATS:
+        return f"nanvl({quote_name(file_name)}, CAST('NaN' AS {_NAMES[type_.kind]}))"
+    return quote_name(file_name)
+
+
+def result_text(name: str, type_: DataType) -> str:
+    """Return the expression of a result column.
+
+    Spark infers a NOT NULL column of the table as not null. The expression raises an error for a null.
+
+    >>> result_text("n", DataType(Kind.INT, nullable=False))[:25]
+    'coalesce(`n`, raise_error'
+    """
+    if type_.nullable:
+        return quote_name(name)
+    digits = f".{'0' * type_.scale}" if type_.scale else ""
+    zero = f"CAST(0{digits}BD AS {type_.with_nullable(nullable=True)})" if type_.kind is Kind.DECIMAL else _ZEROS[type_.kind]
+    message = f"column {name} is NOT NULL, but a data file has a null".encode().hex()
+    return f"coalesce({quote_name(name)}, raise_error(CAST(X'{message}' AS STRING)), {zero})"
+
+
+def widening_text(expression: str, file: DataType, read: DataType) -> str | None:
+    """Return ``expression``, of type ``file``, cast to the wider type ``read``.
+
+    None: it is no widening.
+
+    >>> widening_text("`a`", DataType(Kind.INT), DataType(Kind.BIGINT))
+    'CAST(`a` AS BIGINT)'
+    """
+    order = (Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT)
+    if file.kind in order and read.kind in order and order.index(file.kind) <= order.index(read.kind):
+        return f"CAST({expression} AS {_NAMES[read.kind]})"
+    if (file.kind, read.kind) == (Kind.FLOAT, Kind.DOUBLE):
+        return f"CAST({expression} AS DOUBLE)"
+    return None
 
 
 class NativeColumn(Message):
@@ -73,7 +143,7 @@ def _read(spark: Any, plan: NativePlan, group: NativeGroup) -> Any:
     schema = StructType.fromJson(json.loads(group.file_schema))
     files = spark.read.schema(schema).options(**_READ).parquet(*map(_uri, group.files))
     kept = files if group.condition is None else files.where(group.condition)
-    rows = kept.selectExpr(*group.columns).selectExpr(*(f"{column.text} AS {quoted_text(column.name)}" for column in plan.columns))
+    rows = kept.selectExpr(*group.columns).selectExpr(*(f"{column.text} AS {quote_name(column.name)}" for column in plan.columns))
     for column in plan.columns:
         rows = rows if column.comment is None else rows.withMetadata(column.name, {"comment": column.comment})
     return rows
@@ -88,4 +158,4 @@ def _uri(path: str) -> str:
     return f"file://{path}" if path.startswith("/") else path.replace("s3://", "s3a://", 1)
 
 
-__all__ = ["NativeColumn", "NativeGroup", "NativePlan", "native_frame"]
+__all__ = ["NativeColumn", "NativeGroup", "NativePlan", "native_frame", "result_text", "source_text", "widening_text"]

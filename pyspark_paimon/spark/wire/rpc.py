@@ -7,19 +7,21 @@ and a question fetches the answer. ``jobs`` describes jobs that read and write r
 
 from __future__ import annotations
 
+import platform
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from fileindex.base.errors import InvalidArgument
+from pyspark_paimon._version import HOME, __version__
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.message import CommitId, Message
 from pyspark_paimon.request.operation import Operation, Request, parse_request
 from pyspark_paimon.request.results import Outcome
 from pyspark_paimon.spark.wire.jobs import HashScan, Job
 from pyspark_paimon.spark.wire.native_plan import NativePlan
-from pyspark_paimon.spark.wire.server_info import ServerFacts
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -39,6 +41,32 @@ TASK_COLUMNS = ("partition", "bucket", "size", "file")
 HASH_COLUMN, HOME_COLUMN, HOME_PART = "__paimon_hash", "__paimon_home", "__paimon_home_part"
 """Columns of a ``HashScan``: a key's hash, its bucket, and (numbered) its partition values."""
 ANSWER = "answer"
+
+
+class ServerFacts(Message):
+    """Versions of the driver's Python process."""
+
+    package: str
+    shipped: str | None
+    """Name of the zip that the package was imported from. None: the package is installed."""
+    python: str
+    """Major and minor version."""
+    machine: str
+    """Operating system and processor."""
+
+
+def server_facts() -> ServerFacts:
+    """Return the versions of this process.
+
+    >>> server_facts().package == __version__
+    True
+    """
+    return ServerFacts(
+        package=__version__,
+        shipped=HOME.name if HOME.suffix == ".zip" else None,
+        python=f"{sys.version_info.major}.{sys.version_info.minor}",
+        machine=f"{platform.system()} {platform.machine()}",
+    )
 
 
 class AskNative(Request[NativePlan]):
@@ -72,9 +100,17 @@ class Command(Message):
 
 
 _FORMS = ("rows", "blobs", "reports", "summaries")
+
+
 _LONGEST = 1 << 26
+
+
 """Maximum characters of a request. A filter of a million values is shorter."""
+
+
 _T = TypeVar("_T")
+
+
 _JOB: TypeAdapter[Job] = TypeAdapter(Annotated[Job, Field(discriminator="job")])
 
 
@@ -165,6 +201,7 @@ __all__ = [
     "AskOutcome",
     "AskServer",
     "Command",
+    "ServerFacts",
     "answer_of",
     "answer_schema",
     "form_of",
@@ -173,4 +210,5 @@ __all__ = [
     "parse_job",
     "parse_question",
     "parse_scan",
+    "server_facts",
 ]

@@ -16,7 +16,7 @@ from manifest.commit.message import CommitMessage
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import WriteRequest
-from pyspark_paimon.spark.driver.running_jobs import mark_ended, mark_started
+from pyspark_paimon.spark.driver.job_files import mark_ended, mark_started
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 
 

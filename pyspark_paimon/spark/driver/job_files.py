@@ -1,0 +1,144 @@
+"""Answers of commands and marks of running jobs, as files of the driver.
+
+A write job returns only success, so the answer of a command goes into a file. A later question reads it. A repeated command finds its
+answer there and does nothing. Answers older than a day are deleted.
+
+A question about the outcome of a job waits for the end of the job. For a client, an operation ends when it is cancelled or the connection
+is lost. On the server, tasks may continue, and a commit hook always runs to its end. Before that, the answer "not committed" could soon
+be wrong. So a job leaves a mark when its writer is created. Its commit or abort hook removes the mark; Spark calls one of them.
+
+The name of a file is a hash of the command id. Only this user can read the directory.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from fileindex.base.errors import InvalidArgument
+from manifest.io.file_io import LocalFileIO
+
+_KEPT_SECONDS = 24 * 3600
+PATIENCE_SECONDS = 60.0
+"""Seconds that a question waits for a running job. Then the client reports that the job may still run."""
+_LOOK_SECONDS = 0.02
+T = TypeVar("T")
+
+
+def answer_once(command_id: str, work: Callable[[], str]) -> str:
+    """Return the stored answer of a command, or compute it.
+
+    ``work`` computes the answer, which is then stored.
+
+    >>> from uuid import uuid4
+    >>> first = str(uuid4())
+    >>> answer_once(first, lambda: "done"), answer_once(first, lambda: "again"), stored_answer(first)
+    ('done', 'done', 'done')
+    """
+    found = stored_answer(command_id)
+    if found is not None:
+        return found
+    answer = work()
+    _sweep()
+    LocalFileIO().create_exclusive(str(answer_file(command_id)), answer.encode())
+    return answer
+
+
+def stored_answer(command_id: str) -> str | None:
+    """Return the stored answer of a command.
+
+    None: the command left no answer, or the answer was deleted.
+    """
+    try:
+        return answer_file(command_id).read_text()
+    except FileNotFoundError:
+        return None
+
+
+def answer_file(name: str, kind: str = "json") -> Path:
+    """Return the file that stores data of ``name``.
+
+    Only this user can read its directory.
+    """
+    return _directory() / f"{hashlib.sha256(name.encode()).hexdigest()}.{kind}"
+
+
+def _directory() -> Path:
+    directory = Path(tempfile.gettempdir()) / f"pyspark-paimon-{getpass.getuser()}"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    if directory.owner() != getpass.getuser() or directory.stat().st_mode & 0o077:
+        raise InvalidArgument(f"{directory} belongs to or is open to others; remove it")
+    return directory
+
+
+def _sweep() -> None:
+    oldest = time.time() - _KEPT_SECONDS
+    for path in _directory().glob("*.*"):
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < oldest:
+                path.unlink()
+
+
+def mark_started(name: str) -> None:
+    """Mark the job ``name`` as running.
+
+    The mark is valid until ``mark_ended``, or until the parent of this process ends.
+
+    >>> mark_started("a nightly job"), is_running("a nightly job"), mark_ended("a nightly job"), is_running("a nightly job")
+    (None, True, None, False)
+    """
+    mark = answer_file(name, "job")
+    mark.unlink(missing_ok=True)
+    mark.write_text(str(os.getppid()))  # Spark's process, which starts the processes of the hooks
+
+
+def mark_ended(name: str) -> None:
+    """Remove the mark of a job."""
+    answer_file(name, "job").unlink(missing_ok=True)
+
+
+def is_running(name: str) -> bool:
+    """Return whether the job is running."""
+    try:
+        os.kill(int(answer_file(name, "job").read_text()), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):  # no mark, a partial mark, or the mark of a dead process
+        return False
+    return True
+
+
+def wait_for_end(name: str, look: Callable[[], T | None]) -> T | None:
+    """Wait for a job until ``look`` returns a result.
+
+    Returns None if the job has ended without result, or still runs after ``PATIENCE_SECONDS``.
+
+    >>> wait_for_end("a nightly job", lambda: None) is None
+    True
+    """
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        under_way = is_running(name)  # before look(): a job that ends between both calls must not be missed
+        found = look()
+        if found is not None or not under_way or time.monotonic() > until:
+            return found
+        _wait_for_change(name)
+
+
+def _wait_for_change(name: str) -> None:
+    """Wait until the job ends, for about one second."""
+    # The commit may be visible long before its hook ends.
+    for _ in range(round(1 / _LOOK_SECONDS)):
+        time.sleep(_LOOK_SECONDS)
+        if not is_running(name):
+            return
+
+
+__all__ = ["answer_file", "answer_once", "is_running", "mark_ended", "mark_started", "stored_answer", "wait_for_end"]
