@@ -57,7 +57,7 @@ def aggregates_of(wanted: object, schema: TableSchema) -> tuple[dict[str, tuple[
 def _functions(name: object, given: object) -> tuple[AggregateName, ...]:
     found = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else []
     if not found:
-        raise InvalidArgument(f"aggregate: '{name}' is given one of {', '.join(AGGREGATES)}, or a list of them, not {given!r:.60}")
+        raise InvalidArgument(f"aggregate: '{name}' must be one of {', '.join(AGGREGATES)}, or a list of them, not {given!r:.60}")
     return tuple(_function(name, one) for one in found)
 
 
@@ -65,7 +65,7 @@ def _function(name: object, given: object) -> AggregateName:
     for function in AGGREGATES:
         if isinstance(given, str) and given.lower() == function:
             return function
-    raise InvalidArgument(f"aggregate: there is no {given!r:.40} of '{name}'; there are {', '.join(AGGREGATES)}")
+    raise InvalidArgument(f"aggregate: {given!r:.40} of '{name}' is unknown; use one of {', '.join(AGGREGATES)}")
 
 
 def groups_of(by: object, schema: TableSchema) -> tuple[str, ...]:
@@ -75,14 +75,14 @@ def groups_of(by: object, schema: TableSchema) -> tuple[str, ...]:
     """
     given = [by] if isinstance(by, str) else by
     if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
-        raise InvalidArgument(f"aggregate: by is a partition column or a list of them, not {by!r:.60}")
+        raise InvalidArgument(f"aggregate: by must be a partition column or a list of them, not {by!r:.60}")
     names = tuple(dict.fromkeys(resolve(str(name), schema.column_types) for name in given))
     for name in names:
         if name not in schema.partition_keys:
             known = ", ".join(schema.partition_keys) or "there are none"
             raise InvalidArgument(
-                f"aggregate: '{name}' is no partition column ({known}), and only by these is grouped; "
-                "group other columns where rows are: to_polars(), to_duckdb(), to_spark()"
+                f"aggregate: '{name}' is not a partition column ({known}); "
+                "to group by other columns, use to_polars(), to_duckdb() or to_spark()"
             )
     return names
 
@@ -111,7 +111,7 @@ def aggregate_table(
             values = [groups[key].columns[column].value(function) for key in keys]
             arrays.append(_values(values, function, column, types[column].column_type if function != "count" else None))
     if twice := [name for name in names if names.count(name) > 1]:
-        raise InvalidArgument(f"aggregate: two columns of the answer would be called '{twice[0]}'")
+        raise InvalidArgument(f"aggregate: two result columns have the name '{twice[0]}'")
     return pa.table(arrays, names=names)
 
 
@@ -143,7 +143,7 @@ def _values(values: Sequence[Plain], function: AggregateName, column: str, colum
         wrong = next((value for value in values if not is_plain(value, column_type)), None)
         if wrong is not None and column_type.kind not in FLOATS:
             raise OutOfRange(
-                f"the sum of column '{column}' is {_text(wrong, column_type)}, which {_name(column_type)} does not hold: sum a wider type"
+                f"the sum of column '{column}' is {_text(wrong, column_type)}, too large for {_name(column_type)}: sum a wider type"
             )
         values = [float(value) if column_type.kind in FLOATS and isinstance(value, int | float) else value for value in values]
     return literal_array(values, column_type)

@@ -44,7 +44,7 @@ def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | N
     Raises ``InvalidArgument`` for an invalid range, ``SnapshotNotFound`` and ``SnapshotExpired`` for missing snapshots.
     """
     if mode is not None and mode not in MODES:
-        raise InvalidArgument(f"the mode of an incremental scan is one of {', '.join(MODES)}, not {mode!r}")
+        raise InvalidArgument(f"the mode of an incremental scan must be one of {', '.join(MODES)}, not {mode!r}")
     if ROW_KIND in schema.names:
         raise InvalidArgument(f"the table has a column '{ROW_KIND}', the name for row kinds: rename it to read changes")
     last = _end(backend, end)

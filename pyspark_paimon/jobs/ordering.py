@@ -58,18 +58,18 @@ def sort_columns(order_by: object, schema: TableSchema) -> tuple[SortColumn, ...
         column = SortColumn(name, direction.upper() != "DESC", nulls.upper() == "FIRST" if nulls else None)
         found.setdefault(name, column)  # a repeated column does not change the order
     if not found:
-        raise InvalidArgument("order_by names no column")
+        raise InvalidArgument("order_by is empty: give at least one column")
     return tuple(found.values())
 
 
 def _parts(text: Any) -> Iterator[tuple[str, str, str, str]]:
     if not isinstance(text, str):
-        raise InvalidArgument(f"order_by is text such as 'price DESC NULLS LAST, id', or a sequence of such items, not {text!r}")
+        raise InvalidArgument(f"order_by must be text such as 'price DESC NULLS LAST, id', or a sequence of such items, not {text!r}")
     at = 0
     while at < len(text):
         match = _ITEM.match(text, at)
         if match is None:
-            raise InvalidArgument(f"order_by: '{text[at:].strip()}' is no 'column [ASC | DESC] [NULLS FIRST | LAST]'")
+            raise InvalidArgument(f"order_by: '{text[at:].strip()}' must be 'column [ASC | DESC] [NULLS FIRST | LAST]'")
         yield match[1] or "", match[2] or "", match[3] or "", match[4] or ""
         at = match.end()
 

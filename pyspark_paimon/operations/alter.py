@@ -43,8 +43,8 @@ def check_rescale(store: FileStore, changes: Sequence[SchemaChange]) -> None:
     if others:
         raise UnsupportedOption(
             "bucket",
-            f"the rows of {store.root} lie in {others.pop()} buckets, and without partitions every later write would be refused; "
-            "to rescale, make another table and copy: Table.create(path, table.schema, table.primary_keys, "
+            f"{store.root} has no partitions and its rows are in {others.pop()} buckets, so later writes would fail; "
+            "to rescale, copy to a new table: Table.create(path, table.schema, table.primary_keys, "
             f"options={{**table.options, 'bucket': '{wanted}'}}).write(table.scan().to_arrow())",
         )
 

@@ -91,10 +91,10 @@ class Compact(_Buckets):
         for name in columns_of(predicate):
             if name not in schema.partition_keys:
                 raise InvalidArgument(
-                    f"a compaction is limited by partition columns ({', '.join(schema.partition_keys) or 'none'}), not by '{name}'"
+                    f"filter of a compaction must use partition columns only ({', '.join(schema.partition_keys) or 'none'}), not '{name}'"
                 )
         if strategy not in get_args(ClusterStrategyName):
-            raise InvalidArgument(f"strategy is one of {', '.join(get_args(ClusterStrategyName))}, not {strategy!r}")
+            raise InvalidArgument(f"strategy must be one of {', '.join(get_args(ClusterStrategyName))}, not {strategy!r}")
         return cls(
             commit_id=commit_identity(None),
             full=full,
@@ -233,14 +233,14 @@ def _order_columns(schema: TableSchema, order_by: Sequence[str] | str, strategy:
         raise InvalidArgument("rows can be sorted by columns in append tables without buckets only; others have an order of their own")
     names = tuple(resolve(name, schema.column_types) for name in ([order_by] if isinstance(order_by, str) else order_by))
     if not names or len(set(names)) < len(names):
-        raise InvalidArgument("order_by names each column once, and at least one")
+        raise InvalidArgument("order_by must have at least one column, each only once")
     for name in names:
         if name in schema.partition_keys:
-            raise InvalidArgument(f"order_by: '{name}' is a partition column, so all rows that are sorted together have one value of it")
+            raise InvalidArgument(f"order_by: '{name}' is a partition column, which is constant among the sorted rows: remove it")
         if schema.field(name).type.kind in NO_ORDER:
             raise InvalidArgument(f"order_by: '{name}' has type {schema.field(name).type}, which has no order")
     if strategy != "order" and len(names) > MAX_COLUMNS:
-        raise InvalidArgument(f"strategy '{strategy}' takes at most {MAX_COLUMNS} columns; with more of them none has a say")
+        raise InvalidArgument(f"strategy '{strategy}' sorts by at most {MAX_COLUMNS} columns: remove some")
     return names
 
 

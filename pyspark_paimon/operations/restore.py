@@ -30,7 +30,7 @@ class Restore(Destruction):
         store = table.store()
         target = store.snapshots.travel(snapshot_id=self.snapshot_id, tag=self.tag, timestamp_millis=self.timestamp_millis)
         if target is None:
-            raise InvalidArgument("restore goes to a snapshot, a tag or a time: name one")
+            raise InvalidArgument("restore needs one of snapshot, tag and timestamp")
         if self.dry_run:
             return preview_partitions(store, differing_partitions(store, target, store.snapshots.latest()))
         if self.tag is not None:

@@ -97,7 +97,9 @@ def _iterable_rows(data: Iterable[object], schema: pa.Schema) -> Rows:
     def batches() -> Iterator[pa.RecordBatch]:
         for item in chain([first], items):
             if not isinstance(item, pa.RecordBatch | pa.Table):
-                raise InvalidArgument(f"an iterable of batches held one of type {type(item).__name__}")
+                raise InvalidArgument(
+                    f"an iterable of batches has an item of type {type(item).__name__}: give record batches or tables only"
+                )
             if not item.schema.equals(first.schema):
                 raise SchemaMismatch(f"the batches differ: one has ({_shown(first.schema)}), another ({_shown(item.schema)})")
             yield from item.to_batches() if isinstance(item, pa.Table) else (item,)
@@ -116,7 +118,7 @@ def _is_a(data: object, module: str, name: str) -> bool:
 def _dict_rows(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
     """Convert dicts to a table. Missing keys are null."""
     if wrong := next((row for row in rows if not isinstance(row, Mapping)), None):
-        raise InvalidArgument(f"an iterable of dicts held {wrong!r:.40} of type {type(wrong).__name__}; give all rows as dicts, or none")
+        raise InvalidArgument(f"an iterable of dicts has {wrong!r:.40} of type {type(wrong).__name__}; give all rows as dicts, or none")
     names = dict.fromkeys(chain.from_iterable(rows))
     return _named_columns({name: [row.get(name) for row in rows] for name in names}, schema)
 
@@ -228,9 +230,11 @@ def has_row_kinds(rows: Rows, schema: TableSchema) -> bool:
     if ROW_KIND not in rows.schema.names or ROW_KIND in schema.names:
         return False
     if not schema.is_primary_key_table:
-        raise InvalidArgument(f"column '{ROW_KIND}': only a primary-key table takes kinds of rows, this one has no primary key")
+        raise InvalidArgument(f"column '{ROW_KIND}': the table has no primary key, which row kinds need: remove the column")
     if schema.core.rowkind_field is not None:
-        raise InvalidArgument(f"column '{ROW_KIND}': the table has its kinds in column '{schema.core.rowkind_field}' (rowkind.field)")
+        raise InvalidArgument(
+            f"column '{ROW_KIND}': the table reads row kinds from column '{schema.core.rowkind_field}' (rowkind.field): use that"
+        )
     return True
 
 
@@ -250,10 +254,10 @@ def split_kinds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
     try:
         codes = pc.index_in(given.cast(pa.string()), value_set=pa.array(ROW_KINDS))
     except pa.ArrowException as error:
-        raise SchemaMismatch(f"column '{ROW_KIND}' is no text but {given.type}") from error
+        raise SchemaMismatch(f"column '{ROW_KIND}' must be text, not {given.type}") from error
     if codes.null_count:
         wrong = given.filter(codes.is_null())[0].as_py()
-        raise SchemaMismatch(f"column '{ROW_KIND}' holds {wrong!r}; it takes {', '.join(ROW_KINDS)}")
+        raise SchemaMismatch(f"column '{ROW_KIND}' has {wrong!r}; use one of {', '.join(ROW_KINDS)}")
     return batch.remove_column(at), codes.cast(pa.int8())
 
 

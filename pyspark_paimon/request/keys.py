@@ -42,10 +42,10 @@ def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
     given = isinstance(keys, list | tuple) and all(isinstance(item, Mapping | pa.RecordBatch | pa.Table) for item in keys)
     if isinstance(keys, str | bytes | int | float | list | tuple | set | range) and not given:
         spelt = ", ".join(f"'{name}': [...]" for name in wanted.names)
-        raise InvalidArgument(f"{method}: keys have names, {{{spelt}}} or rows of Arrow, pandas, polars; not {keys!r:.60}")
+        raise InvalidArgument(f"{method}: keys must be {{{spelt}}} or rows of Arrow, pandas or polars with these names, not {keys!r:.60}")
     rows = rows_of(keys, wanted.arrow)
     if not isinstance(rows, ArrowRows):
-        raise InvalidArgument(f"{method} takes keys of this process, not a DataFrame of Spark: collect them with keys.toArrow()")
+        raise InvalidArgument(f"{method}: keys cannot be a Spark DataFrame: collect them with keys.toArrow()")
     named = rows.schema.names
     other = [name for name in named if name not in wanted.names]
     missing = [name for name in wanted.names if name not in named]

@@ -82,7 +82,7 @@ def check_merge(clauses: Sequence[Clause], schema: TableSchema, table: str) -> N
     Raises ``InvalidArgument`` without clauses, ``UnsupportedTable`` for an action that the table does not support.
     """
     if not clauses:
-        raise InvalidArgument("merge does nothing: say what becomes of rows, when_matched_update_all().when_not_matched_insert_all()")
+        raise InvalidArgument("merge has no clause: add some, like when_matched_update_all().when_not_matched_insert_all()")
     from lsm.write.new_version import NewVersion  # noqa: PLC0415  # questions import requests, but not the write code
 
     for clause in clauses:

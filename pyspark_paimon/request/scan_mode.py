@@ -116,7 +116,7 @@ def _mode(given: Mapping[str, str]) -> str:
     if mode in {"from-creation-timestamp", "from-file-creation-time"}:
         raise UnsupportedOption(_MODE, f"'{mode}' {BY_FILES}")
     if mode not in _NEEDS:
-        raise UnsupportedOption(_MODE, f"'{mode}' is no mode of a scan; possible: default, {', '.join(_NEEDS)}")
+        raise UnsupportedOption(_MODE, f"'{mode}' is not a scan mode; use one of default, {', '.join(_NEEDS)}")
     return mode
 
 
@@ -126,7 +126,7 @@ def _value(key: str, text: str) -> int | str:
             return _millis(text)
         return text if key in {"scan.tag-name", "scan.version"} else int(text)
     except ValueError:
-        raise InvalidArgument(f"{key}: '{text}' is no {'time' if key == 'scan.timestamp' else 'number'}") from None
+        raise InvalidArgument(f"{key}: '{text}' is not a {'time' if key == 'scan.timestamp' else 'number'}") from None
 
 
 def _millis(text: str) -> int:
@@ -140,14 +140,14 @@ def _millis(text: str) -> int:
 def _points(backend: Backend, key: str, text: str) -> tuple[_Point, _Point]:
     parts = [part.strip() for part in text.split(",")]
     if len(parts) != 2 or not all(parts):
-        raise InvalidArgument(f"{key}: '{text}' names no two points, as in '3,7'")
+        raise InvalidArgument(f"{key}: '{text}': give two points, like '3,7'")
     if key == _BETWEEN:
         start, end = (int(part) if part.isdecimal() else part for part in parts)
         return start, end
     try:
         first, last = (_millis(part) for part in parts)
     except ValueError:
-        raise InvalidArgument(f"{key}: '{text}' are no two times, as milliseconds or 'yyyy-mm-dd hh:mm:ss'") from None
+        raise InvalidArgument(f"{key}: '{text}': give two times, as milliseconds or 'yyyy-mm-dd hh:mm:ss'") from None
     return _as_old_as(backend, first), _as_old_as(backend, last)
 
 

@@ -61,9 +61,9 @@ def write_request(
     chosen = mode or natural
     if chosen not in {natural, "overwrite"}:
         kind = "a primary-key table" if schema.is_primary_key_table else "a table without primary key"
-        raise InvalidArgument(f"mode '{chosen}' does not go with {kind}; use '{natural}' or 'overwrite'")
+        raise InvalidArgument(f"mode '{chosen}' is not possible for {kind}; use '{natural}' or 'overwrite'")
     if partition is not None and chosen != "overwrite":
-        raise InvalidArgument("a partition is given for mode 'overwrite' only; other rows go where their columns say")
+        raise InvalidArgument("partition needs mode 'overwrite': in other modes the rows' columns give their partitions")
     if order_by is not None and not schema.is_primary_key_table:
         raise InvalidArgument("order_by chooses among rows of one key; the table has no primary key")
     if batch_id is not None and (commit_id is None or type(batch_id) is not int or not 0 <= batch_id < BATCH_IDENTIFIER):
@@ -119,9 +119,9 @@ def travel_of(snapshot: int | None, tag: str | None, timestamp: Time | None) -> 
     Raises ``InvalidArgument`` if more than one argument is given.
     """
     if sum(wish is not None for wish in (snapshot, tag, timestamp)) > 1:
-        raise InvalidArgument("a scan reads one snapshot: give one of snapshot, tag and timestamp")
+        raise InvalidArgument("a scan reads one snapshot: give only one of snapshot, tag and timestamp")
     if snapshot is not None and (isinstance(snapshot, bool) or not isinstance(snapshot, int)):
-        raise InvalidArgument(f"a snapshot is an id, not {snapshot!r}")
+        raise InvalidArgument(f"snapshot must be an id, not {snapshot!r}")
     return TravelRequest(snapshot_id=snapshot, tag=tag, timestamp_millis=millis_of(timestamp))
 
 
@@ -133,14 +133,14 @@ def projection(columns: Sequence[str] | None, schema: TableSchema) -> tuple[str,
     if columns is None:
         return schema.names
     if isinstance(columns, str):
-        raise InvalidArgument(f"columns is a list of names; write columns=[{columns!r}]")
+        raise InvalidArgument(f"columns must be a list of names: write columns=[{columns!r}]")
     if not isinstance(columns, Iterable):
-        raise InvalidArgument(f"columns is a list of names, not {columns!r}")
+        raise InvalidArgument(f"columns must be a list of names, not {columns!r}")
     names = tuple(resolve(name, schema.column_types) for name in columns)
     if len(set(names)) < len(names):
-        raise InvalidArgument(f"columns names one twice: {', '.join(columns)}")
+        raise InvalidArgument(f"columns has a name twice: {', '.join(columns)}")
     if not names:
-        raise InvalidArgument("columns names none; use count() for the number of rows")
+        raise InvalidArgument("columns is empty; use count() for the number of rows")
     return names
 
 
@@ -157,12 +157,12 @@ def text_columns(wanted: object, schema: pa.Schema) -> tuple[str, ...]:
     if isinstance(wanted, bool):
         return texts if wanted else ()
     if isinstance(wanted, str) or not isinstance(wanted, Iterable):
-        raise InvalidArgument(f"dictionaries is True, or a list of columns, not {wanted!r:.60}")
+        raise InvalidArgument(f"dictionaries must be True or a list of columns, not {wanted!r:.60}")
     for name in (names := tuple(map(str, wanted))):
         if name not in schema.names:
             raise UnknownColumn(name, tuple(schema.names))
         if name not in texts:
-            raise InvalidArgument(f"dictionaries: column '{name}' of type {schema.field(name).type} holds no texts")
+            raise InvalidArgument(f"dictionaries: column '{name}' of type {schema.field(name).type} is not text")
     return names
 
 
@@ -180,7 +180,7 @@ def millis_of(time: Time | None) -> int | None:
         try:
             time = datetime.fromisoformat(time)
         except ValueError as error:
-            raise InvalidArgument(f"{time!r} is no time; write it as '2024-01-31' or '2024-01-31T10:00:00+01:00'") from error
+            raise InvalidArgument(f"{time!r} is not a time; write it as '2024-01-31' or '2024-01-31T10:00:00+01:00'") from error
     if isinstance(time, date) and not isinstance(time, datetime):
         time = datetime(time.year, time.month, time.day, tzinfo=UTC)
     if isinstance(time, datetime):
@@ -294,7 +294,7 @@ def checked(method: Callable[..., Any]) -> Callable[..., Any]:
             where = ".".join(map(str, first["loc"])) or "argument"
             raise InvalidArgument(f"{method.__name__}: {where}: {first['msg']}, not {first['input']!r}") from error
         except UnicodeEncodeError as error:
-            raise InvalidArgument(f"{method.__name__}: {error.object!r} holds half a character, which no file can hold") from error
+            raise InvalidArgument(f"{method.__name__}: {error.object!r} has an unpaired surrogate, which UTF-8 cannot encode: remove it") from error
 
     return called
 

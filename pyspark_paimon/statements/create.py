@@ -84,7 +84,7 @@ def drop_table(names: KnownTables, words: TokenCursor) -> Any:
     known = names.catalog_name(name)
     if names.path(name) is not None:
         raise InvalidArgument(
-            "DROP TABLE takes a name of a catalog, not a path, which may hold other files: sql(spark, text, catalog=Catalog(...))"
+            "DROP TABLE needs the name of a catalog table, not a path, because a path may have other files: sql(spark, text, catalog=Catalog(...))"
         )
     if names.catalog is None or known is None or not names.catalog.table_exists(known):
         if names.catalog is None or known is None or not quiet or len(name) == 1:

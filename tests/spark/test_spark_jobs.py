@@ -38,7 +38,7 @@ from pyspark_paimon.request.tasks import TaskWork
 from pyspark_paimon.spark.driver import commit
 from pyspark_paimon.spark.driver.commands import run_command
 from pyspark_paimon.spark.driver.commit import commit_tasks
-from pyspark_paimon.spark.driver.job_files import mark_started, runs
+from pyspark_paimon.spark.driver.job_files import is_running, mark_started
 from pyspark_paimon.spark.driver.options import flag, pushes_once, travel
 from pyspark_paimon.spark.driver.outcome import job_name, outcome
 from pyspark_paimon.spark.read.reader import PaimonReader
@@ -310,15 +310,15 @@ def test_who_asks_for_the_outcome_of_a_commit_that_is_being_made_waits_for_it(ta
     found = outcome(FileStore.open(table.path), commit_id)
     hook.join()
     assert Outcome.model_validate_json(found).snapshot_id == 2
-    assert not runs(name)
+    assert not is_running(name)
 
 
 def test_who_asks_for_the_outcome_of_a_job_that_was_given_up_hears_at_once(table):
     writer = writer_for({"path": table.path}, spark_schema(table.table_schema.fields), overwrite=False)
     commit_id = wire_jobs.RowsJob.model_validate_json(writer.job).request.commit_id
-    assert runs(writer.name)
+    assert is_running(writer.name)
     writer.abort([None])
-    assert not runs(writer.name)
+    assert not is_running(writer.name)
     assert outcome(FileStore.open(table.path), commit_id) is None
 
 
@@ -326,7 +326,7 @@ def test_the_mark_of_a_driver_that_died_holds_nobody_up(monkeypatch):
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True)
     monkeypatch.setattr(os, "getppid", lambda: int(dead.stdout))
     mark_started("a job of a dead driver")
-    assert not runs("a job of a dead driver")
+    assert not is_running("a job of a dead driver")
 
 
 def test_a_change_that_conflicts_with_what_it_read_is_not_assigned_again(tmp_path, monkeypatch):

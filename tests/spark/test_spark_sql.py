@@ -175,7 +175,7 @@ def test_a_dataframe_is_written_by_name_with_kinds_by_path_and_by_name_of_a_tabl
         r"SchemaMismatch.*'CITY' is unknown.*write it 'city'": lambda df: plain(df.withColumnRenamed("city", "CITY")).save(table.path),
         "SchemaMismatch.*'more' is unknown": lambda df: plain(df.selectExpr("*", "1 AS more")).save(table.path),
         "SchemaMismatch.*'id' is missing": lambda df: plain(df.drop("id")).save(table.path),
-        "UnsupportedOption.*'scan.snapshot-id': says what to read": lambda df: plain(df, **{"scan.snapshot-id": "1"}).save(table.path),
+        "UnsupportedOption.*'scan.snapshot-id': is an option of reads": lambda df: plain(df, **{"scan.snapshot-id": "1"}).save(table.path),
     }
     for text, write in refused.items():
         with pytest.raises(Exception) as raised:  # Spark's classes and ours; judged below

@@ -162,9 +162,7 @@ class SparkBackend(SparkScans):
 
     def writer(self, commit_id: str) -> NoReturn:  # noqa: ARG002  # signature of the other backends
         """Raise ``InvalidArgument``: a writer buffers rows in the client."""
-        raise InvalidArgument(
-            f"{self._path}: a writer holds rows in the process that writes files; over Spark, write DataFrames with write(), or a stream"
-        )
+        raise InvalidArgument(f"{self._path}: a writer needs files that this process reaches; over Spark, use write() or a stream")
 
     def _merge(self, operation: MergeRows) -> MergeResult:
         """Merge on the driver for small sources, else with Spark.

@@ -129,7 +129,7 @@ def _literal(literal: LiteralValue) -> str:
     if kind in {Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ} and isinstance(value, int):
         return _timestamp(literal, value)
     if kind is Kind.TIME:
-        raise InvalidFilter(f"{literal}: a TIME is not compared over Spark; open the table in process")
+        raise InvalidFilter(f"{literal}: Spark cannot compare TIME; open the table in process")
     text = str(Decimal(int(value)).scaleb(-literal.type.scale)) if kind is Kind.DECIMAL else str(value)
     if kind in FLOATS:
         text = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}.get(text, text)
@@ -146,7 +146,7 @@ def _timestamp(literal: LiteralValue, value: int) -> str:
     try:
         moment = (_EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None)
     except OverflowError:
-        raise InvalidFilter(f"{literal} is no timestamp of the years 1 to 9999, which Spark writes") from None
+        raise InvalidFilter(f"{literal} is outside of the years 1 to 9999, which Spark supports") from None
     return f"CAST('{moment.isoformat(sep=' ')}' AS timestamp_ntz)"
 
 

@@ -199,7 +199,7 @@ def check(address: str, token: str | None) -> str:
     try:
         facts = server_of(session)
         if facts is None:
-            raise SparkUnavailable(f"{Address.parse(address)}: a Spark server answers, but does not know format 'paimon'")
+            raise SparkUnavailable(f"{Address.parse(address)}: the Spark server lacks format 'paimon'")
         return f"Spark {session.version}, pyspark-paimon {facts.package}"
     finally:
         with suppress(Exception):

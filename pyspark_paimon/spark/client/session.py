@@ -106,7 +106,7 @@ def spark_session(
             f"pyspark is missing ({error}); install pyspark-paimon[spark], or pyspark-paimon[client] for a remote server"
         ) from error
     if url is not None and not url.startswith("sc://"):
-        raise InvalidArgument("spark_session takes the address of a Spark Connect server, sc://host:port; without one it starts a server")
+        raise InvalidArgument("the url of spark_session must be sc://host:port; without a url it starts a server")
     target, given = url or os.environ.get("SPARK_REMOTE") or master, dict(conf or {})
     running = None if url else SparkSession.getActiveSession()
     if running is None and target.startswith("sc://"):

@@ -104,7 +104,7 @@ def read_options(options: Mapping[str, str], schema: StructType | None = None) -
     given = {key: value for key, value in options.items() if key in _READ or _CATALOG not in options or _OPTION + key in options}
     check_settable(table_options(given))
     if rights := RIGHTS.intersection(given):
-        raise UnsupportedOption(min(rights), "holds for the whole table and cannot be given to one read")
+        raise UnsupportedOption(min(rights), "is an option of the whole table, not of one read")
     return stored | given
 
 
@@ -138,11 +138,11 @@ def travel(options: Mapping[str, str]) -> TravelRequest:
     """
     given = {member: options[key] for key, member in _TRAVEL.items() if key in options}
     if len(given) > 1:
-        raise InvalidArgument(f"at most one of {', '.join(_TRAVEL)} can be given")
+        raise InvalidArgument(f"give only one of {', '.join(_TRAVEL)}")
     try:
         return TravelRequest.model_validate(given)
     except ValueError as error:
-        raise InvalidArgument(f"{next(iter(given))}: {next(iter(given.values()))!r} is no number") from error
+        raise InvalidArgument(f"{next(iter(given))}: {next(iter(given.values()))!r} is not a number") from error
 
 
 def between(options: Mapping[str, str]) -> tuple[tuple[Point, Point], IncrementalModeName | None] | None:
@@ -206,8 +206,8 @@ def pushes_once(options: Mapping[str, str]) -> bool:
     wish = options.get(PUSHDOWN, "false").lower()
     if wish not in {"false", "once"}:
         raise InvalidArgument(
-            f"option '{PUSHDOWN}' is false or once, not {wish!r}: Spark keeps what one query of a frame pushed for its next queries, and "
-            "these would miss rows; 'once' says that the frame is queried once. The option 'filter' is right for any number of queries"
+            f"option '{PUSHDOWN}' must be false or once, not {wish!r}: Spark reuses the pushed filters of one query for the frame's next queries, and "
+            "these would miss rows. 'once' promises a single query. The option 'filter' allows any number of queries"
         )
     return wish == "once"
 
@@ -219,11 +219,11 @@ def write_options(options: Mapping[str, str]) -> dict[str, str]:
 
     >>> write_options({"path": "/t", "filter": "id = 1"})
     Traceback (most recent call last):
-    pyspark_paimon.UnsupportedOption: option 'filter': says what to read; rows are written to a path, or a view, without it
+    pyspark_paimon.UnsupportedOption: option 'filter': is an option of reads: remove it from the write
     """
     for key in sorted(_READ - _WRITE):
         if key in options:
-            raise UnsupportedOption(key, "says what to read; rows are written to a path, or a view, without it")
+            raise UnsupportedOption(key, "is an option of reads: remove it from the write")
     given = {key: value for key, value in options.items() if key not in _WRITE}
     check_call(given)
     return given

@@ -129,7 +129,7 @@ def test_a_time_to_travel_to_may_be_computed(names, monkeypatch, value):
     [
         ("CREATE TABLE x (id INT) USING paimon TBLPROPERTIES ('primary-key' = 'id')", r"not a name in a catalog.*catalog=Catalog"),
         ("CREATE TABLE x USING paimon TBLPROPERTIES ('primary-key' = 'id')", r"not a name in a catalog.*catalog=Catalog"),
-        ("DROP TABLE paimon.`/warehouse/t`", "takes a name of a catalog"),
+        ("DROP TABLE paimon.`/warehouse/t`", "needs the name of a catalog table"),
         ("CALL sys.compact()", "needs a table"),
         ("CALL sys.compact('t', 1, 2, 3, 4, 5, 6, 7)", "takes 7 arguments"),
     ],

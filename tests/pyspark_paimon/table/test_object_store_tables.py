@@ -64,7 +64,7 @@ def test_a_table_s_whole_life_on_a_store(s3, warehouse):
     (mended,) = opened.fsck(repair=True).repairs
     assert (mended.path, store.file_io.read(mended.copies[0])) == (store.paths.latest_hint, b"77")
     assert opened.fsck("quick", repair=True).repairs == ()
-    with pytest.raises(InvalidArgument, match="of a Spark Connect session"):
+    with pytest.raises(InvalidArgument, match="need a Spark Connect session"):
         backend_for(path, SimpleNamespace(range=0, read=0, conf=0), storage_options=options)
 
 

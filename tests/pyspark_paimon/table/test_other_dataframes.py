@@ -84,7 +84,7 @@ def test_maps_are_given_as_dicts(table):
 @pytest.mark.parametrize(
     ("given", "error", "told"),
     [
-        ([{"id": 1}, 7], InvalidArgument, "held 7 of type int"),
+        ([{"id": 1}, 7], InvalidArgument, "has 7 of type int"),
         ({"id": ["x"]}, SchemaMismatch, r"column 'id', row 0: 'x' \(str\) does not fit int64"),
         ({"id": [1, 2], "s": ["a"]}, SchemaMismatch, "different lengths: id 2, s 1"),
         ({"id": 7}, InvalidArgument, "column 'id' is given as int"),
@@ -195,9 +195,9 @@ def test_texts_come_as_dictionaries_where_that_is_asked_for(table):
 
 
 def test_dictionaries_of_other_columns_are_refused(table):
-    with pytest.raises(InvalidArgument, match="column 'f' of type double holds no texts"):
+    with pytest.raises(InvalidArgument, match="column 'f' of type double is not text"):
         table.scan().to_arrow(dictionaries=["f"])
     with pytest.raises(UnknownColumn, match="'t'"):
         table.scan().to_arrow(dictionaries=["t"])
-    with pytest.raises(InvalidArgument, match="True, or a list"):
+    with pytest.raises(InvalidArgument, match="True or a list"):
         table.scan().to_arrow(dictionaries="s")

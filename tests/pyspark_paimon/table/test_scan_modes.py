@@ -68,15 +68,15 @@ def test_modes_by_time(table: Table) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"scan.mode": "sideways"}, UnsupportedOption, "'sideways' is no mode"),
+        ({"scan.mode": "sideways"}, UnsupportedOption, "'sideways' is not a scan mode"),
         ({"scan.mode": "from-file-creation-time"}, UnsupportedOption, "by creation time"),
         ({"scan.creation-time-millis": "1"}, UnsupportedOption, "scan.creation-time-millis"),
         ({"incremental-to-auto-tag": "t"}, UnsupportedOption, "incremental-to-auto-tag"),
         ({"scan.mode": "from-snapshot"}, InvalidArgument, "needs one of"),
         ({"scan.mode": "latest", "scan.snapshot-id": "1"}, InvalidArgument, "goes without"),
         ({"scan.snapshot-id": "1", "scan.tag-name": "two"}, InvalidArgument, "needs one of"),
-        ({"scan.snapshot-id": "one"}, InvalidArgument, "'one' is no number"),
-        ({"incremental-between": "3"}, InvalidArgument, "names no two points"),
+        ({"scan.snapshot-id": "one"}, InvalidArgument, "'one' is not a number"),
+        ({"incremental-between": "3"}, InvalidArgument, "give two points"),
         ({"incremental-between": "1,3", "incremental-between-scan-mode": "x"}, InvalidArgument, "one of auto"),
         ({"scan.tag-name": "three"}, PaimonError, "no tag 'three'"),
     ],

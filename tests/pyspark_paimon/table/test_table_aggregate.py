@@ -83,8 +83,8 @@ def test_changes_are_aggregated_too(create):
 def test_a_sum_that_does_not_fit_is_an_error(create):
     table = create("id BIGINT, d DECIMAL(38, 0)")
     table.write([{"id": 2**63 - 1, "d": Decimal(10**38 - 1)}, {"id": 1, "d": Decimal(1)}])
-    for column, said in (("id", "9223372036854775808, which BIGINT"), ("d", "1" + "0" * 38 + r", which DECIMAL\(38, 0\)")):
-        with pytest.raises(OutOfRange, match=f"the sum of column '{column}' is {said} does not hold"):
+    for column, text in (("id", "9223372036854775808, too large for BIGINT"), ("d", "1" + "0" * 38 + r", too large for DECIMAL\(38, 0\)")):
+        with pytest.raises(OutOfRange, match=f"the sum of column '{column}' is {text}"):
             table.scan().aggregate({column: "sum"})
 
 
@@ -93,19 +93,19 @@ def test_a_sum_that_does_not_fit_is_an_error(create):
     [
         ({}, (), InvalidArgument, "must be a dict like"),
         ("count", (), InvalidArgument, "must be a dict like"),
-        ({"amount": "avg"}, (), InvalidArgument, "no 'avg' of 'amount'; there are count, min, max, sum"),
-        ({"amount": []}, (), InvalidArgument, "is given one of count, min, max, sum"),
+        ({"amount": "avg"}, (), InvalidArgument, "'avg' of 'amount' is unknown; use one of count, min, max, sum"),
+        ({"amount": []}, (), InvalidArgument, "must be one of count, min, max, sum"),
         ({"city": "sum"}, (), InvalidArgument, "column 'city' of type STRING has no sum"),
         ({"tags": ["min"]}, (), InvalidArgument, "column 'tags' of type ARRAY<STRING> has no min"),
         ({"amuont": "max"}, (), UnknownColumn, "did you mean 'amount'"),
-        ({"n": "count"}, "city", InvalidArgument, "'city' is no partition column"),
+        ({"n": "count"}, "city", InvalidArgument, "'city' is not a partition column"),
         ({"n": "count"}, "dya", UnknownColumn, "did you mean 'day'"),
         ({"n": "count"}, 7, InvalidArgument, "by is"),
         (
             {"day": "count", "n": "count", "day_count": "count"},
             (),
             InvalidArgument,
-            "two columns of the answer would be called 'day_count'",
+            "two result columns have the name 'day_count'",
         ),
     ],
 )

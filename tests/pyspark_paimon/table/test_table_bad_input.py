@@ -59,7 +59,7 @@ BAD_ROWS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "text": (lambda: "id,city", InvalidArgument, "pandas DataFrame"),
     "a dictionary of no lists": (lambda: {"id": 1}, InvalidArgument, "'id' is given as int"),
     "a dictionary of other types": (lambda: {"id": ["x"]}, SchemaMismatch, "'id', row 0.*does not fit int64"),
-    "a list of dictionaries and a number": (lambda: [{"id": 1}, 2], InvalidArgument, "held 2 of type int"),
+    "a list of dictionaries and a number": (lambda: [{"id": 1}, 2], InvalidArgument, "has 2 of type int"),
     "batches that differ": (lambda: [pa.record_batch(GOOD), pa.record_batch({"id": [1]})], SchemaMismatch, "differ"),
     "a batch and a text": (lambda: [pa.record_batch(GOOD), "x"], InvalidArgument, "of type str"),
     "a source that breaks": (lambda: pa.RecordBatchReader.from_batches(pa.record_batch(GOOD).schema, failing()), Exception, "source broke"),
