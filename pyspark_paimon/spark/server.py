@@ -65,7 +65,7 @@ def _answer(backend: LocalBackend, question: Request[Any]) -> str:
 
             return outcome(backend.store(), question.commit_id) or "null"
         case rpc.AskAnswer():
-            from pyspark_paimon.spark.driver.commands import answer_of_command  # noqa: PLC0415  # see test_imports
+            from pyspark_paimon.spark.driver.outcome import answer_of_command  # noqa: PLC0415  # see test_imports
 
             return question.answer_text(answer_of_command(question.id))
         case rpc.AskNative():

@@ -36,11 +36,10 @@ from pyspark_paimon.request.results import Outcome
 from pyspark_paimon.request.scan_questions import CountCheaply
 from pyspark_paimon.request.tasks import TaskWork
 from pyspark_paimon.spark.driver import commit
-from pyspark_paimon.spark.driver.commands import run_command
 from pyspark_paimon.spark.driver.commit import commit_tasks
 from pyspark_paimon.spark.driver.job_files import is_running, mark_started
 from pyspark_paimon.spark.driver.options import flag, pushes_once, travel
-from pyspark_paimon.spark.driver.outcome import job_name, outcome
+from pyspark_paimon.spark.driver.outcome import job_name, outcome, run_command
 from pyspark_paimon.spark.read.reader import PaimonReader
 from pyspark_paimon.spark.server import schema as server_schema
 from pyspark_paimon.spark.wire import jobs as wire_jobs

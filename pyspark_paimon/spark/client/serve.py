@@ -29,7 +29,7 @@ TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105  # the variabl
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _STARTED = re.compile(r"Spark Connect server started at: \S+:(\d+)")
 _LINE = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (\w+) ")
-_TOLD = frozenset({"WARN", "ERROR", "FATAL"})
+_FORWARDED_LEVELS = frozenset({"WARN", "ERROR", "FATAL"})
 _PATIENCE_SECONDS = 15.0
 _LAST_LINES = 20
 _EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104  # users choose it explicitly
@@ -94,10 +94,10 @@ class ConnectServer:
     The callback receives status lines for users.
     """
 
-    def __init__(self, settings: ServerSettings, tell: Callable[[str], None]) -> None:
+    def __init__(self, settings: ServerSettings, report: Callable[[str], None]) -> None:
         self.settings = settings
         self.port = 0
-        self._tell = tell
+        self._report = report
         self._last: list[str] = []
         self._started = threading.Event()
         self._process: subprocess.Popen[str] | None = None
@@ -109,7 +109,7 @@ class ConnectServer:
         """
         require_java()
         _refuse_used_port(self.settings)
-        self._tell(f"starting Spark {_spark_version()} on {self.settings.master} with {self.settings.memory} of memory")
+        self._report(f"starting Spark {_spark_version()} on {self.settings.master} with {self.settings.memory} of memory")
         self._process = subprocess.Popen(  # noqa: S603  # Spark's own script
             self.settings.command(), env=self.settings.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
@@ -162,7 +162,7 @@ class ConnectServer:
         assert self._process.stdout is not None
         for line in log_lines(self._process.stdout, self._listens):
             self._last = [*self._last[1 - _LAST_LINES :], line]
-            self._tell(line)
+            self._report(line)
         self._started.set()
 
     def _listens(self, port: int) -> None:
@@ -185,7 +185,7 @@ def log_lines(log: Iterator[str], listens: Callable[[int], None]) -> Iterator[st
         if found:
             listens(int(found.group(1)))
         level = _LINE.match(line)
-        shown = level.group(1) in _TOLD if level else shown
+        shown = level.group(1) in _FORWARDED_LEVELS if level else shown
         if shown and line.strip():
             yield line.rstrip()
 

@@ -1,4 +1,4 @@
 """Driver side: parse options, answer questions, commit jobs once.
 
-Public: ``commands``, ``commit``, ``options``.
+Public: ``outcome``, ``commit``, ``options``.
 """

@@ -28,7 +28,7 @@ _AGAIN = (
 
 
 @contextmanager
-def stale_columns_named(schema: StructType) -> Iterator[None]:
+def explain_stale_columns(schema: StructType) -> Iterator[None]:
     """Add a hint on stale catalog columns to schema errors.
 
     Only if ``schema`` comes from Spark's catalog.
@@ -42,7 +42,7 @@ def stale_columns_named(schema: StructType) -> Iterator[None]:
 
 
 @contextmanager
-def missing_table_named(options: Mapping[str, str]) -> Iterator[None]:
+def explain_missing_table(options: Mapping[str, str]) -> Iterator[None]:
     """Add a hint on table creation to ``TableNotFound``.
 
     Only if Spark's catalog asks for the columns.
@@ -75,4 +75,4 @@ def check_properties(options: Mapping[str, str], schema: TableSchema) -> None:
             raise UnsupportedOption(key, f"CREATE TABLE cannot set '{wanted}' on a Paimon table that exists and has {has}; {how}")
 
 
-__all__ = ["check_properties", "missing_table_named", "stale_columns_named"]
+__all__ = ["check_properties", "explain_missing_table", "explain_stale_columns"]

@@ -1,20 +1,23 @@
-"""Outcome of a commit, for the client that asks.
+"""Outcomes of commits and answers of commands, for the client that asks.
 
-The source is the table's snapshots, or the outcome that the commit hook stored on this driver.
+The source of an outcome is the table's snapshots, or the outcome that the commit hook stored on this driver.
 Every write starts with this question, so this module imports no write code when it is loaded.
 """
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from manifest.commit.message import CommitResult
 from manifest.commit.runs import committed_before
 from manifest.io.errors import CommitReplayed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
+from pyspark_paimon.request.operation import Operation
 from pyspark_paimon.request.results import Outcome
-from pyspark_paimon.spark.driver.job_files import is_running, stored_answer, wait_for_end
+from pyspark_paimon.spark.driver.job_files import answer_once, is_running, stored_answer, wait_for_end
+from pyspark_paimon.system.opened import local_backend
 
 PREFIX = "pyspark-paimon."
 """Prefix of the counts in the properties of a snapshot."""
@@ -86,4 +89,20 @@ def outcome_of(store: FileStore, result: CommitResult) -> Outcome:
     )
 
 
-__all__ = ["PREFIX", "compaction_threads", "job_name", "outcome", "outcome_of"]
+def run_command(path: str, command_id: str, operation: Operation[Any]) -> None:
+    """Run an operation once and store its answer.
+
+    ``path`` is the path of the table.
+    """
+    answer_once(command_id, lambda: operation.answer_text(local_backend(path).run(operation)))
+
+
+def answer_of_command(command_id: str) -> str | None:
+    """Return the answer of a command.
+
+    Waits a limited time for the end of its job. None: the command did not succeed.
+    """
+    return wait_for_end(command_id, lambda: stored_answer(command_id))
+
+
+__all__ = ["PREFIX", "answer_of_command", "compaction_threads", "job_name", "outcome", "outcome_of", "run_command"]

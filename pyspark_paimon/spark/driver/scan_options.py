@@ -15,7 +15,7 @@ from pyspark_paimon.jobs.excluded_files import check_excluded
 from pyspark_paimon.jobs.incremental import change_columns, range_of, scan_fields
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import IncrementalRange, ScanRequest
-from pyspark_paimon.spark.driver.catalog_tables import check_properties, missing_table_named
+from pyspark_paimon.spark.driver.catalog_tables import check_properties, explain_missing_table
 from pyspark_paimon.spark.driver.options import FILTER, between, columns, read_options, table_options, table_path, travel, with_options
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import BLOB
@@ -64,7 +64,7 @@ def scan_schema(options: MutableMapping[str, str]) -> StructType:
     """
     given = dict(options) if rpc.SCAN in options else read_options(options)
     backend = local_backend(table_path(given))
-    with missing_table_named(options):
+    with explain_missing_table(options):
         request = scan_request(backend, given)
     if request.excluded_files:
         check_excluded(backend.store(), request)

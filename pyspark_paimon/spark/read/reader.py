@@ -24,7 +24,7 @@ from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.plan_json import report_to_json, summaries_to_json
 from pyspark_paimon.scheduling.task_packing import tasks_of
-from pyspark_paimon.spark.driver.catalog_tables import stale_columns_named
+from pyspark_paimon.spark.driver.catalog_tables import explain_stale_columns
 from pyspark_paimon.spark.driver.options import pushes_once, read_options, table_path
 from pyspark_paimon.spark.driver.scan_options import scan_request
 from pyspark_paimon.spark.read.threads import use_task_cpus
@@ -147,7 +147,7 @@ def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceR
         given = {SCAN: options[SCAN], "path": table_path(options)} if SCAN in options else read_options(options, schema)
         path = table_path(given)
         form = form_of(options)
-        with stale_columns_named(schema):
+        with explain_stale_columns(schema):
             request = scan_request(local_backend(path), given, tuple(schema.names) if form == "rows" else None)
         kind = PushdownReader if pushes_once(options if SCAN in options else given) else PaimonReader
         return kind(path, request.model_dump_json(), schema, form, None if FORM in options else {**given, **options})

@@ -18,7 +18,7 @@ from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.request.backend import SparkRows, WriteRequest
 from pyspark_paimon.request.inputs import has_row_kinds
 from pyspark_paimon.request.partition_spec import Spec, spec_of
-from pyspark_paimon.spark.driver.catalog_tables import stale_columns_named
+from pyspark_paimon.spark.driver.catalog_tables import explain_stale_columns
 from pyspark_paimon.spark.driver.options import (
     DYNAMIC_OVERWRITE,
     OVERWRITE_PARTITION,
@@ -44,7 +44,7 @@ def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, ov
     settings = write_options({key: value for key, value in options.items() if key not in {OVERWRITE_PARTITION, SPARK_OVERWRITE_MODE}})
     request = WriteRequest(commit_id=str(uuid.uuid4()), mode="overwrite" if overwrite else "append", options=settings)
     store = open_store(path, request)
-    with stale_columns_named(schema):
+    with explain_stale_columns(schema):
         kinds = check_columns(schema, store.schema)
     partition = _partition(options, store.schema, overwrite=overwrite)
     changes = {"row_kinds": kinds, "dynamic": _is_dynamic(options), "partition": partition}

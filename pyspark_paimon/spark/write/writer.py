@@ -31,10 +31,9 @@ from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.operation import TaskOperation, parse_request
 from pyspark_paimon.request.partition_spec import replaced_partitions
 from pyspark_paimon.request.tasks import Task, TaskWork
-from pyspark_paimon.spark.driver.commands import run_command
 from pyspark_paimon.spark.driver.commit import commit_rows, commit_tasks
 from pyspark_paimon.spark.driver.options import table_path
-from pyspark_paimon.spark.driver.outcome import job_name
+from pyspark_paimon.spark.driver.outcome import job_name, run_command
 from pyspark_paimon.spark.read.threads import use_task_cpus
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc

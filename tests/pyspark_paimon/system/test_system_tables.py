@@ -11,7 +11,7 @@ from manifest.io.errors import SystemTableReadOnly, TableNotFound, UnknownSystem
 from manifest.io.paths import SYSTEM_TABLES
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.operations.create import CreateTable
-from pyspark_paimon.spark.driver.commands import run_command
+from pyspark_paimon.spark.driver.outcome import run_command
 
 
 @pytest.fixture(scope="module")
