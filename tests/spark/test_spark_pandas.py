@@ -225,6 +225,6 @@ def test_pyspark_remarks_on_import_stop_no_program_that_turns_warnings_into_erro
 @pytest.mark.spark
 def test_without_a_session_it_is_said_how_to_make_one(spark, table, monkeypatch):
     monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
-    with pytest.raises(SparkUnavailable, match=r"no Spark session: make one by pyspark_paimon\.spark_session\(\)"):
+    with pytest.raises(SparkUnavailable, match=r"no active Spark session: call pyspark_paimon\.spark_session\(\)"):
         pp.read_paimon(table.path)
     assert len(pp.read_paimon(table.path, spark=spark, index_col="id")) == 3
