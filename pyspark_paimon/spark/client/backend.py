@@ -106,7 +106,7 @@ class SparkBackend(SparkScans):
         else:
             answer = self._ask(question)
         if answer is None:
-            raise InvalidArgument(f"the server ran command {command.id} but keeps no answer; is it one driver that answers?")
+            raise InvalidArgument(f"the server ran command {command.id}, but has no answer: all requests must reach the same driver")
         return operation.answer_of(answer)
 
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
@@ -357,7 +357,7 @@ def _result(done: Outcome | None, started: float) -> WriteResult:
 def _how_to_repeat(identity: str) -> str:
     user, _, batch = identity.partition("#")
     named = f"commit_id={user!r}" + (f", batch_id={batch}" if batch else "")
-    return f"commit {identity} is not visible; should its job still run, a repetition with {named} is safe"
+    return f"commit {identity} is not visible, but its job may still run: repeat the call with {named}, which is safe"
 
 
 __all__ = ["SparkBackend"]

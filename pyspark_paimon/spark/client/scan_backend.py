@@ -96,7 +96,7 @@ class SparkScans:
         Splits name files of the server.
         """
         raise InvalidArgument(
-            f"the splits of {self._path} are read by Spark's tasks: use to_batches() or to_spark(), or open the table in process"
+            f"only Spark's tasks can read splits of {self._path}: use to_batches() or to_spark(), or open the table in process"
         )
 
     def read(

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
 
 _AGAIN = (
-    "the columns are those that Spark's catalog copied when CREATE TABLE ran there, and ALTER TABLE in Spark changes only the copy: "
-    "DROP TABLE and CREATE TABLE ... USING paimon OPTIONS (path '...') again, which leaves the data alone; Table.add_column, rename_column "
-    "and the like change the table itself"
+    "Spark's catalog has a copy of the columns from CREATE TABLE, and Spark's ALTER TABLE changes only this copy: repeat DROP TABLE and "
+    "CREATE TABLE ... USING paimon OPTIONS (path '...'), which keeps the data; to change the table use Table.add_column, rename_column etc."
 )
 
 

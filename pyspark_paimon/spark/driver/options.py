@@ -41,13 +41,13 @@ _SPARKS = frozenset({"owner", "location", "comment", "external", "is_managed_loc
 """Properties of Spark's catalog; some are also names of Paimon options."""
 _OPTION = "option."  # Spark repeats entries of OPTIONS with this prefix, but not table properties
 _NO_PATH = (
-    "format 'paimon' needs the table's path. Spark tells a data source neither path nor name of the table in its catalog that INSERT, "
-    "CREATE TABLE AS SELECT, insertInto or saveAsTable is for: write INSERT INTO t WITH (path = '...') ..., or insert into a temporary view "
-    "USING paimon OPTIONS (path '...'); with DataFrames, .save(path)"
+    "format 'paimon' needs the table's path, which Spark does not pass for INSERT, CREATE TABLE AS SELECT, insertInto and saveAsTable: "
+    "write INSERT INTO t WITH (path = '...') ..., or insert into a temporary view USING paimon OPTIONS (path '...'); with DataFrames use "
+    ".save(path)"
 )
 _NO_PATH_KEPT = (
-    "Spark's catalog does not keep the path of this table, for CREATE TABLE listed its columns, or CREATE TABLE AS SELECT or saveAsTable made "
-    "it: DROP TABLE it and CREATE TABLE t USING paimon OPTIONS (path '...') without columns, over a table that Table.create made; "
+    "Spark's catalog does not keep the path of this table, because it was created with a list of columns, AS SELECT or by saveAsTable: "
+    "DROP TABLE it, then CREATE TABLE t USING paimon OPTIONS (path '...') without columns, for a table of Table.create; "
     "or read it by SELECT ... FROM t WITH (path = '...')"
 )
 
