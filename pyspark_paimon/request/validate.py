@@ -294,7 +294,9 @@ def checked(method: Callable[..., Any]) -> Callable[..., Any]:
             where = ".".join(map(str, first["loc"])) or "argument"
             raise InvalidArgument(f"{method.__name__}: {where}: {first['msg']}, not {first['input']!r}") from error
         except UnicodeEncodeError as error:
-            raise InvalidArgument(f"{method.__name__}: {error.object!r} has an unpaired surrogate, which UTF-8 cannot encode: remove it") from error
+            raise InvalidArgument(
+                f"{method.__name__}: {error.object!r} has an unpaired surrogate, which UTF-8 cannot encode: remove it"
+            ) from error
 
     return called
 
