@@ -197,7 +197,7 @@ def test_an_overwrite_replaces_the_table_a_named_partition_or_those_of_the_rows(
         (
             "overwrite",
             {"overwrite-partition": "day=2026-01-02", "partitionOverwriteMode": "dynamic"},
-            "InvalidArgument.*names the partition",
+            "InvalidArgument.*contradicts a dynamic overwrite",
         ),
         ("overwrite", {"dynamic-partition-overwrite": "false", "partitionOverwriteMode": "dynamic"}, "InvalidArgument.*contradict"),
         ("overwrite", {"partitionOverwriteMode": "all"}, "InvalidArgument.*static or dynamic"),
