@@ -23,7 +23,7 @@ from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, Lit
 ColumnArrays = Callable[[ColumnValue], Any]
 
 
-def computed(expression: Expression, columns: ColumnArrays, rows: int) -> Any:
+def compute(expression: Expression, columns: ColumnArrays, rows: int) -> Any:
     """Return the values of an expression for all rows.
 
     The array has type ``expression.type``; texts and binaries have the large types.
@@ -78,7 +78,7 @@ def _arrow(column_type: ColumnType) -> Any:
 def _compute_call(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
     kernel = kernel_of(node)
     if kernel is not None:
-        values = [computed(argument, columns, rows) for argument in node.arguments]
+        values = [compute(argument, columns, rows) for argument in node.arguments]
         return _uniform(kernel(values, node.type), node.type)
     first = node.arguments[0]
     match node.function:
@@ -89,15 +89,15 @@ def _compute_call(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
         case "case":
             return _case(node, columns, rows)
         case "=" | "<>" | "<" | "<=" | ">" | ">=":
-            return comparison.compare(node.function, [computed(one, columns, rows) for one in node.arguments], first.type)
+            return comparison.compare(node.function, [compute(one, columns, rows) for one in node.arguments], first.type)
         case "<=>":
-            return comparison.same_or_both_null([computed(one, columns, rows) for one in node.arguments], first.type)
+            return comparison.same_or_both_null([compute(one, columns, rows) for one in node.arguments], first.type)
         case "date_trunc":
-            return calendar.truncate(computed(node.arguments[1], columns, rows), _texts(node.arguments[:1])[0])
+            return calendar.truncate(compute(node.arguments[1], columns, rows), _texts(node.arguments[:1])[0])
         case calendar.TRUNCATED:
             unit, zone = _texts((first, node.arguments[2]))
-            return calendar.truncate_instant(computed(node.arguments[1], columns, rows), unit, zone)
-    return _compute_text(node, computed(first, columns, rows))
+            return calendar.truncate_instant(compute(node.arguments[1], columns, rows), unit, zone)
+    return _compute_text(node, compute(first, columns, rows))
 
 
 def _compute_text(node: FunctionCall, value: Any) -> Any:
@@ -128,7 +128,7 @@ def _logic(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
     """
     decides = node.function == "or"
     combine = pc.or_kleene if decides else pc.and_kleene
-    found = computed(node.arguments[0], columns, rows)
+    found = compute(node.arguments[0], columns, rows)
     for argument in node.arguments[1:]:
         opened = np.asarray(pc.not_equal(found, decides).fill_null(True))
         found = combine(found, _compute_rows(argument, opened, columns, otherwise=pa.scalar(decides)))
@@ -136,7 +136,7 @@ def _logic(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
 
 
 def _coalesce(arguments: Sequence[Expression], columns: ColumnArrays, rows: int) -> Any:
-    found = computed(arguments[0], columns, rows)
+    found = compute(arguments[0], columns, rows)
     for argument in arguments[1:]:
         if not found.null_count:
             break
@@ -163,12 +163,12 @@ def _compute_rows(expression: Expression, wanted: Any, columns: ColumnArrays, ot
     """
     rows = len(wanted)
     if wanted.all():
-        return computed(expression, columns, rows)
+        return compute(expression, columns, rows)
     mask = pa.array(wanted)
-    some = computed(expression, lambda column: columns(column).filter(mask), int(wanted.sum()))
+    some = compute(expression, lambda column: columns(column).filter(mask), int(wanted.sum()))
     positions = np.cumsum(wanted) - 1
     found = some.take(pa.array(positions, mask=~wanted))
     return found if otherwise is None else pc.if_else(mask, found, otherwise)
 
 
-__all__ = ["computed"]
+__all__ = ["compute"]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.errors import FilterFailed, InvalidFilter, UnknownColumn
 from fileindex.base.plain_value import canonical_array, literal_array, to_scalar
-from fileindex.expression.compute import computed
+from fileindex.expression.compute import compute
 from fileindex.expression.tree import ColumnValue, column_values
 from fileindex.predicate.map_entries import map_entries
 from fileindex.predicate.tree import And, ColumnRef, Compare, Formula, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derived
@@ -125,7 +125,7 @@ def _formula(formula: Formula, batch: Any, types: Mapping[str, ColumnType]) -> A
         if pa.types.is_dictionary(array.type) and len(array.dictionary) < len(array):
             found = _by_values(formula, array, batch, types)
     if found is None:
-        found = computed(formula.test, lambda column: _typed_column(column, batch, types), batch.num_rows)
+        found = compute(formula.test, lambda column: _typed_column(column, batch, types), batch.num_rows)
     return (pc.invert(found) if formula.negated else found).fill_null(False)
 
 
@@ -138,7 +138,7 @@ def _by_values(formula: Formula, array: Any, batch: Any, types: Mapping[str, Col
     for column in column_values(formula.test):
         _typed_column(column, batch.slice(0, 0), types)
     try:
-        answers = computed(formula.test, lambda _: values, len(values))
+        answers = compute(formula.test, lambda _: values, len(values))
     except FilterFailed:
         return None
     return answers.take(array.indices.fill_null(len(values) - 1))

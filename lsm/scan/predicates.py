@@ -13,7 +13,7 @@ from fileindex.base.column_type import FLOATS, ColumnType, Plain
 from fileindex.base.errors import FilterFailed, UnknownColumn
 from fileindex.base.plain_value import literal_array, to_scalar
 from fileindex.base.thresholds import thresholds
-from fileindex.expression.compute import computed
+from fileindex.expression.compute import compute
 from fileindex.expression.tree import ColumnValue, Expression, LiteralValue, map_columns
 from fileindex.predicate.evaluate_rows import mask, type_of
 from fileindex.predicate.tree import (
@@ -176,7 +176,7 @@ def _bind_formula(formula: Formula, constants: Mapping[str, Plain]) -> Predicate
     if columns_of(bound):
         return bound
     try:
-        answer = computed(test, _no_column, 1)[0].as_py()
+        answer = compute(test, _no_column, 1)[0].as_py()
     except FilterFailed:
         return bound
     return TRUE if answer is not None and answer is not formula.negated else FALSE

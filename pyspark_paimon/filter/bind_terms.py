@@ -13,7 +13,7 @@ from fileindex.base.errors import FilterFailed, InvalidFilter
 from fileindex.base.time_zone import UTC, session_zone
 from fileindex.expression import calendar
 from fileindex.expression.calendar import PARTS
-from fileindex.expression.compute import computed
+from fileindex.expression.compute import compute
 from fileindex.expression.functions import call, cast_to
 from fileindex.expression.json import MOST_NESTED
 from fileindex.expression.literals import literal_value
@@ -114,7 +114,7 @@ def _convert_timestamp(function: str, argument: Expression) -> Expression:
     made = call(function, [argument, LiteralValue(zone, TEXT_TYPE)])
     if any(True for _ in column_values(argument)):
         return made
-    return LiteralValue(computed(made, _no_column, 1)[0].value, wanted)
+    return LiteralValue(compute(made, _no_column, 1)[0].value, wanted)
 
 
 def _literal(value: Literal) -> LiteralValue:
@@ -155,7 +155,7 @@ def constant_of(term: Term) -> Literal:
     """
     expression = bind_term(term, {})
     try:
-        found = computed(expression, _no_column, 1)[0]
+        found = compute(expression, _no_column, 1)[0]
     except FilterFailed as error:
         raise InvalidFilter(str(error)) from error
     value = found.as_py() if expression.type.kind not in {Kind.DATE, Kind.TIME, *TIMESTAMPS} else found.value
@@ -187,7 +187,7 @@ def simplify(test: Expression) -> Condition | None:
         raise InvalidFilter(f"'{test}' of type {test.type.kind} is not a condition: compare it with a value")
     if not any(True for _ in column_values(test)):
         try:
-            return Constant(computed(test, _no_column, 1)[0].as_py())
+            return Constant(compute(test, _no_column, 1)[0].as_py())
         except FilterFailed as error:
             raise InvalidFilter(str(error)) from error
     if isinstance(test, FunctionCall) and test.function in _OPS:

@@ -19,7 +19,7 @@ from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import cached_property
 from fileindex.base.plain_value import plain_array, plain_values
-from fileindex.expression.compute import computed
+from fileindex.expression.compute import compute
 from fileindex.expression.tree import ColumnValue, Expression
 from fileindex.predicate.tree import TRUE, ColumnRef, In, Predicate, all_of
 from lsm.keys.key_set import KeySet
@@ -224,7 +224,7 @@ class MergeRows:
         rows = len(next(iter(places.values())))
         if isinstance(value, pa.Scalar):
             return pa.repeat(value, rows)
-        return column(value) if isinstance(value, ColumnValue) else computed(value, column, rows)
+        return column(value) if isinstance(value, ColumnValue) else compute(value, column, rows)
 
     def _made(self, clause: Clause, places: Places, sides: Mapping[str, pa.Table]) -> WrittenRows:
         self.counts[clause.action] += len(next(iter(places.values())))

@@ -160,9 +160,9 @@ def _compute(value: Expression, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
 
     if isinstance(value, ColumnValue):
         return column(value)
-    from fileindex.expression.compute import computed  # noqa: PLC0415  # imported only for computed values
+    from fileindex.expression.compute import compute  # noqa: PLC0415  # imported only for computed values
 
-    return computed(value, column, rows.num_rows)
+    return compute(value, column, rows.num_rows)
 
 
 def refuse_fixed(named: Collection[str], schema: TableSchema) -> None:
