@@ -25,8 +25,8 @@ from manifest.entry.manifest_list import ManifestFileMeta, ManifestList
 from manifest.entry.manifest_merge import MergePolicy
 from manifest.io.errors import SnapshotExpired, TableNotFound
 from manifest.io.file_io import FileIO
-from manifest.io.meter import UNMETERED, Meter
 from manifest.io.paths import MAIN_BRANCH, FileNames, TablePaths, refuse_system, split_branch, split_system
+from manifest.io.progress import IGNORE_PROGRESS, ProgressListener
 from manifest.options import support
 from manifest.options.core_options import CoreOptions
 from manifest.schema.manager import SchemaManager
@@ -59,7 +59,7 @@ class FileStore:
     branch: str = MAIN_BRANCH
     commits: SnapshotCommit | None = field(default=None, repr=False, compare=False)
     """Catalog that commits snapshots. None: the file system."""
-    meter: Meter = field(default=UNMETERED, repr=False, compare=False)
+    listener: ProgressListener = field(default=IGNORE_PROGRESS, repr=False, compare=False)
     """Listener of the data files read and written through this store."""
 
     @classmethod
@@ -110,9 +110,9 @@ class FileStore:
         """
         return self._replace(file_io=file_io)
 
-    def metered(self, meter: Meter) -> FileStore:
+    def with_listener(self, listener: ProgressListener) -> FileStore:
         """Return the table with a listener of data file access."""
-        return self._replace(meter=meter)
+        return self._replace(listener=listener)
 
     def _replace(self, **changes: Any) -> FileStore:
         seen = replace(self, **changes)

@@ -14,7 +14,7 @@ from lsm.data_files.spill import batch_rows
 from lsm.data_files.writer import DataFileWriter, FileTarget, KeyValueDataFileWriter, RowDataFileWriter, RowNumbers
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.io.file_io import FileIO
-from manifest.io.meter import UNMETERED, Meter
+from manifest.io.progress import IGNORE_PROGRESS, ProgressListener
 
 _NO_LIMIT = 2**63 - 1
 
@@ -34,14 +34,14 @@ class RollingFileWriter:
         target_size: int,
         target_rows: int = _NO_LIMIT,
         *,
-        meter: Meter = UNMETERED,
+        listener: ProgressListener = IGNORE_PROGRESS,
     ) -> None:
         self._open_file = open_file
         self._file_io = file_io
         self._directory = directory
         self._target_size = max(1, target_size)
         self._target_rows = target_rows
-        self._meter = meter
+        self._listener = listener
         self._current: DataFileWriter | None = None
         self._current_rows = 0
         self._closed: list[DataFileMeta] = []
@@ -104,7 +104,7 @@ class RollingFileWriter:
             self._current = self._open_file()
             self._current_rows = 0
         self._current.write(piece)
-        self._meter.wrote(piece.num_rows)
+        self._listener.wrote(piece.num_rows)
         self._current_rows += piece.num_rows
         if self._current.bytes_written >= self._target_size or self._current_rows >= self._target_rows:
             self._close_current()
@@ -146,7 +146,7 @@ def row_writer(target: FileTarget, source: FileSource, first_sequence: int) -> R
 def _rolling(target: FileTarget, source: FileSource, open_file: Callable[[], DataFileWriter]) -> RollingFileWriter:
     store = target.store
     limit = store.options.target_file_row_num if source is FileSource.APPEND else _NO_LIMIT
-    return RollingFileWriter(open_file, store.file_io, target.directory, target.target_size, limit, meter=store.meter)
+    return RollingFileWriter(open_file, store.file_io, target.directory, target.target_size, limit, listener=store.listener)
 
 
 __all__ = ["RollingFileWriter", "discard_files", "key_value_writer", "row_writer"]

@@ -32,7 +32,7 @@ from lsm.scan.predicates import bind_constants
 from lsm.scan.splits import is_counted
 from lsm.schema.evolution import SchemaMapping, column_types
 from manifest.entry.data_file import DataFileMeta
-from manifest.io.meter import FileProgress
+from manifest.io.progress import FileProgress
 from manifest.store import FileStore
 
 
@@ -79,7 +79,7 @@ class DataFileRead:
             CorruptFile: The data file or its deletion vector is missing, or does not match the metadata.
             UnsupportedTable: The file format or a type change of a column is not supported.
         """
-        progress = FileProgress(self.store.meter, self.file.file_size, self.file.row_count)
+        progress = FileProgress(self.store.listener, self.file.file_size, self.file.row_count)
         check_format(self.path)
         self.report.files += 1
         self.mapping.check(self._needed)

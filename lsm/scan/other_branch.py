@@ -48,7 +48,7 @@ def branch_of(store: FileStore, name: str) -> FileStore:
         cache = EntryCache(store.cache.files)  # schema and snapshot ids are not shared between branches
         found = FileStore.open(with_branch(store.root, name), store.file_io, cache=cache)
         options = {option: value for option, value in found.schema.options.items() if option not in _OPTIONS}
-        store.branches[name] = found.with_schema(found.schema.model_copy(update={"options": options})).metered(store.meter)
+        store.branches[name] = found.with_schema(found.schema.model_copy(update={"options": options})).with_listener(store.listener)
     return store.branches[name]
 
 

@@ -27,7 +27,7 @@ from manifest.commit.transaction import Round
 from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.jobs.counting import write_counters, written
-from pyspark_paimon.jobs.progress import FlushMeter, PieceMeter, Steps
+from pyspark_paimon.jobs.progress import FlushProgress, PieceProgress, Steps
 from pyspark_paimon.request.assignments import Assignments, refuse_delete
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
 from pyspark_paimon.request.counters import Laps
@@ -131,8 +131,8 @@ class Change:
             schema_id=self.store.schema.id,
             options=EVERY_LEVEL,
         )
-        found, flush = 0, FlushMeter(self.progress)
-        store = self.store.metered(flush)
+        found, flush = 0, FlushProgress(self.progress)
+        store = self.store.with_listener(flush)
         with TableWrite(store, WriteJob(commit_id=user, threads=self.threads, base_snapshot_id=base.id)) as write:
             for batch in self.read(scan):
                 kind = DELETE if self.update is None else UPDATE_AFTER
@@ -156,8 +156,8 @@ class Change:
         steps = Steps(self.progress, stage, len(buckets), total_bytes=total)
 
         def one(splits: Sequence[DataSplit]) -> None:
-            piece = PieceMeter(steps, sum(split.file_size for split in splits))
-            changed = replace(change, store=self.store.metered(piece)).run(splits)
+            piece = PieceProgress(steps, sum(split.file_size for split in splits))
+            changed = replace(change, store=self.store.with_listener(piece)).run(splits)
             if changed is not None:
                 messages.append(changed[0])
                 rows.append(changed[1])

@@ -35,7 +35,7 @@ from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.filter.joined_sql import SOURCE, TARGET
 from pyspark_paimon.jobs.change_rows import Change, Read
-from pyspark_paimon.jobs.progress import FlushMeter
+from pyspark_paimon.jobs.progress import FlushProgress
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
 from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.keys import any_of_keys
@@ -299,8 +299,8 @@ class MergeChange(Change):
         ``batches``: rows of ``base``.
         """
         user, base_id = self.request.commit_id, None if base is None else base.id
-        flush = FlushMeter(self.progress)
-        store = self.store.metered(flush)
+        flush = FlushProgress(self.progress)
+        store = self.store.with_listener(flush)
         with TableWrite(store, WriteJob(commit_id=user, threads=self.threads, base_snapshot_id=base_id)) as write:
             for batch in batches:
                 _write(write, merge.of_target(batch))

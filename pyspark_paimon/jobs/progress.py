@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
-from manifest.io.meter import Meter
+from manifest.io.progress import ProgressListener
 from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.results import ProgressEvent
 
@@ -181,7 +181,7 @@ class Steps:
             self.progress(event)
 
 
-class PieceMeter(Meter):
+class PieceProgress(ProgressListener):
     """Byte counter of one or more pieces of ``steps``.
 
     ``size``: total bytes of the pieces. Bytes read from their files advance ``steps``.
@@ -191,7 +191,7 @@ class PieceMeter(Meter):
         self._steps, self._left, self._lock = steps, size, threading.Lock()
 
     def read(self, size: int, *, files: int = 0) -> None:  # noqa: ARG002  # pieces are counted, not their files
-        """See ``Meter``.
+        """See ``ProgressListener``.
 
         Counts at most the piece's size: a file may be read twice or with other files.
         """
@@ -206,18 +206,18 @@ class PieceMeter(Meter):
         self._steps.finish(self._left)
 
 
-class FilesMeter(Meter):
+class FilesProgress(ProgressListener):
     """Progress of a job whose pieces are files to read."""
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
 
     def read(self, size: int, *, files: int = 0) -> None:
-        """See ``Meter``."""
+        """See ``ProgressListener``."""
         self._steps.moved(size, files)
 
 
-class FlushMeter(Meter):
+class FlushProgress(ProgressListener):
     """Progress of writing buffered rows to files.
 
     Reports from ``begin`` on, when the number of rows is known.
@@ -231,14 +231,14 @@ class FlushMeter(Meter):
         self._rows = 0
 
     def wrote(self, rows: int) -> None:
-        """See ``Meter``."""
+        """See ``ProgressListener``."""
         if self._steps is None:
             self._rows += rows
         else:
             self._steps.moved(0, rows)
 
     def read(self, size: int, *, files: int = 0) -> None:  # noqa: ARG002  # rows are counted
-        """See ``Meter``."""
+        """See ``ProgressListener``."""
         if self._steps is not None:
             self._steps.moved(size)
 
@@ -267,11 +267,11 @@ def reading(store: FileStore, plan: ScanPlan, progress: Progress | None, stage: 
         return
     steps = Steps(progress, stage, plan.file_count, "files", plan.file_size)
     try:
-        yield store.metered(FilesMeter(steps))
+        yield store.with_listener(FilesProgress(steps))
     except GeneratorExit:
         steps.end()
         raise
     steps.end()
 
 
-__all__ = ["FilesMeter", "FlushMeter", "PieceMeter", "ProgressBar", "Steps", "chosen", "reading", "reporting_tasks"]
+__all__ = ["FilesProgress", "FlushProgress", "PieceProgress", "ProgressBar", "Steps", "chosen", "reading", "reporting_tasks"]

@@ -25,7 +25,7 @@ from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import EVALUATIONS
 from manifest.store import FileStore
 from pyspark_paimon.jobs.counting import publish_rows, write_counters, written
-from pyspark_paimon.jobs.progress import FlushMeter
+from pyspark_paimon.jobs.progress import FlushProgress
 from pyspark_paimon.request.backend import ArrowRows, Progress, WriteRequest
 from pyspark_paimon.request.counters import Laps
 from pyspark_paimon.request.inputs import split_kinds
@@ -47,10 +47,10 @@ class OpenWrite:
         self._start, self._laps = time.perf_counter(), Laps()
         self.store, self.compacts = store, compacts
         self._request, self._threads, self._progress = request, threads, progress
-        self._flush = FlushMeter(progress)
+        self._flush = FlushProgress(progress)
         self._replaces = replaced_partitions(request, store.schema)
         self._write = TableWrite(
-            store.metered(self._flush),
+            store.with_listener(self._flush),
             WriteJob(
                 commit_id=request.commit_id,
                 threads=threads,

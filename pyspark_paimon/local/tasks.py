@@ -16,7 +16,7 @@ from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.io.errors import CommitGaveUp
 from manifest.snapshot.snapshot import EMPTY_TABLE
 from manifest.store import FileStore
-from pyspark_paimon.jobs.progress import PieceMeter, Steps
+from pyspark_paimon.jobs.progress import PieceProgress, Steps
 from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.counters import Laps
 from pyspark_paimon.request.operation import TaskOperation
@@ -53,8 +53,8 @@ def run_tasks(operation: TaskOperation[A], store: FileStore, *, threads: int, pr
         work = this.prepare(store, base, todo, max(1, threads // len(todo)))
 
         def one(group: Sequence[Task]) -> None:
-            piece = PieceMeter(steps, sum(task.size for task in group))
-            done = work(store.metered(piece), group)
+            piece = PieceProgress(steps, sum(task.size for task in group))
+            done = work(store.with_listener(piece), group)
             current.work.extend(done.messages)
             counted.append(done.counts)
             piece.finish(len(group))

@@ -60,10 +60,10 @@ class ChangeFiles(TaskOperation[WriteResult]):
         change = self._change(store, store.snapshots.same(base))
         splits = change.buckets(partitions_of(tasks))
 
-        def changed(metered: FileStore, some: Sequence[Task]) -> TaskWork:
+        def changed(reporting: FileStore, some: Sequence[Task]) -> TaskWork:
             work = TaskWork()
             for task in some:
-                done = replace(change, store=metered).run(splits[task.bucket_id]) if task.bucket_id in splits else None
+                done = replace(change, store=reporting).run(splits[task.bucket_id]) if task.bucket_id in splits else None
                 if done is not None:
                     work.add(TaskWork([done[0]], Counter(rows=done[1])))
             return work

@@ -193,9 +193,9 @@ class MovePostponed(_Buckets):
         """Return the move of some partitions."""
         waiting = postponed.waiting_files(store, store.snapshots.same(base), EntryFilter(partitions=partitions_of(tasks)))
 
-        def moved(metered: FileStore, some: Sequence[Task]) -> TaskWork:
+        def moved(reporting: FileStore, some: Sequence[Task]) -> TaskWork:
             files = {partition: waiting[partition] for partition in partitions_of(some)}
-            return TaskWork(postponed.moved_rows(metered, files, self.commit_id, base, threads=threads))
+            return TaskWork(postponed.moved_rows(reporting, files, self.commit_id, base, threads=threads))
 
         return moved
 

@@ -59,8 +59,8 @@ class RewriteFileIndex(TaskOperation[IndexRewriteResult]):
         entries = {(entry.partition, entry.bucket, entry.file.file_name): entry for entry in found}
         rewriter = rewrite.FileIndexRewriter(store, self.commit_id, base.id)
 
-        def rewritten(metered: FileStore, some: Sequence[Task]) -> TaskWork:
-            one = replace(rewriter, store=metered)
+        def rewritten(reporting: FileStore, some: Sequence[Task]) -> TaskWork:
+            one = replace(rewriter, store=reporting)
             done = [one.rewrite(entries[*task.bucket_id, task.file]) for task in some]
             sizes = Counter(bytes_read=sum(file.bytes_read for file in done), bytes_written=sum(file.bytes_written for file in done))
             return TaskWork([file.message for file in done if file.message is not None], sizes)

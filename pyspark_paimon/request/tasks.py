@@ -64,7 +64,7 @@ class TaskWork:
 
 
 Worker: TypeAlias = "Callable[[FileStore, Sequence[Task]], TaskWork]"
-"""Does some of the tasks. The store is that of ``TaskOperation.prepare``, with a meter."""
+"""Does some of the tasks. The store is that of ``TaskOperation.prepare``, with a progress listener."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-class Meter:
+class ProgressListener:
     """Listener of read bytes and written rows, from any thread.
 
     This base class ignores them.
@@ -19,16 +19,16 @@ class Meter:
         """Report rows written to data files."""
 
 
-UNMETERED = Meter()
+IGNORE_PROGRESS = ProgressListener()
 
 
 @dataclass(slots=True)
 class FileProgress:
     """Progress within one file of ``size`` bytes and ``rows`` rows.
 
-    Reports the whole file to ``meter``, including skipped rows.
+    Reports the whole file to ``listener``, including skipped rows.
 
-    >>> class Printing(Meter):
+    >>> class Printing(ProgressListener):
     ...     def read(self, size, *, files=0):
     ...         print(size, files)
     >>> progress = FileProgress(Printing(), size=100, rows=10)
@@ -38,7 +38,7 @@ class FileProgress:
     70 1
     """
 
-    meter: Meter
+    listener: ProgressListener
     size: int
     rows: int
     _reported: int = 0
@@ -46,13 +46,13 @@ class FileProgress:
     def __call__(self, row: int) -> None:
         """Report that all rows before ``row`` are processed."""
         upto = self.size * min(row, self.rows) // max(self.rows, 1)
-        self.meter.read(upto - self._reported)
+        self.listener.read(upto - self._reported)
         self._reported = upto
 
     def end(self) -> None:
         """Report that the file is processed."""
-        self.meter.read(self.size - self._reported, files=1)
+        self.listener.read(self.size - self._reported, files=1)
         self._reported = self.size
 
 
-__all__ = ["UNMETERED", "FileProgress", "Meter"]
+__all__ = ["IGNORE_PROGRESS", "FileProgress", "ProgressListener"]
