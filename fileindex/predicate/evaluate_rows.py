@@ -21,7 +21,7 @@ from fileindex.base.plain_value import canonical_array, literal_array, to_scalar
 from fileindex.expression.compute import compute
 from fileindex.expression.tree import ColumnValue, column_values
 from fileindex.predicate.map_entries import map_entries
-from fileindex.predicate.tree import And, ColumnRef, Compare, Formula, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derived
+from fileindex.predicate.tree import And, ColumnRef, Compare, ComputedPredicate, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derived
 
 _KERNELS = {Op.EQ: pc.equal, Op.NE: pc.not_equal, Op.LT: pc.less, Op.LE: pc.less_equal, Op.GT: pc.greater, Op.GE: pc.greater_equal}
 
@@ -59,7 +59,7 @@ def mask(predicate: Predicate, batch: Any, types: Mapping[str, ColumnType]) -> A
     Raises:
         UnknownColumn, InvalidFilter: The predicate does not fit the types.
         UnsupportedType: A column's Arrow type is not valid for its Paimon type.
-        FilterFailed: A formula has no value for a row that the other conditions have not decided.
+        FilterFailed: A computed predicate has no value for a row that the other conditions have not decided.
 
     >>> from fileindex.predicate.tree import Compare
     >>> batch = pa.record_batch({"a": pa.array([1, None, 3])})
@@ -77,8 +77,8 @@ def _tree(predicate: Predicate, batch: Any, types: Mapping[str, ColumnType]) -> 
             return _fold(children, pc.and_, batch, types, empty=True)
         case Or(children):
             return _fold(children, pc.or_, batch, types, empty=False)
-        case Formula():
-            return _formula(predicate, batch, types)
+        case ComputedPredicate():
+            return _evaluate_computed(predicate, batch, types)
         case leaf:
             return _leaf(leaf, batch, types)
 
@@ -98,7 +98,7 @@ def _fold(children: tuple[Predicate, ...], combine: Any, batch: Any, types: Mapp
 def _computes(predicate: Predicate) -> bool:
     if isinstance(predicate, And | Or):
         return any(map(_computes, predicate.children))
-    return isinstance(predicate, Formula)
+    return isinstance(predicate, ComputedPredicate)
 
 
 def _where_open(predicate: Predicate, found: Any, batch: Any, types: Mapping[str, ColumnType], *, decided: bool) -> Any:
@@ -114,31 +114,31 @@ def _where_open(predicate: Predicate, found: Any, batch: Any, types: Mapping[str
     return answers.take(pa.array(positions, mask=~np.asarray(opened))).fill_null(not decided)
 
 
-def _formula(formula: Formula, batch: Any, types: Mapping[str, ColumnType]) -> Any:
-    """Evaluate a formula."""
-    # A formula of one dictionary-encoded column is computed once per distinct value.
-    names = {(column.name, column.key) for column in column_values(formula.test)}
+def _evaluate_computed(computed: ComputedPredicate, batch: Any, types: Mapping[str, ColumnType]) -> Any:
+    """Evaluate a computed predicate."""
+    # A computed predicate of one dictionary-encoded column is computed once per distinct value.
+    names = {(column.name, column.key) for column in column_values(computed.test)}
     found = None
     if len(names) == 1:
         ((name, key),) = names
         array = _column(ColumnRef(name, key), batch)
         if pa.types.is_dictionary(array.type) and len(array.dictionary) < len(array):
-            found = _by_values(formula, array, batch, types)
+            found = _by_values(computed, array, batch, types)
     if found is None:
-        found = compute(formula.test, lambda column: _typed_column(column, batch, types), batch.num_rows)
-    return (pc.invert(found) if formula.negated else found).fill_null(False)
+        found = compute(computed.test, lambda column: _typed_column(column, batch, types), batch.num_rows)
+    return (pc.invert(found) if computed.negated else found).fill_null(False)
 
 
-def _by_values(formula: Formula, array: Any, batch: Any, types: Mapping[str, ColumnType]) -> Any:
-    """Evaluate a formula on the values of a dictionary.
+def _by_values(computed: ComputedPredicate, array: Any, batch: Any, types: Mapping[str, ColumnType]) -> Any:
+    """Evaluate a computed predicate on the values of a dictionary.
 
     None if that fails for some value: the value may not occur in any row.
     """
     values = pa.concat_arrays([array.dictionary, pa.nulls(1, array.dictionary.type)])
-    for column in column_values(formula.test):
+    for column in column_values(computed.test):
         _typed_column(column, batch.slice(0, 0), types)
     try:
-        answers = compute(formula.test, lambda _: values, len(values))
+        answers = compute(computed.test, lambda _: values, len(values))
     except FilterFailed:
         return None
     return answers.take(array.indices.fill_null(len(values) - 1))

@@ -14,7 +14,7 @@ from fileindex.base.column_type import Kind, Plain
 from fileindex.base.errors import InvalidFilter
 from fileindex.base.plain_json import plain_from_json, plain_to_json
 from fileindex.expression.json import expression_from_json, expression_to_json
-from fileindex.predicate.tree import And, ColumnRef, Compare, Formula, In, IsNull, Op, Or, Predicate, StartsWith
+from fileindex.predicate.tree import And, ColumnRef, Compare, ComputedPredicate, In, IsNull, Op, Or, Predicate, StartsWith
 
 MAX_DEPTH = 100
 
@@ -65,7 +65,7 @@ def _encode(predicate: Predicate, depth: int) -> _Json:
             return {"is_null": {**_encode_column(column), "negated": negated}}
         case StartsWith(column, prefix, negated):
             return {"starts_with": {**_encode_column(column), "prefix": prefix, "negated": negated}}
-        case Formula(test, negated):
+        case ComputedPredicate(test, negated):
             return {"formula": {"test": expression_to_json(test), "negated": negated}}
 
 
@@ -83,7 +83,7 @@ def _decode(node: Any, depth: int) -> Predicate:
         children = tuple(_decode(child, depth + 1) for child in _require_type(body, list, kind))
         return And(children) if kind == "and" else Or(children)
     if kind == "formula":
-        return _decode_formula(_require_type(body, dict, kind))
+        return _decode_computed(_require_type(body, dict, kind))
     decode = _LEAVES.get(kind)
     if decode is None:
         raise InvalidFilter(f"a filter's JSON has an unknown node '{_abbreviate(kind)}'")
@@ -116,13 +116,13 @@ def _decode_starts_with(body: dict[str, Any]) -> Predicate:
     return StartsWith(column, _require_type(prefix, str, "prefix"), _require_type(negated, bool, "negated"))
 
 
-def _decode_formula(body: dict[str, Any]) -> Predicate:
+def _decode_computed(body: dict[str, Any]) -> Predicate:
     if body.keys() != {"test", "negated"}:
         raise InvalidFilter(f"a filter's JSON node 'formula' has the members {_abbreviate(sorted(body))}")
     test = expression_from_json(body["test"])
     if test.type.kind is not Kind.BOOLEAN:
         raise InvalidFilter(f"a filter's JSON has a formula of type {test.type.kind}, which is not a condition")
-    return Formula(test, _require_type(body["negated"], bool, "negated"))
+    return ComputedPredicate(test, _require_type(body["negated"], bool, "negated"))
 
 
 _LEAVES: dict[str, Callable[[dict[str, Any]], Predicate]] = {

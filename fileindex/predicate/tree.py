@@ -105,7 +105,7 @@ class StartsWith:
 
 
 @dataclass(frozen=True, slots=True)
-class Formula:
+class ComputedPredicate:
     """A condition that is computed for each row.
 
     True where ``test``, of type BOOLEAN, is true. With ``negated``, true where it is false.
@@ -137,7 +137,7 @@ class Or:
 
 
 Leaf: TypeAlias = Compare | In | IsNull | StartsWith
-Predicate: TypeAlias = Leaf | Formula | And | Or
+Predicate: TypeAlias = Leaf | ComputedPredicate | And | Or
 TRUE = And(())
 FALSE = Or(())
 
@@ -197,18 +197,18 @@ def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
 
 
 def leaves(predicate: Predicate) -> list[Leaf]:
-    """Return every leaf, left to right, without formulas."""
-    return [node for node in _ends(predicate) if not isinstance(node, Formula)]
+    """Return every leaf, left to right, without computed predicates."""
+    return [node for node in _ends(predicate) if not isinstance(node, ComputedPredicate)]
 
 
-def formulas(predicate: Predicate) -> list[Formula]:
-    """Return every formula, left to right."""
-    return [node for node in _ends(predicate) if isinstance(node, Formula)]
+def computed_predicates(predicate: Predicate) -> list[ComputedPredicate]:
+    """Return every computed predicate, left to right."""
+    return [node for node in _ends(predicate) if isinstance(node, ComputedPredicate)]
 
 
-def _ends(predicate: Predicate) -> list[Leaf | Formula]:
+def _ends(predicate: Predicate) -> list[Leaf | ComputedPredicate]:
     """Return the nodes without children, left to right."""
-    found: list[Leaf | Formula] = []
+    found: list[Leaf | ComputedPredicate] = []
     pending: list[Predicate] = [predicate]
     while pending:
         node = pending.pop()
@@ -226,25 +226,25 @@ def columns_of(predicate: Predicate | None) -> tuple[str, ...]:
     """
     names: dict[str, None] = {}
     for end in () if predicate is None else _ends(predicate):
-        for column in column_values(end.test) if isinstance(end, Formula) else (end.column,):
+        for column in column_values(end.test) if isinstance(end, ComputedPredicate) else (end.column,):
             names[column.name] = None
     return tuple(names)
 
 
 def map_leaves(
-    predicate: Predicate, change: Callable[[Leaf], Predicate], change_formula: Callable[[Formula], Predicate] | None = None
+    predicate: Predicate, change: Callable[[Leaf], Predicate], change_computed: Callable[[ComputedPredicate], Predicate] | None = None
 ) -> Predicate:
     """Return the tree with ``change`` applied to every leaf.
 
-    ``change_formula`` is applied to every formula. None: formulas stay unchanged.
+    ``change_computed`` is applied to every computed predicate. None: they stay unchanged.
     """
     match predicate:
         case And(children):
-            return all_of(*(map_leaves(child, change, change_formula) for child in children))
+            return all_of(*(map_leaves(child, change, change_computed) for child in children))
         case Or(children):
-            return any_of(*(map_leaves(child, change, change_formula) for child in children))
-        case Formula():
-            return predicate if change_formula is None else change_formula(predicate)
+            return any_of(*(map_leaves(child, change, change_computed) for child in children))
+        case ComputedPredicate():
+            return predicate if change_computed is None else change_computed(predicate)
         case _:
             return change(predicate)
 
@@ -292,7 +292,7 @@ __all__ = [
     "And",
     "ColumnRef",
     "Compare",
-    "Formula",
+    "ComputedPredicate",
     "In",
     "IsNull",
     "Leaf",
@@ -304,9 +304,9 @@ __all__ = [
     "all_of",
     "any_of",
     "columns_of",
+    "computed_predicates",
     "conjuncts",
     "derived",
-    "formulas",
     "leaves",
     "map_leaves",
     "negate",

@@ -13,7 +13,7 @@ from fileindex.base.plain_value import is_plain
 from fileindex.base.thresholds import thresholds
 from fileindex.format.container import ContainerEntry, ContainerReader
 from fileindex.format.registry import INDEX_TYPES
-from fileindex.predicate.tree import And, Compare, Formula, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derived
+from fileindex.predicate.tree import And, Compare, ComputedPredicate, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derived
 from fileindex.query.metrics import IndexMetrics
 from fileindex.query.reader import MAX_ROWS, FileIndexes
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult
@@ -63,7 +63,7 @@ def _tree(predicate: Predicate, indexes: FileIndexes) -> FileIndexResult:
                 if result is REMAIN:
                     return result
             return result
-        case Formula():
+        case ComputedPredicate():
             return REMAIN
         case leaf:
             return _leaf(leaf, indexes)

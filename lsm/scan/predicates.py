@@ -20,7 +20,7 @@ from fileindex.predicate.tree import (
     FALSE,
     TRUE,
     Compare,
-    Formula,
+    ComputedPredicate,
     In,
     IsNull,
     Leaf,
@@ -29,8 +29,8 @@ from fileindex.predicate.tree import (
     Predicate,
     all_of,
     columns_of,
+    computed_predicates,
     conjuncts,
-    formulas,
     leaves,
     map_leaves,
 )
@@ -61,7 +61,7 @@ def is_short(predicate: Predicate) -> bool:
     most, few = thresholds.short_filter, leaves(predicate)
     if len(few) > most or any(isinstance(leaf, In) and len(leaf.values) > most for leaf in few):
         return False
-    return not formulas(predicate)
+    return not computed_predicates(predicate)
 
 
 def required_texts(predicate: Predicate, columns: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
@@ -105,7 +105,7 @@ def bind_constants(predicate: Predicate, constants: Mapping[str, Plain], types: 
     return map_leaves(
         predicate,
         lambda leaf: _decide(leaf, constants, types) if leaf.column.name in constants else leaf,
-        lambda formula: _bind_formula(formula, constants),
+        lambda computed: _bind_computed(computed, constants),
     )
 
 
@@ -124,8 +124,8 @@ def bind_rows(
     if not names:
         return [predicate] * len(rows)
     within = [leaf for leaf in leaves(predicate) if leaf.column.name in names]
-    whole = [formula for formula in formulas(predicate) if set(columns_of(formula)) <= set(names)]
-    terms: list[Leaf | Formula] = list(dict.fromkeys([*within, *whole]))
+    whole = [computed for computed in computed_predicates(predicate) if set(columns_of(computed)) <= set(names)]
+    terms: list[Leaf | ComputedPredicate] = list(dict.fromkeys([*within, *whole]))
     if not terms:
         return [predicate] * len(rows)
     wanted = {name for term in terms for name in columns_of(term)}
@@ -144,10 +144,10 @@ def bind_rows(
     return found
 
 
-def _evaluate(term: Leaf | Formula, table: pa.RecordBatch, types: Mapping[str, ColumnType]) -> list[bool | None]:
+def _evaluate(term: Leaf | ComputedPredicate, table: pa.RecordBatch, types: Mapping[str, ColumnType]) -> list[bool | None]:
     """Return whether a term is true for each row.
 
-    None: the formula fails for some row, which another term may exclude.
+    None: the predicate fails for some row, which another term may exclude.
     """
     try:
         found: list[bool | None] = mask(term, table, types).to_pylist()
@@ -156,30 +156,30 @@ def _evaluate(term: Leaf | Formula, table: pa.RecordBatch, types: Mapping[str, C
     return found
 
 
-def _with_truth(predicate: Predicate, truth: Mapping[Leaf | Formula, Predicate]) -> Predicate:
-    return map_leaves(predicate, lambda leaf: truth.get(leaf, leaf), lambda formula: truth.get(formula, formula))
+def _with_truth(predicate: Predicate, truth: Mapping[Leaf | ComputedPredicate, Predicate]) -> Predicate:
+    return map_leaves(predicate, lambda leaf: truth.get(leaf, leaf), lambda computed: truth.get(computed, computed))
 
 
-def _bind_formula(formula: Formula, constants: Mapping[str, Plain]) -> Predicate:
-    """Replace constants in a formula by literals.
+def _bind_computed(computed: ComputedPredicate, constants: Mapping[str, Plain]) -> Predicate:
+    """Replace constants in a computed predicate by literals.
 
-    Returns TRUE or FALSE if no other column is left and the formula can be computed.
+    Returns TRUE or FALSE if no other column is left and the predicate can be computed.
     """
-    if not any(name in constants for name in columns_of(formula)):
-        return formula
+    if not any(name in constants for name in columns_of(computed)):
+        return computed
 
     def literal(column: ColumnValue) -> Expression:
         return LiteralValue(constants[column.name], column.type) if column.name in constants else column
 
-    test = map_columns(formula.test, literal)
-    bound = Formula(test, formula.negated)
+    test = map_columns(computed.test, literal)
+    bound = ComputedPredicate(test, computed.negated)
     if columns_of(bound):
         return bound
     try:
         answer = compute(test, _no_column, 1)[0].as_py()
     except FilterFailed:
         return bound
-    return TRUE if answer is not None and answer is not formula.negated else FALSE
+    return TRUE if answer is not None and answer is not computed.negated else FALSE
 
 
 def _no_column(column: ColumnValue) -> NoReturn:

@@ -15,7 +15,7 @@ from fileindex.base.arrays import AnyArray, Indices, Int64s, Mask
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.float_order import spark_order
 from fileindex.base.thresholds import thresholds
-from fileindex.predicate.tree import And, ColumnRef, Formula, IsNull, Leaf, Or, Predicate, StartsWith
+from fileindex.predicate.tree import And, ColumnRef, ComputedPredicate, IsNull, Leaf, Or, Predicate, StartsWith
 from manifest.avro.columnar import optional_longs
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import ORC_UNBOUNDED
@@ -194,7 +194,7 @@ def combined(predicate: Predicate, count: int, of_leaf: Callable[[Leaf], Mask]) 
             for child in children:
                 found |= combined(child, count, of_leaf)
             return found
-        case Formula():
+        case ComputedPredicate():
             return np.ones(count, np.bool_)
         case leaf:
             return of_leaf(leaf)

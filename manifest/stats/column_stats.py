@@ -22,7 +22,20 @@ from fileindex.base.arrays import AnyArray
 from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
 from fileindex.base.errors import CorruptFile
 from fileindex.base.float_order import spark_order_key, total_order_key
-from fileindex.predicate.tree import And, ColumnRef, Compare, Formula, In, IsNull, Op, Or, Predicate, StartsWith, ValueSet, derived
+from fileindex.predicate.tree import (
+    And,
+    ColumnRef,
+    Compare,
+    ComputedPredicate,
+    In,
+    IsNull,
+    Op,
+    Or,
+    Predicate,
+    StartsWith,
+    ValueSet,
+    derived,
+)
 from manifest.row.binary_row import EMPTY_ROW, decode_fields, decode_row, encode_row
 from manifest.types.data_type import DataType
 
@@ -132,7 +145,7 @@ def may_match(predicate: Predicate, bounds: BoundsLookup, types: Mapping[str, Co
             return all(may_match(child, bounds, types) for child in children)
         case Or(children):
             return any(may_match(child, bounds, types) for child in children)
-        case Formula():
+        case ComputedPredicate():
             return True
         case leaf:
             known = bounds(leaf.column)

@@ -25,7 +25,7 @@ from fileindex.predicate.tree import (
     TRUE,
     ColumnRef,
     Compare,
-    Formula,
+    ComputedPredicate,
     In,
     IsNull,
     Op,
@@ -107,7 +107,7 @@ def _bind(condition: Condition, types: Types, *, negated: bool, depth: int = 0) 
             if simpler is not None:
                 return _bind(simpler, types, negated=negated)
             near = None if negated else enclosing_range(test)
-            return Formula(test, negated) if near is None else all_of(_bind(near, types, negated=False), Formula(test))
+            return ComputedPredicate(test, negated) if near is None else all_of(_bind(near, types, negated=False), ComputedPredicate(test))
     column = ColumnRef(resolve(condition.column.name, types), condition.column.key)
     column_type = type_of(column, types)
     match condition:

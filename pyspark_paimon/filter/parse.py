@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument, InvalidFilter
 from fileindex.base.time_zone import UTC, session_zone, time_zone
-from fileindex.predicate.tree import And, Compare, Formula, In, IsNull, Or, Predicate, StartsWith
+from fileindex.predicate.tree import And, Compare, ComputedPredicate, In, IsNull, Or, Predicate, StartsWith
 from pyspark_paimon.typing import Filter
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def bind_filter(filter_: Filter, types: Types, params: Mapping[str, object] | No
         raise InvalidFilter("params can only be used with a filter of SQL text, which names them as :name")
     if filter_ is None:
         return None
-    if isinstance(filter_, Compare | In | IsNull | StartsWith | Formula | And | Or):
+    if isinstance(filter_, Compare | In | IsNull | StartsWith | ComputedPredicate | And | Or):
         return filter_
     from pyspark_paimon.filter.bind import bind  # noqa: PLC0415  # see test_imports
 

@@ -18,7 +18,7 @@ from fileindex.base.errors import FilterFailed, InvalidFilter
 from fileindex.base.time_zone import time_zone
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.json import from_json, to_json
-from fileindex.predicate.tree import TRUE, And, ColumnRef, Compare, Formula, In, Op, StartsWith
+from fileindex.predicate.tree import TRUE, And, ColumnRef, Compare, ComputedPredicate, In, Op, StartsWith
 from manifest.schema.validation import build_schema
 from pyspark_paimon import Table
 from pyspark_paimon.filter.parse import bind_filter, parse_filter
@@ -105,9 +105,9 @@ def test_like_agrees_with_a_model_letter_by_letter(values, pattern):
 def test_conditions_that_are_ranges_of_a_column_prune_as_ranges():
     assert parse_filter("year(day) = 1971", TYPES) == And((Compare(ColumnRef("day"), Op.GE, 365), Compare(ColumnRef("day"), Op.LT, 730)))
     assert parse_filter("CAST(ntz AS DATE) > DATE '1970-01-01'", TYPES) == Compare(ColumnRef("ntz"), Op.GE, 86_400_000_000)
-    prefix, formula = parse_filter("s LIKE 'ab%c'", TYPES).children
+    prefix, computed = parse_filter("s LIKE 'ab%c'", TYPES).children
     assert prefix == StartsWith(ColumnRef("s"), "ab")
-    assert isinstance(formula, Formula)
+    assert isinstance(computed, ComputedPredicate)
 
 
 @pytest.mark.parametrize(
