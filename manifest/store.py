@@ -259,7 +259,7 @@ class FileStore:
         Its base list comes first, then its delta list.
         """
         with self.reading(snapshot):
-            listed = self.file_io.together(*[partial(self._read_list, name, size) for name, size in snapshot.manifest_lists])
+            listed = self.file_io.run_parallel(*[partial(self._read_list, name, size) for name, size in snapshot.manifest_lists])
         return list(itertools.chain.from_iterable(listed))
 
     def _read_list(self, name: str, size: int | None) -> Sequence[ManifestFileMeta]:

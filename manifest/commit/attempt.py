@@ -140,8 +140,8 @@ class CommitAttempt:
     """Writer of one snapshot's metadata. Records every written file."""
 
     def __init__(self, store: FileStore) -> None:
-        self._together = GroupSync(store.file_io)
-        self._record = _Recording(self._together)
+        self._group_sync = GroupSync(store.file_io)
+        self._record = _Recording(self._group_sync)
         self.store = store.through(self._record)
         self._changes: EntryColumns | None = None
 
@@ -174,7 +174,9 @@ class CommitAttempt:
         log_list, log_size = store.manifest_lists.write(store.manifests.write(change.changelog)) if has_changelog else (None, None)
         for name, metas in ((base_list, base), (delta_list, delta)):
             store.cache.put(name, tuple(metas), list_weight(metas))
-        schema_id, *_ = store.file_io.together(partial(_schema_id, store), self._together.flush, partial(_check_exists, store, latest))
+        schema_id, *_ = store.file_io.run_parallel(
+            partial(_schema_id, store), self._group_sync.flush, partial(_check_exists, store, latest)
+        )
         failpoints.point("after-manifest-list")
         records = record_count(entries)
         return Snapshot(
@@ -206,7 +208,7 @@ class CommitAttempt:
 
     def discard(self) -> None:
         """Delete all files that this attempt wrote."""
-        self._together.close()
+        self._group_sync.close()
         for path in self._record.written:
             with suppress(OSError):
                 self._record.inner.delete(path)

@@ -430,7 +430,7 @@ class FileStoreCommit:
 
     def _verify(self, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> None:
         """Raise ``StorageError`` unless the new snapshot is in the history."""
-        _, self._expiry_inputs = self.store.file_io.together(
+        _, self._expiry_inputs = self.store.file_io.run_parallel(
             partial(verify_not_overwritten, self.store, snapshot, latest, change), self._read_expiry_inputs
         )
         self._hint_to_write = snapshot.id  # only after verification: a hint to a late snapshot would hide newer ones
@@ -441,7 +441,7 @@ class FileStoreCommit:
         None if expiry is off, or if one request at a time is as fast.
         """
         # The look-up runs in parallel with the verification and saves a round trip on object stores.
-        if not self._maintains or self.store.file_io.lanes <= 1:
+        if not self._maintains or self.store.file_io.max_concurrency <= 1:
             return None
         with suppress(PaimonError, OSError):
             return snapshots.read_expiry_inputs(self.store)
@@ -458,7 +458,7 @@ class FileStoreCommit:
         """
         inputs, self._expiry_inputs = self._expiry_inputs, None
         if self._maintains:
-            self.store.file_io.together(self._write_latest_hint, partial(after_commit, self.store, newest, inputs))
+            self.store.file_io.run_parallel(self._write_latest_hint, partial(after_commit, self.store, newest, inputs))
         else:
             self._write_latest_hint()
 

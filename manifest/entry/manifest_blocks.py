@@ -253,7 +253,7 @@ def some_entries(
         found: EntryColumns = held
         return found
     try:
-        blocks = list(_blocks(partial(_read, file_io, path, prefix), file_io.together, path, head, chosen))
+        blocks = list(_blocks(partial(_read, file_io, path, prefix), file_io.run_parallel, path, head, chosen))
         entries = EntryColumns.from_container(read_blocks(path, head.metadata, blocks))
         if narrowing is not None:
             entries = EntryColumns.of_records(list(narrowing.kept(entries).records()), path)
@@ -289,7 +289,7 @@ def _head(file_io: FileIO, path: str, meta: ManifestFileMeta) -> tuple[_Head, by
 
 
 def _blocks(
-    read: Callable[[int, int], bytes], together: Callable[..., list[bytes]], path: str, head: _Head, chosen: Mask
+    read: Callable[[int, int], bytes], run_parallel: Callable[..., list[bytes]], path: str, head: _Head, chosen: Mask
 ) -> Iterator[bytes]:
     """Yield the bytes of each chosen block without its marker.
 
@@ -305,7 +305,7 @@ def _blocks(
     gaps = starts[rows[1:]] - (starts + sizes)[rows[:-1]]
     runs = np.split(rows, np.flatnonzero(gaps > thresholds.manifest_gap_bytes) + 1)
     spans = [(int(starts[run[0]]), int(starts[run[-1]] + sizes[run[-1]])) for run in runs]
-    contents = together(*(partial(read, first, last - first) for first, last in spans))
+    contents = run_parallel(*(partial(read, first, last - first) for first, last in spans))
     for run, (first, _), content in zip(runs, spans, contents, strict=True):
         for row in run.tolist():
             at = int(starts[row]) - first

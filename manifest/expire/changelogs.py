@@ -67,7 +67,7 @@ def expire_changelogs(store: FileStore, limit: int) -> ExpiredChangelogs:
     Raises ``CorruptFile`` if the used files cannot be determined. Nothing is deleted then.
     """
     manager = store.snapshots
-    newest, ids = store.file_io.together(manager.latest, manager.kept.ids)
+    newest, ids = store.file_io.run_parallel(manager.latest, manager.kept.ids)
     expired = ids[: bisect_left(ids, _end(store, newest.id, ids, limit))] if newest is not None and ids else []
     earliest = manager.earliest_id() if expired else None
     if not expired or newest is None or earliest is None:

@@ -76,7 +76,7 @@ def _metadata_names(store: FileStore, snapshot: Snapshot, kept: Reachable) -> tu
     if statistics and statistics not in kept.statistics:
         leaves.append(store.paths.statistics(statistics))
     lists = [name for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list) if name]
-    for metas in store.file_io.together(*(partial(_read_if_exists, store, name) for name in lists)):
+    for metas in store.file_io.run_parallel(*(partial(_read_if_exists, store, name) for name in lists)):
         names += [meta.file_name for meta in metas]
     return leaves, names + lists
 

@@ -73,7 +73,7 @@ def read_expiry_inputs(store: FileStore) -> ExpiryInputs:
 
     A commit reads them in parallel with other requests. They may be outdated: the expiry checks each snapshot again.
     """
-    return ExpiryInputs(*store.file_io.together(store.snapshots.read_earliest_hint, partial(_smallest_consumer_position, store)))
+    return ExpiryInputs(*store.file_io.run_parallel(store.snapshots.read_earliest_hint, partial(_smallest_consumer_position, store)))
 
 
 def expire_snapshots(
@@ -134,12 +134,12 @@ def _expire_snapshots(store: FileStore, policy: _Retention, newest: int | None, 
     manager = store.snapshots
     keep_least = policy.keep_least(store)
     if newest is None or inputs is None:
-        newest, inputs = store.file_io.together(manager.latest_id, partial(read_expiry_inputs, store))
+        newest, inputs = store.file_io.run_parallel(manager.latest_id, partial(read_expiry_inputs, store))
     first = 0 if newest is None else _hinted_earliest(inputs.earliest, newest)
     if newest is None or newest - keep_least < first:
         return ExpiredSnapshots()
     policy = replace(policy, consumer=inputs.consumer)
-    earliest, following = store.file_io.together(partial(manager.earliest_id, inputs.earliest), partial(_get_or_none, store, first + 1))
+    earliest, following = store.file_io.run_parallel(partial(manager.earliest_id, inputs.earliest), partial(_get_or_none, store, first + 1))
     if earliest is None:
         return ExpiredSnapshots()
     with suppress(SnapshotNotFound):
@@ -198,7 +198,7 @@ class _Retention:
             for candidate, following in enumerate(some, first):
                 if following.time_millis >= cut:
                     return candidate
-            first, ahead = last, store.file_io.lanes
+            first, ahead = last, store.file_io.max_concurrency
         return end
 
 
@@ -237,7 +237,7 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
     manager, end = store.snapshots, policy.end(store, ids)
     if end <= 0:
         return ExpiredSnapshots()
-    newest, (*expired, first_kept) = store.file_io.together(manager.latest, partial(_snapshots, store, ids[: end + 1]))
+    newest, (*expired, first_kept) = store.file_io.run_parallel(manager.latest, partial(_snapshots, store, ids[: end + 1]))
     tagged = {tag.id: tag for tag in manager.tags().values()}
     apart = _snapshots(store, [snapshot_id for snapshot_id in after_gaps if snapshot_id > first_kept.id])
     states = {

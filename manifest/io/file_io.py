@@ -91,7 +91,7 @@ class FileIO(Protocol):
     """
 
     @property
-    def lanes(self) -> int:
+    def max_concurrency(self) -> int:
         """Useful number of concurrent requests. 1 for near storage.
 
         Independent of the number of processors.
@@ -113,7 +113,7 @@ class FileIO(Protocol):
         Far storage gets several requests at once.
         """
 
-    def together(self, *jobs: Callable[[], Any]) -> list[Any]:
+    def run_parallel(self, *jobs: Callable[[], Any]) -> list[Any]:
         """Run jobs and return their results in order.
 
         Raises the first error. Far storage runs jobs in parallel. Jobs may use this storage, but must not depend on each other.
@@ -278,7 +278,7 @@ class LocalFileIO:
     """
 
     @property
-    def lanes(self) -> int:
+    def max_concurrency(self) -> int:
         return 1
 
     @property
@@ -293,7 +293,7 @@ class LocalFileIO:
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
         return map(self.read, paths)
 
-    def together(self, *jobs: Callable[[], Any]) -> list[Any]:
+    def run_parallel(self, *jobs: Callable[[], Any]) -> list[Any]:
         return list(map(operator.call, jobs))
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:

@@ -22,9 +22,9 @@ class GroupSync(WrappedFileIO):
 
     >>> import tempfile
     >>> from manifest.io.file_io import LocalFileIO
-    >>> together, folder = GroupSync(LocalFileIO()), tempfile.mkdtemp()
-    >>> together.write(f"{folder}/a", b"first")
-    >>> together.flush()
+    >>> sync, folder = GroupSync(LocalFileIO()), tempfile.mkdtemp()
+    >>> sync.write(f"{folder}/a", b"first")
+    >>> sync.flush()
     """
 
     def __init__(self, inner: FileIO) -> None:

@@ -68,11 +68,11 @@ def start_one(thread: threading.Thread) -> None:
 def run_parallel(file_io: FileIO, jobs: Sequence[Callable[[], Any]]) -> Iterator[Any]:
     """Yield the result of each job in order.
 
-    Far storage runs ``FileIO.lanes`` jobs at once, local files one after the other. Raises the first error. Jobs after the last requested
+    Far storage runs ``FileIO.max_concurrency`` jobs at once, local files one after the other. Raises the first error. Jobs after the last requested
     result may not run.
     """
-    for start in range(0, len(jobs), file_io.lanes):
-        yield from file_io.together(*jobs[start : start + file_io.lanes])
+    for start in range(0, len(jobs), file_io.max_concurrency):
+        yield from file_io.run_parallel(*jobs[start : start + file_io.max_concurrency])
 
 
 __all__ = ["WorkerPool", "run_parallel", "start_one", "start_some"]

@@ -33,8 +33,8 @@ class WrappedFileIO:
         with_storage_errors(cls)
 
     @property
-    def lanes(self) -> int:
-        return self.inner.lanes
+    def max_concurrency(self) -> int:
+        return self.inner.max_concurrency
 
     @property
     def cancels_creates(self) -> bool:
@@ -50,8 +50,8 @@ class WrappedFileIO:
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
         return map(self.read, paths)
 
-    def together(self, *jobs: Callable[[], Any]) -> list[Any]:
-        return self.inner.together(*jobs)
+    def run_parallel(self, *jobs: Callable[[], Any]) -> list[Any]:
+        return self.inner.run_parallel(*jobs)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self.inner.read_range(path, offset, length)

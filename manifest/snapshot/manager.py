@@ -47,7 +47,7 @@ class SnapshotManager(ConsumerFiles):
 
     def read_earliest_hint(self) -> tuple[int | None, bool]:
         """Read the EARLIEST hint and whether snapshot 1 exists."""
-        hint, first = self.file_io.together(lambda: self._hint(self.paths.earliest_hint), lambda: self.exists(1))
+        hint, first = self.file_io.run_parallel(lambda: self._hint(self.paths.earliest_hint), lambda: self.exists(1))
         return hint, first
 
     def earliest_id(self, hint_and_first: tuple[int | None, bool] | None = None) -> int | None:
@@ -61,7 +61,7 @@ class SnapshotManager(ConsumerFiles):
             return ids[0] if ids else None
         if first:  # nothing has expired yet: avoid a listing, which grows with every commit
             return 1
-        if hint and all(self.file_io.together(lambda: self.exists(hint), lambda: not self.exists(hint - 1))):
+        if hint and all(self.file_io.run_parallel(lambda: self.exists(hint), lambda: not self.exists(hint - 1))):
             return int(hint)
         ids = self.ids()
         return ids[0] if ids else None
@@ -77,7 +77,7 @@ class SnapshotManager(ConsumerFiles):
         if known is None:
             hint, found = self.guess(), None
         else:
-            hint, found = self.file_io.together(self.guess, partial(self._get_if_newest, known))
+            hint, found = self.file_io.run_parallel(self.guess, partial(self._get_if_newest, known))
         if hint != known:  # the cached id is valid while the hint file agrees: a rollback lowers the hint first
             found = None if hint is None else self._get_if_newest(hint)
         newest: Snapshot | None = found or self._listed_newest()
@@ -229,10 +229,10 @@ class SnapshotManager(ConsumerFiles):
         if isinstance(first, Snapshot):
             yield first
         current = first.id - 1 if isinstance(first, Snapshot) else first
-        ahead = min(self.file_io.lanes, thresholds.snapshots_ahead)
+        ahead = min(self.file_io.max_concurrency, thresholds.snapshots_ahead)
         while current > 0:
             some = range(current, max(0, current - ahead), -1)
-            for snapshot in self.file_io.together(*(partial(self._get_or_none, snapshot_id) for snapshot_id in some)):
+            for snapshot in self.file_io.run_parallel(*(partial(self._get_or_none, snapshot_id) for snapshot_id in some)):
                 if snapshot is None:
                     return
                 yield snapshot
@@ -440,7 +440,7 @@ class SnapshotManager(ConsumerFiles):
 
     def _get_if_newest(self, snapshot_id: int) -> Snapshot | None:
         """Return the snapshot if it is the newest one."""
-        following, found = self.file_io.together(partial(self.exists, snapshot_id + 1), partial(self.stored, snapshot_id))
+        following, found = self.file_io.run_parallel(partial(self.exists, snapshot_id + 1), partial(self.stored, snapshot_id))
         return None if following else found
 
     def _listed_newest(self) -> Snapshot | None:

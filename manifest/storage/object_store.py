@@ -30,9 +30,9 @@ from manifest.io.errors import FileMissing, FileTaken, StorageError, UnsafeFileI
 from manifest.io.file_io import FileIO, FileStatus, Holder
 from manifest.io.storage_errors import with_storage_errors
 from manifest.io.threads import start_one
-from manifest.storage import lanes
+from manifest.storage import parallel
 from manifest.storage.bucket import PART_BYTES, Bucket, open_bucket
-from manifest.storage.lanes import start
+from manifest.storage.parallel import start
 from manifest.storage.ranges import ObjectInput, ObjectRanges
 from manifest.storage.schemes import object_place
 from manifest.storage.storage_options import StorageOptions
@@ -124,7 +124,7 @@ class ObjectStoreFileIO:
     ObjectStoreFileIO(StorageOptions(region='eu-north-1', access_key_id=***, secret_access_key=***))
     """
 
-    lanes = lanes.LANES
+    max_concurrency = parallel.MAX_CONCURRENCY
     cancels_creates = False
 
     def __init__(self, options: StorageOptions) -> None:
@@ -148,10 +148,10 @@ class ObjectStoreFileIO:
         return bucket.get(key)
 
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
-        return lanes.spread(self.read, paths)
+        return parallel.spread(self.read, paths)
 
-    def together(self, *jobs: Callable[[], Any]) -> list[Any]:
-        return lanes.together(jobs)
+    def run_parallel(self, *jobs: Callable[[], Any]) -> list[Any]:
+        return parallel.run_parallel(jobs)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         bucket, key = self._at(path)
@@ -203,7 +203,7 @@ class ObjectStoreFileIO:
         self.write(path, data, overwrite=True)
 
     def start_write(self, path: str, data: bytes) -> Callable[[], None]:
-        return lanes.start(self.write, path, data).result
+        return parallel.start(self.write, path, data).result
 
     def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:  # noqa: ARG002  # see below
         """See ``FileIO``.
@@ -311,7 +311,7 @@ class ObjectStoreFileIO:
 def _delete(bucket: Bucket, keys: Sequence[str]) -> None:
     step = thresholds.deleted_together
     batches = [keys[at : at + step] for at in range(0, len(keys), step)]
-    for _ in lanes.spread(bucket.delete, batches):
+    for _ in parallel.spread(bucket.delete, batches):
         pass
 
 

@@ -18,7 +18,7 @@ from fileindex.base.thresholds import thresholds
 from manifest.io.errors import StorageError
 from manifest.io.file_io import Holder
 from manifest.storage.bucket import Bucket
-from manifest.storage.lanes import start
+from manifest.storage.parallel import start
 
 
 class ObjectRanges:

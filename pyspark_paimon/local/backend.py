@@ -65,8 +65,8 @@ class LocalBackend(LocalReads):
         self._commits = commits
         self._progress = progress
         self._manifests = EntryCache()
-        self._threads = threads or min(max(os.cpu_count() or 1, self._file_io.lanes), 8)
-        self._readers = max(self._threads, self._file_io.lanes)
+        self._threads = threads or min(max(os.cpu_count() or 1, self._file_io.max_concurrency), 8)
+        self._readers = max(self._threads, self._file_io.max_concurrency)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the pickled state.
@@ -167,7 +167,7 @@ class LocalBackend(LocalReads):
     def schema(self, schema_id: int | None = None) -> TableSchema:
         """Return the newest schema, or that of an id."""
         if schema_id is None and not self._manifests.newest:  # just opened: a scan probably follows
-            store, _ = self._file_io.together(self.store, self._snapshots().guess)
+            store, _ = self._file_io.run_parallel(self.store, self._snapshots().guess)
             opened: FileStore = store
             return opened.schema
         return self.store(schema_id=schema_id).schema
@@ -190,7 +190,7 @@ class LocalBackend(LocalReads):
         """
         if travel == TravelRequest():
             snapshots = self._snapshots()
-            store, snapshot = self._file_io.together(self.store, snapshots.latest)
+            store, snapshot = self._file_io.run_parallel(self.store, snapshots.latest)
             if snapshot is not None:
                 self._manifests.pinned.clear()
                 self._manifests.pinned[snapshot.id] = snapshot

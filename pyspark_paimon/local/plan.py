@@ -31,7 +31,7 @@ def plan_request(store: FileStore, request: ScanRequest, pinned: Snapshot | None
     if pinned is None:
         snapshot = request.find_snapshot(store.snapshots)
     else:  # read its manifest lists while the snapshot is checked
-        snapshot, _ = store.file_io.together(partial(store.snapshots.readable, *pinned.key), partial(store.manifest_metas, pinned))
+        snapshot, _ = store.file_io.run_parallel(partial(store.snapshots.readable, *pinned.key), partial(store.manifest_metas, pinned))
     limit = None if request.order_by else request.limit  # sorted rows may come from any split
     top = store.options.max_level if request.read_optimized and store.schema.is_primary_key_table else 0
     predicate = request.predicate

@@ -47,7 +47,7 @@ def run_tasks(operation: TaskOperation[A], store: FileStore, *, threads: int, pr
         base, counted = plan.base, []
         tasks = len(todo) if current.number == 1 else tasks
         steps = Steps(progress, operation.stage, len(todo), operation.unit, sum(task.size for task in todo))
-        small_at_once = threads if store.file_io.lanes > 1 else 1  # on remote storage, small files cost latency, not CPU
+        small_at_once = threads if store.file_io.max_concurrency > 1 else 1  # on remote storage, small files cost latency, not CPU
         if not todo:
             return
         work = this.prepare(store, base, todo, max(1, threads // len(todo)))

@@ -56,7 +56,7 @@ WAYS = {
 
 
 def test_every_method_of_the_protocol_is_checked():
-    assert {name for name in vars(FileIO) if not name.startswith("_")} - {"lanes", "together", "cancels_creates"} == set(WAYS)
+    assert {name for name in vars(FileIO) if not name.startswith("_")} - {"max_concurrency", "run_parallel", "cancels_creates"} == set(WAYS)
     assert all(name in vars(GuardedFileIO) for name in WAYS)
 
 
@@ -186,7 +186,7 @@ def test_prefixes_of_object_stores_stand_beside_directories(inside, monkeypatch)
     io.write(f"{root}/a", b"x")
     assert io.read("memory://bucket//warehouse/db.db/./t/a") == b"x"
     assert allowed_roots().resolve("s3a://other/t") == "s3a://other/t", "another spelling of the scheme"
-    assert io.lanes > 1
+    assert io.max_concurrency > 1
     for path in (
         "memory://bucket/warehouse-2/t",
         "memory://bucket/warehouse/../t",

@@ -18,7 +18,7 @@ from fileindex.base.errors import CorruptFile
 from lsm.parquet.reader import decoding
 from manifest.io.errors import OutOfMemory, OutOfThreads, StorageError
 from manifest.io.threads import WorkerPool, start_one, start_some
-from manifest.storage.lanes import together
+from manifest.storage.parallel import run_parallel
 from pyspark_paimon import Table
 from pyspark_paimon.scheduling.thread_pool import each, interleaved
 
@@ -66,7 +66,7 @@ def test_sources_are_read_by_the_threads_that_start(few_threads, count):
 @pytest.mark.parametrize("count", [0, 1, 2, 9])
 def test_jobs_at_a_store_are_done_by_the_threads_that_start(few_threads, count):
     few_threads(count)
-    assert together([lambda at=at: at for at in range(5)]) == list(range(5))
+    assert run_parallel([lambda at=at: at for at in range(5)]) == list(range(5))
 
 
 def test_a_pool_without_a_thread_does_the_work_once_in_the_thread_of_the_caller(few_threads, monkeypatch):

@@ -15,7 +15,7 @@ from manifest.io.threads import WorkerPool, start_some
 P = ParamSpec("P")
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-LANES = 32
+MAX_CONCURRENCY = 32
 
 
 def start(work: Callable[P, Answer], *arguments: P.args, **options: P.kwargs) -> Future[Answer]:
@@ -26,7 +26,7 @@ def start(work: Callable[P, Answer], *arguments: P.args, **options: P.kwargs) ->
     return _threads(os.getpid()).submit(work, *arguments, **options)
 
 
-def spread(work: Callable[[Item], Answer], items: Iterable[Item], ahead: int = LANES) -> Iterator[Answer]:
+def spread(work: Callable[[Item], Answer], items: Iterable[Item], ahead: int = MAX_CONCURRENCY) -> Iterator[Answer]:
     """Yield ``work`` of every item, in order.
 
     At most ``ahead`` items are running or waiting to be consumed.
@@ -47,7 +47,7 @@ def spread(work: Callable[[Item], Answer], items: Iterable[Item], ahead: int = L
             future.cancel()
 
 
-def together(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
+def run_parallel(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
     """Run jobs in parallel and return their results."""
     # Not in the shared threads: jobs may start work there and wait for it. The last job runs in this thread.
     answers: list[Any] = [None] * len(jobs)
@@ -59,7 +59,7 @@ def together(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
         except BaseException as error:  # noqa: BLE001  # raised below, in the calling thread
             errors[number] = error
 
-    threads = [threading.Thread(target=run, args=(number,), name="paimon-together") for number in range(len(jobs) - 1)]
+    threads = [threading.Thread(target=run, args=(number,), name="paimon-parallel") for number in range(len(jobs) - 1)]
     started = start_some(threads)
     for number in range(len(started), len(jobs)):
         run(number)
@@ -74,7 +74,7 @@ def together(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
 def _threads(process: int) -> WorkerPool:
     """Return the threads of this ``process``."""
     # By process id: a fork does not have its parent's threads.
-    return WorkerPool(LANES, thread_name_prefix=f"paimon-store-{process}")
+    return WorkerPool(MAX_CONCURRENCY, thread_name_prefix=f"paimon-store-{process}")
 
 
-__all__ = ["LANES", "spread", "start", "together"]
+__all__ = ["MAX_CONCURRENCY", "run_parallel", "spread", "start"]
