@@ -319,7 +319,7 @@ class FileStoreCommit:
         deadline = None if options.commit_timeout is None else time.monotonic() + options.commit_timeout / 1000
         try:
             for retry in range(options.commit_max_retries + 1):
-                with self.store.file_io.turn(self.store.paths.snapshots):
+                with self.store.file_io.fair_lock(self.store.paths.snapshots):
                     outcome = self._attempt(pending, first=retry == 0)
                 match outcome:
                     case Committed(snapshot_id):

@@ -206,7 +206,7 @@ class DryRunFileIO(WrappedFileIO):
     def sync(self, path: str) -> None:
         pass
 
-    def turn(self, directory: str) -> AbstractContextManager[None]:  # noqa: ARG002  # memory needs no lock
+    def fair_lock(self, directory: str) -> AbstractContextManager[None]:  # noqa: ARG002  # memory needs no lock
         return nullcontext()
 
     def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:  # noqa: ARG002  # as above

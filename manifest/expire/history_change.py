@@ -122,7 +122,7 @@ def changing_history(store: FileStore, action: str) -> Iterator[None]:
 
     ``action`` describes the block in errors. A storage error of the block is reported as a possibly partial change. Raises ``HistoryBusy``.
     """
-    with store.file_io.turn(store.paths.snapshots), lock_history(store, action), _report_unfinished(store, action):
+    with store.file_io.fair_lock(store.paths.snapshots), lock_history(store, action), _report_unfinished(store, action):
         finish_pending(store)
         yield
 

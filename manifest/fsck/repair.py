@@ -92,7 +92,7 @@ def repair_metadata(repairs: Repairs, problems: Sequence[Problem], older_than_ms
             with _ignore_unreadable(store):
                 branch = branch_store(store, manager.paths.branch)
                 # No commit of this process runs in between, and no other process deletes snapshots.
-                with store.file_io.turn(branch.paths.snapshots), lock_history(branch, "the repair"):
+                with store.file_io.fair_lock(branch.paths.snapshots), lock_history(branch, "the repair"):
                     _finish_rollback(repairs, branch)
                     _forget_dangling(repairs, branch, problems)
                     _write_hints(repairs, branch)

@@ -246,7 +246,7 @@ class FileIO(Protocol):
     def sync(self, path: str) -> None:
         """Make a closed file and its directory entry durable."""
 
-    def turn(self, directory: str) -> AbstractContextManager[None]:
+    def fair_lock(self, directory: str) -> AbstractContextManager[None]:
         """Wait a bounded time for other processes at ``directory``.
 
         A fair lock. Safety must not depend on it.
@@ -453,7 +453,7 @@ class LocalFileIO:
             os.close(descriptor)
         sync_directory(os.path.dirname(path))
 
-    def turn(self, directory: str) -> AbstractContextManager[None]:
+    def fair_lock(self, directory: str) -> AbstractContextManager[None]:
         return turn_at(directory)
 
     def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:

@@ -127,8 +127,8 @@ class WrappedFileIO:
     def sync(self, path: str) -> None:
         self.inner.sync(path)
 
-    def turn(self, directory: str) -> AbstractContextManager[None]:
-        return self.inner.turn(directory)
+    def fair_lock(self, directory: str) -> AbstractContextManager[None]:
+        return self.inner.fair_lock(directory)
 
     def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:
         return self.inner.lock(directory, seconds)

@@ -204,8 +204,8 @@ class GuardedFileIO(WrappedFileIO):
     def sync(self, path: str) -> None:  # noqa: D102  # as above
         self.inner.sync(self._in(path))
 
-    def turn(self, directory: str) -> AbstractContextManager[None]:  # noqa: D102  # as above
-        return self.inner.turn(self._in(directory))
+    def fair_lock(self, directory: str) -> AbstractContextManager[None]:  # noqa: D102  # as above
+        return self.inner.fair_lock(self._in(directory))
 
     def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:  # noqa: D102  # as above
         return self.inner.lock(self._in(directory), seconds)

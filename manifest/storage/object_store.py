@@ -277,7 +277,7 @@ class ObjectStoreFileIO:
     def sync(self, path: str) -> None:
         """Do nothing: a put is durable when it is answered."""
 
-    def turn(self, directory: str) -> AbstractContextManager[None]:
+    def fair_lock(self, directory: str) -> AbstractContextManager[None]:
         """Start the probe for the coming commit.
 
         Object stores have no lock.

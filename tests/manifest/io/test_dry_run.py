@@ -103,6 +103,6 @@ def test_what_a_dry_run_cannot_do_is_refused(tmp_path: Path) -> None:
     for call in (lambda: dry.open_output(str(tmp_path / "data")), lambda: dry.rename_directory(str(tmp_path), str(tmp_path / "b"))):
         with pytest.raises(NotImplementedError):
             call()
-    with dry.turn(str(tmp_path)), dry.lock(str(tmp_path)) as alone:
+    with dry.fair_lock(str(tmp_path)), dry.lock(str(tmp_path)) as alone:
         assert alone
     assert list(tmp_path.iterdir()) == []

@@ -134,7 +134,7 @@ def test_who_does_not_get_the_lock_replaces_nothing(tmp_path, monkeypatch):
     path = str(tmp_path / "tag-a")
     IO.write(path, b"old")
     monkeypatch.setattr(posix, "_LOCK_SECONDS", 0.05)
-    with IO.turn(str(tmp_path)):
+    with IO.fair_lock(str(tmp_path)):
         assert not IO.replace(path, b"old", b"new")
     assert IO.read(path) == b"old"
 
@@ -373,10 +373,10 @@ def test_turns_are_taken_one_after_the_other(tmp_path):
     io = LocalFileIO()
 
     def other():
-        with io.turn(str(tmp_path)):
+        with io.fair_lock(str(tmp_path)):
             second.append(first.is_set())
 
-    with io.turn(str(tmp_path)):
+    with io.fair_lock(str(tmp_path)):
         waiting = threading.Thread(target=other)
         waiting.start()
         waiting.join(0.05)
@@ -387,13 +387,13 @@ def test_turns_are_taken_one_after_the_other(tmp_path):
 
 
 def test_a_turn_at_no_directory_is_everybodys(tmp_path):
-    with LocalFileIO().turn(str(tmp_path / "missing")), LocalFileIO().turn(str(tmp_path / "missing")):
+    with LocalFileIO().fair_lock(str(tmp_path / "missing")), LocalFileIO().fair_lock(str(tmp_path / "missing")):
         assert not (tmp_path / "missing").exists()
 
 
 def test_nobody_waits_for_ever(tmp_path, monkeypatch):
     monkeypatch.setattr("manifest.io.posix._TURN_SECONDS", 0.01)
     taken = 0
-    with LocalFileIO().turn(str(tmp_path)), LocalFileIO().turn(str(tmp_path)):
+    with LocalFileIO().fair_lock(str(tmp_path)), LocalFileIO().fair_lock(str(tmp_path)):
         taken += 1
     assert taken == 1

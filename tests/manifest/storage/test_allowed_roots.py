@@ -50,7 +50,7 @@ WAYS = {
     "open_input": lambda io, path: io.open_input(path),
     "sync": lambda io, path: io.sync(path),
     "lock": lambda io, path: io.lock(path),
-    "turn": lambda io, path: io.turn(path),
+    "fair_lock": lambda io, path: io.fair_lock(path),
     "local_path": lambda io, path: io.local_path(path),
 }
 
