@@ -23,7 +23,7 @@ Assign: TypeAlias = Callable[[tuple[Plain, ...], Int32s], Int32s]
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class BucketRows:
     """Rows of a table that go to one bucket.
 
     In order of arrival.
@@ -36,7 +36,7 @@ class Share:
     rows: Int64s | None
 
 
-def route(table: Any, schema: TableSchema, assign: Assign | None = None, each: Each = map) -> list[Share]:
+def route(table: Any, schema: TableSchema, assign: Assign | None = None, each: Each = map) -> list[BucketRows]:
     """Split a conforming table by partition and bucket.
 
     Each column must be in one chunk. ``assign`` returns dynamic buckets. ``each`` is a ``map`` over the parts of a large table, possibly
@@ -46,7 +46,7 @@ def route(table: Any, schema: TableSchema, assign: Assign | None = None, each: E
     >>> from manifest.schema.validation import build_schema
     >>> schema = build_schema("id INT, p STRING", partition_keys=["p"])
     >>> table = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "p": ["x", "y", "x"]})
-    >>> [(share.partition, share.bucket, share.rows.tolist()) for share in route(table, schema)]
+    >>> [(one.partition, one.bucket, one.rows.tolist()) for one in route(table, schema)]
     [(('x',), 0, [0, 2]), (('y',), 0, [1])]
     """
     if not table.num_rows:
@@ -54,20 +54,21 @@ def route(table: Any, schema: TableSchema, assign: Assign | None = None, each: E
     codes, partitions = row_partitions(table, schema)
     if assign is not None:
         found = _assign_dynamic(table, schema, codes, partitions, assign)
-        return shares_of(codes, found, partitions, int(found.max()) + 1)
+        return group_by_bucket(codes, found, partitions, int(found.max()) + 1)
     buckets = max(1, schema.core.bucket)
     if len(partitions) == buckets == 1:
-        return [Share(partitions[0], UNAWARE_BUCKET, None)]
-    return shares_of(codes, _bucket_ids(table, schema, buckets, each) if buckets > 1 else UNAWARE_BUCKET, partitions, buckets)
+        return [BucketRows(partitions[0], UNAWARE_BUCKET, None)]
+    return group_by_bucket(codes, _bucket_ids(table, schema, buckets, each) if buckets > 1 else UNAWARE_BUCKET, partitions, buckets)
 
 
-def shares_of(codes: Int64s, buckets: Int32s | Int64s | int, partitions: Sequence[tuple[Plain, ...]], width: int) -> list[Share]:
+def group_by_bucket(codes: Int64s, buckets: Int32s | Int64s | int, partitions: Sequence[tuple[Plain, ...]], width: int) -> list[BucketRows]:
     """Group rows by their known partition and bucket.
 
     ``codes`` are indices into ``partitions``. Buckets are less than ``width``.
     """
     return [
-        Share(partitions[both // width], both % width, rows) for both, rows in _groups(codes * width + buckets, len(partitions) * width)
+        BucketRows(partitions[both // width], both % width, rows)
+        for both, rows in _groups(codes * width + buckets, len(partitions) * width)
     ]
 
 
@@ -128,4 +129,4 @@ def describe_bucket(partition: Sequence[Plain], keys: Sequence[str]) -> str:
     return "/".join(f"{key}={value!r}" for key, value in zip(keys, partition, strict=True))
 
 
-__all__ = ["Assign", "Share", "describe_bucket", "route", "row_partitions", "shares_of"]
+__all__ = ["Assign", "BucketRows", "describe_bucket", "group_by_bucket", "route", "row_partitions"]

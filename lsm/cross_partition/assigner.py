@@ -18,7 +18,7 @@ from fileindex.base.arrays import Int8s, Int32s, Int64s, Mask
 from fileindex.base.column_type import Plain
 from fileindex.base.plain_value import literal_array
 from lsm.bucket.dynamic import BucketOwnership, BucketRoom
-from lsm.bucket.router import Share, row_partitions, shares_of
+from lsm.bucket.router import BucketRows, group_by_bucket, row_partitions
 from lsm.cross_partition.key_locations import NOT_FOUND, KeyLocations, ReadEach, locate_keys, name_key
 from lsm.keys.encoding import one_array
 from lsm.keys.key_set import KeySet
@@ -64,7 +64,7 @@ class CrossPartitionAssigner:
         self._vacated: dict[bytes, str] = {}
         self._written: set[bytes] = set()
 
-    def assign(self, table: Any, kinds: Int8s | None) -> tuple[Source, list[Share]]:
+    def assign(self, table: Any, kinds: Int8s | None) -> tuple[Source, list[BucketRows]]:
         """Return the rows to write, and their buckets.
 
         Includes delete rows for keys that moved.
@@ -81,7 +81,7 @@ class CrossPartitionAssigner:
         locations, partitions = self._encode(found, partitions)
         placed = ArrivedRows(table, kinds, keys.numbers, named, locations, partitions).place(schema)
         buckets = self._buckets(placed, locations, partitions)
-        shares = shares_of(placed.partition, buckets, partitions, int(buckets.max()) + 1) if len(buckets) else []
+        shares = group_by_bucket(placed.partition, buckets, partitions, int(buckets.max()) + 1) if len(buckets) else []
         self._written |= {self._store.partition.encode(partitions[code]) for code in np.unique(placed.partition).tolist()}
         return Source(placed.table, placed.kinds), shares
 

@@ -13,7 +13,7 @@ from fileindex.base.lazy import LazyModule
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import FALSE
 from lsm.bucket.hash import buckets_of_hashes
-from lsm.bucket.router import Assign, Share, route, row_partitions
+from lsm.bucket.router import Assign, BucketRows, route, row_partitions
 from lsm.data_files.spill import SpillSpace
 from lsm.write.base_files import ExistingFiles
 from lsm.write.bucket_writer import WriteJob
@@ -35,7 +35,7 @@ else:  # only tables with dynamic buckets need these
     hash_index = LazyModule("lsm.bucket.dynamic")
     staged_rows = LazyModule("lsm.cross_partition.staged_rows")
 
-RoutedRows: TypeAlias = tuple[Source, Sequence[Share]]
+RoutedRows: TypeAlias = tuple[Source, Sequence[BucketRows]]
 """A table of rows, and the row numbers of each bucket in it."""
 
 

@@ -22,7 +22,7 @@ from fileindex.base.column_type import Plain
 from fileindex.base.lazy import LazyModule, cached_property
 from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KINDS, retracts
-from lsm.bucket.router import Share
+from lsm.bucket.router import BucketRows
 from lsm.data_files.spill import SpillDirectory, SpillSpace
 from lsm.data_files.writer import data_file_names
 from lsm.keys.encoding import one_array
@@ -312,7 +312,7 @@ class TableWrite:
         for routed in self._assignment.add(table, kinds):
             self._hand_out(*routed)
 
-    def _hand_out(self, source: Source, shares: Sequence[Share]) -> None:
+    def _hand_out(self, source: Source, shares: Sequence[BucketRows]) -> None:
         if not self._is_unaware:
             self._existing.load({share.partition for share in shares})
         for share in shares:

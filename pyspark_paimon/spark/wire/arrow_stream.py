@@ -19,7 +19,7 @@ from fileindex.base.arrays import Int32s
 from fileindex.base.column_type import Plain
 from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KIND
-from lsm.bucket.router import Share, route
+from lsm.bucket.router import BucketRows, route
 from lsm.schema.conform_input import conform
 from manifest.schema.table_schema import BucketMode, TableSchema
 from pyspark_paimon.request.inputs import split_kinds
@@ -88,7 +88,7 @@ def decode_blobs(frame: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield from decode_batches(blob.as_buffer())
 
 
-def _share_of_bucket(rows: Share, count: int) -> int:
+def _share_of_bucket(rows: BucketRows, count: int) -> int:
     """Return the share, below ``count``, that a bucket's rows belong to."""
     # Neighbouring buckets of a partition go to different shares.
     first = zlib.crc32(repr(rows.partition).encode()) if rows.partition else 0
