@@ -169,13 +169,13 @@ class BucketOwnership:
 
 
 @dataclass(frozen=True, slots=True)
-class Owners:
-    """Bucket ownership of one task of a commit.
+class BucketWriters:
+    """Bucket writers of a commit, seen from one task.
 
     ``writers`` of ``tasks`` share the buckets of each partition. They are consecutive tasks, starting with the one selected by the partition's hash.
     So partitions are spread over all tasks, and a partition has at most one partly filled bucket per writer.
 
-    >>> Owners(task=1, tasks=4, writers=2).of(0), Owners(task=1, tasks=4, writers=2).of(5)
+    >>> BucketWriters(task=1, tasks=4, writers=2).of(0), BucketWriters(task=1, tasks=4, writers=2).of(5)
     (BucketOwnership(index=1, writers=2), BucketOwnership(index=0, writers=2))
     """
 
@@ -281,12 +281,12 @@ class PartitionIndex:
 class HashBucketAssigner:
     """Assignment of keys to buckets, as of one snapshot.
 
-    Not thread-safe. ``owners`` restricts the buckets that receive rows. None: all buckets. Snapshot None is an empty table.
+    Not thread-safe. ``bucket_writers`` restricts the buckets that receive rows. None: all buckets. Snapshot None is an empty table.
     """
 
-    def __init__(self, store: FileStore, snapshot: Snapshot | None, owners: Owners | None = None) -> None:
+    def __init__(self, store: FileStore, snapshot: Snapshot | None, bucket_writers: BucketWriters | None = None) -> None:
         self._store = store
-        self._owners = owners
+        self._bucket_writers = bucket_writers
         self._entries: dict[bytes, list[IndexManifestEntry]] = {}
         for entry in store.index_entries(snapshot):
             if entry.index_type == HASH:
@@ -321,7 +321,7 @@ class HashBucketAssigner:
     def _index(self, partition: bytes) -> PartitionIndex:
         found = self._partitions.get(partition)
         if found is None:
-            owned = _ALL if self._owners is None else self._owners.of(self._hash(partition))
+            owned = _ALL if self._bucket_writers is None else self._bucket_writers.of(self._hash(partition))
             entries = [entry for entry in self.entries(partition) if owned.holds(np.array(entry.bucket))]
             by_bucket = {entry.bucket: read_hashes(self._store, entry) for entry in entries}
             options = self._store.options
@@ -378,9 +378,9 @@ __all__ = [
     "UNKNOWN",
     "BucketOwnership",
     "BucketRoom",
+    "BucketWriters",
     "HashBucketAssigner",
     "KnownHashes",
-    "Owners",
     "PartitionIndex",
     "read_hashes",
     "write_hashes",

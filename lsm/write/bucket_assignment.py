@@ -132,7 +132,7 @@ class HashIndexBuckets(FixedBuckets):
     def _assign(self, partition: tuple[Plain, ...], hashes: Int32s) -> Int32s:
         context = self.context
         if self._assigner is None:
-            self._assigner = dynamic.HashBucketAssigner(context.store, context.existing.snapshot, context.job.owners)
+            self._assigner = dynamic.HashBucketAssigner(context.store, context.existing.snapshot, context.job.bucket_writers)
         return self._assigner.assign(context.store.partition.encode(partition), hashes)
 
     def with_index_changes(self, message: CommitMessage) -> CommitMessage:
@@ -169,10 +169,10 @@ class CrossPartitionBuckets(BucketAssignment):
     def drain(self) -> Iterator[RoutedRows]:
         """See ``BucketAssignment``."""
         context = self.context
-        existing, owners = context.existing, context.job.owners
+        existing, bucket_writers = context.existing, context.job.bucket_writers
         replaces = context.job.replaces
         snapshot = (existing.snapshot if replaces is None else existing.base_snapshot) if context.job.finds_keys else None
-        owned = dynamic.BucketOwnership() if owners is None else dynamic.BucketOwnership(owners.task, owners.tasks)
+        owned = dynamic.BucketOwnership() if bucket_writers is None else dynamic.BucketOwnership(bucket_writers.task, bucket_writers.tasks)
         crossing = assigner.CrossPartitionAssigner(
             context.store, snapshot, existing.keys_by_bucket, owned=owned, replaces=replaces is not None, each=context.each
         )

@@ -23,7 +23,7 @@ from manifest.store import FileStore
 
 if TYPE_CHECKING:
     from fileindex.predicate.tree import Predicate
-    from lsm.bucket.dynamic import Owners
+    from lsm.bucket.dynamic import BucketWriters
     from lsm.deletion_vectors.maintainer import BucketVectors
 
 
@@ -227,7 +227,7 @@ class WriteJob:
     """Partitions that an overwrite replaces, besides those of its rows. No key may live in another one. None: all."""
     first_sequence: int | None = None
     """First sequence number in every bucket, for writers that share buckets. None: above the bucket's rows."""
-    owners: Owners | None = None
+    bucket_writers: BucketWriters | None = None
     """Dynamic buckets that this writer may add keys to. None: all."""
     finds_keys: bool = True
     """Look up keys that cross partitions. False: the committer assigns partitions (``lsm.commit.rebucket``)."""

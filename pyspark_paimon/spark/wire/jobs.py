@@ -33,7 +33,7 @@ class RowsJob(Message):
     """State that the rows were computed from. A newer change of it is a conflict."""
     tasks: int = Field(default=1, ge=1)
     writers: int = Field(default=1, ge=1)
-    """Number of tasks that share the dynamic buckets of a partition (``lsm.bucket.dynamic.Owners``)."""
+    """Number of tasks that share the dynamic buckets of a partition (``lsm.bucket.dynamic.BucketWriters``)."""
     base_snapshot_id: int | None = None
     """Snapshot that gives the dynamic buckets. 0: empty table. None: the newest snapshot when a task starts."""
     plain: bool = False

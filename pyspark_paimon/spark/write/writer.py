@@ -19,7 +19,7 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
 from fileindex.base.errors import InvalidArgument
-from lsm.bucket.dynamic import Owners
+from lsm.bucket.dynamic import BucketWriters
 from lsm.schema.validate_arrow import validate_rows
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
@@ -122,7 +122,7 @@ class RowsWriter(JobWriter):
                 replaces=replaced_partitions(job.request, store.schema),
                 finds_keys=job.owned or job.keyed,
                 first_sequence=sequence,
-                owners=Owners(task, job.tasks, job.writers) if job.tasks > 1 else None,
+                bucket_writers=BucketWriters(task, job.tasks, job.writers) if job.tasks > 1 else None,
                 base_snapshot_id=job.base_snapshot_id,
             ),
         )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fileindex.base.errors import InvalidArgument
-from lsm.bucket.dynamic import BucketOwnership, BucketRoom, Owners, PartitionIndex
+from lsm.bucket.dynamic import BucketOwnership, BucketRoom, BucketWriters, PartitionIndex
 
 _HASHES = st.lists(st.integers(-(2**31), 2**31 - 1), max_size=40)
 
@@ -77,7 +77,7 @@ def test_of_the_tasks_of_a_partition_each_has_a_remainder_of_its_own_and_the_oth
     found = []
     for task in range(tasks):
         try:
-            found.append(Owners(task, tasks, writers).of(partition))
+            found.append(BucketWriters(task, tasks, writers).of(partition))
         except InvalidArgument:
             continue
     assert sorted(owned.index for owned in found) == list(range(writers))

@@ -146,10 +146,14 @@ def test_a_race_for_new_keys_assigns_them_again(tmp_path: Path, other: pa.Table)
 
 
 def test_writers_that_own_buckets_do_not_meet(tmp_path: Path) -> None:
-    from lsm.bucket.dynamic import Owners
+    from lsm.bucket.dynamic import BucketWriters
 
     store = make(tmp_path, "id INT, v STRING", ("id",), dynamic_bucket__target_row_num="2")
-    messages = [message for task in (0, 1) for message in prepared(store, rows(range(task * 5, task * 5 + 5)), owners=Owners(task, 2, 2))]
+    messages = [
+        message
+        for task in (0, 1)
+        for message in prepared(store, rows(range(task * 5, task * 5 + 5)), bucket_writers=BucketWriters(task, 2, 2))
+    ]
     assert sorted(message.bucket for message in messages) == [0, 1, 2, 3, 4, 5]
     committed(store, messages)
     assert sorted(content(store)) == list(range(10))
