@@ -35,10 +35,10 @@ _RANGES = frozenset({"bsi", "range-bitmap"})
 _BITMAP = "bitmap"
 
 
-class Twin(Protocol):
+class RebuiltIndex(Protocol):
     """A rebuilt index.
 
-    Call ``write`` for all rows of the file in order, then ``lie`` once.
+    Call ``write`` for all rows of the file in order, then ``mismatch`` once.
     """
 
     def write(self, column: Any) -> None:
@@ -47,11 +47,13 @@ class Twin(Protocol):
         For a map entry, the MAP column.
         """
 
-    def lie(self) -> str | None:
+    def mismatch(self) -> str | None:
         """Return a wrong answer of the stored index, or None."""
 
 
-def twin_of(column: ColumnRef, index_type: str, payload: Payload | None, column_type: ColumnType, options: Mapping[str, str]) -> Twin:
+def rebuild_index(
+    column: ColumnRef, index_type: str, payload: Payload | None, column_type: ColumnType, options: Mapping[str, str]
+) -> RebuiltIndex:
     """Return a builder that verifies an index.
 
     The type must be known and fit the column. Raises ``CorruptIndex`` for a payload that cannot be opened.
@@ -67,9 +69,9 @@ def twin_of(column: ColumnRef, index_type: str, payload: Payload | None, column_
     >>> maintainer = FileIndexMaintainer(spec.column, ColumnType("INT"), [spec])
     >>> maintainer.write(pa.array([1, 2], pa.int32()))
     >>> stored = Payload.of(maintainer.finish()[0][2])
-    >>> twin = twin_of(ColumnRef("a"), "bitmap", stored, ColumnType("INT"), {})
-    >>> twin.write(pa.array([1, 3], pa.int32()))
-    >>> twin.lie()
+    >>> rebuilt = rebuild_index(ColumnRef("a"), "bitmap", stored, ColumnType("INT"), {})
+    >>> rebuilt.write(pa.array([1, 3], pa.int32()))
+    >>> rebuilt.mismatch()
     'for a = 3 it finds no row, expected row 1'
     """
     if payload is None:
@@ -99,7 +101,7 @@ class _Empty:
         values = _values(self._column, column)
         self._values += len(values) - values.null_count
 
-    def lie(self) -> str | None:
+    def mismatch(self) -> str | None:
         return f"it states that no row has a value, but {self._values} have" if self._values else None
 
 
@@ -119,7 +121,7 @@ class _Bloom:
     def write(self, column: Any) -> None:
         self._builder.add(plain_array(_values(self._column, column), self._type))
 
-    def lie(self) -> str | None:
+    def mismatch(self) -> str | None:
         mine, theirs = (np.frombuffer(data, np.uint8, offset=4) for data in (self._builder.finish(), self._payload.whole()))
         missing = int(np.bitwise_count(mine & ~theirs).sum())
         return f"{missing} bits of values of the file are not set" if missing else None
@@ -141,7 +143,7 @@ class _RowBlocks:
     def write(self, column: Any) -> None:
         self._builder.add(plain_array(_values(self._column, column), self._type))
 
-    def lie(self) -> str | None:
+    def mismatch(self) -> str | None:
         mine, theirs = (np.frombuffer(data, np.uint8) for data in (self._builder.finish(), self._payload.whole()))
         if len(mine) != len(theirs):
             return f"it has another number of rows than the file ({self._builder.row_count})"
@@ -171,7 +173,7 @@ class _Exact:
             merged = merged.take(pa.array(np.linspace(0, len(merged) - 1, thresholds.compared_values).astype(np.int64)))
         self._compared = merged
 
-    def lie(self) -> str | None:
+    def mismatch(self) -> str | None:
         built = self._maintainer.finish()
         if not built:
             return f"it cannot hold the file's values: {'; '.join(self._maintainer.omitted)}"
@@ -219,4 +221,4 @@ def _leaf_text(leaf: Leaf) -> str:
     return str(leaf)
 
 
-__all__ = ["BROKEN_INDEX", "Twin", "twin_of"]
+__all__ = ["BROKEN_INDEX", "RebuiltIndex", "rebuild_index"]

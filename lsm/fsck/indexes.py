@@ -17,7 +17,7 @@ from fileindex.format.container import ContainerEntry, ContainerReader
 from fileindex.format.registry import STORED_TYPES
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef
-from fileindex.verify.rebuild import BROKEN_INDEX, Twin, twin_of
+from fileindex.verify.rebuild import BROKEN_INDEX, RebuiltIndex, rebuild_index
 from lsm.bucket.dynamic import read_hashes
 from lsm.deletion_vectors.reader import DeletionFile, read_deletion_vector
 from lsm.file_index.locate import index_place
@@ -47,7 +47,7 @@ class CheckedFileIndexes:
     path: str
     found: Findings
     _place: str = field(init=False, default="")
-    _twins: list[tuple[ColumnRef, str, Twin]] = field(init=False, default_factory=list)
+    _rebuilt: list[tuple[ColumnRef, str, RebuiltIndex]] = field(init=False, default_factory=list)
 
     def open(self, *, deep: bool) -> None:
         """Decode the header and open every index.
@@ -87,8 +87,8 @@ class CheckedFileIndexes:
                     self._wrong(ProblemKind.FILE_INDEX, f"its {name} has {rows} rows, the file {self.unit.entry.file.row_count}")
                     return
             if deep:
-                twin = twin_of(column, entry.index_type, payload, column_type, self._options(column, entry.index_type))
-                self._twins.append((column, name, twin))
+                rebuilt = rebuild_index(column, entry.index_type, payload, column_type, self._options(column, entry.index_type))
+                self._rebuilt.append((column, name, rebuilt))
         except (*BROKEN_INDEX, OSError) as error:
             self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be read: {_message(error)}")
 
@@ -105,23 +105,23 @@ class CheckedFileIndexes:
 
     def write(self, rows: Any) -> None:
         """Add the next rows of the file."""
-        for at, (column, name, twin) in reversed(list(enumerate(self._twins))):
+        for at, (column, name, rebuilt) in reversed(list(enumerate(self._rebuilt))):
             try:
-                twin.write(rows.column(column.name))
+                rebuilt.write(rows.column(column.name))
             except (*BROKEN_INDEX, OSError) as error:
-                del self._twins[at]
+                del self._rebuilt[at]
                 self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be compared with the rows: {_message(error)}")
 
     def finish(self) -> None:
         """Compare the indexes with the rows."""
-        for _, name, twin in self._twins:
+        for _, name, rebuilt in self._rebuilt:
             try:
-                lie = twin.lie()
+                mismatch = rebuilt.mismatch()
             except (*BROKEN_INDEX, OSError) as error:
                 self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be read: {_message(error)}")
                 continue
-            if lie is not None:
-                self._wrong(ProblemKind.FALSE_INDEX, f"its {name} is wrong: {lie}")
+            if mismatch is not None:
+                self._wrong(ProblemKind.FALSE_INDEX, f"its {name} is wrong: {mismatch}")
 
     def _wrong(self, kind: ProblemKind, message: str) -> None:
         place = place_of(self.store, self.unit.entry.partition, self.unit.entry.bucket)
