@@ -11,13 +11,13 @@ from collections.abc import Callable
 from lsm.avro.reader import AvroDataFile
 from lsm.formats.open_data_file import OpenDataFile
 from lsm.orc.reader import OrcDataFile
-from lsm.parquet.footer_promise import FooterPromise
+from lsm.parquet.expected_footer import ExpectedFooter
 from lsm.parquet.reader import ParquetDataFile
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
 
-_READERS: dict[str, Callable[[FileIO, str, FooterPromise | None, FileCache | None], OpenDataFile]] = {
+_READERS: dict[str, Callable[[FileIO, str, ExpectedFooter | None, FileCache | None], OpenDataFile]] = {
     "parquet": ParquetDataFile,
     "orc": OrcDataFile,
     "avro": AvroDataFile,
@@ -30,7 +30,7 @@ def check_format(path: str) -> None:
         raise UnsupportedTable(f"{path}: data file format '{_extension(path)}' is not supported")
 
 
-def open_data_file(file_io: FileIO, path: str, promise: FooterPromise | None = None, files: FileCache | None = None) -> OpenDataFile:
+def open_data_file(file_io: FileIO, path: str, expected: ExpectedFooter | None = None, files: FileCache | None = None) -> OpenDataFile:
     """Open a data file.
 
     Close it, or use it as a context manager.
@@ -38,7 +38,7 @@ def open_data_file(file_io: FileIO, path: str, promise: FooterPromise | None = N
     Args:
         file_io: File system of the file.
         path: Path of the file.
-        promise: Expected properties from the table's metadata. None: unknown.
+        expected: Expected properties from the table's metadata. None: unknown.
         files: Cache of file footers.
 
     Raises:
@@ -46,7 +46,7 @@ def open_data_file(file_io: FileIO, path: str, promise: FooterPromise | None = N
         UnsupportedTable: The file format is not supported.
     """
     check_format(path)
-    return _READERS[_extension(path)](file_io, path, promise, files)
+    return _READERS[_extension(path)](file_io, path, expected, files)
 
 
 def _extension(path: str) -> str:

@@ -22,8 +22,8 @@ from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
 from lsm.avro.shapes import Shape, plain_schema, shape_of
 from lsm.formats.whole_groups import WholeGroupFile
+from lsm.parquet.expected_footer import ExpectedFooter, FooterMismatch
 from lsm.parquet.footer import RowGroup
-from lsm.parquet.footer_promise import FooterMismatch, FooterPromise
 from lsm.parquet.page_index import ReadRange
 from manifest.avro.codecs import BROKEN_BLOCK, MAX_PAYLOAD, decompressor
 from manifest.avro.schemas import AvroSchema
@@ -149,7 +149,7 @@ class AvroDataFile(WholeGroupFile):
     Args:
         file_io: File system of the file.
         path: Path of the file.
-        promise: Expected properties from the metadata. None: unknown.
+        expected: Expected properties from the metadata. None: unknown.
         files: Cache of block locations. None: read them from the file.
 
     Raises:
@@ -158,15 +158,15 @@ class AvroDataFile(WholeGroupFile):
 
     FORMAT = "Avro"
 
-    def __init__(self, file_io: FileIO, path: str, promise: FooterPromise | None = None, files: FileCache | None = None) -> None:
+    def __init__(self, file_io: FileIO, path: str, expected: ExpectedFooter | None = None, files: FileCache | None = None) -> None:
         super().__init__(file_io, path)
         try:
             with self.decoding():
                 self._blocks = self._read_blocks() if files is None else files.load(file_io, path, "blocks", self._read_blocks, _weight)
                 self._shape, self._branch = shape_of(self._blocks.schema)
-                if promise is not None and promise.key not in self._blocks.kept:
-                    _check(promise, self._blocks, self._shape, int(self.source.size()))
-                    self._blocks.kept.add(promise.key)
+                if expected is not None and expected.key not in self._blocks.kept:
+                    _check(expected, self._blocks, self._shape, int(self.source.size()))
+                    self._blocks.kept.add(expected.key)
         except BaseException:
             self.close()
             raise
@@ -198,11 +198,11 @@ def _weight(blocks: AvroBlocks) -> int:
     return blocks.weight
 
 
-def _check(promise: FooterPromise, blocks: AvroBlocks, shape: Shape, size: int) -> None:
+def _check(expected: ExpectedFooter, blocks: AvroBlocks, shape: Shape, size: int) -> None:
     """Raise ``FooterMismatch`` if the file does not match its metadata."""
-    promise.check_size(sum(group.num_rows for group in blocks.row_groups), size)
+    expected.check_size(sum(group.num_rows for group in blocks.row_groups), size)
     there = dict(zip(shape.names, shape.children, strict=True))
-    for column in promise.columns(there):
+    for column in expected.columns(there):
         if not _fits(there[column.name], column.type):
             raise FooterMismatch(f"column '{column.name}' is stored as another type than {column.type}")
 

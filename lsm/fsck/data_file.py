@@ -29,7 +29,7 @@ from lsm.formats.open_data_file import OpenDataFile
 from lsm.fsck.indexes import CheckedFileIndexes
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
-from lsm.parquet.footer_promise import FooterPromise
+from lsm.parquet.expected_footer import ExpectedFooter
 from lsm.read.metrics import ReadReport
 from lsm.read.row_group import RowGroupRead
 from lsm.schema.evolution import SchemaMapping, column_types
@@ -123,8 +123,8 @@ class CheckedDataFile:
         Raises:
             CorruptFile: The footer does not match the metadata.
         """
-        promise = FooterPromise(self.file, self.schema, self.store.partition.names)
-        with open_data_file(self.store.file_io, self.path, promise):
+        expected = ExpectedFooter(self.file, self.schema, self.store.partition.names)
+        with open_data_file(self.store.file_io, self.path, expected):
             pass
 
     def _has_right_shape(self, data: OpenDataFile) -> bool:

@@ -22,8 +22,8 @@ from lsm.orc.chars import without_padding
 from lsm.orc.protobuf import integer
 from lsm.orc.statistics import exceeds_nanos, stripe_bounds
 from lsm.orc.tail import OrcKind, OrcTail, OrcType, with_parts
+from lsm.parquet.expected_footer import ExpectedFooter, FooterMismatch
 from lsm.parquet.footer import RowGroup
-from lsm.parquet.footer_promise import FooterMismatch, FooterPromise
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
@@ -111,7 +111,7 @@ class OrcDataFile(WholeGroupFile):
     Args:
         file_io: File system of the file.
         path: Path of the file.
-        promise: Expected properties from the metadata. None: unknown.
+        expected: Expected properties from the metadata. None: unknown.
         files: Cache of tails. None: read the tail from the file.
 
     Raises:
@@ -120,14 +120,14 @@ class OrcDataFile(WholeGroupFile):
 
     FORMAT = "ORC"
 
-    def __init__(self, file_io: FileIO, path: str, promise: FooterPromise | None = None, files: FileCache | None = None) -> None:
+    def __init__(self, file_io: FileIO, path: str, expected: ExpectedFooter | None = None, files: FileCache | None = None) -> None:
         super().__init__(file_io, path)
         try:
             with self.decoding():
                 self._tail = self._read_tail() if files is None else files.load(file_io, path, "tail", self._read_tail, _weight)
-                if promise is not None and promise.key not in self._tail.kept:
-                    _check(promise, self._tail, int(self.source.size()))
-                    self._tail.kept.add(promise.key)
+                if expected is not None and expected.key not in self._tail.kept:
+                    _check(expected, self._tail, int(self.source.size()))
+                    self._tail.kept.add(expected.key)
         except BaseException:
             self.close()
             raise
@@ -195,10 +195,10 @@ def _weight(tail: OrcTail) -> int:
     return tail.weight
 
 
-def _check(promise: FooterPromise, tail: OrcTail, size: int) -> None:
+def _check(expected: ExpectedFooter, tail: OrcTail, size: int) -> None:
     """Raise ``FooterMismatch`` if the file does not match its metadata."""
-    promise.check_size(sum(stripe.num_rows for stripe in tail.row_groups), size)
-    for column in promise.columns(tail.columns):
+    expected.check_size(sum(stripe.num_rows for stripe in tail.row_groups), size)
+    for column in expected.columns(tail.columns):
         if not _fits(tail, tail.types[tail.columns[column.name]], column.type):
             raise FooterMismatch(f"column '{column.name}' is stored as another type than {column.type}")
 

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 
 from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
+from lsm.parquet.expected_footer import ExpectedFooter
 from lsm.parquet.fields import ColumnChunk, ColumnMetaData, FileMetaData, RowGroupMetaData, SizeStatistics, list_of, value, value_or
 from lsm.parquet.footer_checksums import footer_checksums_length, verify_footer_checksums
 from lsm.parquet.footer_fixup import PARQUET_MAGIC, maps_as_lists
-from lsm.parquet.footer_promise import FooterPromise
 from lsm.parquet.footer_structure import BYTES_IN_MEMORY, check_footer, decode_footer
 from lsm.parquet.nested import leaf_count
 from lsm.parquet.page_index import PageFooter, ReadRange
@@ -71,13 +71,13 @@ class CachedFooter:
     bounds: dict[tuple[int, str, DataType], ColumnBounds | None] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def read(cls, read_range: ReadRange, size: int, promise: FooterPromise | None) -> CachedFooter:
+    def read(cls, read_range: ReadRange, size: int, expected: ExpectedFooter | None) -> CachedFooter:
         """Read the footer of an open file of ``size`` bytes.
 
         The footer is checked before the decoder receives its bytes.
 
         Raises:
-            ValueError: The footer is damaged or does not match ``promise``. Other errors of ``DAMAGE`` are possible.
+            ValueError: The footer is damaged or does not match ``expected``. Other errors of ``DAMAGE`` are possible.
         """
         encoded, before = _read_encoded(read_range, size)
         start = size - _MAGIC_AND_LENGTH - len(encoded)
@@ -85,8 +85,8 @@ class CachedFooter:
         footer, head = decode_footer(encoded)
         if checksums is None:  # a footer with checksums needs no structural check
             check_footer(footer, head.leaves, start)
-        if promise is not None:
-            promise.check(footer, head, size)
+        if expected is not None:
+            expected.check(footer, head, size)
         readable = maps_as_lists(footer)
         if readable is not None:
             footer, encoded = readable, encode_struct(readable)
@@ -96,7 +96,7 @@ class CachedFooter:
             pages = PageFooter.of(footer, len(encoded), checksums)
         except DAMAGE:
             pages = None
-        return cls(file.metadata, file.schema_arrow, pages, _decoded_texts(footer), set() if promise is None else {promise.key})
+        return cls(file.metadata, file.schema_arrow, pages, _decoded_texts(footer), set() if expected is None else {expected.key})
 
     @property
     def weight(self) -> int:

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
+from lsm.parquet.expected_footer import ExpectedFooter, FooterMismatch
 from lsm.parquet.footer import CachedFooter, RowGroup
-from lsm.parquet.footer_promise import FooterMismatch, FooterPromise
 from lsm.parquet.nested import NestedPages, can_weave
 from lsm.parquet.page_index import ColumnPages, PageIndexes
 from lsm.parquet.page_reader import take_leaves
@@ -47,23 +47,23 @@ class ParquetDataFile:
     Args:
         file_io: File system of the file.
         path: Path of the file.
-        promise: Expected properties from the metadata. None: unknown.
+        expected: Expected properties from the metadata. None: unknown.
         files: Cache of footers. None: read the footer from the file.
 
     Raises:
         CorruptFile: The file is missing, is not a Parquet file, or does not match its metadata.
     """
 
-    def __init__(self, file_io: FileIO, path: str, promise: FooterPromise | None = None, files: FileCache | None = None) -> None:
+    def __init__(self, file_io: FileIO, path: str, expected: ExpectedFooter | None = None, files: FileCache | None = None) -> None:
         self.path = path
         self._files: list[Any] = []
         self._readers: dict[tuple[frozenset[str], str], Any] = {}
         self._file_io = file_io
-        self._promise = promise
+        self._expected = expected
         try:
             with decoding(self.path, "Parquet"):
                 self._footer = self._read_footer() if files is None else files.load(file_io, path, "footer", self._read_footer, _weight)
-                if promise is not None and promise.key not in self._footer.kept:
+                if expected is not None and expected.key not in self._footer.kept:
                     self._footer.kept.update(self._read_footer().kept)
         except BaseException:
             self.close()
@@ -79,7 +79,7 @@ class ParquetDataFile:
         self.close()
 
     def _read_footer(self) -> CachedFooter:
-        return CachedFooter.read(self._read_range, int(self._source.size()), self._promise)
+        return CachedFooter.read(self._read_range, int(self._source.size()), self._expected)
 
     def close(self) -> None:
         """Close the file. Returned batches stay valid."""
@@ -138,7 +138,7 @@ class ParquetDataFile:
 
     @cached_property
     def _source(self) -> Any:
-        source = self._file_io.open_input(self.path, None if self._promise is None else self._promise.file.file_size)
+        source = self._file_io.open_input(self.path, None if self._expected is None else self._expected.file.file_size)
         self._files.append(source)
         return source
 

@@ -22,7 +22,7 @@ from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.formats.open_data_file import OpenDataFile
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort import INSERT, SEQUENCE_NUMBER, VALUE_KIND
-from lsm.parquet.footer_promise import FooterPromise
+from lsm.parquet.expected_footer import ExpectedFooter
 from lsm.parquet.reader import rows_only
 from lsm.read.file_filter import FileFilter, FilterInside
 from lsm.read.index_selection import FileIndex, Selection, open_container
@@ -89,7 +89,7 @@ class DataFileRead:
             self.report.files_counted += 1
             yield rows_only(count)
         else:
-            with open_data_file(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
+            with open_data_file(self.store.file_io, self.path, self.expected, self.store.cache.files) as data:
                 yield from self._of_open(data, self.selection, progress).batches()
         progress.end()
 
@@ -126,9 +126,9 @@ class DataFileRead:
         return self.store.paths.data_file(values, self.bucket, self.file.file_name, self.file.external_path)
 
     @cached_property
-    def promise(self) -> FooterPromise:
+    def expected(self) -> ExpectedFooter:
         """Expected properties of the data file."""
-        return FooterPromise(self.file, self.store.schemas.get(self.file.schema_id), self.store.partition.names)
+        return ExpectedFooter(self.file, self.store.schemas.get(self.file.schema_id), self.store.partition.names)
 
     @cached_property
     def filter(self) -> FileFilter:
@@ -197,7 +197,7 @@ class DataFileRead:
         return not self.drop_retracts or (self.file.delete_row_count == 0 and is_counted(self.file))
 
     def _retracts_nothing(self) -> bool:
-        with open_data_file(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
+        with open_data_file(self.store.file_io, self.path, self.expected, self.store.cache.files) as data:
             return not may_have_retracts(data, self.file.delete_row_count)
 
     def numbers(self, column: str, rows: BitMap | None) -> NumberSummary | None:

@@ -21,7 +21,7 @@ from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIME
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import columns_of
-from lsm.parquet.footer_promise import FooterPromise
+from lsm.parquet.expected_footer import ExpectedFooter
 from lsm.parquet.reader import ParquetDataFile
 from lsm.read.row_group import may_have_retracts
 from lsm.scan.plan import ScanPlan
@@ -269,9 +269,9 @@ def _check(store: FileStore, wanted: Sequence[str], candidate: _Candidate) -> _N
     mapping = _mapping(store, file.schema_id)
     if any(_expression(mapping, name) is None for name in wanted):
         return None
-    promise = FooterPromise(file, store.schemas.get(file.schema_id), store.partition.names)
+    expected = ExpectedFooter(file, store.schemas.get(file.schema_id), store.partition.names)
     try:
-        with ParquetDataFile(store.file_io, candidate.path, promise) as data:
+        with ParquetDataFile(store.file_io, candidate.path, expected) as data:
             footer = Footer(data.metadata)
             sources = [source for name in wanted if (source := mapping.sources[name]) is not None]
             has_key = store.schema.is_primary_key_table

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsm.parquet.expected_footer import ExpectedFooter, FooterMismatch
 from lsm.parquet.footer import CachedFooter
-from lsm.parquet.footer_promise import FooterMismatch, FooterPromise
 from lsm.parquet.footer_structure import decode_footer
 from lsm.parquet.thrift import I32, decode_struct
 from lsm.parquet.write.writer import ParquetFileWriter
@@ -73,13 +73,13 @@ def test_columns_that_fit_one_schema_are_not_taken_for_those_of_another(tmp_path
     (path,) = tmp_path.rglob("*.parquet")
     start, end = footer_span(path.read_bytes())
     footer, head = decode_footer(path.read_bytes()[start : end - 8])
-    promise = FooterPromise(file, store.schema)
+    expected = ExpectedFooter(file, store.schema)
     for _ in range(2):
-        promise.check(footer, head, file.file_size)
+        expected.check(footer, head, file.file_size)
     for columns, told in (("k BIGINT, v STRING", "'v' is stored as another type"), ("k BIGINT, v BIGINT, w INT", "no column 'w'")):
         with pytest.raises(FooterMismatch, match=told):
-            replace(promise, schema=build_schema(columns)).check(footer, head, file.file_size)
-    promise.check(footer, head, file.file_size)
+            replace(expected, schema=build_schema(columns)).check(footer, head, file.file_size)
+    expected.check(footer, head, file.file_size)
 
 
 def test_a_footer_is_read_only_if_it_is_what_the_metadata_says(tmp_path: Path) -> None:
@@ -90,16 +90,16 @@ def test_a_footer_is_read_only_if_it_is_what_the_metadata_says(tmp_path: Path) -
     (path,) = tmp_path.rglob("*.parquet")
     content = path.read_bytes()
 
-    def read(promise: FooterPromise | None) -> CachedFooter:
-        return CachedFooter.read(lambda start, length: content[start : start + length], len(content), promise)
+    def read(expected: ExpectedFooter | None) -> CachedFooter:
+        return CachedFooter.read(lambda start, length: content[start : start + length], len(content), expected)
 
-    promise = FooterPromise(file, store.schema)
-    assert read(promise).metadata.num_rows == 2
-    assert read(promise).kept == {promise.key}
+    expected = ExpectedFooter(file, store.schema)
+    assert read(expected).metadata.num_rows == 2
+    assert read(expected).kept == {expected.key}
     assert read(None).kept == set()
     for other in (
-        replace(promise, file=file.model_copy(update={"row_count": 3})),
-        replace(promise, schema=build_schema("k BIGINT, w INT")),
+        replace(expected, file=file.model_copy(update={"row_count": 3})),
+        replace(expected, schema=build_schema("k BIGINT, w INT")),
     ):
         with pytest.raises(FooterMismatch):
             read(other)

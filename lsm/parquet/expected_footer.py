@@ -69,7 +69,7 @@ class FooterMismatch(ValueError):
 
 
 @dataclass(frozen=True)
-class FooterPromise:
+class ExpectedFooter:
     """Expected properties of a data file.
 
     Args:
@@ -348,4 +348,4 @@ def _plain(raw: bytes, element: Struct, type_: DataType) -> Any:
     return int.from_bytes(raw, "big", signed=True) if type_.kind is Kind.DECIMAL else None
 
 
-__all__ = ["FooterMismatch", "FooterPromise"]
+__all__ = ["ExpectedFooter", "FooterMismatch"]
