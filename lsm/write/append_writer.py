@@ -42,7 +42,7 @@ class AppendOnlyWriter:
         return False
 
     @property
-    def runs_due(self) -> int:
+    def pending_compaction(self) -> int:
         """See ``BucketWriter``.
 
         Counts one run for each file that a compaction may join with others.

@@ -175,7 +175,7 @@ class BucketWriter(Protocol):
         """Whether the writer copies unchanged input rows in another order."""
 
     @property
-    def runs_due(self) -> int:
+    def pending_compaction(self) -> int:
         """Sorted runs if a compaction is due, otherwise 0.
 
         Includes flushed runs.

@@ -83,7 +83,7 @@ class MergeTreeWriter:
         return self._buffer.only_picks and not self._keeps_every
 
     @property
-    def runs_due(self) -> int:
+    def pending_compaction(self) -> int:
         """See ``BucketWriter``."""
         manager = self._compaction.manager
         return len(manager.levels.runs) if manager.is_due else 0

@@ -197,12 +197,12 @@ class TableWrite:
         return total
 
     @property
-    def runs_due(self) -> dict[BucketId, int]:
+    def pending_compaction(self) -> dict[BucketId, int]:
         """Sorted runs per bucket in which a compaction is due.
 
         Covers the buckets of the last ``prepare_commit``.
         """
-        return {bucket: runs for bucket, writer in self._handed_over.items() if (runs := writer.runs_due)}
+        return {bucket: runs for bucket, writer in self._handed_over.items() if (runs := writer.pending_compaction)}
 
     def write(self, batch: Any, *, kinds: Any = None) -> None:
         """Buffer a Table or RecordBatch.

@@ -40,7 +40,7 @@ class OpenWrite:
     """Rows that become visible at ``commit``.
 
     Leaving the block without a commit deletes their files.
-    ``compacts``: the write runs the due compaction before it ends. If False, ``runs_due`` reports the buckets.
+    ``compacts``: the write runs the due compaction before it ends. If False, ``pending_compaction`` reports the buckets.
     """
 
     def __init__(self, store: FileStore, request: WriteRequest, *, threads: int, progress: Progress | None, compacts: bool = True) -> None:
@@ -70,12 +70,12 @@ class OpenWrite:
         self._write.__exit__(kind, error, trace)
 
     @property
-    def runs_due(self) -> dict[BucketId, int]:
+    def pending_compaction(self) -> dict[BucketId, int]:
         """Sorted runs by bucket with due compaction.
 
         Covers committed rows. See ``TableWrite``.
         """
-        return self._write.runs_due
+        return self._write.pending_compaction
 
     def take(self, batch: pa.RecordBatch, kinds: pa.Array | None) -> None:
         """Add rows, with the codes of their row kinds."""

@@ -60,7 +60,7 @@ class LocalWriter:
         with write:
             result = write.commit(request)
         if not (write.compacts or store.options.write_only):
-            due = write.runs_due
+            due = write.pending_compaction
             self._compaction.begin(store, due)
             self._crowded = max(due.values(), default=0) >= store.options.stop_trigger
         return result
