@@ -52,16 +52,16 @@ def compact_after_commit(
         result = replace(result, lost_compactions=tuple(sorted({*result.lost_compactions, *failed})))
     if result.snapshot_id is None or store.options.write_only or not _has_buckets(store):
         return result
-    awaited = is_awaited(store)
-    if (owned and not (awaited and store.options.needs_lookup)) or (result.replayed and not awaited):
+    has_readers = has_lookup_readers(store)
+    if (owned and not (has_readers and store.options.needs_lookup)) or (result.replayed and not has_readers):
         return result
     compacted = {message.bucket_id for message in touched if message.has_compaction} - set(result.lost_compactions)
     left = {message.bucket_id for message in touched if message.new_files} - compacted
     beaten = set(result.lost_compactions) - left
-    if awaited and left:
+    if has_readers and left:
         with _log_failed_compaction(store, user):  # on failure each bucket is checked separately
             left &= _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
-    done = _compact(store, user, sorted(left), threads, evaluations=EVALUATIONS if awaited else 1)
+    done = _compact(store, user, sorted(left), threads, evaluations=EVALUATIONS if has_readers else 1)
     if done.lost_compactions:
         with suppress(SnapshotNotFound, OSError):  # the log names this commit, so a repetition must be recognised
             remember(store, store.snapshots.get(result.snapshot_id))
@@ -77,7 +77,7 @@ def finish_compaction(store: FileStore, user: str, result: CommitResult, *, thre
 
     Only if readers wait for it. Returns ``result`` with the outcome.
     """
-    if result.snapshot_id is None or store.options.write_only or not (_has_buckets(store) and is_awaited(store)):
+    if result.snapshot_id is None or store.options.write_only or not (_has_buckets(store) and has_lookup_readers(store)):
         return result
     lost: tuple[BucketId, ...] = _SOME
     compacted: int | None = None
@@ -112,7 +112,7 @@ def _has_buckets(store: FileStore) -> bool:
     return store.schema.bucket_mode is not BucketMode.BUCKET_UNAWARE
 
 
-def is_awaited(store: FileStore) -> bool:
+def has_lookup_readers(store: FileStore) -> bool:
     """Return whether readers wait for compactions.
 
     Other engines, or readers of the changelog, see rows only after a compaction.
@@ -193,4 +193,4 @@ def _chunks(buckets: Sequence[BucketId]) -> Iterator[list[BucketId]]:
         yield chunk
 
 
-__all__ = ["compact_after_commit", "compact_buckets", "finish_compaction", "is_awaited"]
+__all__ = ["compact_after_commit", "compact_buckets", "finish_compaction", "has_lookup_readers"]
