@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Losses:
+class RemovalCounts:
     """Files and rows that an operation would delete.
 
     Args:
@@ -42,7 +42,7 @@ class Losses:
     bytes: int = 0
 
 
-def tried(store: FileStore, operation: Callable[[FileStore], T], before: FileStore | None = None) -> tuple[T, Losses]:
+def run_dry(store: FileStore, operation: Callable[[FileStore], T], before: FileStore | None = None) -> tuple[T, RemovalCounts]:
     """Run ``operation`` in memory only.
 
     Returns its result and what it would delete. Raises the errors of the operation.
@@ -59,7 +59,7 @@ def tried(store: FileStore, operation: Callable[[FileStore], T], before: FileSto
         answer = operation(seen)
     left = _files(seen)
     rows = sum(count for name, count in held.items() if name not in left)
-    return answer, _losses(dry, rows)
+    return answer, _count_removal(dry, rows)
 
 
 def _files(store: FileStore) -> dict[str, int]:
@@ -67,26 +67,26 @@ def _files(store: FileStore) -> dict[str, int]:
     return dict(zip(entries.file_name, entries.row_count.tolist(), strict=True))
 
 
-def _losses(dry: DryRunFileIO, rows: int) -> Losses:
+def _count_removal(dry: DryRunFileIO, rows: int) -> RemovalCounts:
     data = sum(f"/{BUCKET}" in path for path in dry.deleted)
-    return Losses(data, len(dry.deleted), rows, sum(dry.deleted.values()))
+    return RemovalCounts(data, len(dry.deleted), rows, sum(dry.deleted.values()))
 
 
-def table_losses(store: FileStore) -> Losses:
+def table_removal(store: FileStore) -> RemovalCounts:
     """Return what dropping the whole table would delete."""
     dry = DryRunFileIO(store.file_io)
     dry.delete_directory(store.root, recursive=True)
-    return _losses(dry, sum(_files(store).values()))
+    return _count_removal(dry, sum(_files(store).values()))
 
 
-def partition_losses(store: FileStore, partitions: Collection[bytes]) -> Losses:
+def partition_removal(store: FileStore, partitions: Collection[bytes]) -> RemovalCounts:
     """Return what emptying these partitions removes from the newest state.
 
     The files themselves stay until the snapshots expire.
     """
     entries = store.live_entries(store.snapshots.latest(), EntryFilter(partitions=set(partitions)))
     files = len(entries)
-    return Losses(files, files, int(entries.row_count.sum()), int(entries.file_size.sum()))
+    return RemovalCounts(files, files, int(entries.row_count.sum()), int(entries.file_size.sum()))
 
 
 class DryRunFileIO(WrappedFileIO):
@@ -216,4 +216,4 @@ class DryRunFileIO(WrappedFileIO):
         return None if path in self._written or path in self.deleted else self.inner.local_path(path)
 
 
-__all__ = ["DryRunFileIO", "Losses", "partition_losses", "table_losses", "tried"]
+__all__ = ["DryRunFileIO", "RemovalCounts", "partition_removal", "run_dry", "table_removal"]

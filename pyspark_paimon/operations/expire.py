@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fileindex.base.thresholds import thresholds
-from manifest.expire.dry_run import tried
+from manifest.expire.dry_run import run_dry
 from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io.wrapped import WrappedFileIO
@@ -42,8 +42,8 @@ class ExpireSnapshots(Operation[ExpireResult]):
         store = table.store()
         policy: dict[str, int | None] = self.model_dump(exclude={"dry_run"})
         if self.dry_run:
-            would, losses = tried(store, lambda seen: expire_snapshots(seen, **policy))
-            removal = removal_of(losses, snapshots=would.snapshots, manifests=would.manifests)
+            would, counts = run_dry(store, lambda seen: expire_snapshots(seen, **policy))
+            removal = removal_of(counts, snapshots=would.snapshots, manifests=would.manifests)
             return ExpireResult(snapshots=would.snapshots, data_files=would.data_files, manifests=would.manifests, removal=removal)
         with counted_deletes(store, table.progress, "expire") as seen:
             done = expire_snapshots(seen, **policy)

@@ -13,7 +13,7 @@ from pyspark_paimon.request.state_results import TableChangeResult
 
 if TYPE_CHECKING:
     from manifest.expire.delete_files import Removed
-    from manifest.expire.dry_run import Losses
+    from manifest.expire.dry_run import RemovalCounts
     from manifest.store import FileStore
 
 
@@ -40,18 +40,18 @@ class HistoryChange(Destruction):
         return None
 
     def _preview(self, store: FileStore) -> TableChangeResult:
-        from manifest.expire.dry_run import tried  # noqa: PLC0415  # imports the deletion code
+        from manifest.expire.dry_run import run_dry  # noqa: PLC0415  # imports the deletion code
 
-        done, losses = tried(store, self.change, self.branch_to_delete(store))
-        return done.model_copy(update={"removal": removal_of(losses, snapshots=done.snapshots, tags=done.tags, manifests=done.manifests)})
+        done, counts = run_dry(store, self.change, self.branch_to_delete(store))
+        return done.model_copy(update={"removal": removal_of(counts, snapshots=done.snapshots, tags=done.tags, manifests=done.manifests)})
 
 
 def preview_partitions(store: FileStore, partitions: Collection[bytes]) -> TableChangeResult:
     """Return what the newest snapshot would lose with ``partitions``."""
-    from manifest.expire.dry_run import partition_losses  # noqa: PLC0415  # imports the deletion code
+    from manifest.expire.dry_run import partition_removal  # noqa: PLC0415  # imports the deletion code
 
     names = partition_names(store, partitions)
-    return TableChangeResult(partitions=names, removal=removal_of(partition_losses(store, partitions), partitions=names))
+    return TableChangeResult(partitions=names, removal=removal_of(partition_removal(store, partitions), partitions=names))
 
 
 def partition_names(store: FileStore, partitions: Collection[bytes]) -> tuple[str, ...]:
@@ -59,9 +59,9 @@ def partition_names(store: FileStore, partitions: Collection[bytes]) -> tuple[st
     return tuple(sorted(display_partition(store.partition.decode(partition), store.schema) for partition in partitions))
 
 
-def removal_of(losses: Losses, **others: Any) -> Removal:
-    """Return files, rows and bytes of ``losses`` with ``others``."""
-    return Removal(data_files=losses.data_files, files=losses.files, rows=losses.rows, bytes=losses.bytes, **others)
+def removal_of(counts: RemovalCounts, **others: Any) -> Removal:
+    """Return files, rows and bytes of ``counts`` with ``others``."""
+    return Removal(data_files=counts.data_files, files=counts.files, rows=counts.rows, bytes=counts.bytes, **others)
 
 
 def result_of(removed: Removed) -> TableChangeResult:

@@ -159,14 +159,14 @@ class AnyCatalog(CheckedMethods, ABC):
         if not dry_run:
             self._drop_table(name)
             return None
-        from manifest.expire.dry_run import table_losses  # noqa: PLC0415  # loads the code that deletes files
+        from manifest.expire.dry_run import table_removal  # noqa: PLC0415  # loads the code that deletes files
         from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # as above
         from pyspark_paimon.operations.removal import removal_of  # noqa: PLC0415  # as above
 
         backend = self.table(name)._backend  # noqa: SLF001  # no public accessor
         assert isinstance(backend, LocalBackend), "a table without a session has a local backend"
         store = backend.store()
-        return removal_of(table_losses(store), snapshots=len(store.snapshots.ids()), tags=tuple(sorted(store.snapshots.tags())))
+        return removal_of(table_removal(store), snapshots=len(store.snapshots.ids()), tags=tuple(sorted(store.snapshots.tags())))
 
     @abstractmethod
     def _drop_table(self, name: str) -> None:
