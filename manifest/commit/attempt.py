@@ -13,7 +13,7 @@ import numpy as np
 
 from fileindex.base.errors import PaimonError
 from fileindex.base.thresholds import thresholds
-from manifest.commit.run_notes import leave_note, notes_of
+from manifest.commit.commit_markers import list_markers, write_marker
 from manifest.entry.cache import entries_weight, list_weight
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import FileKind, FileSource, ManifestEntry
@@ -331,8 +331,8 @@ def remember(store: FileStore, snapshot: Snapshot) -> None:
     For commits that a message names: a repetition is then recognised after ``snapshot`` has expired.
     """
     with suppress(PaimonError, OSError):  # the message about the commit matters more
-        if not notes_of(store, snapshot.commit_user, snapshot.commit_identifier):
-            leave_note(store, snapshot.commit_user, snapshot.commit_identifier, snapshot.id - 1)
+        if not list_markers(store, snapshot.commit_user, snapshot.commit_identifier):
+            write_marker(store, snapshot.commit_user, snapshot.commit_identifier, snapshot.id - 1)
 
 
 __all__ = [

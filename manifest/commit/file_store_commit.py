@@ -22,11 +22,11 @@ from fileindex.base.lazy import LazyModule
 from fileindex.base.log import logger_of
 from manifest.commit.attempt import CommitAttempt, CommitChange, CommitIdentity, is_included, remember, verify_not_overwritten
 from manifest.commit.changes import Compactions, analyze_change, append_change, overwrite_change, replace_change
+from manifest.commit.commit_markers import CommitMarker
 from manifest.commit.history import CommitHistory, base_of, commit_history, committed_since, refuse_expired_replay
 from manifest.commit.index_rewrite import IndexRewrites
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.resequence import ResequenceFiles, Resequencer
-from manifest.commit.run_notes import CommitMarker
 from manifest.commit.runs import begin_commit
 from manifest.commit.transaction import AttemptOutcome, Committed, LostRace, NothingToCommit, Refused, Unknown
 from manifest.commit.uncommitted_files import uncommitted_files

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from manifest.commit.commit_markers import CommitMarker
 from manifest.commit.index_update import row_paths
 from manifest.commit.message import CommitMessage, CommitResult
-from manifest.commit.run_notes import CommitMarker
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import CommitReplayed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, EMPTY_TABLE, CommitKind, Snapshot, SnapshotKey

@@ -17,9 +17,9 @@ import json
 from dataclasses import replace
 
 from fileindex.base.errors import CorruptFile, InvalidArgument
+from manifest.commit.commit_markers import CommitMarker, list_markers, refuse_expired_run, write_marker
 from manifest.commit.history import CommitHistory, commit_history
 from manifest.commit.message import CommitResult
-from manifest.commit.run_notes import CommitMarker, leave_note, notes_of, refuse_expired_run
 from manifest.io.errors import CommitReplayed
 from manifest.io.seal import check_seal, sealed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind
@@ -98,11 +98,11 @@ def committed_before(store: FileStore, user: str, identifier: int = BATCH_IDENTI
     """
     if identifier < BATCH_IDENTIFIER:
         return earlier_commit(store, user, identifier)
-    notes = notes_of(store, user, identifier)
-    history = commit_history(store, user, identifier, min(notes.values(), default=None))
+    markers = list_markers(store, user, identifier)
+    history = commit_history(store, user, identifier, min(markers.values(), default=None))
     if history.found:
         return history.result
-    refuse_expired_run(store, user, notes, history.reached)
+    refuse_expired_run(store, user, markers, history.reached)
     return None
 
 
@@ -118,14 +118,14 @@ def begin_commit(store: FileStore, user: str, identifier: int, since: int | None
         if not history.found:
             raise CommitReplayed(f"{store.root}: batch {identifier} of '{user}' is already in the table, in a snapshot that has expired")
         return history
-    notes = notes_of(store, user, identifier)
-    history = commit_history(store, user, identifier, None if since is None else min([since, *notes.values()]))
+    markers = list_markers(store, user, identifier)
+    history = commit_history(store, user, identifier, None if since is None else min([since, *markers.values()]))
     if history.found:
         return history
     if history.reached > newest:  # snapshots expired since the markers were read
-        notes = notes_of(store, user, identifier)
-    refuse_expired_run(store, user, notes, history.reached)
-    run = CommitMarker(store, user, identifier, leave_note(store, user, identifier, newest), newest)
+        markers = list_markers(store, user, identifier)
+    refuse_expired_run(store, user, markers, history.reached)
+    run = CommitMarker(store, user, identifier, write_marker(store, user, identifier, newest), newest)
     if batch:
         announce(store, user, identifier, newest)
     return replace(history, run=run)

@@ -13,10 +13,10 @@ from lsm.commit.post_commit import compact_after_commit
 from lsm.commit.row_transaction import resequence
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite, compact_together
+from manifest.commit.commit_markers import list_markers
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
-from manifest.commit.run_notes import notes_of
 from manifest.io.errors import OutOfDisk
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind
 from manifest.store import FileStore
@@ -47,7 +47,7 @@ def test_buckets_with_new_files_are_compacted_where_the_strategy_picks_something
     assert {file.level for file in live_files(store)} == {0}
     done = compact_after_commit(store, "a", result, messages, threads=2)
     assert (done.snapshot_id, done.compact_snapshot_id, done.compact_lost) == (1, 2, False)
-    assert not notes_of(store, "a", BATCH_IDENTIFIER), "a note is for what was lost"
+    assert not list_markers(store, "a", BATCH_IDENTIFIER), "a note is for what was lost"
     assert kinds(store) == [CommitKind.APPEND, CommitKind.COMPACT]
     assert {file.level for file in live_files(store)} == {store.options.max_level}
     assert [row["id"] for row in newest_rows(store)] == sorted(range(400), key=lambda i: str({"id": i, "v": "x"}))
@@ -101,7 +101,9 @@ def test_a_lost_race_leaves_the_rows_and_no_file(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(lsm.commit.post_commit, "compact_together", beaten)
     done = compact_after_commit(store, "a", result, messages)
     assert [bucket for _, bucket in done.lost_compactions] == [1]
-    assert set(notes_of(store, "a", BATCH_IDENTIFIER).values()) == {0}, "a repetition is known for one also after snapshot 1 has expired"
+    assert set(list_markers(store, "a", BATCH_IDENTIFIER).values()) == {0}, (
+        "a repetition is known for one also after snapshot 1 has expired"
+    )
     assert len(newest_rows(store)) == 60
     assert len(data_files(store)) == 6 + 2, "what the loser made is gone"
 

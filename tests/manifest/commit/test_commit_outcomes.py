@@ -4,8 +4,8 @@ import errno
 
 import pytest
 
+from manifest.commit.commit_markers import list_markers
 from manifest.commit.file_store_commit import FileStoreCommit
-from manifest.commit.run_notes import notes_of
 from manifest.commit.transaction import Committed, LostRace, NothingToCommit, Refused, Unknown
 from manifest.io.errors import CatalogRefused, CommitGaveUp, OutOfDisk, UnsafeFileIO
 from manifest.io.file_io import LocalFileIO
@@ -95,7 +95,7 @@ def test_a_refusal_is_raised_and_leaves_nothing(store, outcomes, error):
     with pytest.raises(type(error)):
         committer(store, "w").commit([message(store, [data_file(store)], base_snapshot_id=0)])
     assert outcomes == [Refused(error)]
-    assert (manifests(store), notes_of(store, "w", BATCH_IDENTIFIER)) == ([], {})
+    assert (manifests(store), list_markers(store, "w", BATCH_IDENTIFIER)) == ([], {})
 
 
 def test_lost_races_leave_no_files_and_no_note(store, outcomes):
@@ -103,7 +103,7 @@ def test_lost_races_leave_no_files_and_no_note(store, outcomes):
     with pytest.raises(CommitGaveUp, match="2 attempts"):
         committer(store, "w").commit([message(store, [data_file(store)], base_snapshot_id=0)])
     assert outcomes == [LostRace(), LostRace()]
-    assert (manifests(store), notes_of(store, "w", BATCH_IDENTIFIER)) == ([], {})
+    assert (manifests(store), list_markers(store, "w", BATCH_IDENTIFIER)) == ([], {})
 
 
 def test_files_and_note_stay_while_an_outcome_is_unknown(store, outcomes):
@@ -112,16 +112,16 @@ def test_files_and_note_stay_while_an_outcome_is_unknown(store, outcomes):
         committer(store, "w").commit([message(store, [data_file(store)], base_snapshot_id=0)])
     assert outcomes == [Unknown(), LostRace()]
     assert len(manifests(store)) == 3
-    assert len(notes_of(store, "w", BATCH_IDENTIFIER)) == 1
+    assert len(list_markers(store, "w", BATCH_IDENTIFIER)) == 1
 
 
 def test_an_interrupt_while_the_snapshot_is_created_leaves_the_note(store, outcomes):
     store.file_io.answers += [raising(KeyboardInterrupt())]
     with pytest.raises(KeyboardInterrupt):
         committer(store, "w").commit([message(store, [data_file(store)], base_snapshot_id=0)])
-    assert (outcomes, len(notes_of(store, "w", BATCH_IDENTIFIER))) == ([], 1)
+    assert (outcomes, len(list_markers(store, "w", BATCH_IDENTIFIER))) == ([], 1)
 
 
 def test_an_empty_change_makes_no_attempt_at_a_snapshot(store, outcomes):
     assert committer(store, "w").truncate().snapshot_id is None
-    assert (outcomes, manifests(store), notes_of(store, "w", BATCH_IDENTIFIER)) == ([NothingToCommit()], [], {})
+    assert (outcomes, manifests(store), list_markers(store, "w", BATCH_IDENTIFIER)) == ([NothingToCommit()], [], {})

@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from manifest.commit.run_notes import notes_of
+from manifest.commit.commit_markers import list_markers
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io.errors import CommitReplayed, StorageError
 from manifest.io.file_io import LocalFileIO
@@ -74,7 +74,7 @@ def test_a_lasting_failure_tells_of_the_commit_and_its_name_is_remembered(path, 
         committer(store, "me", fresh=fresh).commit([message(store, [new])])
     store = FileStore.open(path)
     assert new.file_name in live_names(store)
-    assert set(notes_of(store, "me", BATCH_IDENTIFIER).values()) == {1}
+    assert set(list_markers(store, "me", BATCH_IDENTIFIER).values()) == {1}
     again = committer(store, "me").commit([message(store, [data_file(store, seq=(10, 19))])])
     assert (again.snapshot_id, again.replayed) == (2, True)
     committer(store).commit([message(store, [data_file(store, seq=(20, 29))])])

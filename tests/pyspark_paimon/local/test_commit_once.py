@@ -18,7 +18,7 @@ import pytest
 from lsm.commit import row_transaction
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
-from manifest.commit import run_notes, runs
+from manifest.commit import commit_markers, runs
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.io.paths import TablePaths
 from manifest.store import FileStore
@@ -263,7 +263,7 @@ def test_notes_go_after_their_time_and_ids_made_here_leave_none(create) -> None:
     for note in notes(table):
         os.utime(note, (note.stat().st_mtime - long_ago,) * 2)
     store = FileStore.open(table.path)
-    run_notes.leave_note(store, "old", 0, 5)
+    commit_markers.write_marker(store, "old", 0, 5)
     assert [note.name for note in notes(table) if note.name.startswith("old.")] == [
         note.name for note in notes(table) if note.name.startswith("old.0.5.")
     ]
@@ -354,10 +354,10 @@ def test_any_interleaving_of_runs_of_one_id_with_commits_and_expiries(create, mo
 
     monkeypatch.setattr("manifest.io.failpoints.point", turns.point)
     for module, name in (
-        (runs, "notes_of"),
-        (run_notes, "notes_of"),
-        (runs, "leave_note"),
-        (run_notes, "leave_note"),
+        (runs, "list_markers"),
+        (commit_markers, "list_markers"),
+        (runs, "write_marker"),
+        (commit_markers, "write_marker"),
         (runs, "commit_history"),
     ):
         monkeypatch.setattr(module, name, stopping(turns, getattr(module, name)))

@@ -43,10 +43,10 @@ class CommitMarker:
         Snapshots after ``reached`` were searched. Raises ``CommitReplayed`` if an expired snapshot may be this commit.
         """
         if newest < self.base:  # the table was rolled back: the marker must not have a base after our snapshot
-            path, self.path, self.base = self.path, leave_note(self.store, self.user, self.identifier, newest), newest
+            path, self.path, self.base = self.path, write_marker(self.store, self.user, self.identifier, newest), newest
             self.store.file_io.delete(path)
         if reached > self.base:
-            others = notes_of(self.store, self.user, self.identifier)
+            others = list_markers(self.store, self.user, self.identifier)
             others.pop(self.path, None)
             refuse_expired_run(self.store, self.user, others, reached)
 
@@ -61,12 +61,12 @@ class CommitMarker:
                 self.store.file_io.delete(self.path)
 
 
-def refuse_expired_run(store: FileStore, user: str, notes: dict[str, int], reached: int) -> None:
+def refuse_expired_run(store: FileStore, user: str, markers: dict[str, int], reached: int) -> None:
     """Raise ``CommitReplayed`` if an expired snapshot may be a run's.
 
     Snapshots up to ``reached`` were not searched.
     """
-    unknown = [path for path, base in notes.items() if base < reached]
+    unknown = [path for path, base in markers.items() if base < reached]
     if unknown:
         raise CommitReplayed(
             f"{store.root}: commit '{user}' was started before and may be in a snapshot that has expired since; it is not "
@@ -74,14 +74,14 @@ def refuse_expired_run(store: FileStore, user: str, notes: dict[str, int], reach
         )
 
 
-def notes_of(store: FileStore, user: str, identifier: int) -> dict[str, int]:
+def list_markers(store: FileStore, user: str, identifier: int) -> dict[str, int]:
     """Return the base snapshot of each run by marker path."""
     directory, lead = _directory(store, user), f"{user}.{identifier}."
     names = (status.name for status in store.file_io.list(directory))
     return {f"{directory}/{name}": int(name.split(".")[-2]) for name in names if name.startswith(lead)}
 
 
-def leave_note(store: FileStore, user: str, identifier: int, base: int) -> str:
+def write_marker(store: FileStore, user: str, identifier: int, base: int) -> str:
     """Write a marker and delete expired ones in its directory."""
     directory = _directory(store, user)
     path = f"{directory}/{user}.{identifier}.{base}.{uuid.uuid4()}"
@@ -100,4 +100,4 @@ def _directory(store: FileStore, user: str) -> str:
     return f"{store.paths.writers}/{hashlib.sha256(user.encode()).hexdigest()[:2]}"
 
 
-__all__ = ["CommitMarker", "leave_note", "notes_of", "refuse_expired_run"]
+__all__ = ["CommitMarker", "list_markers", "refuse_expired_run", "write_marker"]
