@@ -23,7 +23,7 @@ from manifest.commit.transaction import Round, Transaction
 from manifest.fsck.problem import Problem, ProblemKind, RepairKind
 from manifest.fsck.repair import Repairs, states_of
 from manifest.fsck.walk import branch_store
-from manifest.io.seal import sealed
+from manifest.io.checksum import with_checksum
 from manifest.options.core_options import OWN_BRANCH
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.stats.table_stats import Statistics
@@ -77,7 +77,7 @@ def _count_again(repairs: Repairs, store: FileStore, path: str, message: str) ->
         statistics = Statistics(
             snapshot_id=snapshot.id - before, schema_id=schema.id, merged_record_count=rows, merged_record_size=size, col_stats=found
         )
-        store.file_io.write(path, sealed(path, statistics.to_json()), overwrite=True)
+        store.file_io.write(path, with_checksum(path, statistics.to_json()), overwrite=True)
 
     repairs.mend(RepairKind.COUNT_STATISTICS, path, f"{message}; recount the rows of snapshot {snapshot.id}", count, changes=[path])
 

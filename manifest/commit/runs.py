@@ -20,8 +20,8 @@ from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.commit.commit_markers import CommitMarker, list_markers, refuse_expired_run, write_marker
 from manifest.commit.history import CommitHistory, commit_history
 from manifest.commit.message import CommitResult
+from manifest.io.checksum import verify_checksum, with_checksum
 from manifest.io.errors import CommitReplayed
-from manifest.io.seal import check_seal, sealed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind
 from manifest.store import FileStore
 
@@ -61,7 +61,7 @@ def announce(store: FileStore, user: str, identifier: int, base: int | None = No
     """
     base = (store.snapshots.latest_id() or 0) if base is None else base
     path = store.paths.writer(user)
-    store.file_io.write(path, sealed(path, json.dumps({_IDENTIFIER: identifier, _BASE: base})), overwrite=True)
+    store.file_io.write(path, with_checksum(path, json.dumps({_IDENTIFIER: identifier, _BASE: base})), overwrite=True)
 
 
 def _newest_batch(store: FileStore, user: str) -> int | None:
@@ -82,7 +82,7 @@ def _read_announcement(store: FileStore, user: str) -> tuple[int, int] | None:
     path = store.paths.writer(user)
     try:
         content = store.file_io.read(path)
-        check_seal(path, content)
+        verify_checksum(path, content)
         found = json.loads(content)
         return int(found[_IDENTIFIER]), int(found[_BASE])
     except FileNotFoundError:

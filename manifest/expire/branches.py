@@ -13,9 +13,9 @@ from fileindex.base.errors import InvalidArgument, did_you_mean
 from manifest.entry.live import live
 from manifest.expire.delete_files import Removed, remove_unreachable
 from manifest.expire.history_change import change_history, changing_history
+from manifest.io.checksum import with_checksum
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.paths import MAIN_BRANCH, TablePaths, branch_name
-from manifest.io.seal import sealed
 from manifest.schema.manager import SchemaManager
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.pending_history import PendingHistory
@@ -37,7 +37,7 @@ def create_branch(store: FileStore, name: str, tag: str | None = None) -> None:
     contents: dict[str, bytes] = {}
     if tag is not None:
         tagged = store.snapshots.tag(tag)
-        contents[branch.snapshot_file(tagged.id)] = sealed(branch.snapshot_file(tagged.id), tagged.state.to_json())
+        contents[branch.snapshot_file(tagged.id)] = with_checksum(branch.snapshot_file(tagged.id), tagged.state.to_json())
         contents[branch.tag(tag)] = file_io.read(paths.tag(tag))
         contents[branch.latest_hint] = contents[branch.earliest_hint] = str(tagged.id).encode()
     contents |= _schemas(store, branch, None if tag is None else store.snapshots.tag(tag).schema_id)

@@ -21,9 +21,9 @@ from fileindex.base.log import logger_of
 from manifest.expire.delete_files import Removed, remove_unreachable
 from manifest.expire.tags import lock_tags
 from manifest.io import failpoints
+from manifest.io.checksum import with_checksum
 from manifest.io.errors import HistoryBusy, SnapshotNotFound, StorageError, UnsafeFileIO
 from manifest.io.paths import EARLIEST, LATEST, SNAPSHOT, numbered, tag_name
-from manifest.io.seal import sealed
 from manifest.snapshot.pending_history import PendingHistory
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, FIRST_REPLACED, CommitKind, Snapshot, Tag
 from manifest.store import FileStore
@@ -267,7 +267,7 @@ def _put_back(store: FileStore, pending: PendingHistory) -> None:
     if not pending.restores or store.snapshots.exists(pending.target.id):
         return
     path = store.paths.snapshot_file(pending.target.id)
-    store.file_io.create_exclusive(path, sealed(path, pending.target.to_json()))
+    store.file_io.create_exclusive(path, with_checksum(path, pending.target.to_json()))
 
 
 def _supersede(store: FileStore, pending: PendingHistory) -> Forgotten:
@@ -348,7 +348,7 @@ def _overwrite_older(store: FileStore, newest: Snapshot, oldest: int) -> list[Sn
             continue
         old = Snapshot.from_json(before, path)
         copy = newest.model_copy(update={"id": snapshot_id, "time_millis": old.time_millis, "schema_id": newest.schema_id})
-        content = sealed(path, copy.to_json())
+        content = with_checksum(path, copy.to_json())
         if content == before:
             continue
         # A later rollback overwrites ``newest`` before the older ones. Checking after the read makes the replacement below safe.

@@ -8,9 +8,9 @@ from datetime import datetime
 
 from fileindex.base.errors import InvalidArgument
 from manifest.expire.delete_files import Removed, remove_unreachable
+from manifest.io.checksum import with_checksum
 from manifest.io.errors import CommitConflict, HistoryBusy, SnapshotExpired, SnapshotNotFound
 from manifest.io.paths import tag_name
-from manifest.io.seal import sealed
 from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import FileStore
 
@@ -55,7 +55,7 @@ def replace_tag(store: FileStore, name: str, snapshot: Snapshot, retained_ms: in
     store.snapshots.tag(name)  # the error lists the existing names
     path = store.paths.tag(tag_name(name))
     before = store.file_io.read(path)
-    old, after = Tag.from_json(before, path), sealed(path, Tag.of(snapshot, retained_ms).to_json())
+    old, after = Tag.from_json(before, path), with_checksum(path, Tag.of(snapshot, retained_ms).to_json())
     if not store.file_io.replace(path, before, after):
         raise CommitConflict(
             f"{store.root}: tag '{name}' was replaced or deleted by another process meanwhile; nothing was changed by this call"
@@ -82,7 +82,7 @@ def rename_tag(store: FileStore, name: str, new_name: str) -> Tag:
     tag = manager.tag(name)
     path, old_path = store.paths.tag(tag_name(new_name)), store.paths.tag(tag_name(name))
     # For a moment both names hold the state, so that none of its files can be deleted.
-    if not store.file_io.create_exclusive(path, sealed(path, tag.to_json())):
+    if not store.file_io.create_exclusive(path, with_checksum(path, tag.to_json())):
         raise InvalidArgument(f"{store.root}: tag '{new_name}' exists")
     with store.file_io.lock(old_path.rpartition("/")[0]) as alone:  # replacing a tag takes the same lock
         # Check before the deletion: a deletion whose answer is lost does not show which process deleted the tag. A process that deletes the

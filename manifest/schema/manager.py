@@ -12,11 +12,11 @@ from contextlib import suppress
 from fileindex.base.errors import CorruptFile
 from fileindex.base.log import logger_of
 from fileindex.build.advice import unique_column_advice
+from manifest.io.checksum import with_checksum
 from manifest.io.errors import FileReplaced, SchemaMismatch, TableExists, TableNotFound
 from manifest.io.file_cache import SHARED, FileCache
 from manifest.io.file_io import FileIO, FileStatus
 from manifest.io.paths import MAIN_BRANCH, SCHEMA, TablePaths, numbered
-from manifest.io.seal import sealed
 from manifest.schema.change import SchemaChange
 from manifest.schema.evolution import evolve
 from manifest.schema.table_schema import TableSchema
@@ -198,7 +198,7 @@ class SchemaManager:
     def _put(self, schema: TableSchema, guard: Callable[[], bool] | None = None) -> bool:
         path = self._paths.schema_file(schema.id)
         with suppress(FileReplaced):  # a lost race: no reader has used our file
-            return self._file_io.create_exclusive(path, sealed(path, schema.to_json()), guard=guard)
+            return self._file_io.create_exclusive(path, with_checksum(path, schema.to_json()), guard=guard)
         return False
 
     def holds(self, schema: TableSchema) -> bool:

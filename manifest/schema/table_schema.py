@@ -14,9 +14,9 @@ from pydantic.alias_generators import to_camel
 
 from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import CorruptFile, PaimonError, UnknownColumn, UnsupportedType
+from manifest.io.checksum import verify_checksum
 from manifest.io.errors import UnsupportedTable
 from manifest.io.paths import POSTPONE_BUCKET
-from manifest.io.seal import check_seal
 from manifest.options.core_options import CoreOptions
 from manifest.types.data_type import DataField, DataType, arrow_schema
 
@@ -77,7 +77,7 @@ class TableSchema(BaseModel):
         Old file versions get the options they implied. Raises ``CorruptFile`` for ``path`` if it is invalid, ``UnsupportedTable`` for a column of
         an unknown type.
         """
-        check_seal(path, text)
+        verify_checksum(path, text)
         try:
             parsed = {**json.loads(text)}
             if absent := [name for name in _ALWAYS if name not in parsed]:

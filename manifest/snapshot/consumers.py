@@ -9,10 +9,10 @@ from typing import Any
 
 from fileindex.base.errors import CorruptFile
 from fileindex.base.log import logger_of
+from manifest.io.checksum import CHECKSUM_MEMBER, verify_checksum, with_checksum
 from manifest.io.errors import UnsafeFileIO
 from manifest.io.file_io import FileIO
 from manifest.io.paths import CONSUMER, TablePaths, consumer_name
-from manifest.io.seal import SEAL, check_seal, sealed
 
 _LOG = logger_of(__name__)
 _RACES = 10
@@ -57,7 +57,7 @@ class ConsumerFiles:
         This snapshot and newer ones do not expire. Other engines ignore ``notes``.
         """
         path = self.paths.consumer(consumer_name(name))
-        self.file_io.write(path, sealed(path, json.dumps({"nextSnapshot": following, **notes})), overwrite=True)
+        self.file_io.write(path, with_checksum(path, json.dumps({"nextSnapshot": following, **notes})), overwrite=True)
 
     def advance_consumer(self, name: str, following: int, ahead: Callable[[Mapping[str, Any]], bool], **notes: object) -> bool:
         """Record a position unless a farther one is recorded.
@@ -65,7 +65,7 @@ class ConsumerFiles:
         Returns False if ``ahead`` accepts the recorded state, or if too many others record at the same time.
         """
         path = self.paths.consumer(consumer_name(name))
-        content = sealed(path, json.dumps({"nextSnapshot": following, **notes}))
+        content = with_checksum(path, json.dumps({"nextSnapshot": following, **notes}))
         # No progress is lost where the storage compares before it replaces. Elsewhere a concurrent record may be overwritten.
         for _ in range(_RACES):
             try:
@@ -105,9 +105,9 @@ class ConsumerFiles:
 def _parse(path: str, content: bytes) -> dict[str, Any]:
     """Parse the content of a consumer's file. Raises ``CorruptFile``."""
     try:
-        check_seal(path, content)
+        verify_checksum(path, content)
         found: dict[str, Any] = json.loads(content)
-        found.pop(SEAL, None)
+        found.pop(CHECKSUM_MEMBER, None)
         return {**found, "nextSnapshot": int(found["nextSnapshot"])}
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise CorruptFile(path, "not a consumer file") from error

@@ -11,10 +11,10 @@ from functools import partial
 from fileindex.base.errors import CorruptFile, InvalidArgument, PaimonError, did_you_mean
 from fileindex.base.thresholds import thresholds
 from manifest.io import failpoints
+from manifest.io.checksum import with_checksum
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.io.file_cache import SHARED
 from manifest.io.paths import BRANCH, SNAPSHOT, TAG, numbered, tag_name
-from manifest.io.seal import sealed
 from manifest.snapshot.consumers import ConsumerFiles
 from manifest.snapshot.pending_history import KeptChangelogs, PendingHistory
 from manifest.snapshot.snapshot import Changed, Snapshot, SnapshotCommit, SnapshotKey, Tag
@@ -365,7 +365,7 @@ class SnapshotManager(ConsumerFiles):
         """
         tag = Tag.of(snapshot, retained_ms)
         path = self.paths.tag(tag_name(name))
-        if not self.file_io.create_exclusive(path, sealed(path, tag.to_json())):
+        if not self.file_io.create_exclusive(path, with_checksum(path, tag.to_json())):
             raise InvalidArgument(f"{self.paths.root}: tag '{name}' exists")
         if not self.holds(snapshot):  # expiry deletes the snapshot, then lists tags: it may have missed this one
             self.delete_tag(name)
@@ -386,7 +386,7 @@ class SnapshotManager(ConsumerFiles):
         if self.commits is not None:
             return self.commits.commit(snapshot, changed)
         path = self.paths.snapshot_file(snapshot.id)
-        if not self.file_io.create_exclusive(path, sealed(path, snapshot.to_json()), guard=guard):
+        if not self.file_io.create_exclusive(path, with_checksum(path, snapshot.to_json()), guard=guard):
             return False
         failpoints.point("after-link")
         self.seen[self.paths.snapshots] = snapshot.id

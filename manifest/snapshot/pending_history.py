@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
+from manifest.io.checksum import verify_checksum, with_checksum
 from manifest.io.file_io import FileIO
 from manifest.io.paths import CHANGELOG, EARLIEST, LATEST, TablePaths, numbered
-from manifest.io.seal import check_seal, sealed
 from manifest.snapshot.snapshot import Snapshot
 
 _TARGET, _DOOMED, _RESTORES = "target", "doomed", "restores"
@@ -62,12 +62,12 @@ class PendingHistory:
         }
         if self.source is not None:
             members |= {_CONTENTS: _texts(self.contents), _SCHEMAS: _texts(self.schemas), _TAGS: dict(self.tags), _SOURCE: self.source}
-        return sealed(path, json.dumps(members))
+        return with_checksum(path, json.dumps(members))
 
     @classmethod
     def from_json(cls, content: bytes, path: str) -> PendingHistory:
         """Parse a pending file. Raises ``CorruptFile``."""
-        check_seal(path, content)
+        verify_checksum(path, content)
         try:
             found = json.loads(content)
             return cls(
@@ -192,7 +192,7 @@ class KeptChangelogs:
         for snapshot in snapshots:
             path = self.paths.changelog_file(snapshot.id)
             if not self.file_io.exists(path):  # a snapshot restored from its tag lacks the changelog of the kept copy
-                self.file_io.write(path, sealed(path, snapshot.to_json()), overwrite=True)
+                self.file_io.write(path, with_checksum(path, snapshot.to_json()), overwrite=True)
         if snapshots:
             self._hint(LATEST, snapshots[-1].id)
 

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from fileindex.base.errors import CorruptFile
-from manifest.io.seal import check_seal
+from manifest.io.checksum import verify_checksum
 
 BATCH_IDENTIFIER = 2**63 - 1
 """Commit identifier of jobs that commit once, without batch numbers."""
@@ -112,7 +112,7 @@ class Snapshot(BaseModel):
     @classmethod
     def from_json(cls, text: bytes | str, path: str) -> Self:
         """Parse the content of ``path``. Raises ``CorruptFile``."""
-        check_seal(path, text)
+        verify_checksum(path, text)
         try:
             return cls.model_validate_json(text)
         except (ValidationError, ValueError, RecursionError) as error:

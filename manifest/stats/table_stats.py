@@ -18,9 +18,9 @@ from pydantic.alias_generators import to_camel
 
 from fileindex.base.column_type import FLOATS, STRINGS, TIMESTAMPS, Kind, Plain
 from fileindex.base.errors import CorruptFile
+from manifest.io.checksum import verify_checksum, with_checksum
 from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames, TablePaths
-from manifest.io.seal import check_seal, sealed
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.types.data_type import DataType
 
@@ -75,7 +75,7 @@ class Statistics(_Wire):
     @classmethod
     def from_json(cls, text: bytes | str, path: str) -> Statistics:
         """Parse the content of ``path``. Raises ``CorruptFile``."""
-        check_seal(path, text)
+        verify_checksum(path, text)
         try:
             return cls.model_validate_json(text)
         except (ValidationError, ValueError, RecursionError) as error:
@@ -117,7 +117,7 @@ class StatisticsFile:
         """Write a new file and return its name."""
         name = self.names.next()
         path = self.paths.statistics(name)
-        self.file_io.write(path, sealed(path, statistics.to_json()))
+        self.file_io.write(path, with_checksum(path, statistics.to_json()))
         return name
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manifest.entry.manifest_file import ManifestFile
+from manifest.io.checksum import CHECKSUM_MEMBER
 from manifest.io.errors import UnsupportedTable
-from manifest.io.seal import SEAL
 from pyspark_paimon import CorruptFile, Table, UnsupportedOption
 from tests.interop.evolved_tables import HOME, TABLES
 
@@ -217,7 +217,7 @@ def test_new_rows_replace_none_where_another_engine_counts_no_row_ids(tmp_path, 
     for first in (0, 5):
         table.write(pa.table({"id": pa.array(range(first, first + 5), pa.int32()), "s": ["old"] * 5}))
     newest = tmp_path / "t" / "snapshot" / "snapshot-2"
-    snapshot = {key: value for key, value in json.loads(newest.read_text()).items() if key not in {"nextRowId", SEAL}}
+    snapshot = {key: value for key, value in json.loads(newest.read_text()).items() if key not in {"nextRowId", CHECKSUM_MEMBER}}
     newest.write_text(json.dumps(snapshot | ({} if counter is None else {"nextRowId": counter})))
     table = Table.open(table.path)
     table.write(pa.table({"id": pa.array([10], pa.int32()), "s": ["new"]}))

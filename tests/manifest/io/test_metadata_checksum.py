@@ -10,19 +10,19 @@ import pyarrow as pa
 import pytest
 
 from fileindex.base.errors import CorruptFile
-from manifest.io.seal import check_seal, sealed
+from manifest.io.checksum import verify_checksum, with_checksum
 from pyspark_paimon import Table
 
 
 def test_a_flipped_bit_is_seen_or_harms_nothing() -> None:
     text = json.dumps({"id": 17, "options": {"bucket": "4"}})
-    whole = sealed("schema-0", text)
+    whole = with_checksum("schema-0", text)
     assert {**json.loads(whole)}.items() >= json.loads(text).items()
     for at in range(8 * len(whole)):
         bad = bytearray(whole)
         bad[at // 8] ^= 1 << at % 8
         try:
-            check_seal("schema-0", bytes(bad))
+            verify_checksum("schema-0", bytes(bad))
             found = json.loads(bytes(bad))
         except (CorruptFile, ValueError):
             continue
@@ -31,14 +31,14 @@ def test_a_flipped_bit_is_seen_or_harms_nothing() -> None:
 
 def test_the_file_of_another_name_is_not_this_one() -> None:
     with pytest.raises(CorruptFile, match="/b/snapshot-2"):
-        check_seal("/b/snapshot-2", sealed("/a/snapshot-1", '{"id": 2}'))
-    check_seal("/b/snapshot-1", sealed("/a/snapshot-1", '{"id": 2}'))  # a table may be moved
+        verify_checksum("/b/snapshot-2", with_checksum("/a/snapshot-1", '{"id": 2}'))
+    verify_checksum("/b/snapshot-1", with_checksum("/a/snapshot-1", '{"id": 2}'))  # a table may be moved
 
 
 def test_a_file_that_was_edited_and_written_anew_is_taken_at_its_word() -> None:
-    edited = json.loads(sealed("schema-0", '{"id": 0, "options": {}}')) | {"options": {"bucket": "4"}}
+    edited = json.loads(with_checksum("schema-0", '{"id": 0, "options": {}}')) | {"options": {"bucket": "4"}}
     for indent in (None, 1, 2, 4):
-        check_seal("schema-0", json.dumps(edited, indent=indent))
+        verify_checksum("schema-0", json.dumps(edited, indent=indent))
 
 
 @pytest.mark.parametrize(

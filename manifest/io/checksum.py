@@ -14,28 +14,28 @@ from pathlib import PurePosixPath
 
 from fileindex.base.errors import CorruptFile
 
-SEAL = "crc32"
+CHECKSUM_MEMBER = "crc32"
 """Name of the JSON member."""
 _END = re.compile(rb',\n\t"crc32": "([0-9a-f]{8})"\n\}\Z')
 
 
-def sealed(path: str, text: str) -> bytes:
+def with_checksum(path: str, text: str) -> bytes:
     r"""Return a JSON object with its checksum as last member.
 
     ``path`` is the future path of the file, ``text`` a JSON object with members.
 
-    >>> sealed("/w/t/schema/schema-0", '{"id": 0}')
+    >>> with_checksum("/w/t/schema/schema-0", '{"id": 0}')
     b'{"id": 0,\n\t"crc32": "2cf0ce4b"\n}'
     """
     body = text.rstrip().removesuffix("}").rstrip().encode()
     return body + b',\n\t"crc32": "%08x"\n}' % _checksum(path, body)
 
 
-def check_seal(path: str, content: bytes | str) -> None:
+def verify_checksum(path: str, content: bytes | str) -> None:
     r"""Raise ``CorruptFile`` if ``content`` has a wrong checksum.
 
-    >>> check_seal("schema-0", b'{"id": 0,\n\t"crc32": "2cf0ce4b"\n}')
-    >>> check_seal("schema-0", b'{"id": 1,\n\t"crc32": "2cf0ce4b"\n}')
+    >>> verify_checksum("schema-0", b'{"id": 0,\n\t"crc32": "2cf0ce4b"\n}')
+    >>> verify_checksum("schema-0", b'{"id": 1,\n\t"crc32": "2cf0ce4b"\n}')
     Traceback (most recent call last):
     pyspark_paimon.CorruptFile: schema-0: its content is not what was written: ...
     """
@@ -54,4 +54,4 @@ def _checksum(path: str, body: bytes) -> int:
     return zlib.crc32(body, zlib.crc32(PurePosixPath(path).name.encode()))
 
 
-__all__ = ["SEAL", "check_seal", "sealed"]
+__all__ = ["CHECKSUM_MEMBER", "verify_checksum", "with_checksum"]
