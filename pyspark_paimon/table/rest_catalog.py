@@ -16,10 +16,10 @@ from manifest.io.errors import TableExists, TableNotFound, UnsupportedTable
 from manifest.io.paths import SYSTEM_TABLES, refuse_system, split_branch, split_system, with_branch
 from manifest.rest.api import RestApi
 from manifest.rest.client import ResourceMissing, ResourceTaken
-from manifest.rest.lent_storage import LentFileIO
 from manifest.rest.messages import Identifier, TableAnswer
 from manifest.rest.options import RestOptions
 from manifest.rest.server_snapshots import ServerSnapshots
+from manifest.rest.vended_credentials import VendedFileIO
 from pyspark_paimon.local.server_backend import ServerBackend
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.system.opened import system_backend
@@ -217,9 +217,9 @@ class RestCatalog(AnyCatalog):
 
     def _backend(self, identifier: Identifier, found: TableAnswer, path: str) -> ServerBackend:
         root, (_, branch) = split_branch(path)[0], split_branch(identifier.object)
-        lent = LentFileIO(self._api, identifier, root) if self._api.options.data_tokens else None
+        vended = VendedFileIO(self._api, identifier, root) if self._api.options.data_tokens else None
         commits = None if found.is_external else ServerSnapshots(self._api, identifier, found.id)
-        return ServerBackend(self._api, identifier, with_branch(root, branch), file_io=lent, commits=commits)
+        return ServerBackend(self._api, identifier, with_branch(root, branch), file_io=vended, commits=commits)
 
 
 def _identifier(name: str) -> Identifier:

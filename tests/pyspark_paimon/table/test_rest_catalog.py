@@ -7,7 +7,7 @@ import pytest
 
 from manifest.io.errors import CredentialsRefused, SystemTableReadOnly, UnknownSystemTable
 from manifest.rest import client as client_module
-from manifest.rest import lent_storage
+from manifest.rest import vended_credentials
 from manifest.rest.client import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted
 from pyspark_paimon import (
     Catalog,
@@ -292,10 +292,10 @@ def test_keys_of_storage_are_lent_and_exchanged_before_they_end(server, monkeypa
 
     server.lends = lend
     server.defaults["data-token.enabled"] = "true"
-    monkeypatch.setattr(lent_storage, "_now", lambda: clock[0])
+    monkeypatch.setattr(vended_credentials, "_now", lambda: clock[0])
     given = []
-    original = lent_storage.file_io_for
-    monkeypatch.setattr(lent_storage, "file_io_for", lambda path, storage_options: given.append(storage_options) or original(path))
+    original = vended_credentials.file_io_for
+    monkeypatch.setattr(vended_credentials, "file_io_for", lambda path, storage_options: given.append(storage_options) or original(path))
     catalog = Catalog.create(server.options(**{"s3.region": "eu"}))
     table = orders(catalog)
     table.write(rows(id=[1], total=[1]))

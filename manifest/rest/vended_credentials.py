@@ -26,7 +26,7 @@ _SHORT_LIFE = 0.2
 """Remaining part of their lifetime at which shorter-lived keys are exchanged."""
 
 
-class LentFileIO(WrappedFileIO):
+class VendedFileIO(WrappedFileIO):
     """Storage of ``path`` with temporary keys for ``table``.
 
     Uses the user's store options too.
@@ -41,7 +41,7 @@ class LentFileIO(WrappedFileIO):
         return type(self), (self._api, self._table, self._path)
 
     def __repr__(self) -> str:
-        return f"LentFileIO({self._path})"
+        return f"VendedFileIO({self._path})"
 
     @property
     def inner(self) -> FileIO:  # type: ignore[override]  # a property instead of an attribute
@@ -85,4 +85,4 @@ def _now() -> float:
     return time.time() * 1000
 
 
-__all__ = ["LentFileIO"]
+__all__ = ["VendedFileIO"]
