@@ -32,7 +32,7 @@ from pyspark_paimon.request.assignments import Assignments, refuse_delete
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
 from pyspark_paimon.request.counters import Laps
 from pyspark_paimon.request.results import WriteResult
-from pyspark_paimon.scheduling.thread_pool import each
+from pyspark_paimon.scheduling.thread_pool import map_in_threads
 
 Read = Callable[..., Iterator[pa.RecordBatch]]
 """Function that reads a ``ScanRequest``. ``stage`` names the progress."""
@@ -163,7 +163,7 @@ class Change:
                 rows.append(changed[1])
             piece.finish()
 
-        each(one, buckets, self.threads)
+        map_in_threads(one, buckets, self.threads)
         return sum(rows)
 
     @property

@@ -23,7 +23,7 @@ from manifest.store import FileStore
 from pyspark_paimon.jobs.progress import Steps
 from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.state_results import FsckResult
-from pyspark_paimon.scheduling.thread_pool import each
+from pyspark_paimon.scheduling.thread_pool import map_in_threads
 
 STAGE = "fsck"
 _FINDINGS = TypeAdapter(Findings)
@@ -42,7 +42,7 @@ def check_table(store: FileStore, depth: Depth, *, limit: int, threads: int, pro
     check = FileCheck(store, depth)
     steps = Steps(progress, STAGE, None, "files")
     for some in _batches(walk(store, found)):
-        for one in each(partial(_check_files, check, limit, steps), some, threads):
+        for one in map_in_threads(partial(_check_files, check, limit, steps), some, threads):
             found.merge(one)
     if depth is Depth.DEEP:
         check_key_partitions(store, found)

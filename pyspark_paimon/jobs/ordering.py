@@ -22,7 +22,7 @@ from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.jobs.incremental import scan_fields
 from pyspark_paimon.request.backend import ScanRequest
-from pyspark_paimon.scheduling.thread_pool import each
+from pyspark_paimon.scheduling.thread_pool import map_in_threads
 
 if TYPE_CHECKING:
     from lsm.read.metrics import ReadReport
@@ -119,7 +119,7 @@ def first_rows(
     read = TopRead(store, request.columns, TRUE if tree is None else tree, row_order(request), request.limit)
     units = read.units(splits)
     reports = [ReadReport() for _ in units]
-    each(partial(_read_unit, read), list(zip(units, reports, strict=True)), threads)
+    map_in_threads(partial(_read_unit, read), list(zip(units, reports, strict=True)), threads)
     rows = read.top.rows(_schema(store.schema, request))
     if report is not None:
         for own in reports:

@@ -23,7 +23,7 @@ from lsm.read.split import read_split
 from lsm.scan.splits import DataSplit
 from pyspark_paimon.jobs.incremental import read_changes
 from pyspark_paimon.jobs.ordering import candidates, first_rows, sorted_rows
-from pyspark_paimon.scheduling.thread_pool import each, interleaved
+from pyspark_paimon.scheduling.thread_pool import interleave, map_in_threads
 from pyspark_paimon.views.explain import read_stages
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def summarise(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: i
         known, parts = question.known(split, report)
         _add(found, split.partition, known)
         unread += [(split.partition, part) for part in parts]
-    summaries = each(lambda part: part[1](ReadReport()), unread, threads)
+    summaries = map_in_threads(lambda part: part[1](ReadReport()), unread, threads)
     for (partition, _), summary in zip(unread, summaries, strict=True):
         _add(found, partition, summary)
     return found
@@ -178,7 +178,7 @@ def _in_order(
     reports = [ReadReport() for _ in range(len(plan.splits))]
     sources = [partial(_rows_at, store, request, plan, position, own) for position, own in enumerate(reports)]
     try:
-        yield from interleaved(sources, threads, ahead)
+        yield from interleave(sources, threads, ahead)
     finally:  # the consumer may leave early
         if report is not None:
             for own in reports:

@@ -22,7 +22,7 @@ from pyspark_paimon.request.counters import Laps
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.results import Outcome
 from pyspark_paimon.request.tasks import Task, TaskRun, TaskWork
-from pyspark_paimon.scheduling.thread_pool import each
+from pyspark_paimon.scheduling.thread_pool import map_in_threads
 
 A = TypeVar("A")
 
@@ -60,8 +60,8 @@ def run_tasks(operation: TaskOperation[A], store: FileStore, *, threads: int, pr
             piece.finish(len(group))
 
         large, small = this.grouped(todo, small_at_once)
-        each(one, large, threads)
-        each(one, small, small_at_once)
+        map_in_threads(one, large, threads)
+        map_in_threads(one, small, small_at_once)
         laps("merge")
 
     def publish(messages: Sequence[CommitMessage]) -> CommitResult:

@@ -97,14 +97,14 @@ class _Buffer(Generic[T]):
             yield item
 
 
-def interleaved(sources: Sequence[Callable[[], Iterator[T]]], threads: int, budget: int | None = None) -> Iterator[T]:
+def interleave(sources: Sequence[Callable[[], Iterator[T]]], threads: int, budget: int | None = None) -> Iterator[T]:
     """Yield the items of all sources in order.
 
     Items of the first source come first. Up to ``threads`` sources run at the same time. Closing the iterator stops them.
 
     budget: Bytes that all sources may read ahead, by ``nbytes`` of the items. None: the default threshold.
 
-    >>> list(interleaved([lambda: iter([1, 2]), lambda: iter([3])], threads=2))
+    >>> list(interleave([lambda: iter([1, 2]), lambda: iter([3])], threads=2))
     [1, 2, 3]
     """
     if threads <= 1 or len(sources) <= 1:
@@ -151,7 +151,7 @@ def _pump(number: int, source: Callable[[], Iterator[T]], buffer: _Buffer[T]) ->
     return True
 
 
-def each(work: Callable[[Any], R], items: Sequence[Any], threads: int) -> list[R]:
+def map_in_threads(work: Callable[[Any], R], items: Sequence[Any], threads: int) -> list[R]:
     """Return ``work`` of every item, in order.
 
     The first error is raised after running calls have ended. Other calls are cancelled.
@@ -167,4 +167,4 @@ def each(work: Callable[[Any], R], items: Sequence[Any], threads: int) -> list[R
             raise
 
 
-__all__ = ["each", "interleaved"]
+__all__ = ["interleave", "map_in_threads"]

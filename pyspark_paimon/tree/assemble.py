@@ -25,7 +25,7 @@ from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.tree_report import TreeAdvice, TreeBucket, TreeIndex, TreeReport, TreeSnapshot
-from pyspark_paimon.scheduling.thread_pool import each
+from pyspark_paimon.scheduling.thread_pool import map_in_threads
 from pyspark_paimon.tree.buckets import TreeFile, bucket_trees, writer_prefix
 from pyspark_paimon.views.explain import funnel_stage, size_text
 from pyspark_paimon.views.index_views import health_summary, index_health_table
@@ -275,7 +275,7 @@ def tree_history(store: FileStore, snapshots: Sequence[Snapshot], threads: int) 
     """
     state = _State(store.schema.is_primary_key_table)
     found: list[TreeSnapshot] = []
-    deltas = each(partial(_delta, store), snapshots, threads)
+    deltas = map_in_threads(partial(_delta, store), snapshots, threads)
     for snapshot, delta in zip(snapshots, deltas, strict=True):
         if delta is None:
             state, found = _State(state.has_keys), []

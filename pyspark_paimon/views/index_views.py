@@ -25,7 +25,7 @@ from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import IndexView
 from pyspark_paimon.request.partition_spec import display_partition
-from pyspark_paimon.scheduling.thread_pool import each
+from pyspark_paimon.scheduling.thread_pool import map_in_threads
 
 Row: TypeAlias = dict[str, Any]
 
@@ -80,7 +80,7 @@ def file_indexes_table(store: FileStore, snapshot: Snapshot | None, threads: int
     The columns are ``FILE_INDEXES``. Only headers of index files are read.
     Raises ``CorruptFile`` for a container whose header cannot be read.
     """
-    rows = each(partial(_index_rows, store), _entries_with_index(store, snapshot), threads)
+    rows = map_in_threads(partial(_index_rows, store), _entries_with_index(store, snapshot), threads)
     return pa.Table.from_pylist([row for some in rows for row in some], FILE_INDEXES)
 
 
@@ -95,7 +95,7 @@ def index_health_table(store: FileStore, snapshot: Snapshot | None, threads: int
     entries = _entries_with_index(store, snapshot)
     if most_files is not None and len(entries) > most_files:
         entries = sorted(entries, key=lambda entry: -entry.file.file_size)[:most_files]
-    rows = each(partial(_health_rows, store), entries, threads)
+    rows = map_in_threads(partial(_health_rows, store), entries, threads)
     return pa.Table.from_pylist([row for some in rows for row in some], INDEX_HEALTH)
 
 

@@ -29,7 +29,7 @@ from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.jobs.fsck import findings_from_json, findings_to_json
 from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.scheduling.task_packing import balanced
-from pyspark_paimon.scheduling.thread_pool import each
+from pyspark_paimon.scheduling.thread_pool import map_in_threads
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 
@@ -88,7 +88,7 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
             check = FileCheck(store, request.depth)
             if partition.found is not None and request.depth is Depth.DEEP:
                 check_key_partitions(store, found)
-            for findings in each(partial(check.check, limit=request.limit), _UNITS.validate_json(partition.units), 1):
+            for findings in map_in_threads(partial(check.check, limit=request.limit), _UNITS.validate_json(partition.units), 1):
                 found.merge(findings)
             yield pa.record_batch([pa.array([findings_to_json(found)])], schema=arrow_for_spark(self.schema))
 

@@ -20,7 +20,7 @@ from manifest.io.errors import OutOfMemory, OutOfThreads, StorageError
 from manifest.io.threads import WorkerPool, start_one, start_some
 from manifest.storage.parallel import run_parallel
 from pyspark_paimon import Table
-from pyspark_paimon.scheduling.thread_pool import each, interleaved
+from pyspark_paimon.scheduling.thread_pool import interleave, map_in_threads
 
 NO_MEMORY = [
     MemoryError(),
@@ -53,14 +53,14 @@ def few_threads(monkeypatch) -> Callable[[int], None]:
 @pytest.mark.parametrize("count", [0, 1, 2, 9])
 def test_work_is_done_by_the_threads_that_start(few_threads, count):
     few_threads(count)
-    assert each(lambda one: one * 2, range(20), 4) == list(range(0, 40, 2))
+    assert map_in_threads(lambda one: one * 2, range(20), 4) == list(range(0, 40, 2))
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 9])
 def test_sources_are_read_by_the_threads_that_start(few_threads, count):
     few_threads(count)
     sources = [lambda first=first: iter(range(first, first + 3)) for first in range(0, 30, 10)]
-    assert list(interleaved(sources, threads=3)) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
+    assert list(interleave(sources, threads=3)) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 9])
