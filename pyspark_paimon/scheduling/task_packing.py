@@ -16,7 +16,7 @@ _MOST_PER_CORE = 4
 """More tasks would not balance better; each needs a buffer and writes separate files."""
 
 
-def tasks_of(plan: ScanPlan, schema: TableSchema, *, ordered: bool) -> list[list[str]]:
+def pack_tasks(plan: ScanPlan, schema: TableSchema, *, ordered: bool) -> list[list[str]]:
     """Return the splits of each task, as JSON.
 
     A split may be a whole bucket (``source.split.target-size``). Large splits are cut into files and key sections, and small
@@ -37,13 +37,13 @@ def _weight(split: DataSplit | IncrementalSplit) -> int:
     return max(split.file_size, thresholds.open_cost_bytes * len(split.files))
 
 
-def balanced(sizes: Sequence[int], tasks: int) -> list[int]:
+def assign_by_size(sizes: Sequence[int], tasks: int) -> list[int]:
     """Return the task of each piece.
 
     Tasks are numbered from 0. The largest piece comes first, and each goes to the task with the fewest bytes. No task gets more
     than 4/3 of the optimum (Graham's bound).
 
-    >>> balanced([700 << 20, 100 << 20, 400 << 20, 300 << 20], 2)
+    >>> assign_by_size([700 << 20, 100 << 20, 400 << 20, 300 << 20], 2)
     [0, 0, 1, 1]
     """
     heap = [(0, task) for task in range(tasks)]
@@ -68,4 +68,4 @@ def task_count(size: int, cores: int) -> int:
     return max(1, min(cores, -(-size // thresholds.idle_core_bytes)), min(cores * _MOST_PER_CORE, -(-size // thresholds.busy_core_bytes)))
 
 
-__all__ = ["balanced", "task_count", "tasks_of"]
+__all__ = ["assign_by_size", "pack_tasks", "task_count"]

@@ -30,7 +30,7 @@ from pyspark_paimon.request.assignments import is_spark_column
 from pyspark_paimon.request.backend import ArrowRows, Rows, SparkRows, WriteRequest
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.tasks import Task
-from pyspark_paimon.scheduling.task_packing import balanced, task_count
+from pyspark_paimon.scheduling.task_packing import assign_by_size, task_count
 from pyspark_paimon.spark.client.estimate import cores
 from pyspark_paimon.spark.client.expression_sql import scalar_sql
 from pyspark_paimon.spark.client.ownership import Ownership, Target
@@ -129,7 +129,7 @@ def stage_tasks(spark: Any, tasks: Sequence[Task], operation: TaskOperation[Any]
     sizes = [task.size for task in tasks]
     number = min(len(sizes), task_count(sum(max(size, thresholds.piece_cost_bytes) for size in sizes), cores(spark)))
     columns = dict(zip(rpc.TASK_COLUMNS, map(pa.array, zip(*tasks, strict=True)), strict=True))
-    rows = pa.table({TASK: pa.array(balanced(sizes, number), pa.int32()), **columns})
+    rows = pa.table({TASK: pa.array(assign_by_size(sizes, number), pa.int32()), **columns})
     frame = spark.createDataFrame(rows).repartitionById(number, TASK).select(*columns)
     return Staged(frame, job, operation.stage, f"{len(tasks)} {operation.unit}")
 

@@ -28,7 +28,7 @@ from manifest.store import FileStore
 from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.jobs.fsck import findings_from_json, findings_to_json
 from pyspark_paimon.operations.fsck import Fsck
-from pyspark_paimon.scheduling.task_packing import balanced
+from pyspark_paimon.scheduling.task_packing import assign_by_size
 from pyspark_paimon.scheduling.thread_pool import map_in_threads
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import attach_error_notes
@@ -98,7 +98,7 @@ def divide_units(units: Sequence[Unit], depth: Depth) -> list[list[Unit]]:
     sizes = [unit.size if depth is Depth.DEEP else _FOOTER_BYTES for unit in units]
     tasks = min(max(_LEAST_TASKS, sum(sizes) // thresholds.check_task_bytes), _MOST_TASKS, max(1, len(units)))
     shares: list[list[Unit]] = [[] for _ in range(tasks)]
-    for unit, task in zip(units, balanced(sizes, tasks), strict=True):
+    for unit, task in zip(units, assign_by_size(sizes, tasks), strict=True):
         shares[task].append(unit)
     return [share for share in shares if share]
 

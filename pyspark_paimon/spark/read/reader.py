@@ -23,7 +23,7 @@ from pyspark_paimon.filter.bind import bind
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.plan_json import report_to_json, summaries_to_json
-from pyspark_paimon.scheduling.task_packing import tasks_of
+from pyspark_paimon.scheduling.task_packing import pack_tasks
 from pyspark_paimon.spark.driver.catalog_tables import explain_stale_columns
 from pyspark_paimon.spark.driver.options import pushes_once, read_options, table_path
 from pyspark_paimon.spark.driver.scan_options import scan_request
@@ -74,7 +74,7 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         with attach_error_notes():
             backend, request = local_backend(self.path), ScanRequest.model_validate_json(self.request)
             ordered = self.form == "blobs" or request.incremental is not None
-            tasks = tasks_of(backend.plan(request), backend.stored_schema(request.schema_id), ordered=ordered)
+            tasks = pack_tasks(backend.plan(request), backend.stored_schema(request.schema_id), ordered=ordered)
             return [SplitPartition(tuple(task)) for task in tasks]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:

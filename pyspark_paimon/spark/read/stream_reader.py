@@ -20,7 +20,7 @@ from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_schema
 from pyspark_paimon.jobs.incremental import scan_fields
 from pyspark_paimon.local.backend import LocalBackend
-from pyspark_paimon.scheduling.task_packing import tasks_of
+from pyspark_paimon.scheduling.task_packing import pack_tasks
 from pyspark_paimon.spark.driver.options import COLUMNS, FILTER, columns, read_options, table_options, table_path
 from pyspark_paimon.spark.read.reader import SplitPartition
 from pyspark_paimon.spark.read.threads import use_task_cpus
@@ -81,7 +81,7 @@ class PaimonStreamReader(ds.DataSourceStreamReader, limits.SupportsTriggerAvaila
         """Return the splits of the batch. Small splits share a partition."""
         with attach_error_notes():
             plan, schema = self.stream.plan(position_of(start), position_of(end))
-            return [SplitPartition(tuple(task)) for task in tasks_of(plan, schema, ordered=False)]
+            return [SplitPartition(tuple(task)) for task in pack_tasks(plan, schema, ordered=False)]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition."""

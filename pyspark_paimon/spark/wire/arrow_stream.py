@@ -23,7 +23,7 @@ from lsm.bucket.router import BucketRows, route
 from lsm.schema.conform_input import conform
 from manifest.schema.table_schema import BucketMode, TableSchema
 from pyspark_paimon.request.inputs import split_kinds
-from pyspark_paimon.scheduling.task_packing import balanced, task_count
+from pyspark_paimon.scheduling.task_packing import assign_by_size, task_count
 
 TASK, ORDINAL, BLOB = "task", "ordinal", "blob"
 FRAME = pa.schema([(TASK, pa.int32()), (ORDINAL, pa.int32()), (BLOB, pa.binary())])
@@ -59,7 +59,7 @@ def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, cores: int, *,
                 blobs.append(encode_rows(part.slice(start, step)))
     used = sorted(set(shares))
     tasks = min(max(1, len(used)), task_count(sum(sizes), cores))
-    task_of_share = dict(zip(used, balanced([sizes[share] for share in used], tasks), strict=True))
+    task_of_share = dict(zip(used, assign_by_size([sizes[share] for share in used], tasks), strict=True))
     tasks_of_blobs = pa.array([task_of_share[share] for share in shares], pa.int32())
     return pa.table([tasks_of_blobs, pa.array(range(len(blobs)), pa.int32()), pa.array(blobs, pa.binary())], schema=FRAME)
 

@@ -18,7 +18,7 @@ from pyspark_paimon import Table
 from pyspark_paimon.jobs.excluded_files import check_excluded
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest
-from pyspark_paimon.scheduling.task_packing import tasks_of
+from pyspark_paimon.scheduling.task_packing import pack_tasks
 from pyspark_paimon.spark.read import native_files
 from pyspark_paimon.spark.read.native_files import native_plan
 from tests.lsm.small_tables import resize_files
@@ -290,11 +290,11 @@ def test_tasks_cut_big_splits_and_put_the_long_ones_first(tmp_path, set_threshol
     assert len(plan.splits) == 1
     sizes = [
         [split.file_size for split in map(type(plan.splits[0]).from_json, task)]
-        for task in tasks_of(plan, table.table_schema, ordered=False)
+        for task in pack_tasks(plan, table.table_schema, ordered=False)
     ]
     assert len(sizes) >= 3
     assert [sum(task) for task in sizes] == sorted((sum(task) for task in sizes), reverse=True)
-    ordered = [split for task in tasks_of(plan, table.table_schema, ordered=True) for split in task]
+    ordered = [split for task in pack_tasks(plan, table.table_schema, ordered=True) for split in task]
     assert [type(plan.splits[0]).from_json(split).files[0].file_name for split in ordered] == [f.file_name for f in plan.splits[0].files]
 
 
@@ -308,7 +308,7 @@ def test_key_sections_of_one_bucket_are_tasks_of_their_own(tmp_path, set_thresho
     backend, request = LocalBackend(table.path), table.scan()._request
     plan = backend.plan(request)
     assert [len(split.files) for split in plan.splits] == [6]
-    tasks = tasks_of(plan, table.table_schema, ordered=False)
+    tasks = pack_tasks(plan, table.table_schema, ordered=False)
     found = [[row for split in task for batch in backend.read_split(request, split) for row in batch.to_pylist()] for task in tasks]
     assert [(len(task), {row["city"] for row in task}) for task in found] == [(1000, {"newer"})] * 3
 

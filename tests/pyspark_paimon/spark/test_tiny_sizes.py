@@ -14,7 +14,7 @@ from manifest.fsck.depth import Depth
 from manifest.schema.validation import build_schema
 from pyspark_paimon import UnsupportedTable
 from pyspark_paimon.request.backend import SparkRows
-from pyspark_paimon.scheduling.task_packing import balanced, task_count
+from pyspark_paimon.scheduling.task_packing import assign_by_size, task_count
 from pyspark_paimon.spark.client import merge
 from pyspark_paimon.spark.client.estimate import Estimate
 from pyspark_paimon.spark.read.fsck_reader import divide_units
@@ -49,9 +49,9 @@ def test_tasks_are_as_many_as_the_bytes_are_worth(set_thresholds) -> None:
 
 def test_small_pieces_are_spread_over_tasks(set_thresholds) -> None:
     set_thresholds(piece_cost_bytes=10)
-    assert sorted(Counter(balanced([100, *[1] * 10], 2)).values()) == [1, 10]
+    assert sorted(Counter(assign_by_size([100, *[1] * 10], 2)).values()) == [1, 10]
     set_thresholds(piece_cost_bytes=1)
-    assert sorted(Counter(balanced([9, *[1] * 10], 2)).values()) == [2, 9]
+    assert sorted(Counter(assign_by_size([9, *[1] * 10], 2)).values()) == [2, 9]
 
 
 @pytest.mark.parametrize(("task_bytes", "tasks"), [(1000, 20), (100_000, 8)])
