@@ -21,7 +21,7 @@ _BLOOM = "bloom-filter"
 _PREFIX, _COLUMNS = "file-index.", ".columns"
 
 
-def done_in_turn(steps: Mapping[str, tuple[bool, Callable[[], object]]], *, dry_run: bool) -> MaintenanceResult:
+def run_steps(steps: Mapping[str, tuple[bool, Callable[[], object]]], *, dry_run: bool) -> MaintenanceResult:
     """Run the wanted steps in order.
 
     ``steps``: (wanted, function) by member of the result. An error is recorded and the next step runs.
@@ -85,4 +85,4 @@ def indexes_of_column(backend: Backend, column: str, index_type: str | None) -> 
     return IndexRewriteResult(files=looked_at, rewritten=len(files), bytes_read=0, bytes_written=0, snapshot_id=None, removal=removal)
 
 
-__all__ = ["done_in_turn", "indexes_of_column", "without_index"]
+__all__ = ["indexes_of_column", "run_steps", "without_index"]

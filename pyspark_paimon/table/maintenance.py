@@ -252,7 +252,7 @@ class TableMaintenance(TableRole):
             "expired": (expire, lambda: self.expire_snapshots(dry_run=dry_run)),
             "orphans": (orphans, lambda: self.remove_orphan_files(cutoff, dry_run=dry_run)),
         }
-        return rounds.done_in_turn(steps, dry_run=dry_run)
+        return rounds.run_steps(steps, dry_run=dry_run)
 
     def _expires_partitions(self) -> bool:
         return "partition.expiration-time" in self._backend.ask(SchemaOf()).options
