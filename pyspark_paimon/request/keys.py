@@ -65,7 +65,7 @@ def any_of_keys(keys: KeySet, schema: TableSchema) -> Predicate:
     return all_of(*(In(ColumnRef(name), tuple(plain_values(values, types[name]))) for name, values in lists.items()))
 
 
-def tells_keys(schema: TableSchema) -> bool:
+def distinguishes_keys(schema: TableSchema) -> bool:
     """Return whether ``any_of_keys`` matches exactly the keys.
 
     Floats do not: filters treat -0.0 and 0.0 as equal, but they are two keys.
@@ -85,4 +85,4 @@ def in_order_of(keys: KeySet, rows: pa.Table) -> pa.Table:
     return rows.take(pa.array(asked[asked >= 0]))
 
 
-__all__ = ["any_of_keys", "in_order_of", "keys_of", "tells_keys"]
+__all__ = ["any_of_keys", "distinguishes_keys", "in_order_of", "keys_of"]

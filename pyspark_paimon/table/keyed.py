@@ -14,7 +14,7 @@ from manifest.options.core_options import OWN_BRANCH
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import EVERY_LEVEL, ArrowRows, DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.inputs import rows_of
-from pyspark_paimon.request.keys import any_of_keys, in_order_of, keys_of, tells_keys
+from pyspark_paimon.request.keys import any_of_keys, distinguishes_keys, in_order_of, keys_of
 from pyspark_paimon.request.state import Start
 from pyspark_paimon.request.validate import checked_options, commit_identity, projection, travel_of
 from pyspark_paimon.table.role import TableRole
@@ -77,7 +77,9 @@ class TableRows(TableRole):
             any_of_keys(wanted, schema),
             columns=tuple(dict.fromkeys([*named, *schema.primary_keys])),
             snapshot=pinned,
-        ).model_copy(update={"schema_id": schema.id, "keys": None if tells_keys(schema) else wanted, "options": checked_options(given)})
+        ).model_copy(
+            update={"schema_id": schema.id, "keys": None if distinguishes_keys(schema) else wanted, "options": checked_options(given)}
+        )
         scan = Scan(self._backend, request, schema)
         found = scan.to_arrow() if len(wanted) else scan.schema.empty_table()
         return in_order_of(wanted, found).select(list(named))
@@ -137,7 +139,7 @@ class TableRows(TableRole):
         schema = self.table_schema
         wanted = keys_of(keys, schema, "delete")
         request = _request(any_of_keys(wanted, schema), self._write_options(options), commit_id)
-        named = request.model_copy(update={"keys": None if tells_keys(schema) else wanted})
+        named = request.model_copy(update={"keys": None if distinguishes_keys(schema) else wanted})
         return self._run_change(change_rows.DeleteRows(request=named), dry_run=dry_run)
 
     def update(
