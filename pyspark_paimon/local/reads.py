@@ -65,7 +65,7 @@ class LocalReads:
         from lsm.read.metrics import ReadReport  # noqa: PLC0415  # see test_imports
 
         report, millis = ReadReport(), (time.perf_counter() - start) * 1000
-        return tally.watched(self._rows(store, request, plan, report, ahead=ahead, stage=stage), plan, report, millis)
+        return tally.count_rows(self._rows(store, request, plan, report, ahead=ahead, stage=stage), plan, report, millis)
 
     def _rows(
         self, store: FileStore, request: ScanRequest, plan: ScanPlan, report: ReadReport | None, *, ahead: int, stage: str

@@ -139,7 +139,7 @@ class ScanTally:
     def __init__(self) -> None:
         self.counters: ScanCounters | None = None
 
-    def watched(
+    def count_rows(
         self, rows: Iterator[pa.RecordBatch], plan: ScanPlan | None = None, report: ReadReport | None = None, plan_millis: float = 0.0
     ) -> Iterator[pa.RecordBatch]:
         """Yield ``rows`` unchanged and count them."""

@@ -103,7 +103,7 @@ class SystemBackend(LocalBackend):
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
         rows = self._order(request)
-        return rows if tally is None else tally.watched(rows)
+        return rows if tally is None else tally.count_rows(rows)
 
     def _order(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         if not request.order_by:

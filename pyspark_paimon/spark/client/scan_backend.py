@@ -111,7 +111,7 @@ class SparkScans:
         Rows arrive as Arrow streams. The client holds one stream at a time, unless ``order_by`` needs all.
         """
         rows = self._read_rows(request)
-        return rows if tally is None else tally.watched(rows)
+        return rows if tally is None else tally.count_rows(rows)
 
     def _read_rows(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         if request.order_by:
