@@ -30,7 +30,7 @@ from pyspark_paimon.jobs.counting import write_counters, written
 from pyspark_paimon.jobs.progress import FlushProgress, PieceProgress, Steps
 from pyspark_paimon.request.assignments import Assignments, refuse_delete
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
-from pyspark_paimon.request.counters import Laps
+from pyspark_paimon.request.counters import Stopwatch
 from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.scheduling.thread_pool import map_in_threads
 
@@ -85,7 +85,7 @@ class Change:
 
         Repeats both if a concurrent commit changes the same buckets.
         """
-        start, laps = time.perf_counter(), Laps()
+        start, stopwatch = time.perf_counter(), Stopwatch()
         store, user = self.store, self.request.commit_id
         store.check_writable()
         commit = FileStoreCommit(store, user, fresh=self.request.first_run)
@@ -96,21 +96,21 @@ class Change:
             nonlocal base, rows
             base = store.snapshots.latest()
             rows = self.evaluate(base, current.work)
-            laps("find")
+            stopwatch("find")
 
         def publish(messages: Sequence[CommitMessage]) -> CommitResult:
             if base is None and not messages:
                 return CommitResult()
             result = self._publish(commit, messages, base)
-            laps("commit")
+            stopwatch("commit")
             return result
 
         transaction = RowTransaction(commit, user, is_new=self.request.first_run, threads=self.threads)
         done = transaction.run(evaluate, publish)
         if not done.rounds:
             return written(done.result, 0, 0, start)
-        laps("compact")
-        counters = write_counters(done.messages, rows=rows, retries=done.rounds - 1 + commit.retries, millis=laps.millis)
+        stopwatch("compact")
+        counters = write_counters(done.messages, rows=rows, retries=done.rounds - 1 + commit.retries, millis=stopwatch.millis)
         files = sum(len(message.new_files) + len(message.compact_after) for message in done.messages)
         return written(done.result, rows, files, start, counters)
 

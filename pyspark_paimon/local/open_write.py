@@ -27,7 +27,7 @@ from manifest.store import FileStore
 from pyspark_paimon.jobs.counting import publish_rows, write_counters, written
 from pyspark_paimon.jobs.progress import FlushProgress
 from pyspark_paimon.request.backend import ArrowRows, Progress, WriteRequest
-from pyspark_paimon.request.counters import Laps
+from pyspark_paimon.request.counters import Stopwatch
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.partition_spec import replaced_partitions
 from pyspark_paimon.request.results import ProgressEvent, WriteResult
@@ -44,7 +44,7 @@ class OpenWrite:
     """
 
     def __init__(self, store: FileStore, request: WriteRequest, *, threads: int, progress: Progress | None, compacts: bool = True) -> None:
-        self._start, self._laps = time.perf_counter(), Laps()
+        self._start, self._stopwatch = time.perf_counter(), Stopwatch()
         self.store, self.compacts = store, compacts
         self._request, self._threads, self._progress = request, threads, progress
         self._flush = FlushProgress(progress)
@@ -97,13 +97,13 @@ class OpenWrite:
             batches: Rows that are added only if no earlier run has committed.
         """
         request = request or self._request
-        store, threads, laps = self.store, self._threads, self._laps
+        store, threads, stopwatch = self.store, self._threads, self._stopwatch
         overwrite, reassigns = request.mode == "overwrite", store.schema.bucket_mode.assigns_keys
         commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id), fresh=request.first_run)
 
         def publish(messages: list[CommitMessage]) -> CommitResult:
             result = publish_rows(commit, request, messages)
-            laps("commit")
+            stopwatch("commit")
             return result
 
         done = RowTransaction(
@@ -124,21 +124,21 @@ class OpenWrite:
         if not done.rounds:
             self.discard()
             return written(done.result, 0, 0, self._start)
-        laps("compact")
-        counters = write_counters(done.messages, rows=self.rows, retries=commit.retries, millis=laps.millis, bytes_in=self._size)
+        stopwatch("compact")
+        counters = write_counters(done.messages, rows=self.rows, retries=commit.retries, millis=stopwatch.millis, bytes_in=self._size)
         return written(done.result, self.rows, sum(len(message.new_files) for message in done.messages), self._start, counters)
 
     def _flush_into(self, messages: list[CommitMessage], batches: Iterable[Batch]) -> None:
         for batch, kinds in batches:
             self.take(batch, kinds)
-        self._laps("write")
+        self._stopwatch("write")
         if self._progress is not None:
             size = self._size
             self._progress(ProgressEvent(stage="write", done=self.rows, total=self.rows, bytes_done=size, total_bytes=size))
         with self._flush.begin(self.rows):
             messages += self._write.prepare_commit()
         self._write.close()
-        self._laps("flush")
+        self._stopwatch("flush")
 
 
 def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, threads: int, progress: Progress | None) -> WriteResult:

@@ -18,7 +18,7 @@ from manifest.snapshot.snapshot import EMPTY_TABLE
 from manifest.store import FileStore
 from pyspark_paimon.jobs.progress import PieceProgress, Steps
 from pyspark_paimon.request.backend import Progress
-from pyspark_paimon.request.counters import Laps
+from pyspark_paimon.request.counters import Stopwatch
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.results import Outcome
 from pyspark_paimon.request.tasks import Task, TaskRun, TaskWork
@@ -32,7 +32,7 @@ def run_tasks(operation: TaskOperation[A], store: FileStore, *, threads: int, pr
 
     Tasks that lose a race run again on the newest snapshot. Raises ``CommitGaveUp``.
     """
-    start, laps = time.perf_counter(), Laps()
+    start, stopwatch = time.perf_counter(), Stopwatch()
     outcomes: list[Outcome] = []
     this, commit = operation, FileStoreCommit(store, operation.commit_id, fresh=True)
     base, tasks, counted = EMPTY_TABLE, 0, list[Counter[str]]()
@@ -62,11 +62,11 @@ def run_tasks(operation: TaskOperation[A], store: FileStore, *, threads: int, pr
         large, small = this.grouped(todo, small_at_once)
         map_in_threads(one, large, threads)
         map_in_threads(one, small, small_at_once)
-        laps("merge")
+        stopwatch("merge")
 
     def publish(messages: Sequence[CommitMessage]) -> CommitResult:
         result = this.commit(commit, base, messages, None) if messages else CommitResult()
-        laps("commit")
+        stopwatch("commit")
         work = TaskWork(list(messages), sum(counted, Counter()))
         told = {**this.counts(work, result.lost_compactions), "retries": commit.retries}
         outcomes.append(Outcome(snapshot_id=result.snapshot_id, compact_snapshot_id=result.compact_snapshot_id, counts=told))
@@ -83,7 +83,7 @@ def run_tasks(operation: TaskOperation[A], store: FileStore, *, threads: int, pr
             f"{store.root}: {EVALUATIONS} times in a row other commits changed what '{operation.stage}' had done; try again later"
         )
     seconds = time.perf_counter() - start
-    return operation.result(TaskRun(outcomes, tasks, transaction.rounds, seconds, laps.millis))
+    return operation.result(TaskRun(outcomes, tasks, transaction.rounds, seconds, stopwatch.millis))
 
 
 __all__ = ["run_tasks"]

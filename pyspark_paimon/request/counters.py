@@ -108,14 +108,14 @@ class ScanCounters(Counters):
     index_bytes: int = 0
 
 
-class Laps:
+class Stopwatch:
     """Stopwatch that adds elapsed milliseconds to stages.
 
     Each call measures the time since the previous call.
 
-    >>> laps = Laps()
-    >>> laps("commit")
-    >>> list(laps.millis)
+    >>> stopwatch = Stopwatch()
+    >>> stopwatch("commit")
+    >>> list(stopwatch.millis)
     ['commit']
     """
 
@@ -183,4 +183,4 @@ def _read(report: ReadReport | None) -> dict[str, int]:
     return {**{name: getattr(report, name) for name in names}, "index_bytes": report.index.bytes_read}
 
 
-__all__ = ["CompactCounters", "Counters", "Laps", "ScanCounters", "ScanTally", "WriteCounters"]
+__all__ = ["CompactCounters", "Counters", "ScanCounters", "ScanTally", "Stopwatch", "WriteCounters"]
