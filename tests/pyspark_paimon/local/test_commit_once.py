@@ -120,7 +120,7 @@ def test_a_rival_that_commits_and_expires_between_the_last_look_and_the_attempt(
         return turn(self, *arguments, **named)
 
     monkeypatch.setattr(FileStoreCommit, "_attempt", late)
-    monkeypatch.setattr("manifest.io.file_io.LocalFileIO.turn", lambda *_: nullcontext())
+    monkeypatch.setattr("manifest.io.file_io.LocalFileIO.fair_lock", lambda *_: nullcontext())
     with pytest.raises(CommitReplayed, match="nightly"):
         table.write(rows((1, 10)), commit_id="nightly")
     assert sum(n for _, n in content(table)) == 11
@@ -363,7 +363,7 @@ def test_any_interleaving_of_runs_of_one_id_with_commits_and_expiries(create, mo
         monkeypatch.setattr(module, name, stopping(turns, getattr(module, name)))
     monkeypatch.setattr(row_transaction, "committed_before", stopping(turns, runs.committed_before))
     monkeypatch.setattr(FileStoreCommit, "_attempt", stopping(turns, FileStoreCommit._attempt))
-    monkeypatch.setattr("manifest.io.file_io.LocalFileIO.turn", lambda *_: nullcontext())  # fairness only: safety must not rest on it
+    monkeypatch.setattr("manifest.io.file_io.LocalFileIO.fair_lock", lambda *_: nullcontext())  # fairness only: safety must not rest on it
     for _ in range(3):
         turns.run([one, one, one, other, other, other], kills=2)
         found = sum(n for key, n in content(table) if key == 1)
