@@ -235,7 +235,7 @@ def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Ta
     """
     source, in_place = wanted.source, not schema.is_primary_key_table and any(clause.action != "insert" for clause in wanted.clauses)
     if in_place and isinstance(source, SparkRows):
-        source = source.frame.limit(limits.held_merge_rows + 1).toArrow()
+        source = source.frame.limit(thresholds.held_merge_rows + 1).toArrow()
     if isinstance(source, SparkRows) and (fetched := _fetch(source, wanted)) is not None:
         source = fetched
     if isinstance(source, SparkRows) or (source.num_rows <= thresholds.held_merge_rows and source.nbytes <= thresholds.held_merge_bytes):
@@ -257,8 +257,8 @@ def _fetch(source: SparkRows, wanted: MergeRequest) -> pa.Table | None:
     if any(clause.when == "not matched by source" for clause in wanted.clauses):
         return None
     # Few keys match few files: the driver merges them without a join in Spark.
-    size, limits = estimate(source.frame, source.schema), thresholds
-    if size.rows is None or size.size is None or size.rows > limits.fetched_merge_rows or size.size > limits.fetched_merge_bytes:
+    size = estimate(source.frame, source.schema)
+    if size.rows is None or size.size is None or size.rows > thresholds.fetched_merge_rows or size.size > thresholds.fetched_merge_bytes:
         return None
     rows = source.frame.limit(thresholds.fetched_merge_rows + 1).toArrow()
     return rows if rows.num_rows <= thresholds.fetched_merge_rows and rows.nbytes <= thresholds.held_merge_bytes else None
