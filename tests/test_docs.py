@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +76,20 @@ def test_links_lead_to_files(page: str) -> None:
 def test_the_site_names_every_page_once() -> None:
     named = re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text())
     assert sorted(f"docs/{name}" for name in named if (ROOT / "docs" / name).exists()) == [page for page in PAGES if page != "README.md"]
+
+
+_PATH = re.compile(r"`((?:fileindex|manifest|lsm|pyspark_paimon|tests|benchmarks|scripts|examples|docs)/[\w./*-]+)`")
+
+
+@pytest.mark.parametrize("page", [*PAGES, "DESIGN.md", "CONTRIBUTING.md"])
+def test_named_paths_exist(page: str) -> None:
+    missing = [path for path in _PATH.findall((ROOT / page).read_text()) if not any(ROOT.glob(path.rstrip("/")))]
+    assert not missing
+
+
+def test_pictures_are_those_of_the_script() -> None:
+    pictures = runpy.run_path(str(ROOT / "scripts/docs_pictures.py"))["PICTURES"]
+    folder = ROOT / "docs/pictures"
+    assert {path.stem for path in folder.glob("*.svg")} == set(pictures)
+    for name, draw in pictures.items():
+        assert (folder / f"{name}.svg").read_text() == draw().svg(), "run python scripts/docs_pictures.py"
