@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.doc_blocks import PAGES, run_page, wants_spark
-from tests.stores.s3_server import BUCKET, S3Server
+from tests.doc_blocks import PAGES, STORE_PAGE, run_page, store_texts, wants_spark, wrong_outputs
+from tests.stores.s3_server import S3Server
 from tests.test_docs import SERVED
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if wants_spark(page) and page not in SERVED])
-def test_the_blocks_of_a_page_run(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
+def test_blocks_print_what_the_page_shows(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("pyspark_paimon.spark_session", lambda *_, **__: spark, raising=False)
     try:
-        assert run_page(page, tmp_path, {"__name__": "page", "spark": spark}) > 1
+        assert not wrong_outputs(run_page(page, tmp_path, {"__name__": "page", "spark": spark}))
     finally:
         for query in spark.streams.active:
             query.stop()
@@ -27,11 +27,5 @@ def test_the_blocks_of_a_page_run(spark, tmp_path: Path, monkeypatch: pytest.Mon
 def test_object_stores(spark, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("pyspark_paimon.spark_session", lambda *_, **__: spark, raising=False)
-    told = s3.options()
-    replaced = {
-        "https://s3.example.com": f"http://127.0.0.1:{s3.port}",
-        '"s3.access-key": "..."': f'"s3.access-key": "{told["s3.access-key"]}"',
-        '"s3.secret-key": "..."': f'"s3.secret-key": "{told["s3.secret-key"]}"',
-        "s3://bucket/": f"s3://{BUCKET}/docs/",
-    }
-    assert run_page("docs/object-stores.md", tmp_path, {"__name__": "page", "spark": spark}, replaced) > 1
+    ran = run_page(STORE_PAGE, tmp_path, {"__name__": "page", "spark": spark}, store_texts(s3))
+    assert not wrong_outputs(ran)
