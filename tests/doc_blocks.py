@@ -248,42 +248,44 @@ def store_texts(server: S3Server) -> dict[str, str]:
 
 
 def _write_pages(pages: list[str], *, spark: bool) -> None:
-    session: Any = None
-    for page in pages:
-        if wants_spark(page) and not spark:
-            continue
-        with contextlib.ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            stack.enter_context(contextlib.chdir(folder))
-            names: dict[str, Any] = {"__name__": "page"}
-            replaced: dict[str, str] = {}
-            if wants_spark(page):
-                session = session or _spark()
-                names["spark"] = session
-                stack.enter_context(patch("pyspark_paimon.spark_session", lambda *_, shared=session, **__: shared, create=True))
-            if page == CATALOG_PAGE:
-                from tests.catalogs.server import CatalogServer
-
-                names["server"] = stack.enter_context(CatalogServer(folder / "served"))
-                replaced = catalog_texts(names["server"])
-            elif page == STORE_PAGE:
-                from tests.stores.s3_server import S3Server
-
-                replaced = store_texts(stack.enter_context(S3Server()))
-            sys.stderr.write(f"{page}: {write_outputs(run_page(page, folder, names, replaced))} outputs written\n")
-            if session is not None:
-                for query in session.streams.active:
-                    query.stop()
-    if session is not None:
-        session.stop()
+    with contextlib.ExitStack() as session:
+        for page in pages:
+            if spark or not wants_spark(page):
+                sys.stderr.write(f"{page}: {write_outputs(_run_alone(page, session))} outputs written\n")
 
 
-def _spark() -> Any:
+def _run_alone(page: str, session: contextlib.ExitStack) -> list[tuple[Block, str]]:
+    names: dict[str, Any] = {"__name__": "page"}
+    replaced: dict[str, str] = {}
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        if wants_spark(page):
+            names["spark"] = shared = _spark(session)
+            stack.enter_context(patch("pyspark_paimon.spark_session", lambda *_, **__: shared, create=True))
+            stack.callback(lambda: [query.stop() for query in shared.streams.active])
+        if page == CATALOG_PAGE:
+            from tests.catalogs.server import CatalogServer
+
+            names["server"] = stack.enter_context(CatalogServer(folder / "served"))
+            replaced = catalog_texts(names["server"])
+        elif page == STORE_PAGE:
+            from tests.stores.s3_server import S3Server
+
+            replaced = store_texts(stack.enter_context(S3Server()))
+        stack.enter_context(contextlib.chdir(folder))
+        return run_page(page, folder, names, replaced)
+
+
+def _spark(session: contextlib.ExitStack) -> Any:
     from pyspark_paimon.spark.client.session import spark_session
 
-    os.environ["SPARK_TESTING"] = "1"  # a free port
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        return spark_session(app_name="pyspark-paimon docs", master="local[2]", conf={"spark.sql.shuffle.partitions": "2"})
+    if not hasattr(_spark, "shared"):
+        os.environ["SPARK_TESTING"] = "1"  # a free port
+        with contextlib.chdir(session.enter_context(tempfile.TemporaryDirectory())):  # the server leaves a directory where it starts
+            shared = spark_session(app_name="pyspark-paimon docs", master="local[2]", conf={"spark.sql.shuffle.partitions": "2"})
+        session.callback(shared.stop)
+        _spark.shared = shared  # type: ignore[attr-defined]
+    return _spark.shared  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What Spark's SQL can do with a table, statement by statement: run by the tests, and shown as a table in docs/spark.md.
+"""What Spark's SQL can do with a table, statement by statement: run by the tests, and shown as a table in docs/spark/sql-reference.md.
 
 ``{t}`` is a table of Spark's catalog made over the Paimon table at ``{path}`` (id BIGINT key, city STRING; rows 1 Oslo, 2 Lima, 3 NULL),
 ``{d}`` and ``{days}`` the same for a partitioned one (day DATE, id INT, v STRING; a row in each of the first two days of 2026), ``{v}`` a

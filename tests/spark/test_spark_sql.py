@@ -17,7 +17,7 @@ from pyspark_paimon import Catalog, PaimonError, Table
 from pyspark_paimon.spark.wire.errors import typed_error
 
 spark_tests = pytest.mark.spark
-PAGE = Path(__file__).parent.parent.parent / "docs" / "spark.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "spark" / "sql-reference.md"
 
 
 def content(table: Table) -> list[tuple]:
