@@ -1,4 +1,7 @@
-"""Puts files that lie outside ``docs`` on the site, and lets the links that lead to them on disk lead to them there."""
+"""Adapt the repository's pages to the site.
+
+Files outside ``docs`` become pages, links on disk become links of the site, and nothing is fetched from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,16 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
 OUTSIDE = ("DESIGN.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "benchmarks/results/*.svg", "benchmarks/results/*.md")
+DRAWN = {"flowchart TD": "layers", "Table.write": "write-path", "ScanPlanner": "scan"}
+"""Pictures that replace diagrams, whose renderer would be fetched, by a text of the diagram."""
 _LINK = re.compile(r"\]\(((?:\.\./)*)([^)#:\s]+)((?:#[^)]*)?)\)")
-_SETUP = re.compile(r"^<!-- setup\n.*?^-->$\n?", re.DOTALL | re.MULTILINE)
+_SETUP = re.compile(r"^<!-- (?:setup\n.*?^-->|needs: \w+ -->)$\n?", re.DOTALL | re.MULTILINE)
+_DIAGRAM = re.compile(r"^```mermaid\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_SHIM = re.compile(r'<script src="https://[^"]*iframe-worker[^"]*"></script>')
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the files outside."""
+    """Add the files outside ``docs``."""
     for pattern in OUTSIDE:
         for path in sorted(ROOT.glob(pattern)):
             files.append(File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)))
@@ -23,17 +30,26 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:  # noqa: ARG001  # MkDocs' signature
-    """Links of the repository become links of the site; what tests set up is not shown."""
+    """Rewrite links and diagrams, and remove what only tests need."""
     source = Path(page.file.src_uri)
     inside = (ROOT / "docs" / source).exists()
     folder = (ROOT / "docs" / source).parent if inside else (ROOT / source).parent
+    steps = "../" * len(source.parent.parts)
 
-    def led(match: re.Match[str]) -> str:
+    def link(match: re.Match[str]) -> str:
         target = (folder / (match[1] + match[2])).resolve()
         if not target.is_relative_to(ROOT) or not target.exists():
             return match[0]
         home = ROOT / "docs" if target.is_relative_to(ROOT / "docs") else ROOT
-        steps = "../" * len(source.parent.parts)
         return f"]({steps}{target.relative_to(home).as_posix()}{match[3]})"
 
-    return _LINK.sub(led, _SETUP.sub("", markdown))
+    def picture(match: re.Match[str]) -> str:
+        name = next(name for text, name in DRAWN.items() if text in match[1])
+        return f"![{name.replace('-', ' ')}]({steps}pictures/{name}.svg)"
+
+    return _DIAGRAM.sub(picture, _LINK.sub(link, _SETUP.sub("", markdown)))
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:  # noqa: ARG001  # MkDocs' signature
+    """Load the script for search in files from the site."""
+    return _SHIM.sub(f'<script src="{"../" * page.url.count("/")}offline-search.js"></script>', output)

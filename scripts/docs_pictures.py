@@ -66,6 +66,43 @@ class Picture:
         )
 
 
+def layers() -> Picture:
+    """Draw the four packages."""
+    p = Picture("Four packages: a package imports only the ones below it", 300)
+    rows = (
+        ("pyspark_paimon", "tables, SQL, command line, Spark", "new"),
+        ("lsm", "rows: write, compact, scan, merge", "file"),
+        ("manifest", "metadata: schemas, snapshots, commits", "meta"),
+        ("fileindex", "predicates and file indexes", "dim"),
+    )
+    for at, (name, text, fill) in enumerate(rows):
+        y = 16 + at * 70
+        p.box(60, y, 400, 50, f"{name}\n{text}", fill)
+        if at:
+            p.arrow(260, y - 20, 260, y - 2)
+    return p
+
+
+def scan() -> Picture:
+    """Draw a scan from a filter to rows."""
+    p = Picture("A scan: the planner prunes by metadata, splits are read in parallel, and the filter is applied exactly", 330)
+    p.box(20, 20, 130, 44, "filter, columns", "plain", size=14)
+    p.arrow(150, 42, 188, 42)
+    p.box(190, 20, 140, 44, "planner", "plain", size=14)
+    p.arrow(330, 42, 368, 42)
+    p.box(370, 20, 130, 44, "manifests", "meta", size=14)
+    p.text(436, 84, "what can match?", size=13, anchor="middle")
+    for at in range(3):
+        x = 60 + at * 140
+        p.arrow(260, 64, x + 60, 112)
+        p.box(x, 114, 120, 40, f"split {at}", "file", size=14)
+        p.arrow(x + 60, 154, x + 60, 176)
+        p.box(x, 178, 120, 48, "indexes, pages,\nmerge, filter", "plain", size=13)
+        p.arrow(x + 60, 226, 260, 268)
+    p.box(190, 270, 140, 40, "your rows", "new", size=14)
+    return p
+
+
 def directories() -> Picture:
     """Draw a table as partitions and buckets."""
     p = Picture("A table is a directory of partitions, each with buckets of data files", 210)
@@ -321,6 +358,8 @@ def spark_connect() -> Picture:
 
 
 PICTURES: dict[str, Callable[[], Picture]] = {
+    "layers": layers,
+    "scan": scan,
     "directories": directories,
     "tree": tree,
     "metadata": metadata,
