@@ -6,6 +6,7 @@ Files outside ``docs`` become pages, links on disk become links of the site, and
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,14 @@ _LINK = re.compile(r"\]\(((?:\.\./)*)([^)#:\s]+)((?:#[^)]*)?)\)")
 _SETUP = re.compile(r"^<!-- (?:setup\n.*?^-->|needs: \w+ -->)$\n?", re.DOTALL | re.MULTILINE)
 _DIAGRAM = re.compile(r"^```mermaid\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _SHIM = re.compile(r'<script src="https://[^"]*iframe-worker[^"]*"></script>')
+
+
+def on_config(config: Any) -> Any:
+    """Link to the repository in the footer if ``pyproject.toml`` names it."""
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"].get("urls", {})
+    if link := urls.get("Repository", urls.get("Homepage")):
+        config.extra["social"] = [{"icon": "fontawesome/brands/git-alt", "link": link, "name": "Repository"}]
+    return config
 
 
 def on_files(files: Files, config: Any) -> Files:
