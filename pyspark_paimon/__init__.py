@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         UnsafeFileIO,
         UnsupportedTable,
     )
-    from manifest.rest.client import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted
+    from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted
     from pyspark_paimon.html.ipython import load_ipython_extension, unload_ipython_extension
     from pyspark_paimon.request.backend import OrphanFile
     from pyspark_paimon.request.counters import CompactCounters, ScanCounters, WriteCounters

@@ -8,7 +8,8 @@ from urllib.parse import quote_plus
 
 from fileindex.base.errors import UnsupportedOption
 from manifest.io.paths import split_branch
-from manifest.rest.client import NotOffered, ResourceMissing, RestClient
+from manifest.rest.client import RestClient
+from manifest.rest.errors import NotOffered, ResourceMissing
 from manifest.rest.messages import (
     ColumnsAndKeys,
     CommitAnswer,

@@ -6,7 +6,6 @@ lost on it. Redirects are not followed, because the token is only for the host t
 
 from __future__ import annotations
 
-import errno
 import http.client
 import json
 import random
@@ -24,9 +23,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fileindex.base.errors import PaimonError
 from fileindex.base.log import logger_of
-from fileindex.base.public import public
-from fileindex.base.redaction import HIDDEN, redacted
-from manifest.io.errors import CatalogRefused, StorageError
+from fileindex.base.redaction import HIDDEN
+from manifest.io.errors import CatalogRefused
+from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted, ResourceMissing, ResourceTaken
 from manifest.rest.options import RestOptions
 
 _LOG = logger_of(__name__)
@@ -288,73 +287,4 @@ def _is_alive(connection: http.client.HTTPConnection) -> bool:
         return False
 
 
-@public
-class NotAuthorized(CatalogRefused):
-    """The server rejects the token (401).
-
-    It is wrong or expired. Repeat the call with another one.
-    """
-
-
-@public
-class NotPermitted(CatalogRefused):
-    """The server denies this user the operation (403)."""
-
-
-@public
-class NotOffered(CatalogRefused):
-    """The server has no such operation (501, 405, unknown path)."""
-
-
-class _Named(CatalogRefused):
-    """An error about one resource.
-
-    ``kind`` is the API's type (``TABLE``, ``TAG``...) and ``name`` its name. Either may be empty.
-    """
-
-    def __init__(self, message: str, kind: str = "", name: str = "") -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.name = name
-
-    def __reduce__(self) -> tuple[type[_Named], tuple[str, str, str]]:
-        return type(self), (str(self), self.kind, self.name)
-
-
-class ResourceMissing(_Named):
-    """The server has no such resource (404)."""
-
-
-class ResourceTaken(_Named):
-    """The server already has a resource of that name (409)."""
-
-
-@public
-class CatalogUnavailable(StorageError, ConnectionError):
-    """The server does not answer, or failed (5xx).
-
-    It is unknown whether it executed the request, unless the message says so.
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(errno.EIO, message)
-
-    def __str__(self) -> str:
-        return redacted(str(self.strerror))
-
-    def __reduce__(self) -> tuple[type[CatalogUnavailable], tuple[str]]:
-        return type(self), (str(self.strerror),)
-
-
-__all__ = [
-    "CatalogUnavailable",
-    "Connections",
-    "HttpAnswer",
-    "NotAuthorized",
-    "NotOffered",
-    "NotPermitted",
-    "NotSent",
-    "ResourceMissing",
-    "ResourceTaken",
-    "RestClient",
-]
+__all__ = ["Connections", "HttpAnswer", "NotSent", "RestClient"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fileindex.base.log import logger_of
 from manifest.io.errors import CatalogRefused
 from manifest.rest.api import RestApi
-from manifest.rest.client import CatalogUnavailable, NotAuthorized, ResourceMissing, ResourceTaken
+from manifest.rest.errors import CatalogUnavailable, NotAuthorized, ResourceMissing, ResourceTaken
 from manifest.rest.messages import CommitRequest, Identifier
 from manifest.snapshot.snapshot import Changed, Snapshot
 

@@ -13,7 +13,7 @@ from fileindex.base.errors import InvalidArgument, UnknownColumn
 from manifest.io.errors import InvalidSchema, SnapshotNotFound, TableNotFound
 from manifest.io.file_io import FileIO
 from manifest.rest.api import RestApi
-from manifest.rest.client import NotOffered, ResourceMissing, ResourceTaken
+from manifest.rest.errors import NotOffered, ResourceMissing, ResourceTaken
 from manifest.rest.messages import Identifier
 from manifest.schema.evolution import evolve
 from manifest.snapshot.snapshot import SnapshotCommit

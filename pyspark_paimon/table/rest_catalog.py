@@ -15,7 +15,7 @@ from fileindex.base.public import public
 from manifest.io.errors import TableExists, TableNotFound, UnsupportedTable
 from manifest.io.paths import SYSTEM_TABLES, refuse_system, split_branch, split_system, with_branch
 from manifest.rest.api import RestApi
-from manifest.rest.client import ResourceMissing, ResourceTaken
+from manifest.rest.errors import ResourceMissing, ResourceTaken
 from manifest.rest.messages import Identifier, TableAnswer
 from manifest.rest.options import RestOptions
 from manifest.rest.server_snapshots import ServerSnapshots

@@ -18,7 +18,7 @@ from benchmarks.java_project import JavaUnavailable
 from fileindex.base.errors import InvalidArgument, UnknownColumn
 from manifest.fsck.problem import ProblemKind
 from manifest.io.errors import CatalogRefused, SnapshotNotFound, TableExists, TableNotFound
-from manifest.rest.client import NotAuthorized, NotPermitted
+from manifest.rest.errors import NotAuthorized, NotPermitted
 from manifest.rest.messages import Identifier
 from pyspark_paimon import Catalog, DatabaseExists, DatabaseNotFound
 from pyspark_paimon.request.state import Snapshots

@@ -14,7 +14,8 @@ import pytest
 from manifest.io.errors import CatalogRefused
 from manifest.rest import client as client_module
 from manifest.rest.api import RestApi
-from manifest.rest.client import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted, ResourceMissing, ResourceTaken, RestClient
+from manifest.rest.client import RestClient
+from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted, ResourceMissing, ResourceTaken
 from manifest.rest.messages import Page
 from manifest.rest.options import RestOptions
 from tests.catalogs.server import PREFIX, TOKEN, CatalogServer

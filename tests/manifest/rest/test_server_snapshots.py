@@ -12,7 +12,7 @@ from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import CatalogRefused, StorageError
 from manifest.rest import client as client_module
 from manifest.rest.api import server_changes
-from manifest.rest.client import NotPermitted
+from manifest.rest.errors import NotPermitted
 from manifest.rest.server_snapshots import ServerSnapshots
 from manifest.schema.change import MoveColumn
 from pyspark_paimon import Catalog

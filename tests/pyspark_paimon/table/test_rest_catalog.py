@@ -8,7 +8,7 @@ import pytest
 from manifest.io.errors import CredentialsRefused, SystemTableReadOnly, UnknownSystemTable
 from manifest.rest import client as client_module
 from manifest.rest import vended_credentials
-from manifest.rest.client import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted
+from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted
 from pyspark_paimon import (
     Catalog,
     DatabaseExists,
