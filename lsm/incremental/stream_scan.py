@@ -66,7 +66,7 @@ class WholeState:
     @cached_property
     def _entries(self) -> EntryColumns:
         live = self.store.live_entries(self.snapshot, EntryFilter(min_level=self.min_level))
-        return live.select(live.bucket >= 0) if self.store.schema.is_primary_key_table else live
+        return live.select(live.bucket >= 0)  # without the postpone bucket
 
     @cached_property
     def _buckets(self) -> list[tuple[bytes, int]]:
@@ -320,7 +320,7 @@ class StreamScan:
 
         Rows that wait for a compaction were already returned as appended.
         """
-        return self.store.with_options(_EVERY_LEVEL) if self.store.schema.is_primary_key_table else self.store
+        return self.store.with_options(_EVERY_LEVEL)
 
     @cached_property
     def _producers(self) -> dict[int, str]:

@@ -243,7 +243,7 @@ class _Funnel:
         """
         entries = self._of_wanted_partitions(entries)
         entries = entries.select(BucketPruner(self._store, self._pruner.residual).wanted(entries))
-        return entries.select(self._pruner.key_mask(entries)) if self._store.schema.is_primary_key_table else entries
+        return entries.select(self._pruner.key_mask(entries)) if self._store.key else entries
 
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:
@@ -266,10 +266,8 @@ class _Funnel:
     def _in_wanted_buckets(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("bucket") as tally:
             pruner = BucketPruner(self._store, self._pruner.residual)
-            wanted = pruner.wanted(entries)
-            if self._store.schema.is_primary_key_table:
-                wanted &= entries.bucket >= 0  # rows of the postpone bucket are invisible until compacted
-            kept = entries.select(wanted)
+            visible = entries.bucket >= 0  # rows of the postpone bucket are invisible until compacted
+            kept = entries.select(pruner.wanted(entries) & visible)
             tally.note = pruner.note
             _count(tally, entries, kept)
         return kept
@@ -290,18 +288,17 @@ class _Funnel:
 
     def _prune(self, entries: EntryColumns) -> EntryColumns:
         """Prune files by key range, statistics and embedded index."""
-        has_key = self._store.schema.is_primary_key_table
         partitions = entries.partition_codes[1]
         acts = set(self._pruner.residuals(partitions)) - {TRUE} != set()
         cut: Int64s | None = None
         with self._report.stage("key range") as tally:
-            by_key = has_key and acts and set(map(self._pruner.key_predicate, partitions)) - {TRUE} != set()
+            by_key = self._store.key is not None and acts and set(map(self._pruner.key_predicate, partitions)) - {TRUE} != set()
             wanted = self._pruner.key_mask(entries) if by_key else np.ones(len(entries), np.bool_)
             if self._ranges and acts and not self._skips_level0:
                 cut = self._cut_sections(entries)[wanted]
             kept = entries.select(wanted)
             _count(tally, entries, kept)
-            tally.note = "" if by_key else "no condition on key columns alone" if has_key else "no primary key"
+            tally.note = "" if by_key else "no condition on key columns alone" if self._store.key else "no primary key"
         with self._report.stage("value stats") as tally:
             reads_values = acts and self._pruner.needs_values(kept)
             kept, cut = self._keep_sections(tally, kept, cut, self._pruner.value_mask if reads_values else None)
@@ -412,8 +409,8 @@ def _ranges_of(store: FileStore) -> Ranges | None:
 
     Key ranges, or row id ranges with data evolution. None: each file is independent.
     """
-    if store.schema.is_primary_key_table:
-        return partial(key_ranks, types=store.schema.key_types)
+    if store.key is not None:
+        return partial(key_ranks, types=store.key.types)
     return row_ranges if store.options.data_evolution_enabled else None
 
 

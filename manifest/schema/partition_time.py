@@ -134,8 +134,7 @@ milliseconds) or a TIMESTAMP
     core = schema.core
     if core.record_level_expire_time is None and core.record_level_time_field is None:
         return
-    if not schema.is_primary_key_table:
-        raise UnsupportedOption(EXPIRE_TIME, "needs a primary key: rows expire when a merge tree is compacted")
+    schema.require_primary_key(EXPIRE_TIME, "needs a primary key: rows expire when a merge tree is compacted")
     problem = expiry_problem(schema)
     if problem is not None:
         raise UnsupportedOption(TIME_FIELD if core.record_level_time_field else EXPIRE_TIME, problem)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serial
 from pydantic.alias_generators import to_camel
 
 from fileindex.base.column_type import ColumnType
-from fileindex.base.errors import CorruptFile, PaimonError, UnknownColumn, UnsupportedType
+from fileindex.base.errors import CorruptFile, PaimonError, UnknownColumn, UnsupportedOption, UnsupportedType
 from manifest.io.checksum import verify_checksum
 from manifest.io.errors import UnsupportedTable
 from manifest.io.paths import POSTPONE_BUCKET
@@ -170,6 +170,11 @@ class TableSchema(BaseModel):
     def is_primary_key_table(self) -> bool:
         """Whether the table has a primary key."""
         return bool(self.primary_keys)
+
+    def require_primary_key(self, option: str, reason: str) -> None:
+        """Raise ``UnsupportedOption`` for a table without primary key."""
+        if not self.primary_keys:
+            raise UnsupportedOption(option, reason)
 
     @cached_property
     def bucket_mode(self) -> BucketMode:

@@ -91,8 +91,7 @@ def check_changelog(schema: TableSchema) -> None:
             raise UnsupportedOption(_IGNORED, f"'{name}' is not a column; columns are: {', '.join(schema.names)}")
     if producer == "none":
         return
-    if not schema.is_primary_key_table:
-        raise UnsupportedOption(_PRODUCER, f"'{producer}' needs a primary key")
+    schema.require_primary_key(_PRODUCER, f"'{producer}' needs a primary key")
     if core.engine.first_row_wins and producer != "lookup":
         raise UnsupportedOption(
             _PRODUCER, f"'{producer}' cannot be combined with merge-engine '{core.engine.name}'; use 'lookup' or 'none'"
@@ -367,8 +366,8 @@ def _check_row_tracking(schema: TableSchema, options: CoreOptions) -> None:
 
 
 def _check_buckets(schema: TableSchema, options: CoreOptions) -> None:
-    if options.bucket == -2 and not schema.is_primary_key_table:
-        raise UnsupportedOption("bucket", "-2 (postponed buckets) needs a primary key")
+    if options.bucket == -2:
+        schema.require_primary_key("bucket", "-2 (postponed buckets) needs a primary key")
     if options.bucket == -2 and options.postpone_default_bucket_num < 1:
         raise UnsupportedOption("postpone.default-bucket-num", "must be 1 or more")
     if options.bucket == 0 or options.bucket < -2:
@@ -376,8 +375,8 @@ def _check_buckets(schema: TableSchema, options: CoreOptions) -> None:
     keys = options.bucket_key
     if options.bucket < 0 and keys:
         raise UnsupportedOption("bucket-key", "needs a fixed number of buckets in option 'bucket'")
-    if options.bucket > 0 and not schema.is_primary_key_table and not keys:
-        raise UnsupportedOption("bucket-key", "an append table with fixed buckets needs the columns to hash")
+    if options.bucket > 0 and not keys:
+        schema.require_primary_key("bucket-key", "an append table with fixed buckets needs the columns to hash")
     for name in keys:
         if name not in schema.names:
             raise UnsupportedOption("bucket-key", f"'{name}' is not a column; columns are: {', '.join(schema.names)}")
@@ -392,8 +391,8 @@ def _check_buckets(schema: TableSchema, options: CoreOptions) -> None:
 
 
 def _check_sequence(schema: TableSchema, options: CoreOptions) -> None:
-    if options.sequence_field and not schema.is_primary_key_table:
-        raise UnsupportedOption("sequence.field", "applies only to primary-key tables")
+    if options.sequence_field:
+        schema.require_primary_key("sequence.field", "applies only to primary-key tables")
     if options.sequence_field_sort_order not in {"ascending", "descending"}:
         raise UnsupportedOption("sequence.field.sort-order", f"'{options.sequence_field_sort_order}' is neither ascending nor descending")
     for name in options.sequence_field:

@@ -60,11 +60,11 @@ def write_request(
     natural: Mode = "upsert" if schema.is_primary_key_table else "append"
     chosen = mode or natural
     if chosen not in {natural, "overwrite"}:
-        kind = "a primary-key table" if schema.is_primary_key_table else "a table without primary key"
+        kind = "a primary-key table" if natural == "upsert" else "a table without primary key"
         raise InvalidArgument(f"mode '{chosen}' is not possible for {kind}; use '{natural}' or 'overwrite'")
     if partition is not None and chosen != "overwrite":
         raise InvalidArgument("partition needs mode 'overwrite': in other modes the rows' columns give their partitions")
-    if order_by is not None and not schema.is_primary_key_table:
+    if order_by is not None and natural == "append":
         raise InvalidArgument("order_by chooses among rows of one key; the table has no primary key")
     if batch_id is not None and (commit_id is None or type(batch_id) is not int or not 0 <= batch_id < BATCH_IDENTIFIER):
         raise InvalidArgument("batch_id numbers the batches of a job from 0 up; the job's name is given as commit_id")

@@ -105,7 +105,7 @@ class TableStream:
         backend = LocalBackend(path)
         table = backend.schema()
         names = stream_columns(table, columns, asked)
-        settings = {**(options or {}), **(EVERY_LEVEL if table.is_primary_key_table else {})}
+        settings = {**(options or {}), **EVERY_LEVEL}
         request = ScanRequest.of(predicate, columns=names, snapshot=None)
         store = backend.store(settings)
         store.check_streamable()

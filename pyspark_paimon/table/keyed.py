@@ -10,7 +10,6 @@ import pyarrow as pa
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import Predicate
-from manifest.options.core_options import OWN_BRANCH
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import EVERY_LEVEL, ArrowRows, DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.inputs import rows_of
@@ -235,7 +234,7 @@ class TableRows(TableRole):
         request = change.request
         pinned, schema = self._backend.ask(Start(travel=TravelRequest()))
         matching = ScanRequest.of(request.predicate, columns=schema.names, snapshot=pinned).model_copy(
-            update={"schema_id": schema.id, "keys": request.keys, "options": EVERY_LEVEL if schema.is_primary_key_table else OWN_BRANCH}
+            update={"schema_id": schema.id, "keys": request.keys, "options": EVERY_LEVEL}
         )
         counted = self._backend.count(matching) if matching.keys is None else sum(batch.num_rows for batch in self._backend.read(matching))
         return results.WriteResult(rows=counted, files=0, snapshot_id=None, removal=results.Removal(rows=counted))
