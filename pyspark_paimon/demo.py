@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 
+from fileindex.base.texts import count_text
 from pyspark_paimon import PaimonError, Table
 
 FLIGHTS_SCHEMA = """
@@ -119,7 +120,7 @@ def show_lookups(table: Table) -> None:
         rows = scan.to_arrow()
         millis = (time.perf_counter() - start) * 1000
         screen.rule(f"[bold]{what}", align="left")
-        print_text(f"{text}   →   {rows.num_rows:,} rows in {millis:,.0f} ms")
+        print_text(f"{text}   →   {count_text(rows.num_rows, 'row')} in {millis:,.0f} ms")
         print_text(str(scan.explain()))
 
 
@@ -152,12 +153,12 @@ def run(folder: Path, path: str) -> None:
     with step("merge corrections into the first half"):
         merged = table.merge(corrections(flights), on=PRIMARY_KEYS).when_matched_update({"status": "s.status"}).execute()
     screen.print(
-        f"{first.rows:,} + {second.rows:,} rows written, {merged.updated:,} corrected, {table.scan().count():,} flights in the table"
+        f"{first.rows:,} + {count_text(second.rows, 'row')} written, {merged.updated:,} corrected, {table.scan().count():,} flights in the table"
     )
     show_levels(table, "LSM levels before compaction")
     with step("compact every bucket (a Spark job in which no row crosses the JVM)"):
         compacted = table.compact(full=True)
-    screen.print(f"{compacted.files_before} files became {compacted.files_after}")
+    screen.print(f"{count_text(compacted.files_before, 'file')} became {compacted.files_after}")
     show_levels(table, "LSM levels after compaction")
     show_lookups(table)
     with step("read it in this process by pandas, without Spark"):

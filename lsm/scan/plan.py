@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from fileindex.base.texts import count_text, size_text
 from lsm.scan.planned_splits import sums_of
 from lsm.scan.splits import DataSplit
 
@@ -58,6 +59,16 @@ class ScanPlan:
     def file_size(self) -> int:
         """Bytes of all data files."""
         return sums_of(self.splits).file_size
+
+    def __repr__(self) -> str:
+        """Return the snapshot and the sums.
+
+        >>> ScanPlan(3, (), ())
+        ScanPlan(snapshot 3: 0 splits, 0 files, 0 B)
+        """
+        sums = sums_of(self.splits)
+        sizes = f"{count_text(len(self.splits), 'split')}, {count_text(sums.files, 'file')}, {size_text(sums.file_size)}"
+        return f"ScanPlan(snapshot {self.snapshot_id}: {sizes})"
 
 
 @dataclass(slots=True)

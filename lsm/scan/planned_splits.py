@@ -14,6 +14,7 @@ import numpy as np
 from fileindex.base.arrays import Indices, Int64s, Mask
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
+from fileindex.base.texts import count_text
 from fileindex.base.thresholds import thresholds
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.scan.split_generator import WeightedFiles
@@ -172,7 +173,7 @@ class PlannedSplits(Sequence[DataSplit]):
         return hash(tuple(self))
 
     def __repr__(self) -> str:
-        return f"PlannedSplits({len(self)} splits, {sums_of(self).files} files)"
+        return f"PlannedSplits({count_text(len(self), 'split')}, {count_text(sums_of(self).files, 'file')})"
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name not in {"_near", "_batches"}}

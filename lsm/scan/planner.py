@@ -16,6 +16,7 @@ import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.errors import UnknownColumn
+from fileindex.base.texts import count_text
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from fileindex.query.metrics import IndexMetrics
@@ -192,7 +193,8 @@ class _Funnel:
         with self._report.stage("table statistics") as tally:
             empty = proves_empty(self._store, statistics, self._predicate)
             tally.count(int(not empty), int(empty))
-            tally.note = f"{statistics.merged_record_count} rows, {len(statistics.col_stats)} columns"
+            rows = "rows not counted" if statistics.merged_record_count is None else count_text(statistics.merged_record_count, "row")
+            tally.note = f"{rows}, {count_text(len(statistics.col_stats), 'column')}"
         return empty
 
     def _manifests(self, snapshot: Snapshot) -> EntryColumns:
@@ -248,7 +250,7 @@ class _Funnel:
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:
             kept = self._of_wanted_partitions(entries)
-            counts = f"{len(kept.partition_codes[1])} of {len(entries.partition_codes[1])} partitions"
+            counts = f"{len(kept.partition_codes[1])} of {count_text(len(entries.partition_codes[1]), 'partition')}"
             tally.note = counts if self._store.partition.names else "not partitioned"
             _count_net(tally, entries, kept)
         return kept.not_deleted
@@ -284,7 +286,10 @@ class _Funnel:
         if not self._has_single_version:
             return ""
         waiting = visible.select(visible.level == 0)
-        return f"{len(waiting)} files wait for compaction in {len(set(bucket_numbers(waiting).tolist()))} buckets" if len(waiting) else ""
+        if not len(waiting):
+            return ""
+        buckets = count_text(len(set(bucket_numbers(waiting).tolist())), "bucket")
+        return f"{count_text(len(waiting), 'file')} not compacted yet in {buckets}"
 
     def _prune(self, entries: EntryColumns) -> EntryColumns:
         """Prune files by key range, statistics and embedded index."""
@@ -349,7 +354,7 @@ class _Funnel:
         kept = files.select(alive)
         _count(tally, files, kept)
         spared = int(alive.sum() - passing.sum())
-        tally.note = f"{spared} files stay for older or newer versions of their keys" if spared else ""
+        tally.note = f"{count_text(spared, 'file')} kept for older or newer versions of their keys" if spared else ""
         return kept, None if cut is None else cut[alive]
 
     def _splits(self, snapshot: Snapshot, files: EntryColumns, limit: int | None) -> Sequence[DataSplit]:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from fileindex.base.texts import count_text, size_text
 from lsm.deletion_vectors.reader import DeletionFile
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.row.binary_row import EMPTY_ROW
@@ -33,6 +34,11 @@ class DataSplit(BaseModel):
     deletion_files: tuple[DeletionFile | None, ...] | None = None
     snapshot_id: int = 0
     branch: str | None = None
+
+    def __repr__(self) -> str:
+        """Return the bucket and the sums."""
+        merge = "" if self.raw_convertible else ", to merge"
+        return f"DataSplit(bucket {self.bucket}: {count_text(len(self.files), 'file')}, {size_text(self.file_size)}{merge})"
 
     @property
     def has_independent_files(self) -> bool:

@@ -68,12 +68,7 @@ def _print(result: FsckResult) -> None:
     if result.problems:
         rows = [(problem.kind, problem.path, _where(problem), problem.message, problem.advice) for problem in result.problems]
         print_grid("problems", ("kind", "file", "needed by", "problem", "advice"), rows)
-    counted = ", ".join(f"{count:,} {what}" for what, count in result.counts.items() if count)
-    unchecked = ", ".join(f"{count:,} {what}" for what, count in result.unchecked.items())
-    summary = "clean" if result.clean else f"{result.problem_count:,} problems"
-    print_line(f"{summary} ({result.depth}, {result.seconds:.2f} s): {counted}")
-    if unchecked:
-        print_line(f"not checked: {unchecked}")
+    print_line(str(result))
 
 
 def _where(problem: Problem) -> str:

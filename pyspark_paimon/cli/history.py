@@ -7,11 +7,11 @@ from typing import Annotated, get_args
 import typer
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.texts import count_text
 from manifest.io.errors import SnapshotNotFound
 from pyspark_paimon.cli.output import print_grid, print_json
 from pyspark_paimon.cli.target import TableOption, destructive, on_table, options_of
 from pyspark_paimon.request.backend import View
-from pyspark_paimon.request.state_results import TableChangeResult
 from pyspark_paimon.table.table import Table
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
@@ -45,11 +45,11 @@ def tag_snapshot(target: TableOption, name: Name, *, snapshot: SnapshotId = None
             snapshot_id = table.scan(snapshot=snapshot).snapshot_id
             target.report({"dry_run": True, "snapshot_id": snapshot_id}, f"tag {name} would be created for snapshot {snapshot_id}")
         else:
-            _report(target, table.create_tag(name, snapshot))
+            target.report(table.create_tag(name, snapshot))
         return
     _check_exists(table, "tags", "tag_name", name)
     if target.confirm(f"delete tag {name} of {table.path}"):
-        _report(target, table.delete_tag(name))
+        target.report(table.delete_tag(name))
     else:
         _report_skipped(target, f"tag {name} would be deleted")
 
@@ -78,7 +78,7 @@ def branch_off(
     _check_exists(table, "branches", "branch_name", name)
     what = f"delete branch {name} of {table.path}" if delete else f"delete the commits of {table.path} since branch {name} was created"
     if target.confirm(what):
-        _report(target, table.delete_branch(name) if delete else table.fast_forward(name))
+        target.report(table.delete_branch(name) if delete else table.fast_forward(name))
     else:
         _report_skipped(target, f"this would {what}")
 
@@ -98,10 +98,10 @@ def roll_back(
     table = target.open()
     would = table.rollback_to(snapshot, tag=tag, timestamp=timestamp, dry_run=True)
     tags = f" and tags {', '.join(would.tags)}" if would.tags else ""
-    if target.confirm(f"delete {would.snapshots} snapshots{tags} of {table.path}"):
-        _report(target, table.rollback_to(snapshot, tag=tag, timestamp=timestamp))
+    if target.confirm(f"delete {count_text(would.snapshots, 'snapshot')}{tags} of {table.path}"):
+        target.report(table.rollback_to(snapshot, tag=tag, timestamp=timestamp))
     else:
-        _report(target, would, "would go: ")
+        target.report(would)
 
 
 @destructive
@@ -121,9 +121,14 @@ def run_restore(
     table = target.open()
     wanted = table.scan(snapshot=snapshot, tag=tag, timestamp=timestamp)
     rows, now = wanted.count(), table.count()
-    if not target.confirm(f"restore snapshot {wanted.snapshot_id} of {table.path}: {rows:,} rows replace {now:,} rows"):
+    if not target.confirm(
+        f"restore snapshot {wanted.snapshot_id} of {table.path}: {count_text(rows, 'row')} replace {count_text(now, 'row')}"
+    ):
         result = {"dry_run": target.dry_run, "would_restore": wanted.snapshot_id, "rows": rows, "rows_now": now}
-        target.report(result, f"snapshot {wanted.snapshot_id} with {rows:,} rows would be restored; the table now has {now:,} rows")
+        target.report(
+            result,
+            f"snapshot {wanted.snapshot_id} with {count_text(rows, 'row')} would be restored; the table now has {count_text(now, 'row')}",
+        )
         return
     done = table.restore(snapshot, tag=tag, timestamp=timestamp)
     same = done.snapshot_id is None
@@ -138,10 +143,12 @@ def run_drop_partitions(target: TableOption, columns: Annotated[list[str], typer
         raise InvalidArgument(f"drop-partitions: a column is given twice: {' '.join(columns)}")
     table = target.open()
     would = table.drop_partitions([spec], dry_run=True)
-    if would.partitions and target.confirm(f"drop {len(would.partitions)} partitions of {table.path}: {', '.join(would.partitions)}"):
-        _report(target, table.drop_partitions([spec]))
+    if would.partitions and target.confirm(
+        f"drop {count_text(len(would.partitions), 'partition')} of {table.path}: {', '.join(would.partitions)}"
+    ):
+        target.report(table.drop_partitions([spec]))
     else:
-        _report(target, would, "would go: ")
+        target.report(would)
 
 
 @destructive
@@ -149,10 +156,12 @@ def run_expire_partitions(target: TableOption) -> None:
     """Delete partitions that have expired by the table's options."""
     table = target.open()
     would = table.expire_partitions(dry_run=True)
-    if would.partitions and target.confirm(f"drop {len(would.partitions)} partitions of {table.path}: {', '.join(would.partitions)}"):
-        _report(target, table.expire_partitions())
+    if would.partitions and target.confirm(
+        f"drop {count_text(len(would.partitions), 'partition')} of {table.path}: {', '.join(would.partitions)}"
+    ):
+        target.report(table.expire_partitions())
     else:
-        _report(target, would, "would go: ")
+        target.report(would)
 
 
 def _check_exists(table: Table, view: str, column: str, name: str) -> None:
@@ -164,12 +173,6 @@ def _check_exists(table: Table, view: str, column: str, name: str) -> None:
 
 def _report_skipped(target: TableOption, text: str) -> None:
     target.report({"dry_run": target.dry_run, "done": False}, text)
-
-
-def _report(target: TableOption, done: TableChangeResult, before: str = "") -> None:
-    fields = {name: value for name, value in done.model_dump().items() if value}
-    text = ", ".join(f"{name}: {value}" for name, value in fields.items())
-    target.report(done, f"{before}{text}" if text else "nothing to do")
 
 
 __all__ = ["branch_off", "roll_back", "run_drop_partitions", "run_expire_partitions", "run_restore", "show_history", "tag_snapshot"]

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from fileindex.base.texts import size_text
 from pyspark_paimon.cli.output import print_grid, print_json
 from pyspark_paimon.cli.target import TableOption, on_table, options_of
-from pyspark_paimon.views.explain import size_text
 from pyspark_paimon.views.index_views import built_indexes, health_summary
 
 
@@ -63,14 +63,7 @@ def rewrite_index(
     """
     chosen = [options_of(text.split("/"), "--partition") for text in partition] if partition else None
     result = target.open().rewrite_file_index(chosen)
-    if result.snapshot_id is None:
-        target.report(result, f"nothing to do: the indexes of {result.files} files match the options")
-        return
-    target.report(
-        result,
-        f"{result.rewritten} of {result.files} files have new indexes: {size_text(result.bytes_read)} read, "
-        f"{size_text(result.bytes_written)} written in {result.seconds:.2f} s, snapshot {result.snapshot_id}",
-    )
+    target.report(result)
 
 
 def _location(index: str | None) -> str:

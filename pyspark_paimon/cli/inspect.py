@@ -9,13 +9,13 @@ import pyarrow as pa
 import typer
 
 from fileindex.base.errors import PaimonError
+from fileindex.base.texts import count_text, size_text
 from manifest.io.paths import TablePaths, split_branch
 from manifest.snapshot.manager import SnapshotManager
 from manifest.storage.resolve import file_io_for
 from pyspark_paimon.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.cli.target import TableOption, on_table
 from pyspark_paimon.table.table import Table
-from pyspark_paimon.views.explain import size_text
 from pyspark_paimon.views.table_views import SNAPSHOTS, snapshots_table
 
 _LAST = 10
@@ -105,7 +105,9 @@ def _show(known: dict[str, Any], columns: Sequence[tuple[str, str, str]]) -> Non
         (row["snapshot_id"], row["commit_kind"], f"{row['commit_time']:%Y-%m-%d %H:%M:%S}", *_counts(row), row["commit_user"])
         for row in snapshots[-_LAST:]
     ]
-    print_grid(f"last {len(shown)} of {len(snapshots)} snapshots", ("id", "kind", "time (UTC)", "rows", "change", "user"), shown)
+    print_grid(
+        f"last {len(shown)} of {count_text(len(snapshots), 'snapshot')}", ("id", "kind", "time (UTC)", "rows", "change", "user"), shown
+    )
     if known["levels"] is not None:
         levels = [(row["level"], row["files"], f"{row['rows']:,}", size_text(row["bytes"])) for row in known["levels"]]
         newest = snapshots[-1]["snapshot_id"] if snapshots else None

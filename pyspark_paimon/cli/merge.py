@@ -8,6 +8,7 @@ import pyarrow as pa
 import typer
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.texts import count_text
 from pyspark_paimon.cli.rows_of_files import STANDARD_INPUT, rows_of_files
 from pyspark_paimon.cli.scan import column_names
 from pyspark_paimon.cli.target import TableOption, destructive
@@ -54,10 +55,10 @@ def merge_files(
         return
     if (when_matched, when_not_matched) == ("update", "insert"):
         done = table.write(rows, commit_id=commit_id)
-        summary = f"{done.rows:,} rows updated or inserted by their keys"
+        summary = f"{count_text(done.rows, 'row')} updated or inserted by their keys"
     else:
         done = merged = _merge(table, rows.read_all(), when_matched, when_not_matched, commit_id).execute()
-        summary = f"{merged.updated:,} rows updated, {merged.deleted:,} deleted, {merged.inserted:,} inserted"
+        summary = f"{count_text(merged.updated, 'row')} updated, {merged.deleted:,} deleted, {merged.inserted:,} inserted"
     target.report(
         done.model_dump(mode="json"),
         f"nothing to commit: {summary}" if done.snapshot_id is None else f"{summary}, snapshot {done.snapshot_id}",

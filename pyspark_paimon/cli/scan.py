@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.texts import count_text
 from pyspark_paimon.cli.output import FORMATS, print_grid, print_line, rows_to_file
 from pyspark_paimon.cli.target import TableOption, on_table
 from pyspark_paimon.table.scan import Scan
@@ -50,7 +51,7 @@ def scan_rows(
     elif chosen != "table":
         written = rows_to_file(wanted, chosen, output)
         if output is not None:
-            print_line(f"{written:,} rows of snapshot {wanted.snapshot_id} in {output}")
+            print_line(f"{count_text(written, 'row')} of snapshot {wanted.snapshot_id} in {output}")
     else:
         _show(wanted, shown)
 
@@ -98,7 +99,7 @@ def _format(form: str | None, output: Path | None, *, as_json: bool) -> str:
 def _show(wanted: Scan, limit: int | None) -> None:
     rows = wanted.to_arrow()
     print_grid(None, rows.column_names, [tuple(row.values()) for row in rows.to_pylist(maps_as_pydicts="lossy")])
-    print_line(f"{rows.num_rows:,} rows of snapshot {wanted.snapshot_id}{' (limit reached)' if rows.num_rows == limit else ''}")
+    print_line(f"{count_text(rows.num_rows, 'row')} of snapshot {wanted.snapshot_id}{' (limit reached)' if rows.num_rows == limit else ''}")
 
 
 __all__ = ["AtSnapshot", "AtTag", "AtTime", "Columns", "FilterOption", "column_names", "explain_scan", "scan_rows"]

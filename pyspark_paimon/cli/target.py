@@ -73,12 +73,12 @@ class TableOption:
             raise InvalidArgument(f"this would {what}, and there is no terminal to ask for confirmation: add --yes or --dry-run")
         return typer.confirm(f"{what[0].upper()}{what[1:]}?", err=True)
 
-    def report(self, value: Mapping[str, Any] | Message, text: str) -> None:
-        """Print a result: ``value`` as JSON, or ``text``."""
+    def report(self, value: Mapping[str, Any] | Message, text: str | None = None) -> None:
+        """Print a result: ``value`` as JSON, or ``text`` (None: its own)."""
         if self.as_json:
             print_json(value.model_dump(mode="json") if isinstance(value, Message) else dict(value))
         else:
-            print_line(text)
+            print_line(str(value) if text is None else text)
 
 
 _TABLE = Annotated[str, typer.Argument(metavar="TABLE", help="Path or URI of a table's directory; with a catalog: database.table.")]

@@ -7,6 +7,7 @@ from typing import Annotated, get_args
 import typer
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.texts import count_text
 from pyspark_paimon.cli.rows_of_files import STANDARD_INPUT, rows_of_files
 from pyspark_paimon.cli.target import TableOption, destructive
 from pyspark_paimon.request.backend import Mode
@@ -38,16 +39,10 @@ def write_files(
     if target.dry_run or (mode == "overwrite" and not target.confirm(f"replace rows of {table.path}")):
         names, counted = rows.schema.names, sum(batch.num_rows for batch in rows)
         result = {"dry_run": target.dry_run, "rows": counted, "columns": names}
-        target.report(result, f"nothing written: {counted:,} rows can be read, with the columns {', '.join(names)}")
+        target.report(result, f"nothing written: {count_text(counted, 'row')} can be read, with the columns {', '.join(names)}")
         return
     done = table.write(rows, mode, commit_id=commit_id)  # type: ignore[arg-type]  # checked above
-    if done.replayed:
-        target.report(done, f"already written by snapshot {done.snapshot_id}")
-        return
-    files_text = f"{done.files} files" if done.files != 1 else "1 file"
-    target.report(
-        done, f"{done.rows:,} rows in {files_text}, {done.seconds:.2f} s, snapshot {done.snapshot_id}" if done.rows else "no rows"
-    )
+    target.report(done)
 
 
 @destructive
@@ -59,12 +54,12 @@ def run_delete(
     """Delete the rows for which a filter is true."""
     table = target.open()
     would_delete = table.delete(filter_, dry_run=True).rows
-    done = table.delete(filter_) if would_delete and target.confirm(f"delete {would_delete} rows of {table.path}") else None
+    done = table.delete(filter_) if would_delete and target.confirm(f"delete {count_text(would_delete, 'row')} of {table.path}") else None
     result = {"dry_run": target.dry_run, "would_delete": would_delete, **({} if done is None else done.model_dump(mode="json"))}
     if done is None:
-        target.report(result, f"{would_delete} rows would be deleted" if target.dry_run else "no row was deleted")
+        target.report(result, f"{count_text(would_delete, 'row')} would be deleted" if target.dry_run else "no row was deleted")
     else:
-        target.report(result, f"{done.rows} rows deleted, snapshot {done.snapshot_id}")
+        target.report(result, f"{count_text(done.rows, 'row')} deleted, snapshot {done.snapshot_id}")
 
 
 __all__ = ["CommitName", "Files", "InputFormat", "run_delete", "write_files"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from fileindex.base.public import public
+from fileindex.base.texts import count_text
 from pyspark_paimon.html.card import MOST_ROWS, Grid, card, or_error
 
 
@@ -24,7 +25,7 @@ def arrow_card(rows: Any) -> str:
         columns = [column.to_pylist() for column in first.columns]
         shown = Grid.of(rows.column_names, list(zip(*columns, strict=True)))
         grid = Grid(shown.header, shown.rows, more=rows.num_rows - first.num_rows)
-        return card(f"{rows.num_rows:,} rows", grids=(grid,) if columns else ())
+        return card(f"{count_text(rows.num_rows, 'row')}", grids=(grid,) if columns else ())
 
     return or_error("pyarrow.Table", draw)
 

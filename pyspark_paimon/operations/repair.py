@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from fileindex.base.texts import count_text
 from lsm.commit.repair_rows import repair_rows
 from manifest.fsck.problem import Problem, Repair, RepairKind
 from manifest.fsck.repair import Repairs, repair_metadata
@@ -66,7 +67,7 @@ def _compact(backend: Backend, waiting: int, *, dry_run: bool) -> tuple[Repair, 
             done = compact_table(backend, schema, Compact(commit_id=commit_identity(None), full=True))
         if done.snapshot_id is None:
             return ()
-        message += f"; snapshot {done.snapshot_id} has {done.files_before:,} files as {done.files_after:,}"
+        message += f"; snapshot {done.snapshot_id} has {count_text(done.files_before, 'file')} as {done.files_after:,}"
     return (Repair(kind=RepairKind.COMPACT, path=backend.path, message=message),)
 
 

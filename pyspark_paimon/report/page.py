@@ -14,6 +14,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from fileindex.base.texts import count_text, size_text
 from lsm.scan.plan import ScanPlan
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import wall_clock_millis
@@ -23,7 +24,7 @@ from pyspark_paimon.html.card import template_environment
 from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.request.tree_report import TreeBox, TreeBucket, TreeReport, TreeSnapshot
 from pyspark_paimon.tree.buckets import TreeFile, bucket_trees
-from pyspark_paimon.views.explain import funnel_stage, size_text
+from pyspark_paimon.views.explain import funnel_stage
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -122,7 +123,7 @@ def box_text(box: TreeBox, now: int) -> str:
 
     It is used for the tooltip and for screen readers. Its parts are separated by semicolons.
     """
-    what = box.name if box.files == 1 else f"{box.files:,} files together"
+    what = box.name if box.files == 1 else f"{count_text(box.files, 'file')} together"
     deleted = f", {box.deleted:,} of them deleted" if box.deleted else ""
     indexed = "no index" if not box.indexed else _index_text(box)
     keys = [] if box.low is None else [f"keys {_short(box.low)} to {_short(box.high or '')}"]
@@ -132,7 +133,7 @@ def box_text(box: TreeBox, now: int) -> str:
         what,
         f"level {box.level}",
         f"{size_text(box.size)}",
-        f"{box.rows:,} rows{deleted}",
+        f"{count_text(box.rows, 'row')}{deleted}",
         *keys,
         f"written {instant_text(box.created_millis)}, {age}",
         f"sequence numbers {box.first_sequence:,} to {box.last_sequence:,}",
@@ -144,7 +145,7 @@ def box_text(box: TreeBox, now: int) -> str:
 
 def _index_text(box: TreeBox) -> str:
     where = f"{size_text(box.index_bytes)} of index in the manifest" if box.index_bytes else "index in a side file"
-    return where if box.indexed == box.files else f"{where}, of {box.indexed:,} of {box.files:,} files"
+    return where if box.indexed == box.files else f"{where}, of {box.indexed:,} of {count_text(box.files, 'file')}"
 
 
 def _short(text: str) -> str:
@@ -157,8 +158,8 @@ def snapshot_text(snapshot: TreeSnapshot) -> str:
         f"snapshot {snapshot.id}",
         f"{snapshot.kind} at {instant_text(snapshot.time_millis)} UTC",
         f"{snapshot.delta_rows:+,} rows, {snapshot.rows:,} in all",
-        f"{snapshot.added_files:,} files added ({size_text(snapshot.written)}), {snapshot.removed_files:,} removed",
-        f"then {snapshot.files:,} files, {size_text(snapshot.size)}",
+        f"{count_text(snapshot.added_files, 'file')} added ({size_text(snapshot.written)}), {snapshot.removed_files:,} removed",
+        f"then {count_text(snapshot.files, 'file')}, {size_text(snapshot.size)}",
     ]
     return "; ".join(parts)
 
@@ -191,7 +192,7 @@ def line_points(values: list[float | None]) -> dict[str, Any]:
     return {"points": " ".join(f"{x:.2f},{y:.2f}" for x, y in points), "low": low, "high": high, "last": known[-1][1]}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PlanPicture(ScanPlan):
     """A ``ScanPlan`` that notebooks show as a picture.
 

@@ -24,4 +24,19 @@ class Message(BaseModel):
         return or_error(type(self).__name__, lambda: card_of(self))
 
 
-__all__ = ["CommitId", "Message"]
+class Result(Message):
+    """Message that is printed as one sentence.
+
+    Its members have all figures.
+    """
+
+    def __str__(self) -> str:
+        """Return the sentence."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        """Return the sentence after the name of the class."""
+        return f"{type(self).__name__}({self})"
+
+
+__all__ = ["CommitId", "Message", "Result"]

@@ -10,12 +10,13 @@ from typing import Any, Self
 from pydantic import Field
 
 from fileindex.base.public import public
+from fileindex.base.texts import count_text, list_text, size_text
 from pyspark_paimon.request.counters import CompactCounters, WriteCounters
-from pyspark_paimon.request.message import Message
+from pyspark_paimon.request.message import Message, Result
 
 
 @public
-class Removal(Message):
+class Removal(Result):
     """Losses of a destructive operation, reported by a dry run.
 
     ``files``: files to delete, with their size ``bytes``.
@@ -33,6 +34,21 @@ class Removal(Message):
     rows: int = 0
     bytes: int = 0
 
+    def __str__(self) -> str:
+        """Return what would be lost.
+
+        >>> print(Removal(snapshots=2, files=1, rows=3, bytes=2048))
+        2 snapshots, 3 rows, 1 file (2.0 KiB)
+        """
+        lost = list_text(
+            count_text(self.snapshots, "snapshot") if self.snapshots else None,
+            count_text(len(self.tags), "tag") if self.tags else None,
+            count_text(len(self.partitions), "partition") if self.partitions else None,
+            count_text(self.rows, "row") if self.rows else None,
+            f"{count_text(self.files, 'file')} ({size_text(self.bytes)})" if self.files else None,
+        )
+        return lost or "nothing"
+
 
 class Outcome(Message):
     """Snapshots and counts of a visible commit."""
@@ -44,7 +60,7 @@ class Outcome(Message):
 
 
 @public
-class WriteResult(Message):
+class WriteResult(Result):
     """Result of a write, delete or overwrite.
 
     ``snapshot_id``: commit of the rows. None: there was nothing to commit.
@@ -56,8 +72,8 @@ class WriteResult(Message):
     ``rows``: input rows. ``files``: data files written.
     ``removal``: result of a dry run. ``counters``: None for a replay.
 
-    >>> WriteResult(rows=3, files=1, snapshot_id=1, seconds=0.25).snapshot_id
-    1
+    >>> WriteResult(rows=3, files=1, snapshot_id=1, seconds=0.25)
+    WriteResult(3 rows in 1 file, 0.25 s, snapshot 1)
     """
 
     rows: int
@@ -90,21 +106,50 @@ class WriteResult(Message):
             seconds=seconds,
         )
 
+    def __str__(self) -> str:
+        """Return rows, files, seconds and snapshot."""
+        if self.removal is not None:
+            return f"dry run: would remove {self.removal}"
+        if self.snapshot_id is None:
+            return "nothing to commit"
+        if self.replayed:
+            return f"already committed by snapshot {self.snapshot_id}"
+        compacted = None if self.compact_snapshot_id is None else f"compacted in snapshot {self.compact_snapshot_id}"
+        lost = "the compaction lost to another commit" if self.compact_lost else None
+        return list_text(
+            f"{self._rows_text} in {count_text(self.files, 'file')}",
+            f"{self.seconds:.2f} s",
+            f"snapshot {self.snapshot_id}",
+            compacted,
+            lost,
+        )
+
+    @property
+    def _rows_text(self) -> str:
+        return count_text(self.rows, "row")
+
 
 @public
 class MergeResult(WriteResult):
     """Result of a merge.
 
     ``rows``: updated, deleted and inserted rows. All counts are 0 for a replay.
+
+    >>> MergeResult(rows=3, updated=2, inserted=1, files=1, snapshot_id=4)
+    MergeResult(2 rows updated, 0 deleted, 1 inserted in 1 file, 0.00 s, snapshot 4)
     """
 
     updated: int = 0
     deleted: int = 0
     inserted: int = 0
 
+    @property
+    def _rows_text(self) -> str:
+        return f"{count_text(self.updated, 'row')} updated, {self.deleted:,} deleted, {self.inserted:,} inserted"
+
 
 @public
-class CompactResult(Message):
+class CompactResult(Result):
     """Result of a compaction.
 
     ``snapshot_id``: None where there was nothing to compact.
@@ -123,6 +168,21 @@ class CompactResult(Message):
     counters: CompactCounters | None = None
     seconds: float = 0.0
 
+    def __str__(self) -> str:
+        """Return files, bytes, seconds and snapshot.
+
+        >>> print(CompactResult(files_before=4, files_after=1, bytes_read=2048, bytes_written=900, snapshot_id=5))
+        4 files became 1: 2.0 KiB read, 900 B written in 0.00 s, snapshot 5
+        """
+        if self.snapshot_id is None:
+            return "nothing to compact"
+        files = f"{count_text(self.files_before, 'file')} became {self.files_after:,}"
+        return f"{files}: {_bytes_text(self)}, snapshot {self.snapshot_id}"
+
+
+def _bytes_text(result: CompactResult | IndexRewriteResult) -> str:
+    return f"{size_text(result.bytes_read)} read, {size_text(result.bytes_written)} written in {result.seconds:.2f} s"
+
 
 def compact_counters(result: CompactResult, *, retries: int, millis: dict[str, float]) -> CompactCounters:
     """Return the counters of a compaction."""
@@ -131,7 +191,7 @@ def compact_counters(result: CompactResult, *, retries: int, millis: dict[str, f
 
 
 @public
-class IndexRewriteResult(Message):
+class IndexRewriteResult(Result):
     """Result of a rewrite of file indexes.
 
     ``files``: data files examined. ``rewritten``: data files whose index changed.
@@ -146,9 +206,24 @@ class IndexRewriteResult(Message):
     removal: Removal | None = None
     seconds: float = 0.0
 
+    def __str__(self) -> str:
+        """Return files, bytes, seconds and snapshot.
+
+        >>> print(IndexRewriteResult(files=4, rewritten=1, bytes_read=2048, bytes_written=900, snapshot_id=5))
+        1 of 4 files has new indexes: 2.0 KiB read, 900 B written in 0.00 s, snapshot 5
+        """
+        if self.removal is not None:
+            return f"dry run: would remove {self.removal}"
+        if self.snapshot_id is None:
+            return f"no index of {count_text(self.files, 'file')} changed"
+        verb = "has" if self.rewritten == 1 else "have"
+        return (
+            f"{self.rewritten:,} of {count_text(self.files, 'file')} {verb} new indexes: {_bytes_text(self)}, snapshot {self.snapshot_id}"
+        )
+
 
 @public
-class AnalyzeResult(Message):
+class AnalyzeResult(Result):
     """Result of computing table statistics.
 
     ``bytes``: the rows' share of the data file bytes. ``columns``: number of analyzed columns.
@@ -161,9 +236,20 @@ class AnalyzeResult(Message):
     snapshot_id: int | None
     seconds: float = 0.0
 
+    def __str__(self) -> str:
+        """Return rows, columns, seconds and snapshot.
+
+        >>> print(AnalyzeResult(rows=3, bytes=2048, columns=1, snapshot_id=2))
+        3 rows (2.0 KiB), 1 column, 0.00 s, snapshot 2
+        """
+        if self.snapshot_id is None:
+            return "the table has no snapshot"
+        rows = f"{count_text(self.rows, 'row')} ({size_text(self.bytes)})"
+        return list_text(rows, count_text(self.columns, "column"), f"{self.seconds:.2f} s", f"snapshot {self.snapshot_id}")
+
 
 @public
-class ExpireResult(Message):
+class ExpireResult(Result):
     """Number of expired snapshots and deleted files.
 
     In a dry run, they would be removed, and ``removal`` has details. Only expired snapshots used the files.
@@ -174,9 +260,26 @@ class ExpireResult(Message):
     manifests: int
     removal: Removal | None = None
 
+    def __str__(self) -> str:
+        """Return the numbers of snapshots and files.
+
+        >>> print(ExpireResult(snapshots=1, data_files=2, manifests=3))
+        1 snapshot expired: 2 data files and 3 manifests deleted
+        """
+        if self.removal is not None:
+            return f"dry run: would remove {self.removal}"
+        if not self.snapshots:
+            return "nothing to expire"
+        return f"{count_text(self.snapshots, 'snapshot')} expired: {deleted_text(self.data_files, self.manifests)}"
+
+
+def deleted_text(data_files: int, manifests: int) -> str:
+    """Return the numbers of deleted files."""
+    return f"{count_text(data_files, 'data file')} and {count_text(manifests, 'manifest')} deleted"
+
 
 @public
-class MaintenanceResult(Message):
+class MaintenanceResult(Result):
     """Result of a maintenance round by step.
 
     None: the step was not requested, or it failed.
@@ -195,9 +298,31 @@ class MaintenanceResult(Message):
     errors: dict[str, str] = Field(default_factory=dict)
     seconds: dict[str, float] = Field(default_factory=dict)
 
+    @property
+    def steps(self) -> dict[str, str]:
+        """The result of each step as text, or its error.
+
+        >>> MaintenanceResult(orphans=1, orphan_bytes=10, seconds={"orphans": 0.1}).steps
+        {'orphans': '1 file, 10 B'}
+        """
+        orphans = None if self.orphans is None else f"{count_text(self.orphans, 'file')}, {size_text(self.orphan_bytes)}"
+        texts = {
+            "partitions": None if self.partitions is None else ", ".join(self.partitions) or "none",
+            "compacted": self.compacted,
+            "indexes": self.indexes,
+            "tags": None if self.tags is None else ", ".join(self.tags) or "none",
+            "expired": self.expired,
+            "orphans": orphans,
+        }
+        return {name: self.errors.get(name) or str(texts[name]) for name in self.seconds}
+
+    def __str__(self) -> str:
+        """Return the result of each step, separated by semicolons."""
+        return "; ".join(f"{name}: {text}" for name, text in self.steps.items()) or "no step was due"
+
 
 @public
-class FunnelStage(Message):
+class FunnelStage(Result):
     """Candidates that one stage of a scan kept and dropped.
 
     Includes their bytes and the stage's milliseconds.
@@ -210,6 +335,14 @@ class FunnelStage(Message):
     bytes_dropped: int = 0
     millis: float = 0.0
     note: str = ""
+
+    def __str__(self) -> str:
+        """Return the numbers of candidates.
+
+        >>> print(FunnelStage(name="value stats", kept=1, dropped=3))
+        value stats: 1 kept, 3 dropped
+        """
+        return f"{self.name}: {self.kept:,} kept, {self.dropped:,} dropped" + (f" ({self.note})" if self.note else "")
 
 
 @public
@@ -254,5 +387,6 @@ __all__ = [
     "Removal",
     "WriteResult",
     "compact_counters",
+    "deleted_text",
     "repr_fields",
 ]

@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from fileindex.base.public import public
+from fileindex.base.texts import count_text, list_text
 from manifest.fsck.depth import Depth
 from manifest.fsck.problem import Problem, Repair
-from pyspark_paimon.request.message import Message
-from pyspark_paimon.request.results import Removal
+from pyspark_paimon.request.message import Result
+from pyspark_paimon.request.results import Removal, deleted_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_SINGULAR = {"branches": "branch", "file indexes": "file index", "bytes of unreferenced files": "byte of unreferenced files"}
+
+
 @public
-class FsckResult(Message):
+class FsckResult(Result):
     """Result of a table check.
 
     ``problems``: kind, file, state, manifest, partition, bucket, message and advice.
@@ -38,6 +42,21 @@ class FsckResult(Message):
     copies: str | None = None
     dry_run: bool = False
     seconds: float = 0.0
+
+    def __str__(self) -> str:
+        """Return the verdict, the depth, and counts of checked objects.
+
+        >>> print(FsckResult(depth=Depth.QUICK, counts={"data files": 3, "manifests": 0}))
+        clean (quick, 0.00 s): 3 data files
+        """
+        found = "clean" if self.clean else count_text(self.problem_count, "problem")
+        repaired = f"{count_text(len(self.repairs), 'repair')} {'possible' if self.dry_run else 'made'}" if self.repairs else None
+        counted = list_text(
+            *(count_text(count, _SINGULAR.get(what, what.removesuffix("s")), what) for what, count in self.counts.items() if count)
+        )
+        unchecked = list_text(*(f"{count:,} {what}" for what, count in self.unchecked.items()))
+        text = f"{list_text(found, repaired)} ({self.depth}, {self.seconds:.2f} s): {counted or 'nothing to check'}"
+        return f"{text}; not checked: {unchecked}" if unchecked else text
 
     @property
     def clean(self) -> bool:
@@ -61,7 +80,7 @@ class FsckResult(Message):
 
 
 @public
-class TableChangeResult(Message):
+class TableChangeResult(Result):
     """Result of a change of a table's history.
 
     Unused members have the values None, 0 or ().
@@ -79,6 +98,24 @@ class TableChangeResult(Message):
     partitions: tuple[str, ...] = ()
     repairs: tuple[Repair, ...] = ()
     removal: Removal | None = None
+
+    def __str__(self) -> str:
+        """Return the snapshot and what was created or deleted.
+
+        >>> print(TableChangeResult(snapshot_id=2, snapshots=1, data_files=3, manifests=4))
+        snapshot 2, 1 snapshot with 3 data files and 4 manifests deleted
+        """
+        if self.removal is not None:
+            return f"dry run: would remove {self.removal}"
+        deleted = self.snapshots or self.data_files or self.manifests
+        done = list_text(
+            None if self.snapshot_id is None else f"snapshot {self.snapshot_id}",
+            f"{count_text(self.snapshots, 'snapshot')} with {deleted_text(self.data_files, self.manifests)}" if deleted else None,
+            f"tags {', '.join(self.tags)}" if self.tags else None,
+            f"partitions {', '.join(self.partitions)}" if self.partitions else None,
+            f"{count_text(len(self.repairs), 'repair')}" if self.repairs else None,
+        )
+        return done or "nothing to do"
 
 
 __all__ = ["FsckResult", "TableChangeResult"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from fileindex.base.public import public
+from fileindex.base.texts import count_text
 from pyspark_paimon.operations.change_rows import MergeRows
 from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.executor import Backend
@@ -179,7 +180,7 @@ class Merge(CheckedMethods):
 
     def __repr__(self) -> str:
         clauses = ", ".join(f"{clause.action} {clause.when}" for clause in self._wanted.clauses)
-        rows = f"{self._wanted.source.num_rows} rows" if isinstance(self._wanted.source, pa.Table) else "a DataFrame"
+        rows = f"{count_text(self._wanted.source.num_rows, 'row')}" if isinstance(self._wanted.source, pa.Table) else "a DataFrame"
         return f"Merge({self._backend.path}, {rows} of the source, {clauses or 'no clause yet'})"
 
 

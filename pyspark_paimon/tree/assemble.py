@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from fileindex.base.errors import CorruptFile
+from fileindex.base.texts import size_text
 from fileindex.predicate.tree import Predicate, columns_of
 from lsm.scan.plan import ScanPlan
 from manifest.entry.columns import EntryColumns
@@ -27,7 +28,7 @@ from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.tree_report import TreeAdvice, TreeBucket, TreeIndex, TreeReport, TreeSnapshot
 from pyspark_paimon.scheduling.thread_pool import map_in_threads
 from pyspark_paimon.tree.buckets import TreeFile, bucket_trees, writer_prefix
-from pyspark_paimon.views.explain import funnel_stage, size_text
+from pyspark_paimon.views.explain import funnel_stage
 from pyspark_paimon.views.index_views import health_summary, index_health_table
 
 MOST_INDEXED_FILES = 200

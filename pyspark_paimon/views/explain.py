@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fileindex.base.public import public
+from fileindex.base.texts import count_text, size_text
 from fileindex.query.metrics import IndexUse
 from lsm.read.metrics import ReadReport
 from pyspark_paimon.html.card import Grid, card
@@ -18,21 +19,6 @@ if TYPE_CHECKING:
 
 
 _HEADER = ("stage", "kept", "dropped", "bytes kept", "bytes dropped", "ms", "")
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-
-
-def size_text(size: int) -> str:
-    """Format a number of bytes.
-
-    >>> size_text(512), size_text(1536), size_text(3 << 30)
-    ('512 B', '1.5 KiB', '3.0 GiB')
-    """
-    amount = float(size)
-    for unit in _UNITS:
-        if amount < 1024 or unit == _UNITS[-1]:
-            break
-        amount /= 1024
-    return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"
 
 
 @public
@@ -103,7 +89,7 @@ def _cells(stage: FunnelStage) -> tuple[str, ...]:
 
 def _summary(plan: ScanPlan) -> str:
     where = "no snapshot yet" if not plan.snapshot_id else f"snapshot {plan.snapshot_id}"
-    return f"{where}: {len(plan.splits)} splits ({plan.merging_count} to merge), {plan.file_count} files, {size_text(plan.file_size)}"
+    return f"{where}: {count_text(len(plan.splits), 'split')} ({plan.merging_count} to merge), {count_text(plan.file_count, 'file')}, {size_text(plan.file_size)}"
 
 
 def read_stages(report: ReadReport, millis: float) -> tuple[FunnelStage, ...]:
@@ -122,7 +108,7 @@ def read_stages(report: ReadReport, millis: float) -> tuple[FunnelStage, ...]:
 
 def _stages(report: ReadReport, millis: float) -> Iterator[FunnelStage]:
     if report.files_outranked or report.files_ranked:
-        ranked = f"an index named {_rows(report.rows_ranked)} of {report.files_ranked} files" if report.files_ranked else ""
+        ranked = f"an index named {_rows(report.rows_ranked)} of {count_text(report.files_ranked, 'file')}" if report.files_ranked else ""
         yield FunnelStage(name="first rows", kept=report.files, dropped=report.files_outranked, note=ranked)
     yield FunnelStage(name="file index", kept=report.files - report.files_skipped, dropped=report.files_skipped, note=_index_note(report))
     for (column, index_type), use in sorted(report.index.by_index.items()):
@@ -146,7 +132,7 @@ def _stages(report: ReadReport, millis: float) -> Iterator[FunnelStage]:
 
 def _index_note(report: ReadReport) -> str:
     notes = report.index
-    counted = f"{report.files_counted} files counted without opening them" if report.files_counted else ""
+    counted = f"{count_text(report.files_counted, 'file')} counted without opening them" if report.files_counted else ""
     read = f"read {size_text(notes.bytes_read)}" if notes.by_index else ""
     reported = sum((use.unusable for use in notes.by_index.values()), Counter[str]())
     others = [f"{reason} ({count})" for reason, count in notes.warnings.most_common(2) if not any(known in reason for known in reported)]
@@ -163,4 +149,4 @@ def _rows(count: int) -> str:
     return f"{count:,} row{'' if count == 1 else 's'}"
 
 
-__all__ = ["Explanation", "funnel_stage", "read_stages", "size_text"]
+__all__ = ["Explanation", "funnel_stage", "read_stages"]

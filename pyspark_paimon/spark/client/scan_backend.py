@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.texts import count_text, size_text
 from lsm.arrow.limit import limit_rows
 from lsm.read.metrics import ReadReport
 from pyspark_paimon.jobs.ordering import candidates, sorted_frame, sorted_rows
@@ -31,7 +32,6 @@ from pyspark_paimon.spark.wire.arrow_stream import BLOB, decode_batches
 from pyspark_paimon.spark.wire.errors import raise_typed_errors
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 from pyspark_paimon.spark.wire.native_plan import NativePlan, native_frame
-from pyspark_paimon.views.explain import size_text
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
@@ -173,7 +173,7 @@ class SparkScans:
             return f"to_spark(): our reader reads all files ({native.why})"
         names = {PurePosixPath(path).name for path in native.files}
         size = sum(file.file_size for split in plan.splits for file in split.files if file.file_name in names)
-        share = f"to_spark(): Spark's own Parquet reader reads {len(names)} of {plan.file_count} files, {size_text(size)}"
+        share = f"to_spark(): Spark's own Parquet reader reads {len(names)} of {count_text(plan.file_count, 'file')}, {size_text(size)}"
         return f"{share}; our reader the rest, which is merged or masked, or of types that it must cast" if native.has_rest else share
 
     def _rows(self, request: ScanRequest, spark: Any, *, native: bool) -> Any:

@@ -19,6 +19,7 @@ from typing import Any
 
 from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 from fileindex.base.errors import InvalidArgument, PaimonError
+from fileindex.base.texts import count_text
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import columns_of
 from lsm.parquet.expected_footer import ExpectedFooter
@@ -197,7 +198,7 @@ def native_plan(backend: LocalBackend, request: ScanRequest) -> NativePlan:
         return NativePlan(why=f"{len(found)} files need no merge" if found else "no file can be read without a merge or deletion vector")
     readable = [file for file in _check_files(store, request, found) if file is not None]
     if sum(file.size for file in readable) < _LEAST_SHARE * max(1, plan.file_size):
-        return NativePlan(why=f"Spark can read {len(readable)} of {plan.file_count} files")
+        return NativePlan(why=f"Spark can read {len(readable)} of {count_text(plan.file_count, 'file')}")
     return _answer(store, request, plan, readable)
 
 

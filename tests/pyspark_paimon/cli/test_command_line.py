@@ -98,7 +98,7 @@ def test_indexes_and_their_health(path, capsys) -> None:
 
 
 def test_rewrite_index(path, capsys) -> None:
-    assert "nothing to do" in run(capsys, "rewrite-index", path)
+    assert "no index of 2 files changed" in run(capsys, "rewrite-index", path)
     Table.open(path).alter_options({"file-index.bitmap.columns": "id"})
     assert "2 of 2 files" in run(capsys, "rewrite-index", path)
     assert json.loads(run(capsys, "rewrite-index", path, "--json"))["rewritten"] == 0
@@ -149,13 +149,13 @@ def test_a_table_is_altered_tagged_branched_and_rolled_back(path, capsys) -> Non
     answer = json.loads(run(capsys, "alter", "set", path, "target-file-size=3 mb", "--json"))
     assert (answer["schema_id"], answer["options"]["target-file-size"]) == (before + 2, "3 mb")
     assert [column["name"] for column in answer["columns"]] == ["town", "id", "visits", "attrs"]
-    assert "tags: ('one',)" in run(capsys, "tag", path, "one", "--snapshot", "1")
+    assert "tags one" in run(capsys, "tag", path, "one", "--snapshot", "1")
     run(capsys, "branch", path, "dev", "--tag", "one")
     run(capsys, "alter", "drop", f"{path}$branch_dev", "attrs", "--yes")
     assert json.loads(run(capsys, "history", path, "branches", "--json"))[0]["branch_name"] == "dev"
     assert "one" in run(capsys, "history", path, "tags")
     assert json.loads(run(capsys, "history", path, "snapshots", "--json"))[0]["snapshot_id"] == 1
-    assert "snapshots: 1" in run(capsys, "rollback", path, "--tag", "one", "--yes")
+    assert "1 snapshot with 1 data file" in run(capsys, "rollback", path, "--tag", "one", "--yes")
     assert "snapshot 1" in run(capsys, "scan", path)
     run(capsys, "branch", path, "dev", "--delete", "--yes")
     assert "nothing to do" not in run(capsys, "tag", path, "one", "--delete", "--yes")

@@ -184,7 +184,7 @@ def test_an_overwrite_asks_and_a_repetition_is_told(table, tmp_path) -> None:
     assert json.loads(told("write", table.path, out, "--mode", "overwrite", "--dry-run", "--json"))["rows"] == 1
     told("write", table.path, out, "--mode", "overwrite", "--yes", "--commit-id", "once")
     assert [row["id"] for row in rows_of(table.path)] == [1]
-    assert "already written" in told("write", table.path, out, "--mode", "overwrite", "--yes", "--commit-id", "once")
+    assert "already committed" in told("write", table.path, out, "--mode", "overwrite", "--yes", "--commit-id", "once")
     assert "unknown mode 'replace'" in told("write", table.path, out, "--mode", "replace", code=1)
 
 

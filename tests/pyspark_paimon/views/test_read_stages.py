@@ -16,7 +16,7 @@ def told(report: ReadReport) -> dict[str, tuple[int, int, str]]:
 def test_a_read_without_indexes_has_row_groups_and_rows() -> None:
     report = ReadReport(files=3, files_skipped=1, files_counted=1, row_groups=4, row_groups_skipped=1, bytes_read=9, rows_decoded=8)
     assert told(report) == {
-        "file index": (2, 1, "1 files counted without opening them"),
+        "file index": (2, 1, "1 file counted without opening them"),
         "row groups": (3, 1, ""),
         "rows": (0, 8, ""),
     }
