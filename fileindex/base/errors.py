@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from fileindex.base.public import public
-from fileindex.base.redaction import redacted
+from fileindex.base.redaction import redact
 
 
 @public
@@ -20,10 +20,10 @@ class PaimonError(Exception):
     """
 
     def __str__(self) -> str:
-        return redacted(super().__str__())
+        return redact(super().__str__())
 
     def __repr__(self) -> str:
-        return redacted(super().__repr__())
+        return redact(super().__repr__())
 
 
 @public

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from fileindex.base.redaction import redacted
+from fileindex.base.redaction import redact
 
 TREE = "pyspark_paimon"
 """Root logger: applications set levels and handlers here."""
@@ -25,12 +25,12 @@ _silent: ContextVar[bool] = ContextVar("silent", default=False)
 def _without_secrets(record: logging.LogRecord) -> bool:
     if _silent.get():
         return False
-    record.msg, record.args = redacted(record.getMessage()), None
+    record.msg, record.args = redact(record.getMessage()), None
     return True
 
 
 @contextmanager
-def unlogged() -> Iterator[None]:
+def silence_logs() -> Iterator[None]:
     """Discard the log records of this thread inside the block.
 
     For work whose result is discarded, such as a dry run.
@@ -55,4 +55,4 @@ def logger_of(module: str) -> logging.Logger:
     return log
 
 
-__all__ = ["TREE", "logger_of", "unlogged"]
+__all__ = ["TREE", "logger_of", "silence_logs"]

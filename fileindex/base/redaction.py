@@ -21,16 +21,16 @@ _PAIR = re.compile(
 """Both patterns run in linear time on any text: every repetition except the last is bounded."""
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """Return ``text`` without secrets.
 
     Hides ``user:password@`` in URLs, and the value after ``token=`` or a similar name.
 
-    >>> redacted("s3://key:secret@bucket/t is no table; sc://host:1/;token=abc;user_id=me")
+    >>> redact("s3://key:secret@bucket/t is no table; sc://host:1/;token=abc;user_id=me")
     's3://***@bucket/t is no table; sc://host:1/;token=***;user_id=me'
-    >>> redacted("{'fs.s3a.access.key': 'AKIA', 'bucket': '4'}")
+    >>> redact("{'fs.s3a.access.key': 'AKIA', 'bucket': '4'}")
     "{'fs.s3a.access.key': ***, 'bucket': '4'}"
-    >>> redacted("abfss://container@account.dfs.core.windows.net/t, abfss://id:key@account.dfs.core.windows.net/t")
+    >>> redact("abfss://container@account.dfs.core.windows.net/t, abfss://id:key@account.dfs.core.windows.net/t")
     'abfss://container@account.dfs.core.windows.net/t, abfss://***@account.dfs.core.windows.net/t'
     """
     return _PAIR.sub(rf"\1{HIDDEN}", _USER_IN_URL.sub(_without_user, text))
@@ -59,7 +59,7 @@ def shown(options: Mapping[str, str]) -> dict[str, str]:
     >>> shown({"bucket": "4", "s3.secret-key": "x", "path": "oss://id:key@b/t"})
     {'bucket': '4', 's3.secret-key': '***', 'path': 'oss://***@b/t'}
     """
-    return {name: HIDDEN if names_secret(name) else redacted(value) for name, value in options.items()}
+    return {name: HIDDEN if names_secret(name) else redact(value) for name, value in options.items()}
 
 
-__all__ = ["HIDDEN", "names_secret", "redacted", "shown"]
+__all__ = ["HIDDEN", "names_secret", "redact", "shown"]

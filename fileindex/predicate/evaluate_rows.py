@@ -21,7 +21,7 @@ from fileindex.base.plain_value import canonical_array, literal_array, to_scalar
 from fileindex.expression.compute import compute
 from fileindex.expression.tree import ColumnValue, column_values
 from fileindex.predicate.map_entries import map_entries
-from fileindex.predicate.tree import And, ColumnRef, Compare, ComputedPredicate, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derived
+from fileindex.predicate.tree import And, ColumnRef, Compare, ComputedPredicate, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derive
 
 _KERNELS = {Op.EQ: pc.equal, Op.NE: pc.not_equal, Op.LT: pc.less, Op.LE: pc.less_equal, Op.GT: pc.greater, Op.GE: pc.greater_equal}
 
@@ -211,9 +211,9 @@ def _compare_floats(array: Any, op: Op, value: float) -> Any:
 
 def _is_in(array: Any, values: tuple[Plain, ...], column_type: ColumnType) -> Any:
     if column_type.kind not in FLOATS:
-        wanted = derived(values, (column_type, array.type), lambda given: _literals(given, column_type).cast(array.type))
+        wanted = derive(values, (column_type, array.type), lambda given: _literals(given, column_type).cast(array.type))
         return pc.is_in(array, value_set=wanted)
-    floats = derived(values, column_type, partial(_floats, column_type))
+    floats = derive(values, column_type, partial(_floats, column_type))
     found = pc.is_in(array.cast(pa.float64()), value_set=floats.others)
     if floats.zero:  # Arrow's hash distinguishes the two zeros
         found = pc.or_(found, pc.equal(array, 0.0).fill_null(False))

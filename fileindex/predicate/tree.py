@@ -268,13 +268,13 @@ class ValueSet(tuple[Plain, ...]):  # noqa: SLOT001  # caches live in its __dict
         return ValueSet, (tuple(self),)
 
 
-def derived(values: tuple[Plain, ...], form: Hashable, make: Callable[[tuple[Plain, ...]], _Form]) -> _Form:
+def derive(values: tuple[Plain, ...], form: Hashable, make: Callable[[tuple[Plain, ...]], _Form]) -> _Form:
     """Return ``make(values)``, cached under ``form``.
 
     A ``ValueSet`` keeps it for its lifetime. For any other tuple it is computed each time.
 
     >>> values = ValueSet((3, 1))
-    >>> derived(values, "sorted", sorted) is derived(values, "sorted", sorted)
+    >>> derive(values, "sorted", sorted) is derive(values, "sorted", sorted)
     True
     """
     if not isinstance(values, ValueSet):
@@ -306,7 +306,7 @@ __all__ = [
     "columns_of",
     "computed_predicates",
     "conjuncts",
-    "derived",
+    "derive",
     "leaves",
     "map_leaves",
     "negate",

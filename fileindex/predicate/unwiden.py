@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fileindex.base.column_type import INTEGERS, ColumnType, Kind, Plain
 from fileindex.base.plain_value import is_plain
-from fileindex.predicate.tree import FALSE, Compare, In, IsNull, Leaf, Op, Predicate, ValueSet, derived
+from fileindex.predicate.tree import FALSE, Compare, In, IsNull, Leaf, Op, Predicate, ValueSet, derive
 
 
 def unwiden(leaf: Leaf, read: ColumnType, file: ColumnType) -> Predicate | None:
@@ -45,7 +45,7 @@ def unwiden(leaf: Leaf, read: ColumnType, file: ColumnType) -> Predicate | None:
 
 
 def _values_that_fit(values: tuple[Plain, ...], file: ColumnType) -> tuple[Plain, ...]:
-    return derived(values, ("fitting", file), lambda given: ValueSet(value for value in given if is_plain(value, file)))
+    return derive(values, ("fitting", file), lambda given: ValueSet(value for value in given if is_plain(value, file)))
 
 
 def _is_widening(read: ColumnType, file: ColumnType) -> bool:

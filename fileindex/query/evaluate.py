@@ -13,7 +13,7 @@ from fileindex.base.plain_value import is_plain
 from fileindex.base.thresholds import thresholds
 from fileindex.format.container import ContainerEntry, ContainerReader
 from fileindex.format.registry import INDEX_TYPES
-from fileindex.predicate.tree import And, Compare, ComputedPredicate, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derived
+from fileindex.predicate.tree import And, Compare, ComputedPredicate, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derive
 from fileindex.query.metrics import IndexMetrics
 from fileindex.query.reader import MAX_ROWS, FileIndexes
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult
@@ -77,7 +77,7 @@ def _leaf(leaf: Leaf, indexes: FileIndexes) -> FileIndexResult:
     column_type, entries = known
     if not entries:
         return REMAIN
-    if not derived(_literals(leaf), ("plain", column_type), partial(_are_plain, column_type)):
+    if not derive(_literals(leaf), ("plain", column_type), partial(_are_plain, column_type)):
         return indexes.warn(str(leaf.column), f"a literal is not of type {column_type.kind}")
     result: FileIndexResult = REMAIN
     for entry in entries:

@@ -131,7 +131,7 @@ def gather(column: Any, rows: Any) -> Any:
     return column.take(rows)
 
 
-def joined(pieces: Sequence[Any]) -> Any:
+def concat_tables(pieces: Sequence[Any]) -> Any:
     """Concatenate tables with the same columns.
 
     A text column with dictionaries in all tables gets one dictionary.
@@ -153,9 +153,9 @@ __all__ = [
     "DICTIONARY",
     "TextForm",
     "coded_texts",
+    "concat_tables",
     "encode_for_gather",
     "gather",
-    "joined",
     "plain_text",
     "plain_texts",
 ]

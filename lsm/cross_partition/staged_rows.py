@@ -18,7 +18,7 @@ from fileindex.base.arrays import Int8s, UInt32s
 from lsm.bucket.hash import bucket_hashes
 from lsm.data_files.spill import SpillFile, SpillSpace
 from lsm.keys.sort import VALUE_KIND
-from lsm.write_buffer.source import joined_kinds
+from lsm.write_buffer.source import concat_kinds
 from manifest.schema.table_schema import TableSchema
 
 _BITS = 4
@@ -67,7 +67,7 @@ class StagedRows:
         if self._parts is None:
             held, self._held, self._held_bytes = self._held, [], 0
             if held:
-                yield pa.concat_tables([table for table, _ in held]).combine_chunks(), joined_kinds([(t.num_rows, k) for t, k in held])
+                yield pa.concat_tables([table for table, _ in held]).combine_chunks(), concat_kinds([(t.num_rows, k) for t, k in held])
             return
         self._spill()
         parts, sizes = self._parts, self._part_bytes.tolist()
@@ -92,7 +92,7 @@ class StagedRows:
         if not held:
             return
         table = pa.concat_tables([table for table, _ in held])
-        kinds = joined_kinds([(t.num_rows, k) for t, k in held])
+        kinds = concat_kinds([(t.num_rows, k) for t, k in held])
         table = table.append_column(VALUE_KIND, pa.array(np.zeros(table.num_rows, np.int8) if kinds is None else kinds))
         part = (self._hashes(table) >> np.uint32(_BITS * self._level)) & np.uint32((1 << _BITS) - 1)
         order = np.argsort(part.astype(np.uint8), kind="stable")

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import drop_retracts
-from lsm.arrow.text_form import joined
+from lsm.arrow.text_form import concat_tables
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, sort_rows
 from lsm.merge.alignment import align_runs, table_of_rows
@@ -99,7 +99,7 @@ def _merge_round(tables: list[Any], key: SortKey, fold: Fold, *, alone: bool) ->
         (rows,) = tables
         tables.clear()
         return MergeRound(rows, None, rows)
-    rows = joined(tables)
+    rows = concat_tables(tables)
     schema = rows.schema
     rows = widen(rows).combine_chunks()
     tables.clear()
@@ -172,7 +172,7 @@ def gather_runs(runs: Sequence[Iterator[Any]], key: SortKey) -> tuple[list[Itera
 
 
 def _merge(tables: Sequence[Any], key: SortKey) -> Iterator[Any]:
-    rows = joined(tables).combine_chunks()
+    rows = concat_tables(tables).combine_chunks()
     yield rows.take(pa.array(sort_rows(key.key_words(rows), length=rows.num_rows, runs=True).order))
 
 

@@ -90,10 +90,10 @@ def integers(fields: OrcMessage, number: int) -> list[int]:
     return found
 
 
-def signed(value: int) -> int:
+def decode_zigzag(value: int) -> int:
     """Decode a zigzag integer.
 
-    >>> [signed(value) for value in (0, 1, 2, 3)]
+    >>> [decode_zigzag(value) for value in (0, 1, 2, 3)]
     [0, -1, 1, -2]
     """
     return (value >> 1) ^ -(value & 1)
@@ -124,4 +124,4 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-__all__ = ["OrcMessage", "integer", "integers", "message", "messages", "signed", "text", "texts"]
+__all__ = ["OrcMessage", "decode_zigzag", "integer", "integers", "message", "messages", "text", "texts"]

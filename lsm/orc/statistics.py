@@ -9,7 +9,7 @@ from collections.abc import Callable
 from decimal import Context
 
 from fileindex.base.column_type import Kind, Plain
-from lsm.orc.protobuf import OrcMessage, integer, messages, signed, text
+from lsm.orc.protobuf import OrcMessage, decode_zigzag, integer, messages, text
 from lsm.orc.tail import OrcKind, OrcType
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
@@ -45,10 +45,10 @@ def stripe_bounds(found: OrcMessage, stored: OrcType, rows: int, data_type: Data
 
 def _extent(found: OrcMessage, stored: OrcType, data_type: DataType) -> tuple[Plain, Plain]:
     if _WHOLE.get(data_type.kind) is stored.kind:
-        return _each(found, _INTEGERS, lambda values, side: signed(integer(values, side)))
+        return _each(found, _INTEGERS, lambda values, side: decode_zigzag(integer(values, side)))
     match data_type.kind, stored.kind:
         case (Kind.DATE, OrcKind.DATE):
-            return _each(found, _DATES, lambda values, side: signed(integer(values, side)))
+            return _each(found, _DATES, lambda values, side: decode_zigzag(integer(values, side)))
         case (Kind.VARCHAR, OrcKind.STRING | OrcKind.VARCHAR):
             return _each(found, _TEXTS, lambda values, side: text(values, side).decode())
         case (Kind.DECIMAL, OrcKind.DECIMAL) if data_type.scale == stored.scale:
@@ -70,7 +70,7 @@ def _each(found: OrcMessage, kind: int, value: Callable[[OrcMessage, int], Plain
 def exceeds_nanos(found: OrcMessage) -> bool:
     """Return whether a timestamp column exceeds nanoseconds since 1970."""
     extents = [integer(values, side) for values in messages(found, _TIMES) for side in _EXTENTS]
-    return any(abs(signed(value)) > _NANOS_MILLIS for value in extents)
+    return any(abs(decode_zigzag(value)) > _NANOS_MILLIS for value in extents)
 
 
 __all__ = ["exceeds_nanos", "stripe_bounds"]

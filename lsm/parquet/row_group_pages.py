@@ -17,7 +17,7 @@ from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import ColumnRef, Leaf, Predicate, leaves
 from lsm.parquet.nested import NestedPages
 from lsm.parquet.page_index import ColumnPages, PageIndexes, TouchedPages
-from manifest.entry.bounds import BoundsColumn, combined, may_match_each
+from manifest.entry.bounds import BoundsColumn, combine_masks, may_match_each
 from manifest.types.data_type import DataType
 
 DAMAGE = (ValueError, LookupError, TypeError, AttributeError, struct.error)
@@ -120,7 +120,7 @@ def matching_rows(predicate: Predicate, num_rows: int, lookup: PageLookup, types
         wanted = may_match_each(leaf, lambda _: bounds, types, len(starts) - 1)
         return wanted if starts is breaks else wanted[np.searchsorted(starts, breaks[:-1], side="right") - 1]
 
-    return np.repeat(combined(predicate, len(breaks) - 1, of_leaf), np.diff(breaks))
+    return np.repeat(combine_masks(predicate, len(breaks) - 1, of_leaf), np.diff(breaks))
 
 
 def _all_breaks(starts: Sequence[_Rows], num_rows: int) -> _Rows:

@@ -16,7 +16,7 @@ from lsm.schema.lossless_cast import first_row
 from manifest.io.errors import SchemaMismatch
 
 
-def validated(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+def validate_batches(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
     """Return a reader that checks each batch before use.
 
     Reading raises the errors of ``validate_rows``.
@@ -117,4 +117,4 @@ def _row_of(array: Any, position: int | None) -> int | None:
     return row if 0 <= row < len(array) else None
 
 
-__all__ = ["validate_rows", "validated"]
+__all__ = ["validate_batches", "validate_rows"]

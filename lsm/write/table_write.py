@@ -34,7 +34,7 @@ from lsm.write.base_files import ExistingFiles
 from lsm.write.bucket_assignment import AssignmentContext, bucket_assignment
 from lsm.write.bucket_writer import BucketContext, BucketWriter, WriteJob, WriteMetrics
 from lsm.write.merge_tree_writer import MergeTreeWriter
-from lsm.write_buffer.source import Source, joined_kinds
+from lsm.write_buffer.source import Source, concat_kinds
 from manifest.commit.conflicts import BucketId
 from manifest.commit.index_update import compaction_paths, row_paths
 from manifest.commit.message import CommitMessage
@@ -307,7 +307,7 @@ class TableWrite:
         waiting, self._waiting = [(table, kinds) for table, kinds in self._waiting if table.num_rows], []
         if not waiting:
             return
-        table, kinds = pa.concat_tables([table for table, _ in waiting]), joined_kinds([(t.num_rows, k) for t, k in waiting])
+        table, kinds = pa.concat_tables([table for table, _ in waiting]), concat_kinds([(t.num_rows, k) for t, k in waiting])
         self._make_room()
         for routed in self._assignment.add(table, kinds):
             self._hand_out(*routed)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int8s, Int64s
-from lsm.arrow.text_form import gather, joined
+from lsm.arrow.text_form import concat_tables, gather
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class RowsInPlace:
         ]
         back = np.empty(len(positions), np.int64)
         back[np.concatenate(places)] = np.arange(len(positions))
-        return joined(pieces).combine_chunks().take(pa.array(back))
+        return concat_tables(pieces).combine_chunks().take(pa.array(back))
 
 
 __all__ = ["GatheredInput", "RowsInPlace"]

@@ -175,7 +175,7 @@ class BufferedRows:
                 if name in dictionaries or TextForm.of(array) is not TextForm.DICTIONARY
             }
             inputs.append(GatheredInput(plain | forms, part.rows))
-        kinds = joined_kinds([(part.count, part.kinds) for part in self._parts])
+        kinds = concat_kinds([(part.count, part.kinds) for part in self._parts])
         return RowsInPlace(inputs, kinds, self.size)
 
     def blocks(self, order: Callable[[Any], Int64s]) -> Blocks:
@@ -201,7 +201,7 @@ class BufferedRows:
             return
         gathered = [part.copy_rows() for part in self._parts]
         table = pa.concat_tables([table for table, _ in gathered]).combine_chunks()
-        kinds = joined_kinds([(t.num_rows, k) for t, k in gathered])
+        kinds = concat_kinds([(t.num_rows, k) for t, k in gathered])
         self.clear()
         self.add(Source(table, kinds), None)
 
@@ -242,13 +242,13 @@ class _BlockBuilder:
     def finish(self) -> Blocks:
         self._join_small()
         arrivals = np.concatenate(self._arrivals) if self._arrivals else np.empty(0, np.int64)
-        return Blocks(self._tables, arrivals, joined_kinds(self._kinds))
+        return Blocks(self._tables, arrivals, concat_kinds(self._kinds))
 
     def _join_small(self) -> None:
         if self._small:
             small, self._small, self._small_rows = self._small, [], 0
             table = pa.concat_tables([table for table, _ in small]).combine_chunks()
-            self._block(table, joined_kinds([(t.num_rows, kinds) for t, kinds in small]))
+            self._block(table, concat_kinds([(t.num_rows, kinds) for t, kinds in small]))
 
     def _block(self, table: Any, kinds: Int8s | None) -> None:
         order = self._order(table)
@@ -258,11 +258,11 @@ class _BlockBuilder:
         self._arrived += table.num_rows
 
 
-def joined_kinds(parts: Sequence[tuple[int, Int8s | None]]) -> Int8s | None:
+def concat_kinds(parts: Sequence[tuple[int, Int8s | None]]) -> Int8s | None:
     """Concatenate (count, kinds) parts. None: all rows are ``+I``."""
     if all(kinds is None for _, kinds in parts):
         return None
     return np.concatenate([np.full(count, INSERT, np.int8) if kinds is None else kinds for count, kinds in parts])
 
 
-__all__ = ["Blocks", "BufferedRows", "Source", "joined_kinds"]
+__all__ = ["Blocks", "BufferedRows", "Source", "concat_kinds"]

@@ -174,25 +174,25 @@ def may_match_each(predicate: Predicate, bounds: BoundsColumnLookup, types: Mapp
         known = bounds(leaf.column)
         return np.ones(count, np.bool_) if known is None else _leaf(leaf, known, types.get(leaf.column.name))
 
-    return combined(predicate, count, of_leaf)
+    return combine_masks(predicate, count, of_leaf)
 
 
-def combined(predicate: Predicate, count: int, of_leaf: Callable[[Leaf], Mask]) -> Mask:
+def combine_masks(predicate: Predicate, count: int, of_leaf: Callable[[Leaf], Mask]) -> Mask:
     """Return a predicate's mask, given the masks of its leaves.
 
-    >>> combined(Or(()), 2, lambda _: np.ones(2, np.bool_)).tolist()
+    >>> combine_masks(Or(()), 2, lambda _: np.ones(2, np.bool_)).tolist()
     [False, False]
     """
     match predicate:
         case And(children):
             found = np.ones(count, np.bool_)
             for child in children:
-                found &= combined(child, count, of_leaf)
+                found &= combine_masks(child, count, of_leaf)
             return found
         case Or(children):
             found = np.zeros(count, np.bool_)
             for child in children:
-                found |= combined(child, count, of_leaf)
+                found |= combine_masks(child, count, of_leaf)
             return found
         case ComputedPredicate():
             return np.ones(count, np.bool_)
@@ -263,4 +263,4 @@ def _spread(values: AnyArray, rows: Int64s, size: int) -> AnyArray:
     return found
 
 
-__all__ = ["BoundsColumn", "BoundsColumnLookup", "combined", "key_bounds", "may_match_each", "value_bounds"]
+__all__ = ["BoundsColumn", "BoundsColumnLookup", "combine_masks", "key_bounds", "may_match_each", "value_bounds"]

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from fileindex.base.log import unlogged
+from fileindex.base.log import silence_logs
 from manifest.entry.cache import EntryCache
 from manifest.entry.live import EntryFilter
 from manifest.io.file_io import FileIO, FileStatus
@@ -55,7 +55,7 @@ def run_dry(store: FileStore, operation: Callable[[FileStore], T], before: FileS
     dry = DryRunFileIO(store.file_io)
     held = _files(store if before is None else before)
     seen = replace(store, file_io=dry, cache=EntryCache(), commits=None)
-    with unlogged():
+    with silence_logs():
         answer = operation(seen)
     left = _files(seen)
     rows = sum(count for name, count in held.items() if name not in left)

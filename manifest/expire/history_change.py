@@ -23,7 +23,7 @@ from manifest.expire.tags import lock_tags
 from manifest.io import failpoints
 from manifest.io.checksum import with_checksum
 from manifest.io.errors import HistoryBusy, SnapshotNotFound, StorageError, UnsafeFileIO
-from manifest.io.paths import EARLIEST, LATEST, SNAPSHOT, numbered, tag_name
+from manifest.io.paths import EARLIEST, LATEST, SNAPSHOT, parse_number, tag_name
 from manifest.snapshot.pending_history import PendingHistory
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, FIRST_REPLACED, CommitKind, Snapshot, Tag
 from manifest.store import FileStore
@@ -163,7 +163,7 @@ def _write_pending_file(store: FileStore, pending: PendingHistory) -> None:
     """Write the pending file, then cancel all unfinished commits."""
     path = store.paths.pending_history
     store.file_io.write(path, pending.to_json(path), overwrite=True)
-    store.file_io.cancel_creates(store.paths.snapshots, lambda name: name in {LATEST, EARLIEST} or numbered(name, SNAPSHOT) is not None)
+    store.file_io.cancel_creates(store.paths.snapshots, lambda name: name in {LATEST, EARLIEST} or parse_number(name, SNAPSHOT) is not None)
 
 
 def _lower_hint(store: FileStore, pending: PendingHistory) -> None:

@@ -18,7 +18,7 @@ from manifest.entry.data_file import FileKind
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.io.file_io import FileStatus
-from manifest.io.paths import BUCKET, CHANGELOG, EARLIEST, LATEST, MAIN_BRANCH, ROLLBACK, SNAPSHOT, escape, numbered
+from manifest.io.paths import BUCKET, CHANGELOG, EARLIEST, LATEST, MAIN_BRANCH, ROLLBACK, SNAPSHOT, escape, parse_number
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import EVERYTHING, FileStore
@@ -56,8 +56,8 @@ def list_orphans(store: FileStore, older_than_ms: int) -> list[Orphan]:
         store.paths.all_statistics: found.statistics.__contains__,
     }
     for branch in branches_of(store):
-        used[branch.paths.snapshots] = lambda name: name in {LATEST, EARLIEST, ROLLBACK} or numbered(name, SNAPSHOT) is not None
-        used[branch.paths.changelogs] = lambda name: name in {LATEST, EARLIEST} or numbered(name, CHANGELOG) is not None
+        used[branch.paths.snapshots] = lambda name: name in {LATEST, EARLIEST, ROLLBACK} or parse_number(name, SNAPSHOT) is not None
+        used[branch.paths.changelogs] = lambda name: name in {LATEST, EARLIEST} or parse_number(name, CHANGELOG) is not None
     in_bucket = found.data | found.indexes
     orphans = [
         Orphan(f"{directory}/{status.name}", status.size, status.mtime_ms)

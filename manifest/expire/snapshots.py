@@ -26,7 +26,7 @@ from manifest.expire.history_change import finish_pending, lock_history
 from manifest.expire.orphans import near_tags, reachable
 from manifest.io import failpoints
 from manifest.io.errors import HistoryBusy, SnapshotNotFound
-from manifest.io.paths import SNAPSHOT, numbered
+from manifest.io.paths import SNAPSHOT, parse_number
 from manifest.io.threads import run_parallel
 from manifest.options.durations import parse_duration_millis
 from manifest.snapshot.snapshot import Snapshot
@@ -249,7 +249,7 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
     if store.options.changelogs_outlive_snapshots:
         keep_changelogs(store, expired, kept)
     # A delayed commit of one of these ids must not find its name free again.
-    store.file_io.cancel_creates(store.paths.snapshots, lambda name: (numbered(name, SNAPSHOT) or expired[-1].id + 1) <= expired[-1].id)
+    store.file_io.cancel_creates(store.paths.snapshots, lambda name: (parse_number(name, SNAPSHOT) or expired[-1].id + 1) <= expired[-1].id)
     for snapshot in expired:
         store.file_io.delete(store.paths.snapshot_file(snapshot.id))
     with suppress(OSError):  # without the hint, readers list the directory

@@ -13,7 +13,7 @@ from fileindex.base.errors import CorruptFile, PaimonError
 from manifest.fsck.manifests import BROKEN
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.io.errors import SnapshotNotFound
-from manifest.io.paths import CHANGELOG, CONSUMER, TAG, numbered
+from manifest.io.paths import CHANGELOG, CONSUMER, TAG, parse_number
 from manifest.lost_snapshots import refuse_lost_snapshots
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
@@ -145,7 +145,7 @@ class CheckedHistory:
         """Yield expired snapshots with a kept changelog, oldest first."""
         manager = self.store.snapshots
         names = (status.name for status in self.store.file_io.list(self.store.paths.changelogs))
-        for changelog_id in sorted(i for i in (numbered(name, CHANGELOG) for name in names) if i):
+        for changelog_id in sorted(i for i in (parse_number(name, CHANGELOG) for name in names) if i):
             path = manager.paths.changelog_file(changelog_id)
             origin = Origin(branch=self._branch, changelog=changelog_id)
             try:

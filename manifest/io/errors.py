@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fileindex.base.errors import PaimonError
 from fileindex.base.public import public
-from fileindex.base.redaction import redacted
+from fileindex.base.redaction import redact
 
 
 @public
@@ -75,7 +75,7 @@ class EncodeFailed(PaimonError, ValueError):
     def __str__(self) -> str:
         what = "rows" if self.column is None else f"column '{self.column}'"
         hint = "write other values or types, or choose another 'file.format'"
-        return redacted(f"{self.path}: {what} cannot be encoded ({self.reason}); {hint}")
+        return redact(f"{self.path}: {what} cannot be encoded ({self.reason}); {hint}")
 
     def __reduce__(self) -> tuple[type[EncodeFailed], tuple[str, str | None, str]]:
         return type(self), (self.path, self.column, self.reason)
@@ -164,7 +164,7 @@ class PathNotAllowed(PaimonError):
         self.path = path
 
     def __str__(self) -> str:
-        return redacted(
+        return redact(
             f"{self.path}: not in a directory that is allowed here; the machine's administrator sets these (PYSPARK_PAIMON_ROOTS)"
         )
 
@@ -251,7 +251,7 @@ class OutOfMemory(PaimonError, MemoryError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return redacted(f"{self.path}: out of memory ({self.reason or 'allocation failed'})")
+        return redact(f"{self.path}: out of memory ({self.reason or 'allocation failed'})")
 
     def __reduce__(self) -> tuple[type[OutOfMemory], tuple[str, str]]:
         return type(self), (self.path, self.reason)

@@ -30,7 +30,7 @@ from manifest.io.posix import (
     check_regular,
     is_same_file,
     link_new,
-    locked,
+    lock_directory,
     move,
     sync_directory,
     target_of_temporary,
@@ -395,7 +395,7 @@ class LocalFileIO:
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:
         # Every replacement compares under this lock. The kernel releases it if the process dies.
-        with locked(os.path.dirname(path)) as alone:
+        with lock_directory(os.path.dirname(path)) as alone:
             if not alone or not os.path.exists(path) or self.read(path) != old:
                 return False
             self.write(path, data, overwrite=True)
@@ -457,7 +457,7 @@ class LocalFileIO:
         return turn_at(directory)
 
     def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:
-        return locked(directory, seconds)
+        return lock_directory(directory, seconds)
 
     def local_path(self, path: str) -> str | None:
         return path

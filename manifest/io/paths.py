@@ -281,12 +281,12 @@ class FileNames:
         return f"{lead}{self._uuid}-{next(self._counter)}{self.suffix}"
 
 
-def numbered(name: str, prefix: str) -> int | None:
+def parse_number(name: str, prefix: str) -> int | None:
     """Return the number in ``<prefix><decimal>``, None for other names.
 
     Leading zeros are not allowed.
 
-    >>> numbered("snapshot-12", "snapshot-"), numbered("snapshot-12.tmp", "snapshot-"), numbered("snapshot-012", "snapshot-")
+    >>> parse_number("snapshot-12", "snapshot-"), parse_number("snapshot-12.tmp", "snapshot-"), parse_number("snapshot-012", "snapshot-")
     (12, None, None)
     """
     digits = name.removeprefix(prefix)
@@ -503,7 +503,7 @@ __all__ = [
     "escape",
     "java_float_text",
     "local_form",
-    "numbered",
+    "parse_number",
     "partition_text",
     "refuse_system",
     "split_branch",

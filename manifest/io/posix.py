@@ -32,12 +32,12 @@ def turn_at(directory: str) -> Iterator[None]:
 
     For fairness only.
     """
-    with locked(directory, _TURN_SECONDS):
+    with lock_directory(directory, _TURN_SECONDS):
         yield
 
 
 @contextmanager
-def locked(directory: str, seconds: float | None = None) -> Iterator[bool]:
+def lock_directory(directory: str, seconds: float | None = None) -> Iterator[bool]:
     """Lock a directory and yield whether the lock is held.
 
     The kernel releases it when the process dies, not when it stalls.
@@ -186,7 +186,7 @@ __all__ = [
     "check_regular",
     "is_same_file",
     "link_new",
-    "locked",
+    "lock_directory",
     "move",
     "sync_directory",
     "target_of_temporary",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from fileindex.base.public import public
-from fileindex.base.redaction import redacted
+from fileindex.base.redaction import redact
 from manifest.io.errors import CatalogRefused, StorageError
 
 
@@ -61,7 +61,7 @@ class CatalogUnavailable(StorageError, ConnectionError):
         super().__init__(errno.EIO, message)
 
     def __str__(self) -> str:
-        return redacted(str(self.strerror))
+        return redact(str(self.strerror))
 
     def __reduce__(self) -> tuple[type[CatalogUnavailable], tuple[str]]:
         return type(self), (str(self.strerror),)

@@ -16,7 +16,7 @@ from manifest.io.checksum import with_checksum
 from manifest.io.errors import FileReplaced, SchemaMismatch, TableExists, TableNotFound
 from manifest.io.file_cache import SHARED, FileCache
 from manifest.io.file_io import FileIO, FileStatus
-from manifest.io.paths import MAIN_BRANCH, SCHEMA, TablePaths, numbered
+from manifest.io.paths import MAIN_BRANCH, SCHEMA, TablePaths, parse_number
 from manifest.schema.change import SchemaChange
 from manifest.schema.evolution import evolve
 from manifest.schema.table_schema import TableSchema
@@ -75,7 +75,7 @@ class SchemaManager:
     def _list_files(self) -> dict[int, FileStatus]:
         found: dict[int, FileStatus] = {}
         for status in self._file_io.list(self._paths.schemas):
-            schema_id = numbered(status.name, SCHEMA)
+            schema_id = parse_number(status.name, SCHEMA)
             if schema_id is not None:
                 found[schema_id] = status
         return found

@@ -14,7 +14,7 @@ from manifest.io import failpoints
 from manifest.io.checksum import with_checksum
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.io.file_cache import SHARED
-from manifest.io.paths import BRANCH, SNAPSHOT, TAG, numbered, tag_name
+from manifest.io.paths import BRANCH, SNAPSHOT, TAG, parse_number, tag_name
 from manifest.snapshot.consumers import ConsumerFiles
 from manifest.snapshot.pending_history import KeptChangelogs, PendingHistory
 from manifest.snapshot.snapshot import Changed, Snapshot, SnapshotCommit, SnapshotKey, Tag
@@ -139,7 +139,7 @@ class SnapshotManager(ConsumerFiles):
 
     def stored_ids(self) -> list[int]:
         """Return the ids of all snapshot files, ascending."""
-        return sorted(i for i in (numbered(s.name, SNAPSHOT) for s in self.file_io.list(self.paths.snapshots)) if i)
+        return sorted(i for i in (parse_number(s.name, SNAPSHOT) for s in self.file_io.list(self.paths.snapshots)) if i)
 
     def all_stored(self, after: int = 0) -> dict[int, Snapshot]:
         """Return existing snapshots after id ``after``, ascending by id."""

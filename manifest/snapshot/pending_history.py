@@ -19,7 +19,7 @@ from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
 from manifest.io.checksum import verify_checksum, with_checksum
 from manifest.io.file_io import FileIO
-from manifest.io.paths import CHANGELOG, EARLIEST, LATEST, TablePaths, numbered
+from manifest.io.paths import CHANGELOG, EARLIEST, LATEST, TablePaths, parse_number
 from manifest.snapshot.snapshot import Snapshot
 
 _TARGET, _DOOMED, _RESTORES = "target", "doomed", "restores"
@@ -164,7 +164,7 @@ class KeptChangelogs:
 
     def ids(self) -> list[int]:
         """Return all ids, ascending."""
-        return sorted(i for i in (numbered(s.name, CHANGELOG) for s in self.file_io.list(self.paths.changelogs)) if i)
+        return sorted(i for i in (parse_number(s.name, CHANGELOG) for s in self.file_io.list(self.paths.changelogs)) if i)
 
     def get(self, snapshot_id: int) -> Snapshot | None:
         """Return the expired snapshot, None without one. Raises ``CorruptFile``."""

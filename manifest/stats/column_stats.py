@@ -34,7 +34,7 @@ from fileindex.predicate.tree import (
     Predicate,
     StartsWith,
     ValueSet,
-    derived,
+    derive,
 )
 from manifest.row.binary_row import EMPTY_ROW, decode_fields, decode_row, encode_row
 from manifest.types.data_type import DataType
@@ -206,14 +206,14 @@ def identity(value: Any) -> Any:
 def _inside(values: tuple[Plain, ...], low: Any, high: Any, place: Callable[[Any], Any]) -> tuple[Any, Any]:
     """Return the range of sorted values between ``low`` and ``high``."""
     if isinstance(low, np.ndarray):
-        line = derived(values, ("line", place), partial(_line, place))
+        line = derive(values, ("line", place), partial(_line, place))
         return np.searchsorted(line, low, "left"), np.searchsorted(line, high, "right")
     ordered = _sort(values, place)
     return bisect_left(ordered, low), bisect_right(ordered, high)
 
 
 def _sort(values: tuple[Plain, ...], place: Callable[[Any], Any]) -> list[Any]:
-    return derived(values, ("ordered", place), lambda given: sorted(map(place, given)))
+    return derive(values, ("ordered", place), lambda given: sorted(map(place, given)))
 
 
 def _line(place: Callable[[Any], Any], values: tuple[Plain, ...]) -> AnyArray:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from fileindex.base.log import logger_of
-from fileindex.base.redaction import HIDDEN, redacted
+from fileindex.base.redaction import HIDDEN, redact
 from manifest.io.errors import CredentialsRefused, FileMissing, StorageDenied, StorageError
 
 _LOG = logger_of(__name__)
@@ -139,7 +139,7 @@ class Retries:
                     raise fault.error(path, type(error).__name__) from None
                 seconds = fault.wait_seconds(attempt)
                 RETRIED[f"{what}: {fault.status or 'no answer'} {fault.code}".strip()] += 1
-                _LOG.warning("%s: %s failed (%s); retrying in %.1f s, attempt %d", redacted(path), what, fault.reason, seconds, attempt + 2)
+                _LOG.warning("%s: %s failed (%s); retrying in %.1f s, attempt %d", redact(path), what, fault.reason, seconds, attempt + 2)
                 self.wait(seconds)
         raise AssertionError("every attempt returns or raises")
 
@@ -154,7 +154,7 @@ class Retries:
             reason = text.rpartition(": ")[2][:200] or type(error).__name__
         for secret in self.secrets:
             reason = reason.replace(secret, HIDDEN)
-        return Fault(redacted(reason), int(status[1]) if status else None, code[1] if code else "")
+        return Fault(redact(reason), int(status[1]) if status else None, code[1] if code else "")
 
 
 def unfit_reason(error: BaseException) -> str:
@@ -163,7 +163,7 @@ def unfit_reason(error: BaseException) -> str:
     Without the value: text after the first clause may quote a key.
     """
     clauses = str(error).partition("\n")[0].split(": ")
-    return redacted(" ".join(clauses[1:2] or clauses[:1])[:100])
+    return redact(" ".join(clauses[1:2] or clauses[:1])[:100])
 
 
 def _is_of_library(error: BaseException) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
-from fileindex.base.redaction import redacted
+from fileindex.base.redaction import redact
 
 
 class StoreFamily(StrEnum):
@@ -91,13 +91,13 @@ def object_place(path: str) -> ObjectPlace:
         raise UnsupportedOption("path", f"scheme '{scheme}:' is not supported; use a local path or one of {known}")
     rest = path.partition(":")[2]
     if not rest.startswith("//") or rest[2:3] in {"/", ""}:
-        raise InvalidArgument(f"{redacted(path)}: a path on an object store must be {scheme}://bucket/path")
+        raise InvalidArgument(f"{redact(path)}: a path on an object store must be {scheme}://bucket/path")
     if _CREDENTIALS.match(rest[2:]):
-        raise UnsupportedOption("path", f"{redacted(path)}: credentials in a path would be visible; pass storage_options instead")
+        raise UnsupportedOption("path", f"{redact(path)}: credentials in a path would be visible; pass storage_options instead")
     authority, _, tail = rest[2:].partition("/")
     bucket, _, account = authority.partition("@")
     if account and FAMILIES[scheme] is not StoreFamily.AZURE:
-        raise InvalidArgument(f"{redacted(path)}: a bucket name cannot contain '@'")
+        raise InvalidArgument(f"{redact(path)}: a bucket name cannot contain '@'")
     normal = posixpath.normpath("/" + tail).strip("/")
     return ObjectPlace(scheme, bucket, normal, account)
 

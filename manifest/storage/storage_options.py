@@ -4,7 +4,7 @@ They are validated, kept separate from table options, and never shown. The clien
 settings in the environment of the process that accesses the files (``AWS_*``, ``AZURE_*``, ``GOOGLE_*``), or in the machine's role.
 
 Options that a client gave for its session complement the environment of the process that works for it. The code that runs the process registers a source with
-``found_by``. Other processes have no source.
+``set_options_source``. Other processes have no source.
 
 Option names may be those of Paimon, Hadoop, pypaimon and the vendors' environment variables. A name is a prefix for the family and a rest for the
 option. In the rest, case, ``-``, ``_`` and ``.`` are ignored, so that ``s3.access-key``, ``fs.s3a.access.key``, ``fs.s3.accessKeyId`` and
@@ -308,7 +308,7 @@ def _azure(place: ObjectPlace, options: Mapping[str, str]) -> Iterator[tuple[str
     yield from ((name, options[name]) for name in kept if name in options)
 
 
-def found_by(source: OptionsSource) -> None:
+def set_options_source(source: OptionsSource) -> None:
     """Set the source of session options for this process.
 
     It is used whenever a store is opened without options.
@@ -383,8 +383,8 @@ __all__ = [
     "OptionsSource",
     "StorageOptions",
     "canonical",
-    "found_by",
     "is_anonymous",
     "session_options",
+    "set_options_source",
     "spellings_of",
 ]

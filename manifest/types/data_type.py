@@ -19,7 +19,7 @@ from fileindex.base.column_type import BINARIES, STRINGS, ColumnType, Kind
 from fileindex.base.errors import UnsupportedType
 from fileindex.base.lazy import cached_property
 from manifest.io.errors import UnsupportedTable
-from manifest.types.type_parser import parse_atomic, parse_geo, quoted
+from manifest.types.type_parser import parse_atomic, parse_geo, quote_field
 
 MAX_LENGTH = 2**31 - 1
 NESTED = frozenset({Kind.ARRAY, Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VECTOR})
@@ -134,7 +134,7 @@ class DataType:
             case Kind.MAP:
                 return f"MAP<{self.key}, {self.value}>"
             case Kind.ROW:
-                return f"ROW<{', '.join(f'{quoted(field.name)} {field.type}' for field in self.fields)}>"
+                return f"ROW<{', '.join(f'{quote_field(field.name)} {field.type}' for field in self.fields)}>"
             case _:
                 return str(self.kind)
 

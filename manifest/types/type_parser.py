@@ -99,12 +99,12 @@ def parse_geo(text: str) -> tuple[Kind, bool, str] | None:
     return kind, "NOT" not in (match["null"] or "").upper(), (match["detail"] or _GEO_DEFAULT[kind]).strip()
 
 
-def quoted(name: str) -> str:
+def quote_field(name: str) -> str:
     """Return a field's name for column lists.
 
     In backticks unless it is a plain word.
 
-    >>> quoted("id"), quoted("my id")
+    >>> quote_field("id"), quote_field("my id")
     ('id', '`my id`')
     """
     return name if _WORD.fullmatch(name) else "`" + name.replace("`", "``") + "`"
@@ -133,4 +133,4 @@ def _atomic(text: str, root: str, nullable: bool, numbers: list[int]) -> Atomic:
     raise UnsupportedType(f"'{text}': a parameter is out of range")
 
 
-__all__ = ["parse_atomic", "parse_geo", "quoted"]
+__all__ = ["parse_atomic", "parse_geo", "quote_field"]

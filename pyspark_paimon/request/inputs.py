@@ -18,7 +18,7 @@ from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KIND, ROW_KINDS
 from lsm.python_values.columns import python_column
 from lsm.schema.lossless_cast import LossyCast, lossless_cast, may_cast
-from lsm.schema.validate_arrow import validated
+from lsm.schema.validate_arrow import validate_batches
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.pandas_frames import index_levels, spark_frame
@@ -49,7 +49,7 @@ def rows_of(data: Data, schema: pa.Schema) -> Rows:
     """
     rows = _rows(data, schema)
     if isinstance(rows, ArrowRows):
-        rows = ArrowRows(validated(rows.reader))
+        rows = ArrowRows(validate_batches(rows.reader))
     repeated = [name for name, times in Counter(rows.schema.names).items() if times > 1]
     if repeated:
         raise SchemaMismatch(f"the rows to write have several columns named {', '.join(repeated)}")

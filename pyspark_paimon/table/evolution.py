@@ -16,7 +16,7 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from manifest.options.core_options import option_texts
 from manifest.types.data_type import DataType, from_arrow
-from manifest.types.type_parser import quoted
+from manifest.types.type_parser import quote_field
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.typing import ColumnPath, Type
 
@@ -219,7 +219,7 @@ def _type(given: Type, column: ColumnPath) -> str | dict[str, Any]:
 
 def _data_type(given: Type, column: str) -> DataType:
     if isinstance(given, str):
-        (field,) = ddl.parse_ddl(f"{quoted(column)} {given}")
+        (field,) = ddl.parse_ddl(f"{quote_field(column)} {given}")
         return field.type
     if isinstance(given, pa.DataType):
         return from_arrow(pa.schema([(column, given)]))[0].type

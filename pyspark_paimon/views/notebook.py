@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from fileindex.base.redaction import redacted, shown
+from fileindex.base.redaction import redact, shown
 from pyspark_paimon.html.card import Facts, Grid, card
 from pyspark_paimon.request.backend import TravelRequest
 from pyspark_paimon.request.executor import Backend
@@ -27,7 +27,7 @@ def table_card(backend: Backend) -> str:
     options = sorted(shown(schema.options).items())
     if options:
         grids.append(Grid.of(("option", "value"), options))
-    return card(redacted(backend.path), facts, grids, error)
+    return card(redact(backend.path), facts, grids, error)
 
 
 def _newest(backend: Backend) -> tuple[Facts, str | None]:

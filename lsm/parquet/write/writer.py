@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from fileindex.base.hidden_nulls import cast_nested
 from fileindex.base.thresholds import thresholds
 from lsm.arrow.encode_errors import encode_errors, failing_column
-from lsm.arrow.text_form import DICTIONARY, joined
+from lsm.arrow.text_form import DICTIONARY, concat_tables
 from lsm.parquet.footer_fixup import FooterSink, as_integers, columns_with_nan
 from lsm.parquet.write.column_layout import column_layout
 from manifest.io.file_io import FileIO
@@ -149,7 +149,7 @@ class ParquetFileWriter:
         """Encode the pending rows as a row group."""
         if self._writer is not None and not self._pending_rows:
             return
-        group = joined(self._pending) if self._pending else self._schema.empty_table()
+        group = concat_tables(self._pending) if self._pending else self._schema.empty_table()
         with storage_errors(self.path), encode_errors(self.path, culprit=lambda: failing_column(group, self._encode_alone)):
             if self._writer is None:
                 self._open(group)

@@ -19,7 +19,7 @@ from typing import Any
 import fileindex.base.errors
 from fileindex.base.errors import PaimonError
 from fileindex.base.public import public
-from fileindex.base.redaction import redacted
+from fileindex.base.redaction import redact
 from manifest.io import errors
 from pyspark_paimon._version import __version__
 
@@ -68,7 +68,7 @@ def describe_error(error: PaimonError) -> str:
     """
     reduced = error.__reduce__()
     raw = reduced[1] if isinstance(reduced, tuple) and isinstance(reduced[1], tuple) else error.args
-    arguments = [redacted(argument) if isinstance(argument, str) else argument for argument in raw]
+    arguments = [redact(argument) if isinstance(argument, str) else argument for argument in raw]
     name = type(error).__name__
     try:
         return MARK + json.dumps({"class": name, "args": arguments, "text": str(error)})

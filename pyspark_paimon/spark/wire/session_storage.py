@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
-from manifest.storage.storage_options import found_by
+from manifest.storage.storage_options import set_options_source
 
 if TYPE_CHECKING:
     from manifest.storage.storage_options import StorageOptions
@@ -117,6 +117,6 @@ def refuse_server_credentials(options: StorageOptions) -> None:
             raise InvalidArgument("storage_options have an endpoint without credentials: add its keys or token")
 
 
-found_by(received_options)
+set_options_source(received_options)
 
 __all__ = ["CLIENT_STORAGE", "received_options", "refuse_server_credentials", "send_storage_options"]

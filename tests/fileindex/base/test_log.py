@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fileindex.base.log import TREE, logger_of, unlogged
+from fileindex.base.log import TREE, logger_of, silence_logs
 from manifest.snapshot.manager import SnapshotManager
 from pyspark_paimon import Table
 from pyspark_paimon.example import cities
@@ -79,7 +79,7 @@ def test_no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 def test_nothing_is_logged_of_what_nothing_comes_of(caplog: pytest.LogCaptureFixture) -> None:
     log = logger_of("manifest.example")
     caplog.set_level(logging.INFO, TREE)
-    with unlogged():
+    with silence_logs():
         log.warning("tried")
     log.warning("done")
     assert caplog.messages == ["done"]

@@ -25,7 +25,7 @@ from manifest.expire.tags import delete_tag, expire_tags
 from manifest.io.errors import CommitConflict, HistoryBusy, SnapshotNotFound, TableNotFound
 from manifest.io.file_io import LocalFileIO
 from manifest.io.paths import branch_name, split_branch, tag_name, with_branch
-from manifest.io.posix import locked
+from manifest.io.posix import lock_directory
 from manifest.io.wrapped import WrappedFileIO
 from manifest.schema.change import AddColumn
 from manifest.snapshot.pending_history import PendingHistory
@@ -370,7 +370,7 @@ def test_a_tag_is_not_deleted_between_the_two_steps_of_its_replacement(store, mo
     append(store)
     store.snapshots.create_tag("v1", store.snapshots.latest(), 1)
     monkeypatch.setattr(manifest.io.posix, "_LOCK_SECONDS", 0)
-    with locked(store.paths.tags), pytest.raises(HistoryBusy, match="replaces or deletes a tag; nothing was changed by this call"):
+    with lock_directory(store.paths.tags), pytest.raises(HistoryBusy, match="replaces or deletes a tag; nothing was changed by this call"):
         change(store)
     assert (store.snapshots.ids(), list(store.snapshots.tags())) == ([1, 2], ["v1"])
     change(store)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import UnsupportedType
-from manifest.io.paths import FileNames, TablePaths, escape, java_float_text, local_form, numbered, partition_text
+from manifest.io.paths import FileNames, TablePaths, escape, java_float_text, local_form, parse_number, partition_text
 
 STRING, DATE = ColumnType(Kind.VARCHAR), ColumnType(Kind.DATE)
 
@@ -120,7 +120,7 @@ def test_names_of_two_attempts_never_meet():
     "name", ["snapshot-", "snapshot-x", "snapshot--1", "snapshot-1.tmp", ".snapshot-1.u.tmp", "schema-1", "snapshot-²"]
 )
 def test_other_names_have_no_number(name):
-    assert numbered(name, "snapshot-") is None
+    assert parse_number(name, "snapshot-") is None
 
 
 def test_external_paths_lose_their_scheme():
