@@ -34,7 +34,7 @@ def waiting_files(store: FileStore, snapshot: Snapshot | None, wanted: EntryFilt
     return found
 
 
-def moved_rows(
+def move_rows(
     store: FileStore, waiting: Mapping[bytes, Sequence[DataFileMeta]], commit_id: str, snapshot: SnapshotKey, *, threads: int = 1
 ) -> list[CommitMessage]:
     """Write the rows of postponed files into their buckets.
@@ -72,4 +72,4 @@ def _arrival(file: DataFileMeta) -> tuple[int, str]:
     return file.creation_time or 0, file.file_name
 
 
-__all__ = ["moved_rows", "waiting_files"]
+__all__ = ["move_rows", "waiting_files"]

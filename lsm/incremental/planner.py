@@ -359,7 +359,7 @@ class _Difference:
             sides = [[side[name] for name in names if name in side] for side in (old, new)]
             if _same(*sides):
                 continue
-            (files_before, vectors_before), (files, vectors) = (_unzipped(side) for side in sides)
+            (files_before, vectors_before), (files, vectors) = (_unzip(side) for side in sides)
             yield IncrementalSplit(
                 partition=bucket[0],
                 bucket=bucket[1],
@@ -387,7 +387,7 @@ def _same(old: _Side, new: _Side) -> bool:
     return [(file.file_name, vector) for file, vector in old] == [(file.file_name, vector) for file, vector in new]
 
 
-def _unzipped(side: _Side) -> tuple[tuple[DataFileMeta, ...], tuple[DeletionFile | None, ...] | None]:
+def _unzip(side: _Side) -> tuple[tuple[DataFileMeta, ...], tuple[DeletionFile | None, ...] | None]:
     vectors = tuple(vector for _, vector in side)
     return tuple(file for file, _ in side), vectors if any(vectors) else None
 

@@ -50,7 +50,7 @@ class WordColumn:
         valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
         words = _variable_words(array) if is_variable(array.type) else [_of_array(word) for word in fixed_words(array)]
         if descending:
-            words = [_inverted(word) for word in words]
+            words = [_invert(word) for word in words]
         if valid is not None:
             words = [_of_array(valid.astype(np.uint64)), *(_nulls_zeroed(word, valid) for word in words)]
         return cls(tuple(words), len(array))
@@ -156,7 +156,7 @@ def _of_array(words: UInt64s) -> WordOf:
     return lambda rows: words if rows is None else words[rows]
 
 
-def _inverted(word: WordOf) -> WordOf:
+def _invert(word: WordOf) -> WordOf:
     return lambda rows: ~word(rows)
 
 

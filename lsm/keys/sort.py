@@ -83,7 +83,7 @@ def sort_rows(keys: Sequence[WordColumn], ties: Sequence[WordColumn] = (), *, le
     rest: list[WordOf] = [] if exact else [lambda chosen: code if chosen is None else code[chosen]]
     if overflow is not None:
         rest.append(overflow)
-    for word in _chained(rest, pending):
+    for word in _chain(rest, pending):
         if not _refine(order, is_start, word):
             break
     fine = is_start.copy()
@@ -94,7 +94,7 @@ def sort_rows(keys: Sequence[WordColumn], ties: Sequence[WordColumn] = (), *, le
     return Sorted(order, np.flatnonzero(is_start))
 
 
-def _chained(first: list[WordOf], then: Iterator[WordOf]) -> Iterator[WordOf]:
+def _chain(first: list[WordOf], then: Iterator[WordOf]) -> Iterator[WordOf]:
     yield from first
     yield from then
 

@@ -20,7 +20,7 @@ from fileindex.base.arrays import Int64s, Mask
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import sort_rows
 from lsm.merge.agg_first_last import last_non_null_value
-from lsm.merge.elements import Elements, codes_of, joined_codes
+from lsm.merge.elements import Elements, codes_of, combine_codes
 from lsm.merge.version_groups import VersionHistory
 from manifest.io.errors import UnmergeableRows
 from manifest.schema.merge_options import FieldAggregate
@@ -285,7 +285,7 @@ def _rows(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregat
 
 def _codes(elements: Elements, rule: FieldAggregate) -> Int64s:
     if rule.nested_key:
-        return joined_codes([codes_of(elements.part(part)) for part in rule.nested_key])
+        return combine_codes([codes_of(elements.part(part)) for part in rule.nested_key])
     return codes_of(elements.values)
 
 

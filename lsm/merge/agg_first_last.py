@@ -43,19 +43,19 @@ def first_value(history: VersionHistory) -> Int64s:
     """
     versions = history.versions
     if history.older is None:
-        return _seeded(history, versions.first_where(history.newer), history.past)
+        return _apply_seed(history, versions.first_where(history.newer), history.past)
     first = versions.first_where(history.newer | history.older)
     started = np.where((first >= 0) & history.newer[first], first, -1)
     if history.past is not None:
         first = np.where(versions.last_where(history.past) >= 0, -1, first)
     late = versions.last_where(history.older & (versions.places > first[versions.keys]))
-    return np.where(late >= 0, late, _seeded(history, started, history.past))
+    return np.where(late >= 0, late, _apply_seed(history, started, history.past))
 
 
 def first_non_null_value(history: VersionHistory, valid: Mask) -> Int64s:
     """Choose the first value that is not null."""
     found = history.versions.first_where(history.newer & valid)
-    found = _seeded(history, found, None if history.past is None else history.past & valid)
+    found = _apply_seed(history, found, None if history.past is None else history.past & valid)
     if history.older is not None:
         for key in np.unique(history.versions.keys[history.older]).tolist():
             found[key] = _first_non_null_with_late_ones(history, valid, key)
@@ -78,7 +78,7 @@ def _not_retracted(history: VersionHistory, places: Int64s) -> Int64s:
     return np.where((places >= 0) & history.retract[places], -1, places)
 
 
-def _seeded(history: VersionHistory, found: Int64s, past: Mask | None) -> Int64s:
+def _apply_seed(history: VersionHistory, found: Int64s, past: Mask | None) -> Int64s:
     """Replace missing first values by the seed.
 
     A seed also wins if the first add was before the seed.

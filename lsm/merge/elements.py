@@ -113,7 +113,7 @@ def codes_of(array: Any) -> Int64s:
     if pa.types.is_struct(kind):
         columns = [array.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)]
         columns += [np.where(columns[0] == 1, codes_of(part), -1) for part in array.flatten()]
-        return joined_codes(columns)
+        return combine_codes(columns)
     if pa.types.is_list(kind) or pa.types.is_map(kind):
         if pa.types.is_map(kind):
             array = entry_lists(array)
@@ -131,7 +131,7 @@ def codes_of(array: Any) -> Int64s:
     return found
 
 
-def joined_codes(columns: list[Int64s]) -> Int64s:
+def combine_codes(columns: list[Int64s]) -> Int64s:
     """Combine the codes of several columns into one code."""
     joined = columns[0]
     for column in columns[1:]:
@@ -141,4 +141,4 @@ def joined_codes(columns: list[Int64s]) -> Int64s:
     return joined
 
 
-__all__ = ["Elements", "codes_of", "joined_codes", "nested_array"]
+__all__ = ["Elements", "codes_of", "combine_codes", "nested_array"]

@@ -76,7 +76,7 @@ def _choose(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: Ver
     With ``first_is_run`` the first table has each key once.
     """
     if first_is_run and len(tables) > 1 and fold.newest_wins and not key.sequence_fields and _is_base(tables):
-        codes = packed_keys([[one_array(table.column(name)) for name in key.columns] for table in tables])
+        codes = pack_keys([[one_array(table.column(name)) for name in key.columns] for table in tables])
         if codes is not None:
             return [_not_overwritten(tables[0], codes), *_choose_sorted(tables[1:], names, key, fold)]
     return _choose_sorted(tables, names, key, fold)
@@ -120,14 +120,14 @@ def _filter(table: Any, mask: Mask) -> Any:
     return table if mask.all() else table.filter(pa.array(mask))
 
 
-def packed_keys(tables: Sequence[Sequence[Any]]) -> list[UInt64s] | None:
+def pack_keys(tables: Sequence[Sequence[Any]]) -> list[UInt64s] | None:
     """Pack the keys of several tables to comparable numbers.
 
     Each table is given by the arrays of its key columns. Numbers of all tables compare like the keys. None: a column has nulls or
     variable width, or the values do not fit 64 bits.
 
     >>> import pyarrow as pa
-    >>> [codes.tolist() for codes in packed_keys([[pa.array([7, 9]), pa.array([2, 1])], [pa.array([8]), pa.array([1])]])]
+    >>> [codes.tolist() for codes in pack_keys([[pa.array([7, 9]), pa.array([2, 1])], [pa.array([8]), pa.array([1])]])]
     [[1, 4], [2]]
     """
     if any(is_variable(array.type) or array.null_count or not len(array) for arrays in tables for array in arrays):
@@ -155,4 +155,4 @@ def _append(code: UInt64s, word: UInt64s, low: int, width: int) -> None:
     np.bitwise_or(code, word - np.uint64(low), out=code)
 
 
-__all__ = ["VersionChooser", "packed_keys", "selection_vectors"]
+__all__ = ["VersionChooser", "pack_keys", "selection_vectors"]

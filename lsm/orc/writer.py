@@ -218,10 +218,10 @@ def _plain(column: Any, type_: Any, name: str) -> Any:
 
 
 def _cast(array: Any, type_: Any) -> Any:
-    return array.cast(pa.int32()) if pa.types.is_time(array.type) and pa.types.is_int32(type_) else _nested(array, type_)
+    return array.cast(pa.int32()) if pa.types.is_time(array.type) and pa.types.is_int32(type_) else _cast_nested(array, type_)
 
 
-def _nested(array: Any, type_: Any) -> Any:
+def _cast_nested(array: Any, type_: Any) -> Any:
     nulls = array.is_null() if array.null_count else None
     if pa.types.is_struct(type_):
         # flatten: the encoder stores the values below null ROWs in a ROW, which shifts all later values

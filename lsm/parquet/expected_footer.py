@@ -168,7 +168,7 @@ def _is_exact(footer: Struct) -> bool:
 
 
 def _check_column(field: DataField, leaves: Sequence[LeafColumn], *, strict: bool) -> None:
-    expected = list(_expected(field.type, (), 0, 0))
+    expected = list(_expected_leaves(field.type, (), 0, 0))
     if any(_TYPED in leaf.path for leaf in leaves) and any(type_.kind is Kind.VARIANT for type_, *_ in expected):
         raise UnsupportedTable(f"column '{field.name}': a VARIANT shredded into typed columns is not supported")
     if len(expected) != len(leaves):
@@ -188,7 +188,7 @@ def _check_column(field: DataField, leaves: Sequence[LeafColumn], *, strict: boo
             raise FooterMismatch(f"column '{field.name}' is stored as another type than {field.type}")
 
 
-def _expected(
+def _expected_leaves(
     type_: DataType, names: tuple[str | None, ...], definition: int, repetition: int
 ) -> Iterator[tuple[DataType, tuple[str | None, ...], int, int]]:
     """Yield type, names, definition and repetition level of each leaf.
@@ -198,16 +198,16 @@ def _expected(
     definition += type_.nullable
     match type_.kind:
         case Kind.ARRAY | Kind.VECTOR:
-            yield from _expected(type_.part("element"), (*names, None, None), definition + 1, repetition + 1)
+            yield from _expected_leaves(type_.part("element"), (*names, None, None), definition + 1, repetition + 1)
         case Kind.MAP | Kind.MULTISET:
             is_map = type_.kind is Kind.MAP
             key = type_.part("key" if is_map else "element").with_nullable(nullable=False)
             value = type_.part("value") if is_map else DataType(Kind.INT, nullable=False)
-            yield from _expected(key, (*names, None, None), definition + 1, repetition + 1)
-            yield from _expected(value, (*names, None, None), definition + 1, repetition + 1)
+            yield from _expected_leaves(key, (*names, None, None), definition + 1, repetition + 1)
+            yield from _expected_leaves(value, (*names, None, None), definition + 1, repetition + 1)
         case Kind.ROW:
             for field in type_.fields:
-                yield from _expected(field.type, (*names, field.name), definition, repetition)
+                yield from _expected_leaves(field.type, (*names, field.name), definition, repetition)
         case Kind.VARIANT:
             for name in ("value", "metadata"):
                 yield type_, (*names, name), definition, repetition

@@ -57,7 +57,7 @@ def python_array(values: Sequence[Any], target: pa.DataType) -> Any:
     values, kinds = without_pandas_nulls(values)
     families = {family_of(kind) for kind in kinds}
     if pa.types.is_nested(target) and Family.ARROW not in families:
-        return _nested(values, target)
+        return _convert_nested(values, target)
     groups = list(_groups(values, kinds, families))
     if not groups:
         return pa.nulls(len(values), target)
@@ -218,7 +218,7 @@ def _integer_decimals(values: Sequence[Any]) -> Any:
     return pa.array([None if value is None else Decimal(int(value)) for value in values], pa.decimal128(38, 0))
 
 
-def _nested(values: Sequence[Any], target: pa.DataType) -> Any:
+def _convert_nested(values: Sequence[Any], target: pa.DataType) -> Any:
     types = pa.types
     if types.is_struct(target):
         return _structs(values, target)

@@ -38,10 +38,10 @@ def residual_after_statistics(predicate: Predicate, bounds: BoundsLookup, types:
     >>> [residual_after_statistics(term, lambda _: known, {"id": ColumnType(Kind.INT)}) == TRUE for term in terms]
     [True, False]
     """
-    return map_leaves(predicate, lambda leaf: TRUE if _always(leaf, bounds, types) else _shortened(leaf, bounds, types))
+    return map_leaves(predicate, lambda leaf: TRUE if _always(leaf, bounds, types) else _shorten(leaf, bounds, types))
 
 
-def _shortened(leaf: Leaf, bounds: BoundsLookup, types: Mapping[str, ColumnType]) -> Predicate:
+def _shorten(leaf: Leaf, bounds: BoundsLookup, types: Mapping[str, ColumnType]) -> Predicate:
     """Remove values of a long IN outside of the bounds.
 
     Only if at most half of the values remain.

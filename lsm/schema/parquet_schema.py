@@ -63,10 +63,10 @@ def _file_schema(fields: tuple[DataField, ...]) -> pa.Schema:
 
 
 def _field(field: DataField) -> Any:
-    return _named(field.name, _arrow(field.type, field.id, 0), field.id, nullable=field.type.nullable)
+    return _field_with_id(field.name, _arrow(field.type, field.id, 0), field.id, nullable=field.type.nullable)
 
 
-def _named(name: str, arrow: Any, field_id: int, *, nullable: bool) -> Any:
+def _field_with_id(name: str, arrow: Any, field_id: int, *, nullable: bool) -> Any:
     return pa.field(name, arrow, nullable=nullable, metadata={"PARQUET:field_id": str(field_id)})
 
 
@@ -75,17 +75,19 @@ def _arrow(data_type: DataType, field_id: int, depth: int) -> Any:
     if data_type.kind is Kind.ROW:
         return pa.struct([_field(field) for field in data_type.fields])
     if data_type.kind is Kind.VARIANT:
-        return pa.struct([_named(part.name, part.type, at, nullable=False) for at, part in enumerate(data_type.arrow)])
+        return pa.struct([_field_with_id(part.name, part.type, at, nullable=False) for at, part in enumerate(data_type.arrow)])
     if data_type.kind in {Kind.ARRAY, Kind.VECTOR}:
         element = data_type.part("element")
-        return pa.list_(_named("element", _arrow(element, field_id, depth + 1), _STRUCTURED_ID_OFFSET + step, nullable=element.nullable))
+        return pa.list_(
+            _field_with_id("element", _arrow(element, field_id, depth + 1), _STRUCTURED_ID_OFFSET + step, nullable=element.nullable)
+        )
     if data_type.kind in {Kind.MAP, Kind.MULTISET}:
         is_map = data_type.kind is Kind.MAP
         key = data_type.part("key" if is_map else "element")
         value = data_type.part("value") if is_map else DataType(Kind.INT, nullable=False)
         return pa.map_(
-            _named("key", _arrow(key, field_id, depth + 1), _STRUCTURED_ID_OFFSET - step, nullable=False),
-            _named("value", _arrow(value, field_id, depth + 1), _STRUCTURED_ID_OFFSET + step, nullable=value.nullable),
+            _field_with_id("key", _arrow(key, field_id, depth + 1), _STRUCTURED_ID_OFFSET - step, nullable=False),
+            _field_with_id("value", _arrow(value, field_id, depth + 1), _STRUCTURED_ID_OFFSET + step, nullable=value.nullable),
         )
     return data_type.arrow
 

@@ -75,10 +75,10 @@ def _expanded_size(column: Any) -> int:
     """Return the bytes of a column with dictionaries expanded."""
     if not pa.types.is_dictionary(column.type):
         return int(column.nbytes)
-    return sum(_written_out(chunk) for chunk in column.chunks)
+    return sum(_plain_size(chunk) for chunk in column.chunks)
 
 
-def _written_out(chunk: Any) -> int:
+def _plain_size(chunk: Any) -> int:
     values = chunk.dictionary
     if not len(values):
         return 0

@@ -164,7 +164,7 @@ def parse_value(text: str, data_type: DataType) -> Plain:
     if kind is Kind.BOOLEAN and text.lower() in {"true", "false"}:
         return text.lower() == "true"
     if kind is Kind.DECIMAL:
-        scaled = _unscaled(text, data_type.scale)
+        scaled = _to_unscaled(text, data_type.scale)
         if scaled is not None:
             return scaled
     if kind in TIMESTAMPS and (match := _TIMESTAMP.fullmatch(text)):
@@ -175,7 +175,7 @@ def parse_value(text: str, data_type: DataType) -> Plain:
     raise ValueError(f"{text!r} is not a value of type {data_type}")
 
 
-def _unscaled(text: str, scale: int) -> int | None:
+def _to_unscaled(text: str, scale: int) -> int | None:
     try:
         scaled = Decimal(text).scaleb(scale, _ALL_DIGITS)
     except InvalidOperation:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.thresholds import thresholds
 from manifest.io.errors import SchemaMismatch
-from pyspark_paimon.request.inputs import collected, rows_of
+from pyspark_paimon.request.inputs import collect, rows_of
 
 STANDARD_INPUT = "-"
 _ENDINGS = {
@@ -176,7 +176,7 @@ def _json_objects(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Itera
     def blocks() -> Iterator[pa.Table]:
         for lines in _line_blocks(source):
             rows = [json.loads(line) for line in lines if line.strip()]
-            yield collected(rows_of(rows, schema)).reader.read_all()
+            yield collect(rows_of(rows, schema)).reader.read_all()
 
     parts = blocks()
     first = next(parts, schema.empty_table())

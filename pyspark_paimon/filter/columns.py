@@ -29,13 +29,13 @@ def resolve(name: str, types: Mapping[str, ColumnType]) -> str:
     return alike[0]
 
 
-def matched(names: Iterable[str], source: Collection[str]) -> dict[str, str]:
+def match_names(names: Iterable[str], source: Collection[str]) -> dict[str, str]:
     """Map names to columns of ``source``, ignoring case if needed.
 
     An exact match wins. Names without a match are left out.
     Raises ``InvalidFilter`` if several columns of one side match one of the other in all but case.
 
-    >>> matched(["x", "X", "city", "id"], ["x", "CITY", "id"])
+    >>> match_names(["x", "X", "city", "id"], ["x", "CITY", "id"])
     {'x': 'x', 'city': 'CITY', 'id': 'id'}
     """
     wanted = list(names)
@@ -68,4 +68,4 @@ def case_twins(names: Iterable[str]) -> tuple[str, ...]:
     return next((tuple(alike) for alike in by_name.values() if len(alike) > 1), ())
 
 
-__all__ = ["case_twins", "matched", "resolve"]
+__all__ = ["case_twins", "match_names", "resolve"]

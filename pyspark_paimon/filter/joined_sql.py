@@ -38,23 +38,23 @@ def is_column_expression(given: object) -> bool:
     return hasattr(given, "_jc") or hasattr(given, "_expr") or type(given).__module__ == "pyarrow._compute"
 
 
-def joined_value(given: Any, sides: Sides) -> Expression:
+def bind_value(given: Any, sides: Sides) -> Expression:
     """Bind SQL text, a Spark ``Column`` or an Arrow expression.
 
     Raises ``UnknownColumn``, and ``InvalidFilter`` for an expression that is not supported.
 
     >>> from fileindex.base.column_type import Kind
     >>> sides = {"t": {"n": ColumnType(Kind.INT)}, "s": {"n": ColumnType(Kind.INT), "m": ColumnType(Kind.INT)}}
-    >>> str(joined_value("t.n + source.n * m", sides))
+    >>> str(bind_value("t.n + source.n * m", sides))
     '(t.n + (s.n * s.m))'
     """
     with time_zone(UTC) if type(given).__module__ == "pyarrow._compute" else nullcontext():
-        return _bound_term(_term(given, sides), sides)
+        return _bind_term(_term(given, sides), sides)
 
 
-def joined_condition(given: Any, sides: Sides) -> Expression:
-    """Bind a condition as ``joined_value`` binds a value."""
-    return _as_condition(joined_value(given, sides))
+def bind_condition(given: Any, sides: Sides) -> Expression:
+    """Bind a condition as ``bind_value`` binds a value."""
+    return _as_condition(bind_value(given, sides))
 
 
 def join_terms(on: Any, sides: Sides) -> tuple[list[tuple[str, str]], list[Expression]]:
@@ -76,7 +76,7 @@ def join_terms(on: Any, sides: Sides) -> tuple[list[tuple[str, str]], list[Expre
         if by_side.keys() == {TARGET, SOURCE}:
             pairs.append((by_side[TARGET], by_side[SOURCE]))
         else:
-            others.append(_as_condition(_bound_term(term, sides)))
+            others.append(_as_condition(_bind_term(term, sides)))
     return pairs, others
 
 
@@ -111,7 +111,7 @@ def _as_condition(bound: Expression) -> Expression:
     return bound
 
 
-def _bound_term(term: Term, sides: Sides) -> Expression:
+def _bind_term(term: Term, sides: Sides) -> Expression:
     return bind_term(term, {f"{side}.{name}": column_type for side, columns in sides.items() for name, column_type in columns.items()})
 
 
@@ -162,4 +162,4 @@ def _locate(parts: Sequence[str], shown: str, sides: Sides) -> str:
     return f"{side}.{resolve(parts[1], sides[side])}"
 
 
-__all__ = ["SOURCE", "TARGET", "Sides", "is_column_expression", "join_terms", "joined_condition", "joined_value"]
+__all__ = ["SOURCE", "TARGET", "Sides", "bind_condition", "bind_value", "is_column_expression", "join_terms"]

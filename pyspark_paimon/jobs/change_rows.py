@@ -26,7 +26,7 @@ from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import Round
 from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, Snapshot
 from manifest.store import FileStore
-from pyspark_paimon.jobs.counting import write_counters, written
+from pyspark_paimon.jobs.counting import write_counters, write_result
 from pyspark_paimon.jobs.progress import FlushProgress, PieceProgress, Steps
 from pyspark_paimon.request.assignments import Assignments, refuse_delete
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
@@ -108,11 +108,11 @@ class Change:
         transaction = RowTransaction(commit, user, is_new=self.request.first_run, threads=self.threads)
         done = transaction.run(evaluate, publish)
         if not done.rounds:
-            return written(done.result, 0, 0, start)
+            return write_result(done.result, 0, 0, start)
         stopwatch("compact")
         counters = write_counters(done.messages, rows=rows, retries=done.rounds - 1 + commit.retries, millis=stopwatch.millis)
         files = sum(len(message.new_files) + len(message.compact_after) for message in done.messages)
-        return written(done.result, rows, files, start, counters)
+        return write_result(done.result, rows, files, start, counters)
 
     def evaluate(self, base: Snapshot | None, messages: list[CommitMessage]) -> int:
         """Evaluate on ``base`` and return the number of changed rows."""

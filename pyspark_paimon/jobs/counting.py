@@ -62,7 +62,7 @@ def write_counts(messages: Sequence[CommitMessage], *, rows: int) -> dict[str, i
     return {**counts, "files": sum(len(message.new_files) + len(message.compact_after) for message in messages)}
 
 
-def written(result: CommitResult, rows: int, files: int, start: float, counters: WriteCounters | None = None) -> WriteResult:
+def write_result(result: CommitResult, rows: int, files: int, start: float, counters: WriteCounters | None = None) -> WriteResult:
     """Return the result of a commit.
 
     ``start``: its start time by ``time.perf_counter``.
@@ -109,8 +109,8 @@ def _replaced_partitions(store: FileStore, spec: Spec | None, messages: Sequence
     if values is not None:
         return {store.partition.encode(values)}
     wanted = predicate_of([spec], store.schema)
-    written = {message.partition for message in messages if store.partition.keeps(wanted, message.partition)}
-    return written.union(store.live_partitions(store.snapshots.latest(), EntryFilter(predicate=wanted)))
+    own = {message.partition for message in messages if store.partition.keeps(wanted, message.partition)}
+    return own.union(store.live_partitions(store.snapshots.latest(), EntryFilter(predicate=wanted)))
 
 
-__all__ = ["compaction_counts", "publish_rows", "write_counters", "write_counts", "written"]
+__all__ = ["compaction_counts", "publish_rows", "write_counters", "write_counts", "write_result"]

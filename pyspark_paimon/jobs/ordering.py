@@ -128,7 +128,7 @@ def first_rows(
     return rows
 
 
-def sorted_rows(batches: Iterable[pa.RecordBatch], request: ScanRequest, schema: TableSchema) -> pa.Table:
+def sort_rows(batches: Iterable[pa.RecordBatch], request: ScanRequest, schema: TableSchema) -> pa.Table:
     """Sort and limit rows that arrive unordered.
 
     The rows include the sort columns.
@@ -142,7 +142,7 @@ def sorted_rows(batches: Iterable[pa.RecordBatch], request: ScanRequest, schema:
     return top.rows(_schema(schema, request))
 
 
-def sorted_frame(frame: Any, request: ScanRequest) -> Any:
+def sort_frame(frame: Any, request: ScanRequest) -> Any:
     """Sort and limit a Spark DataFrame of a request's candidates.
 
     Drops columns that are used only for sorting.
@@ -165,4 +165,4 @@ def _schema(schema: TableSchema, request: ScanRequest) -> pa.Schema:
     return arrow_schema(scan_fields(schema, request.columns))
 
 
-__all__ = ["candidates", "first_rows", "order_text", "row_order", "sort_columns", "sorted_frame", "sorted_rows"]
+__all__ = ["candidates", "first_rows", "order_text", "row_order", "sort_columns", "sort_frame", "sort_rows"]

@@ -221,9 +221,9 @@ class LocalBackend(LocalReads):
         """
         store = self.store(request.options, request.schema_id)
         from pyspark_paimon.local.open_write import write_rows  # noqa: PLC0415  # see test_imports
-        from pyspark_paimon.request.inputs import collected  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.request.inputs import collect  # noqa: PLC0415  # see test_imports
 
-        return write_rows(store, request, collected(rows), threads=self._threads, progress=self._progress)
+        return write_rows(store, request, collect(rows), threads=self._threads, progress=self._progress)
 
     def writer(self, commit_id: str) -> RowWriter:
         """Return a writer for consecutive commits."""

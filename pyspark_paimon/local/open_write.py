@@ -24,7 +24,7 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import EVALUATIONS
 from manifest.store import FileStore
-from pyspark_paimon.jobs.counting import publish_rows, write_counters, written
+from pyspark_paimon.jobs.counting import publish_rows, write_counters, write_result
 from pyspark_paimon.jobs.progress import FlushProgress
 from pyspark_paimon.request.backend import ArrowRows, Progress, WriteRequest
 from pyspark_paimon.request.counters import Stopwatch
@@ -123,10 +123,10 @@ class OpenWrite:
         )
         if not done.rounds:
             self.discard()
-            return written(done.result, 0, 0, self._start)
+            return write_result(done.result, 0, 0, self._start)
         stopwatch("compact")
         counters = write_counters(done.messages, rows=self.rows, retries=commit.retries, millis=stopwatch.millis, bytes_in=self._size)
-        return written(done.result, self.rows, sum(len(message.new_files) for message in done.messages), self._start, counters)
+        return write_result(done.result, self.rows, sum(len(message.new_files) for message in done.messages), self._start, counters)
 
     def _flush_into(self, messages: list[CommitMessage], batches: Iterable[Batch]) -> None:
         for batch, kinds in batches:

@@ -22,7 +22,7 @@ from lsm.read.metrics import ReadReport
 from lsm.read.split import read_split
 from lsm.scan.splits import DataSplit
 from pyspark_paimon.jobs.incremental import read_changes
-from pyspark_paimon.jobs.ordering import candidates, first_rows, sorted_rows
+from pyspark_paimon.jobs.ordering import candidates, first_rows, sort_rows
 from pyspark_paimon.scheduling.thread_pool import interleave, map_in_threads
 from pyspark_paimon.views.explain import read_stages
 
@@ -169,7 +169,7 @@ def _limit(request: ScanRequest) -> int | None:
 def _sort(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None) -> pa.Table:
     if request.limit is not None and request.incremental is None:
         return first_rows(store, request, plan.splits, threads, report)
-    return sorted_rows(_in_order(store, request, plan, threads, report), request, store.schema)
+    return sort_rows(_in_order(store, request, plan, threads, report), request, store.schema)
 
 
 def _in_order(

@@ -12,7 +12,7 @@ from lsm.commit.post_commit import has_lookup_readers
 from manifest.store import FileStore
 from pyspark_paimon.local.open_write import OpenWrite
 from pyspark_paimon.request.backend import Progress, Rows, WriteRequest
-from pyspark_paimon.request.inputs import collected, split_kinds
+from pyspark_paimon.request.inputs import collect, split_kinds
 from pyspark_paimon.request.results import WriteResult
 
 
@@ -44,7 +44,7 @@ class LocalWriter:
         if self._write is None:
             self._write = self._start(request)
         try:
-            for batch in collected(rows).reader:
+            for batch in collect(rows).reader:
                 self._write.take(*(split_kinds(batch) if request.row_kinds else (batch, None)))
         except BaseException:
             self.discard()

@@ -47,7 +47,7 @@ class ServerBackend(LocalBackend):
 
         The files are used for operations that the server does not support.
         """
-        with typed_errors():
+        with raise_table_errors():
             if isinstance(operation, AlterSchema):
                 return cast("A", self._alter(operation))
             if self._commits is None or getattr(operation, "dry_run", False):
@@ -101,7 +101,7 @@ class ServerBackend(LocalBackend):
 
 
 @contextmanager
-def typed_errors() -> Iterator[None]:
+def raise_table_errors() -> Iterator[None]:
     """Convert the server's missing and conflict errors to table errors."""
     try:
         yield
@@ -119,4 +119,4 @@ def typed_errors() -> Iterator[None]:
         raise (InvalidSchema if error.kind == "COLUMN" else InvalidArgument)(str(error)) from error
 
 
-__all__ = ["ServerBackend", "typed_errors"]
+__all__ = ["ServerBackend", "raise_table_errors"]

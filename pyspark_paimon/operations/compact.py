@@ -24,7 +24,7 @@ from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.partition_spec import predicate_of, spec_of
 from pyspark_paimon.request.results import CompactResult, compact_counters
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker, partitions_of
-from pyspark_paimon.request.validate import checked_options, commit_identity
+from pyspark_paimon.request.validate import check_options, commit_identity
 from pyspark_paimon.typing import Filter
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Compact(_Buckets):
             predicate=predicate,
             order_by=() if order_by is None else _order_columns(schema, order_by, strategy),
             strategy=strategy,
-            options=checked_options(options),
+            options=check_options(options),
         )
 
     def plan(self, store: FileStore) -> TaskPlan:
@@ -195,7 +195,7 @@ class MovePostponed(_Buckets):
 
         def moved(reporting: FileStore, some: Sequence[Task]) -> TaskWork:
             files = {partition: waiting[partition] for partition in partitions_of(some)}
-            return TaskWork(postponed.moved_rows(reporting, files, self.commit_id, base, threads=threads))
+            return TaskWork(postponed.move_rows(reporting, files, self.commit_id, base, threads=threads))
 
         return moved
 

@@ -45,7 +45,7 @@ class ExpireSnapshots(Operation[ExpireResult]):
             would, counts = run_dry(store, lambda seen: expire_snapshots(seen, **policy))
             removal = removal_of(counts, snapshots=would.snapshots, manifests=would.manifests)
             return ExpireResult(snapshots=would.snapshots, data_files=would.data_files, manifests=would.manifests, removal=removal)
-        with counted_deletes(store, table.progress, "expire") as seen:
+        with count_deletes(store, table.progress, "expire") as seen:
             done = expire_snapshots(seen, **policy)
         return ExpireResult(snapshots=done.snapshots, data_files=done.data_files, manifests=done.manifests)
 
@@ -58,7 +58,7 @@ class RemoveOrphans(Operation[list[OrphanFile]]):
 
     def run(self, table: OpenTable) -> list[OrphanFile]:
         """Delete the files and return them."""
-        with counted_deletes(table.store(), table.progress, "orphans") as seen:
+        with count_deletes(table.store(), table.progress, "orphans") as seen:
             return _files(remove_orphans(seen, self.older_than_ms))
 
 
@@ -100,7 +100,7 @@ class _CountedDeletes(WrappedFileIO):
 
 
 @contextmanager
-def counted_deletes(store: FileStore, progress: Progress | None, stage: str) -> Iterator[FileStore]:
+def count_deletes(store: FileStore, progress: Progress | None, stage: str) -> Iterator[FileStore]:
     """Open the table so that ``progress`` counts deleted files.
 
     The total is unknown.

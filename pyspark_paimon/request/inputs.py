@@ -215,7 +215,7 @@ def _spark_rows(data: Any, schema: pa.Schema) -> Rows:
         raise UnsupportedType(f"the DataFrame has a column of a type that no table has: {error}") from error
 
 
-def collected(rows: Rows) -> ArrowRows:
+def collect(rows: Rows) -> ArrowRows:
     """Return ``rows`` as an Arrow stream; fetch a Spark DataFrame."""
     if isinstance(rows, ArrowRows):
         return rows
@@ -261,4 +261,4 @@ def split_kinds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
     return batch.remove_column(at), codes.cast(pa.int8())
 
 
-__all__ = ["collected", "has_row_kinds", "rows_of", "split_kinds"]
+__all__ = ["collect", "has_row_kinds", "rows_of", "split_kinds"]

@@ -19,8 +19,8 @@ from lsm.python_values.columns import python_scalar
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import from_arrow
-from pyspark_paimon.filter.columns import matched, resolve
-from pyspark_paimon.filter.joined_sql import SOURCE, TARGET, Sides, is_column_expression, join_terms, joined_condition, joined_value
+from pyspark_paimon.filter.columns import match_names, resolve
+from pyspark_paimon.filter.joined_sql import SOURCE, TARGET, Sides, bind_condition, bind_value, is_column_expression, join_terms
 from pyspark_paimon.request.assignments import refuse_delete, refuse_fixed
 from pyspark_paimon.request.bound import BoundExpression, BoundSource, BoundValue, Value
 from pyspark_paimon.request.message import Message
@@ -139,7 +139,7 @@ def clause_of(when: When, action: Action, values: object, condition: object, *, 
     visible = {side: sides[side] for side in _SIDES[when]}
     if condition is not None and not isinstance(condition, str) and not is_column_expression(condition):
         raise InvalidArgument(f"merge: a condition is SQL text, a Column or an Arrow expression about t and s, not {condition!r:.60}")
-    bound = None if condition is None else joined_condition(condition, visible)
+    bound = None if condition is None else bind_condition(condition, visible)
     if action == "delete":
         return Clause(when=when, action=action, condition=bound, values={})
     named: dict[str, Any]
@@ -163,7 +163,7 @@ def _all(action: Action, schema: TableSchema, sides: Sides, join: Join) -> dict[
     An update leaves out the columns that the join makes equal.
     """
     source = sides[SOURCE]
-    found = matched(schema.names, source)
+    found = match_names(schema.names, source)
     equal = {target for target, _ in join.pairs} if action == "update" else set()
     missing = [name for name in schema.names if name not in found and name not in equal]
     if missing and action == "update":
@@ -175,7 +175,7 @@ def _value(name: str, value: Any, visible: Sides, schema: TableSchema) -> Value:
     if isinstance(value, ColumnValue):
         return value
     if isinstance(value, str) or is_column_expression(value):
-        bound = joined_value(value, visible)
+        bound = bind_value(value, visible)
         if not (isinstance(bound, LiteralValue) and bound.value is None):
             return bound
         value = None  # NULL alone is of any type

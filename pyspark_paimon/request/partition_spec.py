@@ -132,12 +132,12 @@ def display_partition(values: Iterable[Plain], schema: TableSchema) -> str:
     return "/".join(f"{name}={display_value(value, type_)}" for name, value, type_ in named)
 
 
-def displayed_like(spec: Spec, schema: TableSchema) -> re.Pattern[str]:
+def display_pattern(spec: Spec, schema: TableSchema) -> re.Pattern[str]:
     """Return a pattern for ``display_partition`` of the named partitions.
 
     >>> from manifest.schema.validation import build_schema
     >>> schema = build_schema("id INT, day DATE, hour INT", partition_keys=["day", "hour"])
-    >>> bool(displayed_like({"hour": "7"}, schema).fullmatch("day=2024-01-31/hour=7"))
+    >>> bool(display_pattern({"hour": "7"}, schema).fullmatch("day=2024-01-31/hour=7"))
     True
     """
     texts = {}
@@ -165,4 +165,4 @@ def display_value(value: Plain, type_: DataType | ColumnType) -> str:
     return str(value)
 
 
-__all__ = ["Spec", "display_partition", "display_value", "displayed_like", "predicate_of", "replaced_partitions", "spec_of", "values_of"]
+__all__ = ["Spec", "display_partition", "display_pattern", "display_value", "predicate_of", "replaced_partitions", "spec_of", "values_of"]

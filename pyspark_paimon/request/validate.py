@@ -68,7 +68,7 @@ def write_request(
         raise InvalidArgument("order_by chooses among rows of one key; the table has no primary key")
     if batch_id is not None and (commit_id is None or type(batch_id) is not int or not 0 <= batch_id < BATCH_IDENTIFIER):
         raise InvalidArgument("batch_id numbers the batches of a job from 0 up; the job's name is given as commit_id")
-    settings = checked_options(options)
+    settings = check_options(options)
     effective = schema.model_copy(update={"options": {**schema.options, **settings}}).core
     return WriteRequest(
         commit_id=commit_identity(commit_id),
@@ -103,7 +103,7 @@ def commit_identity(given: object) -> str:
     return given
 
 
-def checked_options(options: Mapping[str, str] | None) -> dict[str, str]:
+def check_options(options: Mapping[str, str] | None) -> dict[str, str]:
     """Check and return options of one call.
 
     Raises ``UnsupportedOption``.
@@ -263,7 +263,7 @@ _KINDS: dict[str, tuple[str, Check]] = {
 _BETWEEN = re.compile(r"\s*\|\s*(?![^\[]*\])")
 
 
-def checked(method: Callable[..., Any]) -> Callable[..., Any]:
+def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
     """Check the arguments of ``method`` at each call.
 
     Raises ``InvalidArgument``, also in place of pydantic's ``ValidationError`` for requests.
@@ -314,7 +314,7 @@ def _zone_of(owner: object) -> AbstractContextManager[None]:
 
 
 class CheckedMethods:
-    """Base class that applies ``checked`` to all public methods."""
+    """Base class that applies ``check_arguments`` to all public methods."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -322,9 +322,9 @@ class CheckedMethods:
             if name.startswith("_") and name != "__init__":
                 continue
             if isinstance(member, classmethod):
-                setattr(cls, name, classmethod(checked(member.__func__)))
+                setattr(cls, name, classmethod(check_arguments(member.__func__)))
             elif inspect.isfunction(member):
-                setattr(cls, name, checked(member))
+                setattr(cls, name, check_arguments(member))
 
 
 def _check_of(annotation: object) -> tuple[tuple[str, Check], ...] | None:
@@ -351,8 +351,8 @@ def _shown(name: str, value: object) -> str:
 
 __all__ = [
     "CheckedMethods",
-    "checked",
-    "checked_options",
+    "check_arguments",
+    "check_options",
     "commit_identity",
     "cutoff_of",
     "millis_of",

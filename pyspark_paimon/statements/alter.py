@@ -14,7 +14,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot
 from fileindex.base.errors import InvalidArgument
 from fileindex.expression.tree import ColumnValue, map_columns
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.filter.joined_sql import TARGET, joined_value
+from pyspark_paimon.filter.joined_sql import TARGET, bind_value
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
@@ -276,7 +276,7 @@ def _value(table: Table, text: str, spark: Any) -> Any:
     schema = table.table_schema
     if schema.is_primary_key_table:  # Spark computes the new rows; other tables are changed in their files by our own tasks
         return functions_of(spark).expr(text)
-    bound = joined_value(text, {TARGET: schema.column_types})
+    bound = bind_value(text, {TARGET: schema.column_types})
     return map_columns(
         bound, lambda column: ColumnValue(resolve(column.name.split(".", 1)[1], schema.column_types), column.key, column.type)
     )

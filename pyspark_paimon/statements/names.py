@@ -95,7 +95,7 @@ class KnownTables:
         if self.spark.catalog.getTable(quoted).isTemporary:
             return
         options = stored_options(self.spark.table(quoted).schema) or {}
-        option_texts = ", ".join(f"{escaped_text(key)} {escaped_text(value)}" for key, value in options.items())
+        option_texts = ", ".join(f"{text_literal(key)} {text_literal(value)}" for key, value in options.items())
         create = f"CREATE TABLE {quoted} USING {SOURCES[1]} OPTIONS ({option_texts})"
         # Check that the table loads before the name is dropped.
         if not options or not self.spark.read.format(SOURCES[1]).options(**options).load().columns:
@@ -122,9 +122,9 @@ class KnownTables:
         return Table.open(path, self.spark) if branch is None else Table.open(path, self.spark, branch=branch)
 
 
-def escaped_text(text: str) -> str:
+def text_literal(text: str) -> str:
     """Return a text as a SQL literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-__all__ = ["SOURCES", "KnownTables", "escaped_text"]
+__all__ = ["SOURCES", "KnownTables", "text_literal"]

@@ -15,7 +15,7 @@ from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.statements.answers import frame_of_rows
-from pyspark_paimon.statements.names import KnownTables, escaped_text
+from pyspark_paimon.statements.names import KnownTables, text_literal
 from pyspark_paimon.statements.words import NameParts, TokenCursor, WrittenValue
 from pyspark_paimon.table.table import Table
 
@@ -70,7 +70,7 @@ def copy_definition(new: NewTable, model: TableSchema) -> None:
     new.comment = model.comment
 
 
-def column_text(field: DataField, literal: Callable[[str], str] = escaped_text) -> str:
+def column_text(field: DataField, literal: Callable[[str], str] = text_literal) -> str:
     """Return a column definition of CREATE TABLE.
 
     literal: Formatter of text literals.
@@ -177,8 +177,8 @@ def statement(name: NameParts, schema: TableSchema) -> str:
     if schema.partition_keys:
         parts.append(f"PARTITIONED BY ({', '.join(map(quote_name, schema.partition_keys))})")
     if schema.comment:
-        parts.append(f"COMMENT {escaped_text(schema.comment)}")
-    options = [f"  {escaped_text(key)} = {escaped_text(value)}" for key, value in sorted(schema.options.items()) if key != "path"]
+        parts.append(f"COMMENT {text_literal(schema.comment)}")
+    options = [f"  {text_literal(key)} = {text_literal(value)}" for key, value in sorted(schema.options.items()) if key != "path"]
     if options:
         parts += ["TBLPROPERTIES (", ",\n".join(options) + ")"]
     return "\n".join(parts) + "\n"

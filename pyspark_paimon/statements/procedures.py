@@ -46,7 +46,7 @@ def arguments_of(words: TokenCursor, procedure: str, order: list[str]) -> dict[s
     return {name: value for name, value in found.items() if value is not None}
 
 
-def required(given: Arguments, name: str) -> str:
+def required_text(given: Arguments, name: str) -> str:
     """Return the text of a required argument."""
     if name not in given:
         raise InvalidArgument(f"the procedure needs an argument '{name}'")
@@ -178,24 +178,24 @@ def _expire_partitions(table: Table, given: Arguments) -> Any:
 
 
 def _rollback(table: Table, given: Arguments) -> Any:
-    version = required(given, "version")
+    version = required_text(given, "version")
     return table.rollback_to(int(version)) if version.isdecimal() else table.rollback_to(tag=version)
 
 
 def _number_or_text(given: Arguments, name: str) -> int | str:
     """Return milliseconds as a number, a time as its text."""
-    text = required(given, name)
+    text = required_text(given, name)
     return int(text) if text.isdecimal() else text
 
 
 def _restore(table: Table, given: Arguments) -> Any:
-    version = required(given, "version")
+    version = required_text(given, "version")
     return table.restore(int(version)) if version.isdecimal() else table.restore(tag=version)
 
 
 def _delete_tag(table: Table, given: Arguments) -> Any:
     done = None
-    for tag in required(given, "tag").split(","):
+    for tag in required_text(given, "tag").split(","):
         done = table.delete_tag(tag.strip())
     return done
 
@@ -214,26 +214,26 @@ PROCEDURES: dict[str, Procedure] = {
     "expire_tags": Procedure("", lambda t, _: t.expire_tags()),
     "create_tag": Procedure(
         "tag snapshot time_retained",
-        lambda t, a: t.create_tag(required(a, "tag"), whole_number(a, "snapshot"), time_retained=time_retained(a)),
+        lambda t, a: t.create_tag(required_text(a, "tag"), whole_number(a, "snapshot"), time_retained=time_retained(a)),
     ),
     "replace_tag": Procedure(
         "tag snapshot time_retained",
-        lambda t, a: t.replace_tag(required(a, "tag"), whole_number(a, "snapshot"), time_retained=time_retained(a)),
+        lambda t, a: t.replace_tag(required_text(a, "tag"), whole_number(a, "snapshot"), time_retained=time_retained(a)),
     ),
-    "rename_tag": Procedure("tag target_tag", lambda t, a: t.rename_tag(required(a, "tag"), required(a, "target_tag"))),
+    "rename_tag": Procedure("tag target_tag", lambda t, a: t.rename_tag(required_text(a, "tag"), required_text(a, "target_tag"))),
     "delete_tag": Procedure("tag", _delete_tag),
     "rollback": Procedure("version", _rollback),
     "rollback_to": Procedure("version", _rollback),
     "rollback_to_timestamp": Procedure("timestamp", lambda t, a: t.rollback_to(timestamp=_number_or_text(a, "timestamp"))),
-    "rollback_to_watermark": Procedure("watermark", lambda t, a: t.rollback_to(watermark=int(required(a, "watermark")))),
+    "rollback_to_watermark": Procedure("watermark", lambda t, a: t.rollback_to(watermark=int(required_text(a, "watermark")))),
     "restore": Procedure("version", _restore),
     "create_branch": Procedure(
-        "branch tag", lambda t, a: t.create_branch(required(a, "branch"), None if "tag" not in a else str(a["tag"]))
+        "branch tag", lambda t, a: t.create_branch(required_text(a, "branch"), None if "tag" not in a else str(a["tag"]))
     ),
-    "delete_branch": Procedure("branch", lambda t, a: t.delete_branch(required(a, "branch"))),
-    "fast_forward": Procedure("branch", lambda t, a: t.fast_forward(required(a, "branch"))),
+    "delete_branch": Procedure("branch", lambda t, a: t.delete_branch(required_text(a, "branch"))),
+    "fast_forward": Procedure("branch", lambda t, a: t.fast_forward(required_text(a, "branch"))),
     "reset_consumer": Procedure(
-        "consumer_id next_snapshot_id", lambda t, a: t.reset_consumer(required(a, "consumer_id"), whole_number(a, "next_snapshot_id"))
+        "consumer_id next_snapshot_id", lambda t, a: t.reset_consumer(required_text(a, "consumer_id"), whole_number(a, "next_snapshot_id"))
     ),
     "remove_orphan_files": Procedure("older_than dry_run", _orphans),
 }
@@ -249,7 +249,7 @@ __all__ = [
     "options_of",
     "partitions_of",
     "parts_of",
-    "required",
+    "required_text",
     "time_of",
     "time_retained",
     "true_or_false",

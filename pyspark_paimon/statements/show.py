@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
-from pyspark_paimon.request.partition_spec import displayed_like, spec_of
+from pyspark_paimon.request.partition_spec import display_pattern, spec_of
 from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows
 from pyspark_paimon.statements.names import SOURCES, KnownTables
 from pyspark_paimon.statements.new_table import column_rows, description_rows
@@ -35,7 +35,7 @@ def show_partitions(names: KnownTables, words: TokenCursor) -> Any:
     words.end()
     found = table.partitions()
     if wanted:
-        named = displayed_like(spec_of(wanted, table.table_schema), table.table_schema)
+        named = display_pattern(spec_of(wanted, table.table_schema), table.table_schema)
         found = found.filter(pa.array([named.fullmatch(text) is not None for text in found["partition"].to_pylist()], pa.bool_()))
     return frame_of_rows(names.spark, found)
 

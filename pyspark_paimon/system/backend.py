@@ -25,7 +25,7 @@ from manifest.row.binary_row import EMPTY_ROW
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
-from pyspark_paimon.jobs.ordering import candidates, sorted_rows
+from pyspark_paimon.jobs.ordering import candidates, sort_rows
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.local.read import rows_in
 from pyspark_paimon.request.backend import ScanRequest, TravelRequest
@@ -110,7 +110,7 @@ class SystemBackend(LocalBackend):
             yield from limit_rows(self._all_rows(request), request.limit)
             return
         wanted = candidates(request)
-        rows = sorted_rows(self._all_rows(wanted), wanted, self.schema(request.schema_id))
+        rows = sort_rows(self._all_rows(wanted), wanted, self.schema(request.schema_id))
         yield from rows.select(list(request.columns)).to_batches()
 
     def _all_rows(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,7 @@ from pyspark_paimon.table.catalog_base import (
     AnyCatalog,
     DatabaseExists,
     DatabaseNotFound,
-    checked_name,
+    check_name,
     split_name,
 )
 from pyspark_paimon.table.table import Table
@@ -260,11 +260,11 @@ class Catalog(AnyCatalog):
         return f"Catalog({self._root})"
 
     def _database(self, name: str) -> str:
-        return f"{self._root}/{checked_name(name, 'database')}{DATABASE_SUFFIX}"
+        return f"{self._root}/{check_name(name, 'database')}{DATABASE_SUFFIX}"
 
     def _path(self, name: str) -> str:
         database, table = split_name(name)
-        return f"{self._database(database)}/{checked_name(table, 'table')}"
+        return f"{self._database(database)}/{check_name(table, 'table')}"
 
     def _is_table(self, path: str) -> bool:
         return bool(SchemaManager(self._file_io, path).ids())

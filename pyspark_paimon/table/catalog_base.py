@@ -185,7 +185,7 @@ def split_name(name: str) -> tuple[str, str]:
     return (database, table) if dot else (DEFAULT_DATABASE, name)
 
 
-def checked_name(name: object, what: str) -> str:
+def check_name(name: object, what: str) -> str:
     """Return ``name`` if it is valid as a directory name.
 
     Raises ``InvalidArgument``.
@@ -202,4 +202,4 @@ def checked_name(name: object, what: str) -> str:
     return name
 
 
-__all__ = ["DATABASE_SUFFIX", "DEFAULT_DATABASE", "AnyCatalog", "DatabaseExists", "DatabaseNotFound", "checked_name", "split_name"]
+__all__ = ["DATABASE_SUFFIX", "DEFAULT_DATABASE", "AnyCatalog", "DatabaseExists", "DatabaseNotFound", "check_name", "split_name"]

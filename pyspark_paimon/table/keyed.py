@@ -15,7 +15,7 @@ from pyspark_paimon.request.backend import EVERY_LEVEL, ArrowRows, DeleteRequest
 from pyspark_paimon.request.inputs import rows_of
 from pyspark_paimon.request.keys import any_of_keys, distinguishes_keys, in_order_of, keys_of
 from pyspark_paimon.request.state import Start
-from pyspark_paimon.request.validate import checked_options, commit_identity, projection, travel_of
+from pyspark_paimon.request.validate import check_options, commit_identity, projection, travel_of
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.table.scan import Scan
 from pyspark_paimon.typing import Data, Expression, Filter, Keys, Time
@@ -77,7 +77,7 @@ class TableRows(TableRole):
             columns=tuple(dict.fromkeys([*named, *schema.primary_keys])),
             snapshot=pinned,
         ).model_copy(
-            update={"schema_id": schema.id, "keys": None if distinguishes_keys(schema) else wanted, "options": checked_options(given)}
+            update={"schema_id": schema.id, "keys": None if distinguishes_keys(schema) else wanted, "options": check_options(given)}
         )
         scan = Scan(self._backend, request, schema)
         found = scan.to_arrow() if len(wanted) else scan.schema.empty_table()
@@ -255,7 +255,7 @@ class TableRows(TableRole):
 
 def _request(predicate: Predicate | None, options: Mapping[str, str] | None, commit_id: str | None) -> DeleteRequest:
     return DeleteRequest(
-        commit_id=commit_identity(commit_id), first_run=commit_id is None, predicate=predicate, options=checked_options(options)
+        commit_id=commit_identity(commit_id), first_run=commit_id is None, predicate=predicate, options=check_options(options)
     )
 
 

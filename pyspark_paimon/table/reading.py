@@ -14,7 +14,7 @@ from pyspark_paimon.jobs.incremental import MODES, Point, change_columns, exact_
 from pyspark_paimon.request.backend import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
 from pyspark_paimon.request.scan_mode import ScanPlace, without_place
 from pyspark_paimon.request.state import Start
-from pyspark_paimon.request.validate import checked_options, millis_of, projection, travel_of
+from pyspark_paimon.request.validate import check_options, millis_of, projection, travel_of
 from pyspark_paimon.table.readable import Readable
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.table.scan import Scan
@@ -132,7 +132,7 @@ class TableReading(TableRole, Readable):
             update={
                 "schema_id": schema.id,
                 "order_by": ordering.sort_columns(order_by, schema),
-                "options": checked_options(options),
+                "options": check_options(options),
                 "read_optimized": read_optimized,
             }
         )
@@ -302,7 +302,7 @@ class TableReading(TableRole, Readable):
                 "schema_id": schema.id,
                 "incremental": wanted,
                 "order_by": ordering.sort_columns(order_by, schema),
-                "options": checked_options(options),
+                "options": check_options(options),
             }
         )
         return Scan(self._backend, request, schema, None if filter is None else str(filter))

@@ -28,7 +28,7 @@ from pyspark_paimon.table.catalog_base import (
     AnyCatalog,
     DatabaseExists,
     DatabaseNotFound,
-    checked_name,
+    check_name,
     split_name,
 )
 from pyspark_paimon.table.new_schema import new_schema
@@ -74,7 +74,7 @@ class RestCatalog(AnyCatalog):
             DatabaseExists: There is such a database, and ``ignore_if_exists`` is False.
         """
         try:
-            self._api.create_database(checked_name(name, "database"), options or {})
+            self._api.create_database(check_name(name, "database"), options or {})
         except ResourceTaken as error:
             if not ignore_if_exists:
                 raise DatabaseExists(str(error)) from error
@@ -224,8 +224,8 @@ class RestCatalog(AnyCatalog):
 
 def _identifier(name: str) -> Identifier:
     database, table = split_name(name)
-    checked_name(split_branch(table)[0], "table")
-    return Identifier(database=checked_name(database, "database"), object=table)
+    check_name(split_branch(table)[0], "table")
+    return Identifier(database=check_name(database, "database"), object=table)
 
 
 def _refuse_branch(identifier: Identifier) -> None:

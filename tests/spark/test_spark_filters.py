@@ -7,7 +7,7 @@ import pytest
 from fileindex.base.errors import FilterFailed
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.json import from_json, to_json
-from pyspark_paimon.filter.joined_sql import joined_condition
+from pyspark_paimon.filter.joined_sql import bind_condition
 from pyspark_paimon.filter.parse import bind_filter, parse_filter
 from pyspark_paimon.spark.client.expression_sql import spark_sql
 from tests.computed_filters import FAILING, SAFE, TABLE, TYPES, pairs_of_columns
@@ -50,7 +50,7 @@ def test_expressions_written_for_spark_mean_the_same(frame) -> None:
     from pyspark.sql import functions as F  # noqa: N812
 
     texts = [text for text in SAFE[1::4] if "TIME'" not in text]
-    conditions = [spark_sql(joined_condition(text, {"t": TYPES})) for text in texts]
+    conditions = [spark_sql(bind_condition(text, {"t": TYPES})) for text in texts]
     kinds = [F.collect_list(F.when(F.expr(condition), F.expr("t.id"))).alias(f"c{at}") for at, condition in enumerate(conditions)]
     theirs = frame.select(F.struct("*").alias("t")).agg(*kinds).collect()[0]
     assert [text for at, text in enumerate(texts) if sorted(theirs[at]) != ours(parse_filter(text, TYPES))] == []

@@ -18,7 +18,7 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.texts import count_text, size_text
 from lsm.arrow.limit import limit_rows
 from lsm.read.metrics import ReadReport
-from pyspark_paimon.jobs.ordering import candidates, sorted_frame, sorted_rows
+from pyspark_paimon.jobs.ordering import candidates, sort_frame, sort_rows
 from pyspark_paimon.jobs.progress import reporting_tasks
 from pyspark_paimon.request.backend import Progress, ScanRequest
 from pyspark_paimon.request.counters import ScanTally
@@ -116,7 +116,7 @@ class SparkScans:
     def _read_rows(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         if request.order_by:
             wanted = candidates(request)
-            rows = sorted_rows(self._blobs(wanted), wanted, self._ask(SchemaOf(id=request.schema_id)))
+            rows = sort_rows(self._blobs(wanted), wanted, self._ask(SchemaOf(id=request.schema_id)))
             yield from rows.select(list(request.columns)).to_batches()
             return
         yield from limit_rows(self._blobs(request), request.limit)
@@ -160,7 +160,7 @@ class SparkScans:
         frame = self._rows(wanted, spark or self._spark, native=native)
         with raise_typed_errors():
             if request.order_by:
-                return sorted_frame(frame, request)
+                return sort_frame(frame, request)
             return frame if request.limit is None else frame.limit(request.limit)
 
     def readers(self, request: ScanRequest, plan: ScanPlan) -> str:

@@ -18,7 +18,7 @@ from lsm.arrow.text_form import plain_texts
 from lsm.keys.sort import SortKey
 from lsm.merge.function import Deduplicate, FirstRow
 from lsm.merge.merge_iterator import merge_runs
-from lsm.merge.selection import packed_keys, selection_vectors
+from lsm.merge.selection import pack_keys, selection_vectors
 from lsm.parquet.reader import ParquetDataFile
 from lsm.read.split import read_split
 from manifest.store import FileStore
@@ -209,7 +209,7 @@ def test_keys_of_newer_runs_are_looked_up_in_the_oldest_and_the_same_rows_surviv
 )
 def test_codes_of_keys_compare_as_the_keys(tables: list) -> None:
     types = [pa.int64(), pa.float32(), pa.bool_()]
-    codes = packed_keys([[pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), types, strict=True)] for rows in tables])
+    codes = pack_keys([[pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), types, strict=True)] for rows in tables])
     if codes is None:  # more than 64 bits
         return
     keys = [(a, (x, math.copysign(1, x)), b) for rows in tables for a, x, b in rows]
@@ -220,9 +220,9 @@ def test_codes_of_keys_compare_as_the_keys(tables: list) -> None:
 
 
 def test_keys_of_other_types_have_no_codes() -> None:
-    assert packed_keys([[pa.array(["a"])], [pa.array(["b"])]]) is None
-    assert packed_keys([[pa.array([1, None])], [pa.array([1])]]) is None
-    assert packed_keys([[pa.array([-(2**63), 0]), pa.array([1, 2])], [pa.array([2**63 - 1]), pa.array([1])]]) is None
+    assert pack_keys([[pa.array(["a"])], [pa.array(["b"])]]) is None
+    assert pack_keys([[pa.array([1, None])], [pa.array([1])]]) is None
+    assert pack_keys([[pa.array([-(2**63), 0]), pa.array([1, 2])], [pa.array([2**63 - 1]), pa.array([1])]]) is None
 
 
 @pytest.mark.parametrize("order", ["older first", "newer first"])

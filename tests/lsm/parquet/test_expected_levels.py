@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lsm.parquet.expected_footer import _expected as expected_leaves
+from lsm.parquet.expected_footer import _expected_leaves as expected_leaves
 from manifest.schema.validation import build_schema
 
 TYPES = [

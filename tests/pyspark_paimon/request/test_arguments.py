@@ -13,7 +13,7 @@ import pytest
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from pyspark_paimon import Catalog, Table
-from pyspark_paimon.request.validate import checked
+from pyspark_paimon.request.validate import check_arguments
 
 ODD = [
     *(7, -1, 2**70, 1.5, float("nan"), True, None, "x", "", "\0", "a'b", "x" * 5000, b"x", object(), len, int),
@@ -107,7 +107,7 @@ def test_what_has_a_type_of_its_own_is_left_to_who_knows_it():
     def method(self, rows: Rows, names: Sequence[str] | None = None, *, flag: bool = False):  # noqa: F821
         return rows, list(names or ()), flag
 
-    call = checked(method)
+    call = check_arguments(method)
     assert call(None, object, (name for name in ["a"]), flag=np.True_) == (object, ["a"], True)
     with pytest.raises(InvalidArgument, match="method: names is a list of names or None, not"):
         call(None, object, [1])
