@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 else:  # only tables with dynamic buckets need these
     assigner = LazyModule("lsm.cross_partition.assigner")
     dynamic = LazyModule("lsm.bucket.dynamic")
-    hash_index = LazyModule("lsm.bucket.dynamic")
     staged_rows = LazyModule("lsm.cross_partition.staged_rows")
 
 RoutedRows: TypeAlias = tuple[Source, Sequence[BucketRows]]

@@ -15,7 +15,7 @@ from tests.manifest.commit_kit import committer, data_file, message, renumber
 class Unqueued(WrappedFileIO):
     """Files of committers that do not take turns, as those of other machines and engines do not."""
 
-    def turn(self, directory):
+    def fair_lock(self, directory):
         return nullcontext()
 
 

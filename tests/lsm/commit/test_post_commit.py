@@ -166,7 +166,7 @@ def test_hash_indexes_of_buckets_that_were_done_are_deleted_too(tmp_path: Path, 
     import lsm.write.bucket_assignment
 
     store = make(tmp_path / "t", DDL, ("id",), bucket="-1", dynamic_bucket__target_row_num="10")
-    write_hashes, made = lsm.write.bucket_assignment.hash_index.write_hashes, []
+    write_hashes, made = lsm.write.bucket_assignment.dynamic.write_hashes, []
 
     def failing(*arguments: object) -> object:
         if len(made) == 2:
@@ -174,7 +174,7 @@ def test_hash_indexes_of_buckets_that_were_done_are_deleted_too(tmp_path: Path, 
         made.append(write_hashes(*arguments))  # type: ignore[arg-type]
         return made[-1]
 
-    monkeypatch.setattr(lsm.write.bucket_assignment.hash_index, "write_hashes", failing)
+    monkeypatch.setattr(lsm.write.bucket_assignment.dynamic, "write_hashes", failing)
 
     def write() -> None:
         with TableWrite(store) as job:

@@ -19,7 +19,7 @@ class AfterRival(WrappedFileIO):
         self.rival = rival
 
     @contextmanager
-    def turn(self, directory):
+    def fair_lock(self, directory):
         rival, self.rival = self.rival, nullcontext
         rival()
         yield
