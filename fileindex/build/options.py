@@ -42,8 +42,8 @@ class IndexSpec:
 
         Without row blocks if that schema has a column with their name.
         """
-        taken = row_blocks_name(str(column)) in column_types
-        return replace(self, column=column, block_rows=0 if taken else self.block_rows)
+        is_used = row_blocks_name(str(column)) in column_types
+        return replace(self, column=column, block_rows=0 if is_used else self.block_rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,15 +167,15 @@ class SchemaManager:
     def create(self, schema: TableSchema) -> TableSchema:
         """Write the first schema. Raises ``TableExists``."""
         try:
-            taken = self.latest() is not None
-            if not taken:
+            exists = self.latest() is not None
+            if not exists:
                 self._refuse_remains()
-                taken = not self._put(schema)
+                exists = not self._put(schema)
         except OSError as error:
             if error.errno != errno.ENOTDIR:
                 raise
             raise TableExists(f"{self._table_path}: a file exists at the path of the table's directory; choose another path") from error
-        if taken:
+        if exists:
             raise TableExists(f"{self._table_path}: a table exists already; open it with Table.open")
         self._advise(schema)
         return schema

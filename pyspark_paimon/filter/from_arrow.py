@@ -54,7 +54,7 @@ _OPS = {
 _TESTS = {"is_null", "is_valid", "is_nan", "is_in", "starts_with", "match_like"}
 _FUNCTIONS = {
     **{name: op.value for name, op in _OPS.items()},
-    **{f"{name}{checked}": said for name, said in (("add", "+"), ("subtract", "-"), ("multiply", "*")) for checked in ("", "_checked")},
+    **{f"{name}{checked}": sign for name, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*")) for checked in ("", "_checked")},
     "divide": "quotient",
     "divide_checked": "quotient",
     "negate": "negative",

@@ -39,10 +39,10 @@ def write_counters(
     messages: Iterable[CommitMessage], *, rows: int, retries: int, millis: dict[str, float], bytes_in: int = 0
 ) -> WriteCounters:
     """Return the counters of a commit."""
-    told = list(messages)
-    new = [file for message in told for file in message.new_files]
-    made = [file for message in told for file in message.made_by_compaction()]
-    before = [file for message in told for file in message.compact_before]
+    commits = list(messages)
+    new = [file for message in commits for file in message.new_files]
+    made = [file for message in commits for file in message.made_by_compaction()]
+    before = [file for message in commits for file in message.compact_before]
     return WriteCounters(
         rows=rows,
         bytes_in=bytes_in,

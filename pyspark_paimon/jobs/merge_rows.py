@@ -111,11 +111,11 @@ class MergeRows:
         target, source = self._pairs(rows)
         self._matched[source] = True
         sides = {TARGET: rows, SOURCE: self.wanted.source}
-        taken = np.zeros(rows.num_rows, np.int64)
+        matches = np.zeros(rows.num_rows, np.int64)
         for clause, chosen in self._decide_clauses("matched", {TARGET: target, SOURCE: source}, sides):
-            np.add.at(taken, chosen[TARGET], 1)
+            np.add.at(matches, chosen[TARGET], 1)
             yield clause, chosen, sides
-        if (twice := np.flatnonzero(taken > 1)).size:
+        if (twice := np.flatnonzero(matches > 1)).size:
             raise InvalidArgument(f"merge: two rows of the source match the row {self._name(rows, int(twice[0]))}")
         if self.reads_all:
             lone = np.ones(rows.num_rows, np.bool_)
@@ -165,12 +165,12 @@ class MergeRows:
 
     def _pairs(self, rows: pa.Table) -> tuple[Int64s, Int64s]:
         """Return indexes of matching table and source rows."""
-        asked = _zeros_alike(rows.select(self._keys.names))
+        wanted_keys = _zeros_alike(rows.select(self._keys.names))
         known = np.ones(rows.num_rows, np.bool_)
-        for column in asked.columns:
+        for column in wanted_keys.columns:
             known &= np.asarray(column.is_valid())
         at = np.flatnonzero(known)
-        found = self._keys.find(asked.take(pa.array(at)))
+        found = self._keys.find(wanted_keys.take(pa.array(at)))
         at, found = at[found >= 0], found[found >= 0]
         order, starts, counts = self._by_key
         target = np.repeat(at, counts[found])

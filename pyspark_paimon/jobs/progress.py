@@ -110,10 +110,10 @@ def reporting_tasks(spark: Any, progress: Progress | None, stage: str) -> Iterat
             return
         counts = (sum(stage.num_completed_tasks for stage in stages), sum(stage.num_tasks for stage in stages))
         read = max(read, sum(getattr(stage, "num_bytes_read", 0) for stage in stages))
-        told = (*counts, read)
-        if told != last and counts[0] < counts[1]:
+        state = (*counts, read)
+        if state != last and counts[0] < counts[1]:
             progress(ProgressEvent(stage=stage, done=counts[0], total=counts[1], unit="tasks", bytes_done=read))
-        last = told
+        last = state
 
     spark.registerProgressHandler(handler)
     try:
@@ -196,9 +196,9 @@ class PieceProgress(ProgressListener):
         Counts at most the piece's size: a file may be read twice or with other files.
         """
         with self._lock:
-            taken = min(size, self._left)
-            self._left -= taken
-        self._steps.moved(taken)
+            step = min(size, self._left)
+            self._left -= step
+        self._steps.moved(step)
 
     def finish(self, pieces: int = 1) -> None:
         """Count the pieces as finished, including bytes not read."""

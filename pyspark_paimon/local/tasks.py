@@ -68,8 +68,8 @@ def run_tasks(operation: TaskOperation[A], store: FileStore, *, threads: int, pr
         result = this.commit(commit, base, messages, None) if messages else CommitResult()
         stopwatch("commit")
         work = TaskWork(list(messages), sum(counted, Counter()))
-        told = {**this.counts(work, result.lost_compactions), "retries": commit.retries}
-        outcomes.append(Outcome(snapshot_id=result.snapshot_id, compact_snapshot_id=result.compact_snapshot_id, counts=told))
+        totals = {**this.counts(work, result.lost_compactions), "retries": commit.retries}
+        outcomes.append(Outcome(snapshot_id=result.snapshot_id, compact_snapshot_id=result.compact_snapshot_id, counts=totals))
         return result
 
     def undo(messages: Sequence[CommitMessage]) -> None:

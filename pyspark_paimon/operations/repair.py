@@ -51,8 +51,8 @@ def repair_table(backend: Backend, check: Fsck, older_than_ms: int, *, dry_run: 
     repairs = (*backend.run(change).repairs, *_compact(backend, found.counts.get(WAITING, 0), dry_run=dry_run))
     left = backend.ask(check) if repairs and not dry_run else found
     copies = next((_folder(backend.path, copy) for repair in repairs for copy in repair.copies), None)
-    told = {"repairs": repairs, "copies": copies, "dry_run": dry_run, "seconds": time.perf_counter() - start}
-    return left.model_copy(update=told)
+    fields = {"repairs": repairs, "copies": copies, "dry_run": dry_run, "seconds": time.perf_counter() - start}
+    return left.model_copy(update=fields)
 
 
 def _compact(backend: Backend, waiting: int, *, dry_run: bool) -> tuple[Repair, ...]:

@@ -144,7 +144,7 @@ class ScanTally:
     ) -> Iterator[pa.RecordBatch]:
         """Yield ``rows`` unchanged and count them."""
         waited = 0.0
-        taken: list[int] = []
+        row_counts: list[int] = []
         try:
             while True:
                 start = time.perf_counter()
@@ -152,13 +152,13 @@ class ScanTally:
                 waited += time.perf_counter() - start
                 if batch is None:
                     break
-                taken.append(batch.num_rows)
+                row_counts.append(batch.num_rows)
                 yield batch
         finally:
             if (close := getattr(rows, "close", None)) is not None:
                 close()
             millis = {"plan": round(plan_millis, 3), "read": round(waited * 1000, 3)}
-            self.counters = ScanCounters(rows=sum(taken), batches=len(taken), millis=millis, **_count_plan(plan), **_read(report))
+            self.counters = ScanCounters(rows=sum(row_counts), batches=len(row_counts), millis=millis, **_count_plan(plan), **_read(report))
 
 
 def _count_plan(plan: ScanPlan | None) -> dict[str, int]:

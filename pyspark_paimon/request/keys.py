@@ -81,8 +81,8 @@ def in_order_of(keys: KeySet, rows: pa.Table) -> pa.Table:
     row_of = np.full(len(keys), -1, np.int64)
     found = keys.find(rows)
     row_of[found] = np.arange(rows.num_rows)
-    asked = row_of[keys.numbers]
-    return rows.take(pa.array(asked[asked >= 0]))
+    positions = row_of[keys.numbers]
+    return rows.take(pa.array(positions[positions >= 0]))
 
 
 __all__ = ["any_of_keys", "distinguishes_keys", "in_order_of", "keys_of"]

@@ -120,8 +120,8 @@ def join_of(on: object, sides: Sides) -> Join:
     if isinstance(on, str) or is_column_expression(on):
         pairs, conditions = join_terms(on, sides)
         if not pairs:
-            told = f"merge: '{on}' equates no column of the table with one of the source, by which rows could be found; write t.id = s.id"
-            raise InvalidArgument(told)
+            reason = f"merge: '{on}' has no equality of a column of the table and one of the source: add one, like t.id = s.id"
+            raise InvalidArgument(reason)
         return Join(pairs=tuple(pairs), conditions=tuple(conditions))
     if not isinstance(on, Sequence) or not on or not all(isinstance(name, str) for name in on):
         raise InvalidArgument(

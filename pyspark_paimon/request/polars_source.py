@@ -32,17 +32,17 @@ def _source(scan: ScanSource) -> _Read:
         n_rows: int | None,
         batch_size: int | None,  # noqa: ARG001  # the files determine the batches
     ) -> Iterator[pl.DataFrame]:
-        asked = scan
+        current = scan
         wanted = with_columns or scan.schema.names
         if predicate is not None:
-            asked = _narrow(asked, predicate)
+            current = _narrow(current, predicate)
             needed = set(predicate.meta.root_names())
-            asked = asked.projected([name for name in scan.schema.names if name in needed or name in wanted])
+            current = current.projected([name for name in scan.schema.names if name in needed or name in wanted])
         else:
-            asked = asked.projected(list(wanted))
-            asked = asked if n_rows is None else asked.limited(n_rows)
+            current = current.projected(list(wanted))
+            current = current if n_rows is None else current.limited(n_rows)
         left = n_rows
-        for batch in asked.to_batches():
+        for batch in current.to_batches():
             frame = pl.DataFrame(pa.Table.from_batches([batch]))
             # The scan may return more rows: it applies only the conditions that it can translate.
             frame = (frame if predicate is None else frame.filter(predicate)).select(wanted)

@@ -86,8 +86,8 @@ class ScanPlace:
             needs = f"needs one of {', '.join(sorted(wanted))}" if wanted else "goes without other places"
             raise InvalidArgument(f"{_MODE} '{mode}' {needs}; given: {', '.join(named) or 'none'}")
         if mode == "incremental":
-            told = given.get(_BETWEEN_MODE, "auto").lower()
-            return cls(TravelRequest(), _points(backend, named[0], given[named[0]]), None if told == "auto" else told)
+            diff_mode = given.get(_BETWEEN_MODE, "auto").lower()
+            return cls(TravelRequest(), _points(backend, named[0], given[named[0]]), None if diff_mode == "auto" else diff_mode)
         if mode == "compacted-full":
             return cls(TravelRequest(compacted=True))
         return cls(TravelRequest.model_validate({_MEMBERS[key]: _value(key, given[key]) for key in named}))

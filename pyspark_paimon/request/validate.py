@@ -284,7 +284,7 @@ def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
         checks, order = wanted_of_it()
         for name, value in (*zip(order, arguments, strict=False), *options.items()):
             if (check := checks.get(name)) is not None and not any(fits(value) for _, fits in check):
-                kinds = " or ".join(dict.fromkeys(said for said, _ in check))
+                kinds = " or ".join(dict.fromkeys(kind for kind, _ in check))
                 raise InvalidArgument(f"{method.__name__}: {name} is {kinds}, not {_shown(name, value)}")
         try:
             with _zone_of(arguments[0]) if arguments else nullcontext():

@@ -35,8 +35,8 @@ _VERSION = 1
 class StreamOptions(BaseModel):
     """Validated options of a stream.
 
-    >>> asked = StreamOptions.of({"scan.snapshot-id": "3", "read.stream.maxrowspertrigger": "1000"})
-    >>> asked.mode.value, asked.snapshot_id, asked.limits.rows
+    >>> options = StreamOptions.of({"scan.snapshot-id": "3", "read.stream.maxrowspertrigger": "1000"})
+    >>> options.mode.value, options.snapshot_id, options.limits.rows
     ('from-snapshot', 3, 1000)
     """
 

@@ -84,14 +84,14 @@ class TableStream:
 
     path: str
     request: ScanRequest
-    asked: StreamOptions
+    stream_options: StreamOptions
     every: tuple[str, ...] | None
 
     @classmethod
     def of(
         cls,
         path: str,
-        asked: StreamOptions,
+        stream_options: StreamOptions,
         predicate: Predicate | None,
         columns: tuple[str, ...] | None,
         options: Mapping[str, str] | None = None,
@@ -104,14 +104,14 @@ class TableStream:
         """
         backend = LocalBackend(path)
         table = backend.schema()
-        names = stream_columns(table, columns, asked)
+        names = stream_columns(table, columns, stream_options)
         settings = {**(options or {}), **EVERY_LEVEL}
         request = ScanRequest.of(predicate, columns=names, snapshot=None)
         store = backend.store(settings)
         store.check_streamable()
-        StreamScan(store, asked.overwrites)
+        StreamScan(store, stream_options.overwrites)
         every = table.names if columns is None else None
-        return cls(path, request.model_copy(update={"schema_id": table.id, "options": settings}), asked, every)
+        return cls(path, request.model_copy(update={"schema_id": table.id, "options": settings}), stream_options, every)
 
     def start(self) -> Position:
         """Return the start of a new stream.
@@ -119,14 +119,14 @@ class TableStream:
         It is the progress of the consumer if there is one, else the start of the options.
         """
         scan = self._stream_scan()
-        asked = self.asked
+        stream_options = self.stream_options
         position = self._progress(scan)
         if position is not None:
             self.done(position)  # renew the consumer's file, so that it does not expire
             return position
-        position = scan.start(asked.mode, snapshot_id=asked.snapshot_id, timestamp_millis=asked.timestamp_millis)
-        if asked.consumer is not None:
-            scan.store.snapshots.record_consumer(asked.consumer, self._held(position), **{_POSITION: offset_of(position)})
+        position = scan.start(stream_options.mode, snapshot_id=stream_options.snapshot_id, timestamp_millis=stream_options.timestamp_millis)
+        if stream_options.consumer is not None:
+            scan.store.snapshots.record_consumer(stream_options.consumer, self._held(position), **{_POSITION: offset_of(position)})
         return position
 
     def newest(self) -> int:
@@ -138,7 +138,7 @@ class TableStream:
 
         limited: Whether the limits of the options apply.
         """
-        return self._stream_scan().advance(start, self.asked.limits if limited else UNLIMITED, last=last)
+        return self._stream_scan().advance(start, self.stream_options.limits if limited else UNLIMITED, last=last)
 
     def plan(self, start: Position, end: Position) -> tuple[ScanPlan, TableSchema]:
         """Return the splits of a batch, and their schema."""
@@ -154,9 +154,9 @@ class TableStream:
 
         The consumer then no longer retains earlier snapshots. The progress never moves back if another run is ahead.
         """
-        if self.asked.consumer is not None:
+        if self.stream_options.consumer is not None:
             self._stream_scan().store.snapshots.advance_consumer(
-                self.asked.consumer, self._held(end), lambda recorded: self._is_ahead(recorded, end), **{_POSITION: offset_of(end)}
+                self.stream_options.consumer, self._held(end), lambda recorded: self._is_ahead(recorded, end), **{_POSITION: offset_of(end)}
             )
 
     def _stream_scan(self) -> StreamScan:
@@ -167,7 +167,7 @@ class TableStream:
         newest = LocalBackend(self.path).store(self.request.options)
         if newest.schema.id != self.request.schema_id:
             self._check_columns(newest.schema, newest.schemas.get(self.request.schema_id or 0))
-        return StreamScan(newest, self.asked.overwrites)
+        return StreamScan(newest, self.stream_options.overwrites)
 
     def _check_columns(self, now: TableSchema, then: TableSchema) -> None:
         names = [name for name in self.request.columns if name in then.names]
@@ -185,9 +185,9 @@ class TableStream:
 
         None: there is no consumer, or its progress is ignored.
         """
-        if self.asked.consumer is None or self.asked.ignore_progress:
+        if self.stream_options.consumer is None or self.stream_options.ignore_progress:
             return None
-        found = scan.store.snapshots.consumer(self.asked.consumer)
+        found = scan.store.snapshots.consumer(self.stream_options.consumer)
         if found is None:
             return None
         return self._record(found)
@@ -211,21 +211,21 @@ class TableStream:
     def _held(self, position: Position) -> int:
         """Return the oldest snapshot to retain."""
         # An overwrite is compared with the snapshot before it.
-        return max(position.oldest_needed - int(self.asked.overwrites), 1)
+        return max(position.oldest_needed - int(self.stream_options.overwrites), 1)
 
 
-def stream_columns(table: TableSchema, columns: tuple[str, ...] | None, asked: StreamOptions) -> tuple[str, ...]:
+def stream_columns(table: TableSchema, columns: tuple[str, ...] | None, stream_options: StreamOptions) -> tuple[str, ...]:
     """Return the columns of a stream.
 
     The row kind comes last unless ``columns`` contains it. Raises ``UnknownColumn`` and ``InvalidArgument``.
     """
     names = table.names if columns is None else columns
-    if ROW_KIND in table.names and (asked.kinds or ROW_KIND in names):
+    if ROW_KIND in table.names and (stream_options.kinds or ROW_KIND in names):
         raise InvalidArgument(f"the table has a column '{ROW_KIND}', so that changes cannot have their kinds in it; rename the column")
     for name in names:
         if name not in table.names and name != ROW_KIND:
             raise UnknownColumn(name, tuple(table.names))
-    return (*names, ROW_KIND) if asked.kinds and ROW_KIND not in names else names
+    return (*names, ROW_KIND) if stream_options.kinds and ROW_KIND not in names else names
 
 
 __all__ = ["TableStream", "stream_columns", "stream_rows"]

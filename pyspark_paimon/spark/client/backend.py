@@ -71,18 +71,18 @@ class SparkBackend(SparkScans):
 
         Task operations and row changes use tasks. Other operations and small merges run on the driver.
         """
-        asked: Operation[Any] = operation
-        match asked:
+        any_operation: Operation[Any] = operation
+        match any_operation:
             case TaskOperation():
-                done: Any = self.run_tasks(asked)
+                done: Any = self.run_tasks(any_operation)
             case DeleteRows():
-                done = self._change_rows(asked.request, None)
+                done = self._change_rows(any_operation.request, None)
             case UpdateRows(values=Assignments() as values):
-                done = self._change_rows(asked.request, values)
+                done = self._change_rows(any_operation.request, values)
             case MergeRows():
-                done = self._merge(asked)
+                done = self._merge(any_operation)
             case _:
-                done = self._run_command(asked)
+                done = self._run_command(any_operation)
         return cast("A", done)
 
     def _run_command(self, operation: Operation[A]) -> A:
@@ -288,14 +288,14 @@ class SparkBackend(SparkScans):
 
         Spark tasks answer ``Fsck`` and ``MeasureScan``, which read files. The driver answers all others.
         """
-        asked: Question[Any] = question
-        match asked:
+        any_question: Question[Any] = question
+        match any_question:
             case Fsck():
-                answer: Any = self._check(asked)
+                answer: Any = self._check(any_question)
             case MeasureScan():
-                answer = self._measure(asked.request)
+                answer = self._measure(any_question.request)
             case _:
-                answer = self._ask(asked)
+                answer = self._ask(any_question)
         return cast("A", answer)
 
     def _check(self, check: Fsck) -> FsckResult:

@@ -190,9 +190,9 @@ class MergeFrame:
         Spark raises the error when it computes ``ROW_KIND``.
         """
         keys = [self._expr(f"{quote_name(name)} AS {_TAKEN}{at}") for at, name in enumerate(self.schema.primary_keys)]
-        taken = self.target.select(*keys)
+        existing = self.target.select(*keys)
         same = [f"{quote_name(name)} = {_TAKEN}{at}" for at, name in enumerate(self.schema.primary_keys)]
-        both = made.join(taken, self._expr(" AND ".join([f"{ROW_KIND} = '+I'", *same])), "left")
+        both = made.join(existing, self._expr(" AND ".join([f"{ROW_KIND} = '+I'", *same])), "left")
         message = self._error_text("merge: a source row matches no table row, but the table has its key ", ": match by the key")
         return both.withColumn(
             ROW_KIND, self._expr(f"CASE WHEN {_TAKEN}0 IS NOT NULL THEN {raise_sql(InvalidArgument, message)} ELSE {ROW_KIND} END")

@@ -54,12 +54,12 @@ class PaimonStreamReader(ds.DataSourceStreamReader, limits.SupportsTriggerAvaila
     def getDefaultReadLimit(self) -> limits.ReadLimit:  # noqa: N802  # as above
         """Return one limit of a batch: files, rows or bytes."""
         # Spark accepts one limit and passes it to latestOffset if limits apply. latestOffset then applies all of them.
-        asked = self.stream.asked
-        if asked.max_files is not None:
-            return limits.ReadMaxFiles(asked.max_files)
-        if asked.max_rows is not None:
-            return limits.ReadMaxRows(asked.max_rows)
-        return limits.ReadAllAvailable() if asked.max_bytes is None else limits.ReadMaxBytes(asked.max_bytes)
+        stream_options = self.stream.stream_options
+        if stream_options.max_files is not None:
+            return limits.ReadMaxFiles(stream_options.max_files)
+        if stream_options.max_rows is not None:
+            return limits.ReadMaxRows(stream_options.max_rows)
+        return limits.ReadAllAvailable() if stream_options.max_bytes is None else limits.ReadMaxBytes(stream_options.max_bytes)
 
     def latestOffset(self, start: dict[str, Any], limit: limits.ReadLimit) -> dict[str, Any]:  # noqa: N802  # as above
         """Return the end of the next batch."""
@@ -118,10 +118,10 @@ def stream_reader(options: Mapping[str, str], schema: StructType) -> PaimonStrea
         given = read_options(without_stream(own), schema)
         path = table_path(given)
         table = LocalBackend(path).schema()
-        asked = StreamOptions.of(own, table.options).model_copy(update={"kinds": False})  # the schema already has the column
+        stream_options = StreamOptions.of(own, table.options).model_copy(update={"kinds": False})  # the schema already has the column
         every = COLUMNS not in given and set(schema.names) >= set(table.names)
         predicate = bind_filter(given.get(FILTER), table.column_types)
-        stream = TableStream.of(path, asked, predicate, tuple(schema.names), table_options(given))
+        stream = TableStream.of(path, stream_options, predicate, tuple(schema.names), table_options(given))
         expected = {field.name: field.dataType for field in spark_schema(scan_fields(table, stream.request.columns)).fields}
         for field in schema.fields:
             if field.dataType != expected[field.name]:
