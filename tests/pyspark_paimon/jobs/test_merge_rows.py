@@ -201,7 +201,7 @@ def test_tables_without_a_key_take_inserts(create):
 @pytest.mark.parametrize(
     ("say", "error", "words"),
     [
-        (lambda t: t.merge([{"id": 1}], "id").execute(), InvalidArgument, "merge does nothing"),
+        (lambda t: t.merge([{"id": 1}], "id").execute(), InvalidArgument, "merge has no clause"),
         (lambda t: t.merge([{"id": 1}], "t.id > s.id"), InvalidArgument, "has no equality"),
         (lambda t: t.merge([{"id": 1}], "x.id = s.id"), InvalidFilter, "the table is called t"),
         (lambda t: t.merge([{"id": 1}], ["idd"]), UnknownColumn, "did you mean 'id'"),
