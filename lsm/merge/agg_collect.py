@@ -36,10 +36,10 @@ def listagg(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggreg
     filled = pc.greater(pc.utf8_length(pc.utf8_trim_whitespace(pc.fill_null(texts, ""))), 0).to_numpy(zero_copy_only=False)
     known = history.sets & valid
     is_blank = history.versions.last_where(known & filled) < 0  # all texts of the key are blank: keep the first
-    places = in_joined_order(history, np.flatnonzero(known & (filled | is_blank[history.versions.keys])))
-    places = places[~is_blank[history.versions.keys[places]] | _starts(history.versions.keys[places])]
-    chosen = texts.take(pa.array(places))
-    keys = history.versions.keys[places]
+    positions = in_joined_order(history, np.flatnonzero(known & (filled | is_blank[history.versions.keys])))
+    positions = positions[~is_blank[history.versions.keys[positions]] | _starts(history.versions.keys[positions])]
+    chosen = texts.take(pa.array(positions))
+    keys = history.versions.keys[positions]
     if rule.distinct:
         chosen, keys = _distinct_tokens(chosen, keys, rule.delimiter)
     counts = np.bincount(keys, minlength=len(history.versions.starts))
@@ -53,15 +53,15 @@ def _starts(keys: Int64s) -> Mask:
     return np.append(True, keys[1:] != keys[:-1])[: len(keys)]
 
 
-def in_joined_order(history: VersionHistory, places: Int64s) -> Int64s:
-    """Return the places in join order.
+def in_joined_order(history: VersionHistory, positions: Int64s) -> Int64s:
+    """Return the positions in join order.
 
     Within a key, late versions come first, the latest of them in front.
     """
     if history.older is None:
-        return places
-    late = history.older[places]
-    return places[np.lexsort((np.where(late, -places, places), ~late, history.versions.keys[places]))]
+        return positions
+    late = history.older[positions]
+    return positions[np.lexsort((np.where(late, -positions, positions), ~late, history.versions.keys[positions]))]
 
 
 def _distinct_tokens(texts: Any, keys: Int64s, delimiter: str) -> tuple[Any, Int64s]:
@@ -86,21 +86,21 @@ def collect(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggreg
     wanted = history.in_order if history.older is None else history.in_order | history.older
     elements = Elements.of(history, column, wanted & valid)
     codes = codes_of(elements.values) if rule.distinct or history.retract is not None else np.empty(0, np.int64)
-    kept = elements.first_of_each(codes) if rule.distinct else np.ones(len(elements.places), np.bool_)
+    kept = elements.first_of_each(codes) if rule.distinct else np.ones(len(elements.positions), np.bool_)
     if rule.distinct and history.seed is not None:
         added = history.newer if history.older is None else history.newer | history.older
-        kept |= history.seed[elements.places] & (history.versions.last_where(added) < 0)[elements.keys]
+        kept |= history.seed[elements.positions] & (history.versions.last_where(added) < 0)[elements.keys]
     if history.retract is not None:
         takes_back = np.unique(history.versions.keys[history.retract & valid])
         bounds = np.searchsorted(elements.keys, np.stack([takes_back, takes_back + 1]))
         for low, high in bounds.T.tolist():
-            kept[low:high] = _collect_key(history, elements.places[low:high], codes[low:high], distinct=rule.distinct)
+            kept[low:high] = _collect_key(history, elements.positions[low:high], codes[low:high], distinct=rule.distinct)
     is_null = history.versions.last_where(history.sets & valid) < 0
     chosen = np.flatnonzero(kept)
     return elements.pack(chosen[~is_null[elements.keys[chosen]]], is_null)
 
 
-def _collect_key(history: VersionHistory, places: Int64s, codes: Int64s, *, distinct: bool) -> list[bool]:
+def _collect_key(history: VersionHistory, positions: Int64s, codes: Int64s, *, distinct: bool) -> list[bool]:
     """Return which elements of one key remain."""
     # Process version by version: a retracted element may be added again.
     kept = [False] * len(codes)
@@ -109,8 +109,8 @@ def _collect_key(history: VersionHistory, places: Int64s, codes: Int64s, *, dist
     seeded = False
     start = 0
     while start < len(codes):
-        place = int(places[start])
-        end = int(np.searchsorted(places, place, side="right"))
+        place = int(positions[start])
+        end = int(np.searchsorted(positions, place, side="right"))
         some = codes[start:end].tolist()
         if history.sets[place]:
             once = distinct and not (history.seed is not None and history.seed[place])
@@ -143,9 +143,9 @@ def merge_map(history: VersionHistory, column: Any, valid: Mask) -> Any:
     by, versions = elements.grouped(codes_of(elements.values.field(0)))
     chosen = np.empty(0, np.int64)
     if len(by):
-        places = elements.places[by]
-        masks = (None if mask is None else mask[places] for mask in (history.older, history.retract, history.seed))
-        entry = VersionHistory(versions, history.newer[places], *masks)
+        positions = elements.positions[by]
+        masks = (None if mask is None else mask[positions] for mask in (history.older, history.retract, history.seed))
+        entry = VersionHistory(versions, history.newer[positions], *masks)
         chosen = by[(found := last_non_null_value(entry, np.ones(len(by), np.bool_)))[found >= 0]]
     return elements.pack(chosen[~is_null[elements.keys[chosen]]], is_null)
 
@@ -162,10 +162,10 @@ def merge_map_with_keytime(history: VersionHistory, column: Any, valid: Mask, ru
     at = rows.type.num_fields - 1 if rule.ts_field is None else rows.type.get_field_index(rule.ts_field)
     has_row = rows.is_valid().to_numpy(zero_copy_only=False)
     times = rows.flatten()[at].cast(pa.string()).to_pylist()
-    places = np.flatnonzero(wanted)
-    bounds = np.searchsorted(elements.places, np.stack([places, places + 1])).T.tolist()
-    is_first = _starts(history.versions.keys[places])
-    is_late = np.zeros(len(places), np.bool_) if history.older is None else history.older[places]
+    positions = np.flatnonzero(wanted)
+    bounds = np.searchsorted(elements.positions, np.stack([positions, positions + 1])).T.tolist()
+    is_first = _starts(history.versions.keys[positions])
+    is_late = np.zeros(len(positions), np.bool_) if history.older is None else history.older[positions]
 
     def overlaid(held: dict[int, int], entries: dict[int, int]) -> dict[int, int]:
         for code, element in entries.items():
@@ -190,9 +190,9 @@ def merge_map_with_keytime(history: VersionHistory, column: Any, valid: Mask, ru
 
 def union_bitmaps(history: VersionHistory, column: Any, valid: Mask, name: str) -> Any:
     """Return the union of serialised 32-bit roaring bitmaps."""
-    places = np.flatnonzero(history.sets & valid)
-    keys = history.versions.keys[places]
-    parts = one_array(column).take(pa.array(history.versions.rows[places])).to_pylist()
+    positions = np.flatnonzero(history.sets & valid)
+    keys = history.versions.keys[positions]
+    parts = one_array(column).take(pa.array(history.versions.rows[positions])).to_pylist()
     united: list[bytes | None] = [None] * len(history.versions.starts)
     starts = np.flatnonzero(_starts(keys)).tolist()
     for start, end in pairwise([*starts, len(keys)]):
@@ -218,10 +218,10 @@ def nested_update(history: VersionHistory, column: Any, valid: Mask, rule: Field
     if history.retract is not None or rule.count_limit is not None:
         chosen = _Loop(elements, codes, ranks, rule, _steps(elements, valid)).choose()
     elif rule.nested_key:
-        by, versions = elements.grouped(codes, ranks * (len(codes) + 1) + _joined_places(elements))
+        by, versions = elements.grouped(codes, ranks * (len(codes) + 1) + _join_positions(elements))
         chosen = by[versions.last] if len(by) else by
     else:
-        chosen = np.argsort(_joined_places(elements))
+        chosen = np.argsort(_join_positions(elements))
     return _with_lone(elements, chosen, lone, history.versions.last_where(history.sets & valid) < 0)
 
 
@@ -232,7 +232,7 @@ def nested_partial_update(history: VersionHistory, column: Any, valid: Mask, rul
     """
     elements, lone = _rows(history, column, valid, rule, name)
     is_null = history.versions.last_where(history.sets & valid) < 0
-    by, versions = elements.grouped(_codes(elements, rule), _joined_places(elements))
+    by, versions = elements.grouped(_codes(elements, rule), _join_positions(elements))
     if not len(by):
         return _with_lone(elements, by, lone, is_null)
     every = VersionHistory(versions, np.ones(len(by), np.bool_))
@@ -241,7 +241,7 @@ def nested_partial_update(history: VersionHistory, column: Any, valid: Mask, rul
         found = versions.rows_at(last_non_null_value(every, versions.valid(part)))
         fields.append(part.take(pa.array(found, mask=found < 0)))
     merged = pa.StructArray.from_arrays(fields, fields=list(elements.values.type))
-    united = Elements(merged, elements.places[by[versions.starts]], history, elements.kind)
+    united = Elements(merged, elements.positions[by[versions.starts]], history, elements.kind)
     return _with_lone(united, np.arange(len(merged)), lone, is_null)
 
 
@@ -249,11 +249,11 @@ def _with_lone(elements: Elements, chosen: Int64s, lone: Elements, is_null: Mask
     """Return the arrays of ``chosen`` and of unmerged rows."""
     joined = Elements(
         pa.concat_arrays([elements.values, lone.values]),
-        np.concatenate([elements.places, lone.places]),
+        np.concatenate([elements.positions, lone.positions]),
         elements.history,
         elements.kind,
     )
-    chosen = np.concatenate([chosen, np.arange(len(lone.places)) + len(elements.places)])
+    chosen = np.concatenate([chosen, np.arange(len(lone.positions)) + len(elements.positions)])
     chosen = chosen[~is_null[joined.keys[chosen]]]
     return joined.pack(chosen[np.argsort(joined.keys[chosen], kind="stable")], is_null)
 
@@ -271,7 +271,7 @@ def _rows(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregat
     if history.retract is not None:  # a retract before the first add has no effect
         meets |= history.versions.last_where(history.retract & valid) >= first
     is_merged = meets[elements.keys]
-    lone, elements = elements.where(~is_merged & sets[elements.places]), elements.where(is_merged)
+    lone, elements = elements.where(~is_merged & sets[elements.positions]), elements.where(is_merged)
     keep = elements.values.is_valid().to_numpy(zero_copy_only=False)
     if rule.nested_key and rule.nested_key_nulls != "merge":
         complete = keep.copy()
@@ -294,7 +294,7 @@ def _ranks(elements: Elements, fields: tuple[str, ...]) -> Int64s:
 
     Nulls come first. Without sequence fields all ranks are 0.
     """
-    ranks = np.zeros(len(elements.places), np.int64)
+    ranks = np.zeros(len(elements.positions), np.int64)
     if fields and len(ranks):
         done = sort_rows([WordColumn.of(elements.part(name)) for name in fields], length=len(ranks))
         sizes = np.diff(np.append(done.starts, len(ranks)))
@@ -302,27 +302,27 @@ def _ranks(elements: Elements, fields: tuple[str, ...]) -> Int64s:
     return ranks
 
 
-def _joined_places(elements: Elements) -> Int64s:
+def _join_positions(elements: Elements) -> Int64s:
     """Return the position of each row in the join order.
 
     Rows of late versions come before all others. Rows of one version keep their order.
     """
-    places = np.unique(elements.places)
-    number = np.empty(len(places), np.int64)
-    number[np.searchsorted(places, in_joined_order(elements.history, places))] = np.arange(len(places))
-    by_version = number[np.searchsorted(places, elements.places)]
-    position = np.empty(len(elements.places), np.int64)
-    position[np.argsort(by_version, kind="stable")] = np.arange(len(elements.places))
+    positions = np.unique(elements.positions)
+    number = np.empty(len(positions), np.int64)
+    number[np.searchsorted(positions, in_joined_order(elements.history, positions))] = np.arange(len(positions))
+    by_version = number[np.searchsorted(positions, elements.positions)]
+    position = np.empty(len(elements.positions), np.int64)
+    position[np.argsort(by_version, kind="stable")] = np.arange(len(elements.positions))
     return position
 
 
 def _steps(elements: Elements, valid: Mask) -> Int64s:
-    """Return the places to process, of keys that have rows."""
+    """Return the positions to process, of keys that have rows."""
     # Empty arrays count too: merging one removes duplicates from the held rows.
     history = elements.history
     wanted = history.sets & valid if history.retract is None else (history.sets | history.retract) & valid
-    places = np.flatnonzero(wanted)
-    return places[np.isin(history.versions.keys[places], elements.keys)]
+    positions = np.flatnonzero(wanted)
+    return positions[np.isin(history.versions.keys[positions], elements.keys)]
 
 
 @dataclass(frozen=True)
@@ -337,7 +337,7 @@ class _Loop:
 
     def choose(self) -> Int64s:
         """Return the remaining rows, by key."""
-        bounds = np.searchsorted(self.elements.places, np.stack([self.steps, self.steps + 1])).T.tolist()
+        bounds = np.searchsorted(self.elements.positions, np.stack([self.steps, self.steps + 1])).T.tolist()
         keys = self.elements.history.versions.keys[self.steps].tolist()
         found: list[int] = []
         held: list[int] | None = None

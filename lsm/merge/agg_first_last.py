@@ -31,7 +31,7 @@ def last_non_null_value(history: VersionHistory, valid: Mask) -> Int64s:
     last = versions.last_where(history.in_order & valid)
     found = _not_retracted(history, last)
     if history.older is not None:
-        late = versions.first_where(history.older & valid & (versions.places > last[versions.keys]))
+        late = versions.first_where(history.older & valid & (versions.positions > last[versions.keys]))
         found = np.where(found < 0, late, found)
     return found
 
@@ -48,7 +48,7 @@ def first_value(history: VersionHistory) -> Int64s:
     started = np.where((first >= 0) & history.newer[first], first, -1)
     if history.past is not None:
         first = np.where(versions.last_where(history.past) >= 0, -1, first)
-    late = versions.last_where(history.older & (versions.places > first[versions.keys]))
+    late = versions.last_where(history.older & (versions.positions > first[versions.keys]))
     return np.where(late >= 0, late, _apply_seed(history, started, history.past))
 
 
@@ -72,10 +72,10 @@ def least(history: VersionHistory, column: Any, valid: Mask) -> Int64s:
     return Best(history.versions, greatest=False).of(column, history.sets & valid)
 
 
-def _not_retracted(history: VersionHistory, places: Int64s) -> Int64s:
+def _not_retracted(history: VersionHistory, positions: Int64s) -> Int64s:
     if history.retract is None:
-        return places
-    return np.where((places >= 0) & history.retract[places], -1, places)
+        return positions
+    return np.where((positions >= 0) & history.retract[positions], -1, positions)
 
 
 def _apply_seed(history: VersionHistory, found: Int64s, past: Mask | None) -> Int64s:

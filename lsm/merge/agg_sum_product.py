@@ -56,15 +56,15 @@ class NumberSteps:
         """
         versions, adds = history.versions, history.sets & valid
         if history.retract is None:
-            places = np.flatnonzero(adds)
-            back = np.zeros(len(places), np.bool_)
+            positions = np.flatnonzero(adds)
+            back = np.zeros(len(positions), np.bool_)
         else:
             both = np.concatenate([np.flatnonzero(adds) * 2, np.flatnonzero(history.retract & valid) * 2 + 1])
             both.sort()
-            places, back = both >> 1, (both & 1).astype(np.bool_)
-        keys = versions.keys[places]
+            positions, back = both >> 1, (both & 1).astype(np.bool_)
+        keys = versions.keys[positions]
         starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else keys
-        return cls(versions.rows[places], back, keys[starts], starts, np.diff(np.append(starts, len(keys))))
+        return cls(versions.rows[positions], back, keys[starts], starts, np.diff(np.append(starts, len(keys))))
 
     @property
     def longest_first(self) -> Int64s:

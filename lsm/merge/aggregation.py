@@ -88,13 +88,13 @@ class Aggregation:
         if not self.remove_on_delete or not deletes.any():
             return VersionHistory(versions, ~retract, retract=retract)
         base = versions.last_where(deletes)[versions.keys]
-        counts = versions.places > base
+        counts = versions.positions > base
         left = retract & counts
         return VersionHistory(
             versions,
             ~retract & counts,
             retract=left if left.any() else None,
-            seed=versions.places == base,
+            seed=versions.positions == base,
             past=~retract & ~counts,
         )
 

@@ -120,9 +120,9 @@ def union_sketches(history: VersionHistory, column: Any, valid: Mask, name: str,
         UnsupportedTable: The sketch library is not installed.
     """
     union = _unions(name)[function]
-    places = in_joined_order(history, np.flatnonzero(history.sets & valid))
-    keys = history.versions.keys[places]
-    parts = one_array(column).take(pa.array(history.versions.rows[places])).to_pylist()
+    positions = in_joined_order(history, np.flatnonzero(history.sets & valid))
+    keys = history.versions.keys[positions]
+    parts = one_array(column).take(pa.array(history.versions.rows[positions])).to_pylist()
     united: list[bytes | None] = [None] * len(history.versions.starts)
     edges = np.flatnonzero(np.diff(keys, prepend=-1)).tolist()
     for start, end in pairwise([*edges, len(keys)]):

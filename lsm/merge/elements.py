@@ -22,12 +22,12 @@ class Elements:
 
     Args:
         values: Flat elements. For a MAP, structs of key and value.
-        places: Version of each element, ascending.
+        positions: Version of each element, ascending.
         history: History of the column.
     """
 
     values: Any
-    places: Int64s
+    positions: Int64s
     history: VersionHistory
     kind: Any
 
@@ -37,18 +37,18 @@ class Elements:
 
         Their values must not be null.
         """
-        places = np.flatnonzero(wanted)
-        chosen = one_array(column).take(pa.array(history.versions.rows[places]))
+        positions = np.flatnonzero(wanted)
+        chosen = one_array(column).take(pa.array(history.versions.rows[positions]))
         kind = chosen.type
         if pa.types.is_map(kind):
             chosen = entry_lists(chosen)
         lengths = pc.list_value_length(chosen).to_numpy(zero_copy_only=False)
-        return cls(chosen.flatten(), np.repeat(places, lengths), history, kind)
+        return cls(chosen.flatten(), np.repeat(positions, lengths), history, kind)
 
     @cached_property
     def keys(self) -> Int64s:
         """Key number of each element."""
-        return self.history.versions.keys[self.places]
+        return self.history.versions.keys[self.positions]
 
     def part(self, name: str) -> Any:
         """Return a field of struct elements."""
@@ -56,7 +56,7 @@ class Elements:
 
     def where(self, mask: Mask) -> Elements:
         """Return the elements in ``mask``."""
-        return Elements(self.values.filter(pa.array(mask)), self.places[mask], self.history, self.kind)
+        return Elements(self.values.filter(pa.array(mask)), self.positions[mask], self.history, self.kind)
 
     def grouped(self, codes: Int64s, order: Int64s | None = None) -> tuple[Int64s, Versions]:
         """Group elements by key and code, sorted by ``order``.

@@ -278,7 +278,7 @@ def combines_versions(fold: MergeFunction) -> bool:
 
 
 def filter_sorted(done: Sorted, keep: Mask) -> Sorted:
-    """Return ``done`` without the places where ``keep`` is False.
+    """Return ``done`` without the positions where ``keep`` is False.
 
     Keys without a remaining row are removed.
 

@@ -188,7 +188,7 @@ class _Fold:
     @cached_property
     def _counts(self) -> Mask:
         """Versions after the last one that replaced the row."""
-        after: Mask = self.folding.versions.places > self._base[self.folding.versions.keys]
+        after: Mask = self.folding.versions.positions > self._base[self.folding.versions.keys]
         return after
 
     @cached_property
@@ -199,11 +199,11 @@ class _Fold:
         """
         starts = self.folding.versions.starts
         first = np.where(self._retract[starts], starts, -1)
-        places = np.where(self._base >= 0, self._base, first)
-        if not (places >= 0).any():
+        positions = np.where(self._base >= 0, self._base, first)
+        if not (positions >= 0).any():
             return None
         mask = np.zeros(self.folding.versions.count, np.bool_)
-        mask[places[places >= 0]] = True
+        mask[positions[positions >= 0]] = True
         return mask
 
     @cached_property
@@ -270,7 +270,7 @@ def _ranks(words: Sequence[WordColumn], rows: Int64s) -> Int64s:
 
 
 def _of_rows(word: Any, rows: Int64s) -> Any:
-    return lambda places: word(rows if places is None else rows[places])
+    return lambda positions: word(rows if positions is None else rows[positions])
 
 
 @dataclass(frozen=True)
@@ -320,14 +320,14 @@ class _Replay:
             found |= deletes & self.orderings[at].touched
         return found
 
-    def last_removal(self, places: range, candidates: Mask) -> int:
+    def last_removal(self, positions: range, candidates: Mask) -> int:
         """Return the last version that replaced the row, or -1.
 
         Processes one key, and corrects ``in_order``.
         """
         current = [-1] * len(self.orderings)
         base = -1
-        for place in places:
+        for place in positions:
             ranks = [int(ordering.rank[place]) for ordering in self.orderings]
             for at, rank in enumerate(ranks):
                 self.in_order[at][place] = 0 <= rank >= current[at]

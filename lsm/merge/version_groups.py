@@ -1,6 +1,6 @@
 """Versions grouped by key, and the history of a column.
 
-All merge functions use these. A *place* is the number of a version: all versions of a key have consecutive places, oldest first.
+All merge functions use these. A *place* is the number of a version: all versions of a key have consecutive positions, oldest first.
 Functions that choose a version return one place per key, -1 for null.
 """
 
@@ -23,7 +23,7 @@ from lsm.keys.sort import Sorted
 class Versions:
     """Versions of many keys.
 
-    ``rows[place]`` is the version's row in the folded table. ``starts`` are the first places of the keys.
+    ``rows[place]`` is the version's row in the folded table. ``starts`` are the first positions of the keys.
     """
 
     rows: Int64s
@@ -51,8 +51,8 @@ class Versions:
         return ends
 
     @cached_property
-    def places(self) -> Int64s:
-        """All places."""
+    def positions(self) -> Int64s:
+        """All positions."""
         return np.arange(self.count)
 
     def last_where(self, mask: Mask) -> Int64s:
@@ -61,11 +61,11 @@ class Versions:
         >>> Versions(np.arange(4), np.array([0, 2])).last_where(np.array([True, True, False, False])).tolist()
         [1, -1]
         """
-        return np.maximum.reduceat(np.where(mask, self.places, -1), self.starts)
+        return np.maximum.reduceat(np.where(mask, self.positions, -1), self.starts)
 
     def first_where(self, mask: Mask) -> Int64s:
         """Return the first place in ``mask`` per key, or -1."""
-        found = np.minimum.reduceat(np.where(mask, self.places, self.count), self.starts)
+        found = np.minimum.reduceat(np.where(mask, self.positions, self.count), self.starts)
         return np.where(found == self.count, -1, found)
 
     def valid(self, column: Any) -> Mask:
@@ -76,9 +76,9 @@ class Versions:
         known: Mask = array.is_valid().to_numpy(zero_copy_only=False)[self.rows]
         return known
 
-    def rows_at(self, places: Int64s) -> Int64s:
-        """Return the rows at ``places``; -1 stays -1."""
-        return np.where(places < 0, -1, self.rows[places])
+    def rows_at(self, positions: Int64s) -> Int64s:
+        """Return the rows at ``positions``; -1 stays -1."""
+        return np.where(positions < 0, -1, self.rows[positions])
 
 
 @dataclass(frozen=True)
@@ -202,22 +202,22 @@ class Best:
         [1, -1]
         """
         found = np.full(len(self.versions.starts), -1)
-        places = np.flatnonzero(candidates)
+        positions = np.flatnonzero(candidates)
         for word in WordColumn.of(column).words:
-            keys = self.versions.keys[places]
+            keys = self.versions.keys[positions]
             starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else keys
-            sizes = np.diff(np.append(starts, len(places)))
+            sizes = np.diff(np.append(starts, len(positions)))
             alone = sizes == 1
-            found[keys[starts[alone]]] = places[starts[alone]]
+            found[keys[starts[alone]]] = positions[starts[alone]]
             if alone.all():
                 return found
             several = np.repeat(~alone, sizes)
-            places, sizes = places[several], sizes[~alone]
+            positions, sizes = positions[several], sizes[~alone]
             starts = np.cumsum(sizes) - sizes
-            values = word(self.versions.rows[places])
+            values = word(self.versions.rows[positions])
             best = (np.maximum if self.greatest else np.minimum).reduceat(values, starts)
-            places = places[values == np.repeat(best, sizes)]
-        found[self.versions.keys[places]] = places
+            positions = positions[values == np.repeat(best, sizes)]
+        found[self.versions.keys[positions]] = positions
         return found
 
 

@@ -109,7 +109,7 @@ class ObjectRanges:
             raise CorruptFile(self.path, f"ends at byte {size}, but {length} bytes at {offset} are requested")
         return data
 
-    def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
+    def prefetch(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Prefetch (offset, length) ranges in parallel.
 
         Skips ranges that are already cached.
@@ -156,7 +156,7 @@ class ObjectRanges:
         with self._turn_lock:
             for ahead in range(number, min(number + 2, len(self._turns))):
                 if ahead not in self._under_way:
-                    self._under_way[ahead] = start(self.expect, self._turns[ahead])
+                    self._under_way[ahead] = start(self.prefetch, self._turns[ahead])
             done = self._under_way[number]
         done.result()
 
@@ -186,9 +186,9 @@ class ObjectInput(pa.PythonFile):  # type: ignore[misc]  # pyarrow ships no type
         """Return the bytes of the object."""
         return self._ranges.size()
 
-    def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
+    def prefetch(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Prefetch. See ``ObjectRanges``."""
-        self._ranges.expect(ranges)
+        self._ranges.prefetch(ranges)
 
     def expect_in_turn(self, turns: Sequence[Sequence[tuple[int, int]]]) -> None:
         """Prefetch. See ``ObjectRanges``."""
@@ -235,7 +235,7 @@ def can_prefetch(source: Any) -> bool:
 def prefetch(source: Any, ranges: Sequence[tuple[int, int]]) -> None:
     """Prefetch ranges of an open file, if it supports that."""
     if isinstance(source, ObjectInput) and ranges:
-        source.expect(ranges)
+        source.prefetch(ranges)
 
 
 def prefetch_in_order(source: Any, turns: Sequence[Sequence[tuple[int, int]]]) -> None:

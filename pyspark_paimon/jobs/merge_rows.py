@@ -92,14 +92,14 @@ class MergeRows:
 
         The caller passes the changed row counts to ``replaced``.
         """
-        gone, places, new = [_NOWHERE], [_NOWHERE], [rows.slice(0, 0)]
+        gone, positions, new = [_NOWHERE], [_NOWHERE], [rows.slice(0, 0)]
         for clause, chosen, sides in self._changes(rows):
             if clause.action == "delete":
                 gone.append(chosen[TARGET])
             else:
-                places.append(chosen[TARGET])
+                positions.append(chosen[TARGET])
                 new.append(self._new(clause, chosen, sides))
-        return Successors(np.concatenate(gone), np.concatenate(places), pa.concat_tables(new))
+        return Successors(np.concatenate(gone), np.concatenate(positions), pa.concat_tables(new))
 
     def replaced(self, deleted: int, updated: int) -> None:
         """Count rows that ``successors`` changed. Thread-safe."""
@@ -193,13 +193,13 @@ class MergeRows:
         return np.argsort(numbers, kind="stable"), np.cumsum(counts) - counts, counts
 
     def _decide_clauses(
-        self, when: str, places: Mapping[str, Int64s], sides: Mapping[str, pa.Table]
+        self, when: str, positions: Mapping[str, Int64s], sides: Mapping[str, pa.Table]
     ) -> Iterator[tuple[Clause, Mapping[str, Int64s]]]:
         """Yield each clause with the rows it applies to.
 
         The first clause with a true condition takes a row.
         """
-        left = dict(places)
+        left = dict(positions)
         for clause in self.wanted.clauses:
             if clause.when != when:
                 continue
@@ -209,35 +209,35 @@ class MergeRows:
                 yield clause, {side: some[holds] for side, some in left.items()}
             left = {side: some[~holds] for side, some in left.items()}
 
-    def _holds(self, condition: Expression, places: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> Mask:
-        return np.asarray(self._compute_values(condition, places, sides).fill_null(False))
+    def _holds(self, condition: Expression, positions: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> Mask:
+        return np.asarray(self._compute_values(condition, positions, sides).fill_null(False))
 
-    def _compute_values(self, value: Value, places: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> Any:
+    def _compute_values(self, value: Value, positions: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> Any:
         def column(wanted: ColumnValue) -> Any:
             side, name = wanted.name.split(".", 1)
-            found = sides[side].column(name).take(pa.array(places[side]))
+            found = sides[side].column(name).take(pa.array(positions[side]))
             found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
             if wanted.key is not None:
                 return pc.map_lookup(found, pa.scalar(wanted.key), "last")
             return found
 
-        rows = len(next(iter(places.values())))
+        rows = len(next(iter(positions.values())))
         if isinstance(value, pa.Scalar):
             return pa.repeat(value, rows)
         return column(value) if isinstance(value, ColumnValue) else compute(value, column, rows)
 
-    def _made(self, clause: Clause, places: Places, sides: Mapping[str, pa.Table]) -> WrittenRows:
-        self.counts[clause.action] += len(next(iter(places.values())))
-        return self._new(clause, places, sides), _KINDS[clause.action]
+    def _made(self, clause: Clause, positions: Places, sides: Mapping[str, pa.Table]) -> WrittenRows:
+        self.counts[clause.action] += len(next(iter(positions.values())))
+        return self._new(clause, positions, sides), _KINDS[clause.action]
 
-    def _new(self, clause: Clause, places: Places, sides: Mapping[str, pa.Table]) -> pa.Table:
+    def _new(self, clause: Clause, positions: Places, sides: Mapping[str, pa.Table]) -> pa.Table:
         """Return a clause's new rows, or its deleted rows."""
         if clause.action == "insert":
-            arrays = {name: self._compute_values(value, places, sides) for name, value in clause.values.items()}
+            arrays = {name: self._compute_values(value, positions, sides) for name, value in clause.values.items()}
             return conform(pa.table(arrays), self.schema)
-        rows = old = sides[TARGET].take(pa.array(places[TARGET]))
+        rows = old = sides[TARGET].take(pa.array(positions[TARGET]))
         for name, value in clause.values.items():
-            rows = rows.set_column(rows.column_names.index(name), name, self._compute_values(value, places, sides))
+            rows = rows.set_column(rows.column_names.index(name), name, self._compute_values(value, positions, sides))
         if not clause.values:
             return rows
         version, rows = NewVersion.of(self.schema, clause.values), conform(rows, self.schema)

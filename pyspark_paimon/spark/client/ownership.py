@@ -165,17 +165,17 @@ class Ownership:
         """
         target, (tasks, writers) = self._target, self._shape
         frame = with_hash(keyed.frame, keyed.keys, _HASH)
-        home = _HASH
+        owner = _HASH
         if self._request.mode != "overwrite" and target.snapshot_id is not None:
             scan = wire_jobs.HashScan(snapshot_id=target.snapshot_id)
-            homes = self._spark.read.format(UNIQUE_NAME).options(path=target.path, **{rpc.HASHES: scan.model_dump_json()}).load()
-            same = [f"{_HASH} = {rpc.HASH_COLUMN}", *(f"{part.name} <=> {rpc.HOME_PART}{at}" for at, part in enumerate(keyed.parts))]
-            frame = frame.join(homes, functions_of(frame).expr(" AND ".join(same)), "left")
-            home = f"coalesce({rpc.HOME_COLUMN}, {_HASH})"
+            buckets = self._spark.read.format(UNIQUE_NAME).options(path=target.path, **{rpc.HASHES: scan.model_dump_json()}).load()
+            same = [f"{_HASH} = {rpc.HASH_COLUMN}", *(f"{part.name} <=> {rpc.PARTITION_COLUMN}{at}" for at, part in enumerate(keyed.parts))]
+            frame = frame.join(buckets, functions_of(frame).expr(" AND ".join(same)), "left")
+            owner = f"coalesce({rpc.BUCKET_COLUMN}, {_HASH})"
         where = "0"
         if keyed.parts:
             frame, where = with_hash(frame, keyed.parts, _PART_HASH), f"cast({_PART_HASH} as bigint)"
-        task = f"cast(pmod({where} + pmod(coalesce({home}, 0), {writers}), {tasks}) as int)"
+        task = f"cast(pmod({where} + pmod(coalesce({owner}, 0), {writers}), {tasks}) as int)"
         staged = frame.withColumn(_TASK, functions_of(frame).expr(task)).repartitionById(tasks, _TASK)
         shared = {"tasks": tasks, "writers": writers, "base_snapshot_id": target.snapshot_id or 0}
         return OwnedFrame(staged, job.model_copy(update=shared))

@@ -25,8 +25,10 @@ from pyspark_paimon.spark.wire.errors import attach_error_notes
 
 def hash_schema(schema: TableSchema) -> st.StructType:
     """Return the Spark schema of ``HashReader``: partition values, hash, bucket."""
-    parts = [st.StructField(f"{rpc.HOME_PART}{at}", spark_type(field)) for at, field in enumerate(schema.types_of(schema.partition_keys))]
-    numbers = [st.StructField(name, st.IntegerType(), nullable=False) for name in (rpc.HASH_COLUMN, rpc.HOME_COLUMN)]
+    parts = [
+        st.StructField(f"{rpc.PARTITION_COLUMN}{at}", spark_type(field)) for at, field in enumerate(schema.types_of(schema.partition_keys))
+    ]
+    numbers = [st.StructField(name, st.IntegerType(), nullable=False) for name in (rpc.HASH_COLUMN, rpc.BUCKET_COLUMN)]
     return st.StructType([*parts, *numbers])
 
 

@@ -38,7 +38,7 @@ FSCK = "paimon.fsck"
 """Option of a read that checks the table: the arguments of ``Fsck``."""
 TASK_COLUMNS = ("partition", "bucket", "size", "file")
 """Columns of the rows of a ``TasksJob``: the fields of ``Task``."""
-HASH_COLUMN, HOME_COLUMN, HOME_PART = "__paimon_hash", "__paimon_home", "__paimon_home_part"
+HASH_COLUMN, BUCKET_COLUMN, PARTITION_COLUMN = "__paimon_hash", "__paimon_home", "__paimon_home_part"
 """Columns of a ``HashScan``: a key's hash, its bucket, and (numbered) its partition values."""
 ANSWER = "answer"
 
@@ -185,13 +185,13 @@ def _parse(adapter: TypeAdapter[_T], option: str, text: str) -> _T:
 
 __all__ = [
     "ANSWER",
+    "BUCKET_COLUMN",
     "COMMAND",
     "FORM",
     "FSCK",
     "HASHES",
     "HASH_COLUMN",
-    "HOME_COLUMN",
-    "HOME_PART",
+    "PARTITION_COLUMN",
     "QUESTION",
     "SCAN",
     "TASK_COLUMNS",

@@ -143,7 +143,7 @@ def test_ranges_bring_the_end_along_and_join_neighbours(io, warehouse, proxy, s3
     assert source.read_at(8, len(data) - 8) == data[-8:]
     assert source.read_at(4000, len(data) - 4000) == data[-4000:]
     assert proxy.requests["GET"] == 1, "the size was known and the tail is held"
-    source.expect([(0, 100), (200, 100), (1000, 5000), (7, 0)])
+    source.prefetch([(0, 100), (200, 100), (1000, 5000), (7, 0)])
     assert proxy.requests["GET"] == 2
     source.seek(1000)
     assert source.read(5000) == data[1000:6000]
@@ -164,7 +164,7 @@ def test_what_is_held_of_one_object_is_bounded(io, warehouse, set_thresholds):
     bucket, key = io._at(f"{root}/a")
     ranges = ObjectRanges(bucket, key, 10_000, tail=False)
     for start in range(0, 8000, 1000):
-        ranges.expect([(start, 1000)])
+        ranges.prefetch([(start, 1000)])
     assert sum(map(len, ranges._parts.values())) <= 3000
-    ranges.expect([(0, 9000)])
+    ranges.prefetch([(0, 9000)])
     assert sum(map(len, ranges._parts.values())) <= 3000, "more than is held is not got ahead"
