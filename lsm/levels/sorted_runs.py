@@ -115,6 +115,22 @@ def _newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
     return -file.max_sequence_number, file.min_sequence_number, file.creation_time or 0, file.file_name
 
 
+def level_runs(files: Iterable[DataFileMeta]) -> list[SortedRun]:
+    """Return the runs of a bucket by level, newest first.
+
+    Each file of level 0 is a run. The files of each deeper level are one, in no order.
+    """
+    level0: list[DataFileMeta] = []
+    deeper: dict[int, list[DataFileMeta]] = {}
+    for file in files:
+        if file.level:
+            deeper.setdefault(file.level, []).append(file)
+        else:
+            level0.append(file)
+    level0.sort(key=_newest_first)
+    return [SortedRun((file,)) for file in level0] + [SortedRun(tuple(deeper[level])) for level in sorted(deeper)]
+
+
 def interval_partition(files: Iterable[DataFileMeta], key_of: KeyOf) -> list[Section]:
     """Cut files into sections with disjoint key ranges.
 
@@ -171,4 +187,4 @@ def key_decoder(types: Sequence[DataType]) -> KeyOf:
     return decode
 
 
-__all__ = ["KeyOf", "LevelRun", "Levels", "Section", "SortedRun", "interval_partition", "key_decoder"]
+__all__ = ["KeyOf", "LevelRun", "Levels", "Section", "SortedRun", "interval_partition", "key_decoder", "level_runs"]

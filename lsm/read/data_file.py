@@ -12,6 +12,7 @@ from typing import Any
 
 from pyroaring import BitMap
 
+from fileindex.base.arrays import Int64s
 from fileindex.base.column_type import Plain
 from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
@@ -92,6 +93,18 @@ class DataFileRead:
             with open_data_file(self.store.file_io, self.path, self.expected, self.store.cache.files) as data:
                 yield from self._of_open(data, self.selection, progress).batches()
         progress.end()
+
+    def at(self, rows: Int64s) -> Iterator[Any]:
+        """Yield the rows at ascending positions, without any filter."""
+        progress = FileProgress(self.store.meter, self.file.file_size, self.file.row_count)
+        self.report.files += 1
+        with open_data_file(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
+            yield from self._of_open(data, Selection(None, TRUE), progress).at(rows)
+        progress.end()
+
+    def opened(self, data: OpenDataFile, columns: Sequence[str]) -> RowGroupRead:
+        """Return the read of some columns of all rows of the open file."""
+        return RowGroupRead(data, self.mapping, self.filter.types, columns, {}, TRUE, None, False, self.report)
 
     def _of_open(self, data: OpenDataFile, chosen: Selection, progress: FileProgress) -> RowGroupRead:
         present = set(data.schema.names)

@@ -100,6 +100,68 @@ class RowGroupRead:
                 yield from self._read_filtered(group)
                 self.passed(group.end_row)
 
+    def at(self, rows: _Rows) -> Iterator[Any]:
+        """Yield the rows at ascending positions of the file, in batches.
+
+        The filter is ignored. Retracts are dropped with ``drop_retracts``.
+
+        Raises:
+            CorruptFile: Pages cannot be decoded.
+        """
+        names = [*([VALUE_KIND] if self.drop_retracts else []), *self._rest]
+        self.report.row_groups += len(self.data.row_groups)
+        for group in self.data.row_groups:
+            low, high = np.searchsorted(rows, [group.first_row, group.end_row])
+            if low == high:
+                self.report.row_groups_skipped += 1
+                continue
+            self.report.rows_decoded += group.num_rows
+            for batch in self._at_rows(names, group, rows[low:high] - group.first_row):
+                kept = batch.filter(pa.array(~retracts(batch.column(VALUE_KIND)))) if self.drop_retracts else batch
+                yield self._assemble(kept, kept.num_rows)
+
+    def _at_rows(self, names: Sequence[str], group: RowGroup, rows: _Rows) -> Iterator[Any]:
+        """Yield columns at positions of the group, the cheapest way."""
+        if not names:
+            yield _batch([], (), len(rows))
+            return
+        pages = self.data.pages(group)
+        if pages is not None and thresholds.sparse * len(rows) <= group.num_rows:
+            self.data.prefetch(self._physical(names), group, pages, rows)
+            cost, pays = pages.cost(self._physical(names), rows)
+            if pays:
+                self.report.bytes_read += cost
+                yield self._at(names, group, pages, rows)
+                return
+        chosen = np.zeros(group.num_rows, np.bool_)
+        chosen[rows] = True
+        taken = self._by_mask(names, group, pages, chosen)
+        if taken is not None:
+            yield taken
+            return
+        start = 0
+        for batch in self._decode(names, [group]):
+            low, high = np.searchsorted(rows, [start, start + batch.num_rows])
+            if low != high:
+                yield batch.take(pa.array(rows[low:high] - start))
+            start += batch.num_rows
+            if high == len(rows):
+                break
+
+    def key_columns(self, group: RowGroup, rows: _Rows | None) -> list[Any]:
+        """Return the columns of the read, each as one array.
+
+        ``rows`` are ascending positions of the group. None: all.
+        """
+        pages = None if rows is None else self.data.pages(group)
+        if pages is None or rows is None:
+            batch = _one_batch(list(self._decode(self.columns, [group])))
+            batch = batch if rows is None else batch.take(pa.array(rows))
+        else:
+            self.data.prefetch(self._physical(self.columns), group, pages, rows)
+            batch = self._at(self.columns, group, pages, rows)
+        return [plain_text(column) for column in batch.columns]
+
     @cached_property
     def _filter_columns(self) -> list[str]:
         kind = [VALUE_KIND] if self.drop_retracts else []
@@ -119,16 +181,18 @@ class RowGroupRead:
             return False
         if self.rows is not None and not self.rows.range_cardinality(group.first_row, group.end_row):
             return False
-        return may_match(self.residual, lambda column: self._bounds(group, column), self.types)
+        return may_match(self.residual, lambda column: self.bounds(group, column), self.types)
 
-    def _bounds(self, group: RowGroup, column: ColumnRef) -> ColumnBounds | None:
+    def bounds(self, group: RowGroup, column: ColumnRef) -> ColumnBounds | None:
+        """Return the bounds of a table column in a row group."""
         source = self.mapping.sources.get(column.name)
         if column.key is not None or source is None:
             return None
         known = self.data.bounds(group, source.name, source.type)
         return None if known is None else self.mapping.bounds(column.name, known)
 
-    def _page_bounds(self, pages: GroupPages, column: ColumnRef) -> tuple[BoundsColumn, Any] | None:
+    def page_bounds(self, pages: GroupPages, column: ColumnRef) -> tuple[BoundsColumn, Any] | None:
+        """Return the bounds of a table column's pages, and their starts."""
         source = self.mapping.sources.get(column.name)
         if column.key is not None or source is None:
             return None
@@ -177,7 +241,7 @@ class RowGroupRead:
         chosen = self._row_mask(group)
         pages = self.data.pages(group)
         if pages is not None and self.residual != TRUE:
-            chosen &= matching_rows(self.residual, group.num_rows, lambda column: self._page_bounds(pages, column), self.types)
+            chosen &= matching_rows(self.residual, group.num_rows, lambda column: self.page_bounds(pages, column), self.types)
             self._count_pages(pages, chosen)
         if not chosen.any():
             return

@@ -10,30 +10,38 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
 from fileindex.base.errors import UnknownColumn
 from fileindex.base.lazy import cached_property
+from fileindex.base.plain_value import literal_array
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import TRUE, Predicate, all_of, columns_of
 from lsm.arrow.limit import limit_rows
 from lsm.arrow.text_form import plain_texts
+from lsm.bucket.hash import bucket_ids
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
+from lsm.keys.encoding import one_array
 from lsm.keys.key_set import KeySet, key_filter
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, SortKey
-from lsm.levels.sorted_runs import Section, SortedRun, interval_partition, key_decoder
+from lsm.keys.sorted_keys import SortedKeys, key_codes
+from lsm.levels.sorted_runs import Section, SortedRun, interval_partition, key_decoder, level_runs
 from lsm.merge.function import Deduplicate, FirstRow, LookupMerge, MergeFunction, combines_versions, merge_function_for, with_level
 from lsm.merge.merge_iterator import merge_runs
 from lsm.merge.selection import selection_vectors
+from lsm.parquet.reader import rows_only
 from lsm.read.column_files import ColumnFilesRead
 from lsm.read.data_file import DataFileRead
 from lsm.read.file_filter import FileFilter
 from lsm.read.full_scan import batch_bytes_of, runs_that_count
 from lsm.read.key_candidates import candidate_keys, version_filters
+from lsm.read.keyed_read import KeyedRead
 from lsm.read.metrics import ReadReport
+from lsm.scan.bucket_pruner import BucketPruner
 from lsm.scan.file_pruner import range_groups
 from lsm.scan.other_branch import branch_of
 from lsm.scan.predicates import only_columns
@@ -58,6 +66,7 @@ def read_split(
     in_key_order: bool = False,
     dictionaries: Collection[str] = (),
     kinds: bool = False,
+    keys: KeySet | None = None,
 ) -> Iterator[Any]:
     """Yield the rows of a split.
 
@@ -72,6 +81,7 @@ def read_split(
         in_key_order: Return rows of a primary-key table in key order. False: any order.
         dictionaries: Columns whose texts may be dictionary arrays.
         kinds: For a primary-key table, keep delete rows too, and add ``_VALUE_KIND`` as the last column.
+        keys: Return only rows with one of these primary keys. None: all.
 
     Yields:
         Non-empty record batches of ``store.schema.arrow``'s types.
@@ -82,7 +92,7 @@ def read_split(
         UnsupportedTable: A file format or a type change is not supported.
     """
     if split.branch is not None:
-        options = {"predicate": predicate, "limit": limit, "report": report, "in_key_order": in_key_order, "kinds": kinds}
+        options = {"predicate": predicate, "limit": limit, "report": report, "in_key_order": in_key_order, "kinds": kinds, "keys": keys}
         yield from _of_branch(store, split, columns, **options)
         return
     for name in (*columns, *columns_of(predicate)):
@@ -91,7 +101,7 @@ def read_split(
     counters = ReadReport() if report is None else report
     wanted = TRUE if predicate is None else predicate
     named = (*columns, VALUE_KIND) if kinds else tuple(columns)
-    read = SplitRead(store, split, named, wanted, counters, top, in_key_order, frozenset(dictionaries), kinds, limit)
+    read = SplitRead(store, split, named, wanted, counters, top, in_key_order, frozenset(dictionaries), kinds, limit, keys)
     for rows in limit_rows(read.batches(), limit):
         counters.rows_returned += rows.num_rows
         yield rows
@@ -123,9 +133,13 @@ class SplitRead:
     dictionaries: frozenset[str] = frozenset()
     kinds: bool = False
     limit: int | None = None
+    keys: KeySet | None = None
 
     def batches(self) -> Iterator[Any]:
         """Yield the rows of ``read_split`` without a limit."""
+        if self._sought is not None and (runs := self._decisive()) is not None:
+            yield from self._by_run(runs, self._sought)
+            return
         if self.split.raw_convertible:
             for file in self.split.files:
                 yield from self.alone(file).batches()
@@ -136,11 +150,68 @@ class SplitRead:
                 yield from read.batches()
             return
         for section in interval_partition(self.split.files, key_decoder(self.store.schema.key_types)):
-            if len(section) == 1:
+            if len(section) > 1:
+                yield from self._merge(section)
+            elif self._sought is not None:
+                yield from self._by_run(section, self._sought)
+            else:
                 for file in section[0].files:
                     yield from self.alone(file).batches()
-            else:
-                yield from self._merge(section)
+
+    @cached_property
+    def _sought(self) -> SortedKeys | None:
+        """Keys of ``keys`` that belong to the partition of the split, without partition columns."""
+        if self.keys is None:
+            return None
+        schema, rows = self.store.schema, self.keys.rows
+        partition = self.store.partition
+        values = dict(zip(partition.names, partition.decode(self.split.partition), strict=True))
+        named = [name for name in partition.names if name in self.keys.names]
+        if named:
+            codes, layout = key_codes([one_array(rows.column(name)) for name in named])
+            here = [literal_array([values[name]], schema.column_types[name]) for name in named]
+            rows = rows.filter(pa.array(codes == key_codes(here, layout)[0][0]))
+        if rows.num_rows > 1 and BucketPruner.applies(schema) and all(file.schema_id == schema.id for file in self.split.files):
+            rows = rows.filter(pa.array(bucket_ids(rows, schema, self.split.total_buckets) == self.split.bucket))
+        return SortedKeys.of([rows.column(name) for name in schema.trimmed_primary_keys])
+
+    def _decisive(self) -> list[SortedRun] | None:
+        """Return sorted runs so that the first version of a key decides its result.
+
+        None: versions must be merged, or their order is not known.
+        """
+        files = self.split.files
+        if self.split.raw_convertible:
+            return [SortedRun(files)]
+        fold = merge_function_for(self.store.schema)
+        if self.store.options.sequence_field or self.kinds or self.in_key_order:
+            return None
+        runs = level_runs(files)
+        if isinstance(fold, Deduplicate) and fold.newest_wins:
+            return runs if _in_sequence(runs[::-1]) else None
+        if isinstance(fold, FirstRow) and all(file.delete_row_count == 0 for file in files):
+            fresh = [run for run in runs if run.files[0].level == 0][::-1]
+            return [*runs[len(fresh) :], *fresh] if _in_sequence(fresh) else None
+        return None
+
+    def _by_run(self, runs: Sequence[SortedRun], keys: SortedKeys) -> Iterator[Any]:
+        """Yield the first version of each key, unless it is a retract."""
+        schema = self.store.schema
+        columns = tuple(dict.fromkeys([*self.columns, *columns_of(self.predicate)]))
+        wanted = np.arange(len(keys))
+        for run in runs:
+            for file in run.files:
+                if not len(wanted):
+                    return
+                read = KeyedRead(replace(self.alone(file), columns=columns), keys, tuple(schema.trimmed_primary_keys))
+                rows, found = read.find(wanted)
+                if len(found):
+                    wanted = np.setdiff1d(wanted, found, assume_unique=True)
+                    for batch in map(self._filtered, read.at(rows)):
+                        yield batch.select(list(self.columns)) if self.columns else rows_only(batch.num_rows)
+
+    def _filtered(self, rows: Any) -> Any:
+        return rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, self.store.schema.column_types))
 
     @cached_property
     def _filter(self) -> FileFilter:
@@ -225,14 +296,13 @@ class SplitRead:
             merged = merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=not self.kinds)
         for rows in merged:
             # Filter after the merge: an older version may match although the newest does not.
-            kept = rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, schema.column_types))
-            yield from _in_batches(kept, self.columns, self.dictionaries)
+            yield from _in_batches(self._filtered(rows), self.columns, self.dictionaries)
 
     def _candidates(self, section: Section, fold: MergeFunction) -> KeySet | None:
         """Return the keys of a section that may match. None: any key may."""
         files = [file for run in section for file in run.files]
         rows = sum(file.row_count for file in files)
-        if rows < thresholds.candidate_rows:
+        if rows < thresholds.candidate_rows or self._sought is not None:
             return None
         names = tuple(self.store.schema.trimmed_primary_keys)
         for predicate in version_filters(fold, self.predicate, self.store.schema):
@@ -285,9 +355,16 @@ class SplitRead:
         With ``by_level`` rows include their level.
         """
         for read in run:
-            for batch in read.batches():
+            for batch in self._versions(read):
                 self.report.rows_merged += batch.num_rows
                 yield with_level(batch, read.file.level) if by_level else batch
+
+    def _versions(self, read: DataFileRead) -> Iterator[Any]:
+        if self._sought is None:
+            return read.batches()
+        keyed = KeyedRead(read, self._sought, tuple(self.store.schema.trimmed_primary_keys))
+        rows, _ = keyed.find(np.arange(len(self._sought)))
+        return keyed.at(rows) if len(rows) else iter(())
 
 
 def _age(run: SortedRun) -> int:

@@ -24,6 +24,7 @@ from lsm.schema.evolution import SchemaMapping
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_blocks import BlockRanges
 from manifest.row.columns import RowColumns
+from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 from manifest.types.data_type import DataType
 
@@ -42,17 +43,26 @@ class BucketPruner:
     store: FileStore
     residual: Callable[[bytes], Predicate]
     note: str = ""
+    bucket: int | None = None
+    """Only bucket that is wanted, of the buckets that the schema counts."""
+
+    @staticmethod
+    def applies(schema: TableSchema) -> bool:
+        """Return whether a key tells its bucket."""
+        return schema.core.bucket >= 1 and bool(schema.bucket_keys) and schema.core.bucket_function_type in _FUNCTIONS
 
     def wanted(self, entries: EntryColumns) -> Mask:
         """Return a mask of entries whose bucket can match."""
         keep = np.ones(len(entries), np.bool_)
         schema = self.store.schema
-        if schema.core.bucket < 1 or not schema.bucket_keys or schema.core.bucket_function_type not in _FUNCTIONS:
+        if not self.applies(schema):
             self.note = "no fixed buckets"
             return keep
         codes, partitions = entries.partition_codes
         schema_ids, totals, buckets = entries.schema_id, entries.total_buckets, entries.bucket
         same_type = _among(schema_ids, list(filter(self._same, np.unique(schema_ids).tolist())))
+        if self.bucket is not None:
+            keep[same_type & (totals == schema.core.bucket) & (buckets != self.bucket)] = False
         alike: dict[Predicate, list[int]] = {}
         for code, partition in enumerate(partitions):
             alike.setdefault(self.residual(partition), []).append(code)
@@ -78,17 +88,20 @@ class BucketPruner:
         """
         keep = np.ones(len(ranges), np.bool_)
         schema = self.store.schema
-        if schema.core.bucket < 1 or not schema.bucket_keys or schema.core.bucket_function_type not in _FUNCTIONS:
+        if not self.applies(schema):
             return keep
         keys = self._keys(predicate)
-        if keys is None:
+        if keys is None and self.bucket is None:
             return keep
         totals, schema_ids = ranges.column("min_total_buckets"), ranges.column("min_schema_id")
         alike = (totals > 0) & (totals == ranges.column("max_total_buckets")) & (schema_ids == ranges.column("max_schema_id"))
         alike &= _among(schema_ids, [schema_id for schema_id in np.unique(schema_ids[alike]).tolist() if self._same(schema_id)])
         for total in np.unique(totals[alike]).tolist():
             rows = alike & (totals == total)
-            keep[rows] = ranges.in_buckets(np.unique(bucket_ids(keys, schema, total)).tolist())[rows]
+            if keys is not None:
+                keep[rows] &= ranges.in_buckets(np.unique(bucket_ids(keys, schema, total)).tolist())[rows]
+            if self.bucket is not None and total == schema.core.bucket:
+                keep[rows] &= ranges.in_buckets([self.bucket])[rows]
         return keep
 
     def _same(self, schema_id: int) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from fileindex.base.column_type import FLOATS, ColumnType, Plain
+from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
 from fileindex.base.errors import FilterFailed, UnknownColumn
 from fileindex.base.plain_value import literal_array, to_scalar
 from fileindex.base.thresholds import thresholds
@@ -34,6 +34,8 @@ from fileindex.predicate.tree import (
     leaves,
     map_leaves,
 )
+from lsm.keys.key_set import KeySet
+from manifest.schema.table_schema import TableSchema
 
 
 def only_columns(predicate: Predicate | None, columns: Collection[str]) -> Predicate | None:
@@ -227,6 +229,33 @@ def bucket_keys(predicate: Predicate | None, columns: Sequence[str], types: Mapp
     return list(product(*(choices[column].values() for column in columns)))
 
 
+def whole_keys(predicate: Predicate | None, schema: TableSchema) -> tuple[KeySet | None, Predicate | None]:
+    """Return the primary keys that a matching row can have, and the filter that remains to be checked on their rows.
+
+    None: the filter does not fix every column of the key.
+
+    >>> from fileindex.predicate.tree import And, ColumnRef
+    >>> from manifest.schema.validation import build_schema
+    >>> schema = build_schema("id INT, n INT", primary_keys=["id"], options={"bucket": "1"})
+    >>> keys, rest = whole_keys(And((In(ColumnRef("id"), (2, 1)), Compare(ColumnRef("n"), Op.GT, 5))), schema)
+    >>> keys.rows["id"].to_pylist(), rest
+    ([2, 1], Compare(column=ColumnRef(name='n', key=None), op=<Op.GT: '>'>, value=5))
+    """
+    names, types = schema.primary_keys, schema.column_types
+    kinds = {types[name].kind for name in names}
+    if predicate is None or not names or Kind.CHAR in kinds:
+        return None, predicate
+    found = bucket_keys(predicate, names, types)
+    if found is None:
+        return None, predicate
+    columns = [literal_array(values, types[name]) for name, values in zip(names, zip(*found, strict=True), strict=True)]
+    keys = KeySet(pa.table(columns, names=list(names)))
+    if kinds & FLOATS:  # a literal may be no value of a FLOAT column
+        return keys, predicate
+    rest = [term for term in conjuncts(predicate) if (known := _values(term, types)) is None or known[0] not in names]
+    return keys, all_of(*rest) if rest else None
+
+
 def _values(term: Predicate, types: Mapping[str, ColumnType]) -> tuple[str, dict[Any, Plain]] | None:
     """Return the column and the values that a term allows.
 
@@ -260,4 +289,4 @@ def _is_flat(term: Predicate) -> bool:
     return not isinstance(term, Or) or all(isinstance(child, Compare | In) for child in term.children)
 
 
-__all__ = ["bind_constants", "bind_rows", "bucket_keys", "is_short", "only_columns", "required_texts"]
+__all__ = ["bind_constants", "bind_rows", "bucket_keys", "is_short", "only_columns", "required_texts", "whole_keys"]

@@ -193,6 +193,14 @@ class FileParts:
             return make()
         return self._cache.load(self._file_io, self._path, part, make, weight, listed=self._identity, lesser=lesser)
 
+    def get(self, part: Hashable) -> Any:
+        """Return a part's cached value, or None."""
+        return None if self._identity is None else self._cache.recall(self._file_io, self._path, part, self._identity)[1]
+
+    def put(self, part: Hashable, value: object, weight: int, *, lesser: bool = False) -> None:
+        """Cache a part's value."""
+        self._cache.keep(self._path, part, self._identity, value, weight, lesser=lesser)
+
 
 class FreshCache(FileCache):
     """A view of ``whole`` that starts empty.

@@ -17,9 +17,9 @@ from fileindex.base.thresholds import thresholds
 from lsm.aggregate.aggregation import RowAggregation, Unread
 from lsm.arrow.limit import limit_rows
 from lsm.incremental.planner import IncrementalSplit, split_from_json
-from lsm.keys.key_set import KeySet
 from lsm.read.metrics import ReadReport
 from lsm.read.split import read_split
+from lsm.scan.predicates import whole_keys
 from lsm.scan.splits import DataSplit
 from pyspark_paimon.jobs.incremental import read_changes
 from pyspark_paimon.jobs.ordering import candidates, first_rows, sort_rows
@@ -69,21 +69,17 @@ def split_rows(store: FileStore, request: ScanRequest, split: Split | str, repor
         return read_changes(store, split, request.model_copy(update={"limit": None}) if request.order_by else request, report)
     if request.order_by and request.limit is not None:
         return iter(first_rows(store, request, [split], 1, report).to_batches())
-    rows = read_split(
+    keys, predicate = (request.keys, None) if request.keys is not None else whole_keys(request.predicate, store.schema)
+    return read_split(
         store,
         split,
         columns=request.columns,
-        predicate=request.predicate,
+        predicate=predicate,
         limit=_limit(request),
         report=report,
         dictionaries=request.dictionaries,
+        keys=keys,
     )
-    return rows if request.keys is None else _of_keys(rows, request.keys)
-
-
-def _of_keys(rows: Iterator[pa.RecordBatch], keys: KeySet) -> Iterator[pa.RecordBatch]:
-    for batch in rows:
-        yield batch.filter(pa.array(keys.holds(batch)))
 
 
 def summarise(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int) -> dict[bytes, RowSummary]:

@@ -78,7 +78,7 @@ class ScanRequest(Message):
     ``snapshot_id``: None if the table was empty.
     ``columns``: in the order of the result.
     ``order_by`` sorts the rows, then ``limit`` keeps the first ones.
-    ``keys``: return only rows with one of these keys. Not allowed with a limit or order.
+    ``keys``: return only rows with one of these primary keys. ``predicate`` holds for all of them, and only helps to plan.
     ``aggregates``: compute these instead of returning rows.
     ``dictionaries``: text columns that may be dictionary-encoded.
     ``schema_id``: schema that filter and columns are bound to. None: the newest.

@@ -76,9 +76,7 @@ class TableRows(TableRole):
             any_of_keys(wanted, schema),
             columns=tuple(dict.fromkeys([*named, *schema.primary_keys])),
             snapshot=pinned,
-        ).model_copy(
-            update={"schema_id": schema.id, "keys": None if distinguishes_keys(schema) else wanted, "options": check_options(given)}
-        )
+        ).model_copy(update={"schema_id": schema.id, "keys": wanted, "options": check_options(given)})
         scan = Scan(self._backend, request, schema)
         found = scan.to_arrow() if len(wanted) else scan.schema.empty_table()
         return in_order_of(wanted, found).select(list(named))

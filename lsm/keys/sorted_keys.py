@@ -1,0 +1,173 @@
+"""Keys as one sortable array, to find them by binary search.
+
+A key is one number, or its words as bytes of a fixed width. Both compare like the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from fileindex.base.arrays import AnyArray, Indices, Int64s
+from fileindex.base.column_type import BINARIES, FLOATS, STRINGS
+from fileindex.base.plain_value import plain_array, plain_values
+from lsm.keys.encoding import WordColumn, WordOf, is_variable, one_array
+from manifest.types.data_type import DataType
+
+Layout: TypeAlias = tuple[int, ...]
+"""Words of each key column. Those of a text or binary column end with its length."""
+
+
+@dataclass(frozen=True, eq=False)
+class SortedKeys:
+    """Distinct keys in key order.
+
+    ``columns`` are the arrays of the key columns, without nulls, in the table's types.
+    """
+
+    columns: tuple[Any, ...]
+    _codes: dict[Layout, AnyArray] = field(default_factory=dict, repr=False)
+    _values: dict[int, AnyArray] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, columns: Sequence[Any]) -> SortedKeys:
+        """Sort keys and drop repeated ones.
+
+        >>> SortedKeys.of([pa.array([7, 5, 7])]).columns[0].to_pylist()
+        [5, 7]
+        """
+        arrays = tuple(map(one_array, columns))
+        if len(arrays[0]) < 2:
+            return cls(arrays)
+        rows = pa.array(np.unique(key_codes(arrays)[0], return_index=True)[1])
+        return cls(tuple(array.take(rows) for array in arrays))
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def codes(self, layout: Layout) -> AnyArray:
+        """Return the keys as codes of a layout, ascending.
+
+        A text that is longer than the layout compares with codes of the layout like its key, and equals none of them.
+        """
+        found = self._codes.get(layout)
+        if found is None:
+            found = self._codes[layout] = key_codes(self.columns, layout)[0]
+        return found
+
+    def values(self, position: int, data_type: DataType) -> AnyArray | None:
+        """Return the distinct values of a column, ascending, as file bounds store them.
+
+        None: bounds of its type are not certain.
+        """
+        if data_type.kind in FLOATS:
+            return None
+        found = self._values.get(position)
+        if found is None:
+            found = self._values[position] = _stored(self.columns[position], data_type)
+        return found
+
+
+def key_codes(columns: Sequence[Any], layout: Layout | None = None) -> tuple[AnyArray, Layout]:
+    """Return a code for each row, and their layout.
+
+    Codes of one layout compare like the keys.
+
+    Args:
+        columns: Arrays of the key columns, without nulls.
+        layout: Layout of the codes. None: the shortest for these keys.
+
+    >>> codes, layout = key_codes([pa.array(["b", "a"]), pa.array([1, 2])])
+    >>> layout, codes[1] < codes[0], key_codes([pa.array(["a"]), pa.array([2])], layout)[0][0] == codes[1]
+    ((2, 1), np.True_, np.True_)
+    """
+    words: list[WordOf | None] = []
+    counts: list[int] = []
+    for position, column in enumerate(columns):
+        own = WordColumn.of(column).words
+        count = counts_of = len(own)
+        if layout is not None and is_variable(column.type):
+            count = layout[position]
+            counts_of = min(counts_of, count)
+            words += [*own[: counts_of - 1], *[None] * (count - counts_of), own[-1]]
+        else:
+            words += own
+        counts.append(count)
+    if len(words) == 1 and words[0] is not None:
+        return words[0](None), tuple(counts)
+    table: AnyArray = np.zeros((len(columns[0]), len(words)), ">u8")
+    for at, word in enumerate(words):
+        if word is not None:
+            table[:, at] = word(None)
+    return table.view(f"S{8 * len(words)}").ravel(), tuple(counts)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KeyBlock:
+    """Keys of some rows of a file, ascending.
+
+    ``rows`` are their positions. None: they are in order.
+    """
+
+    codes: AnyArray
+    layout: Layout
+    rows: Int64s | None
+
+    @classmethod
+    def of(cls, columns: Sequence[Any]) -> KeyBlock:
+        """Return the keys of rows.
+
+        Rows with a null in a key column are left out.
+        """
+        rows: Int64s | None = None
+        valid = np.ones(len(columns[0]), np.bool_)
+        for column in columns:
+            if column.null_count:
+                valid &= column.is_valid().to_numpy(zero_copy_only=False)
+        if not valid.all():
+            rows = np.flatnonzero(valid)
+            columns = [column.take(pa.array(rows)) for column in columns]
+        codes, layout = key_codes(columns)
+        if len(codes) > 1 and not bool((codes[:-1] <= codes[1:]).all()):
+            order = np.argsort(codes, kind="stable")
+            codes, rows = codes[order], order if rows is None else rows[order]
+        return cls(codes, layout, rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.codes.nbytes + (0 if self.rows is None else self.rows.nbytes)
+
+    def find(self, keys: SortedKeys, wanted: Indices) -> tuple[Indices, Int64s]:
+        """Return the keys among ``wanted`` that a row has, and its position.
+
+        ``wanted`` are numbers of ``keys``.
+        """
+        if not len(self.codes):
+            return wanted[:0], np.zeros(0, np.int64)
+        codes = keys.codes(self.layout)[wanted]
+        at = np.searchsorted(self.codes, codes)
+        at[at == len(self.codes)] = 0
+        known = self.codes[at] == codes
+        at = at[known]
+        return wanted[known], at if self.rows is None else self.rows[at]
+
+
+def _stored(column: Any, data_type: DataType) -> AnyArray:
+    array = plain_array(column, data_type.column_type)
+    if pa.types.is_integer(array.type):
+        return np.unique(array.to_numpy())
+    values: list[Any] = plain_values(array, data_type.column_type)
+    if data_type.kind in STRINGS | BINARIES:
+        values = [value.encode() if isinstance(value, str) else value for value in values]
+    distinct = sorted(set(values))
+    found = np.empty(len(distinct), object)
+    found[:] = distinct
+    return found
+
+
+__all__ = ["KeyBlock", "Layout", "SortedKeys", "key_codes"]

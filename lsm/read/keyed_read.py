@@ -1,0 +1,243 @@
+"""Rows of given keys in one data file.
+
+The bounds of key pages, and the keys of decoded pages, are cached for the process. So a repeated lookup decodes only the pages
+with the found rows. Files without page indexes give the keys of whole row groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from pyroaring import BitMap
+
+from fileindex.base.arrays import Indices, Int64s, Mask
+from fileindex.base.lazy import cached_property
+from fileindex.predicate.tree import ColumnRef
+from lsm.data_file_format import open_data_file
+from lsm.deletion_vectors.reader import DeletionFile, dead_rows
+from lsm.formats.open_data_file import OpenDataFile
+from lsm.keys.sorted_keys import KeyBlock, SortedKeys
+from lsm.read.data_file import DataFileRead
+from lsm.read.row_group import RowGroupRead
+from manifest.entry.bounds import BoundsColumn
+from manifest.io.file_cache import FileParts
+from manifest.stats.column_stats import ColumnBounds
+from manifest.types.data_type import DataType
+
+_OBJECT_BYTES = 100
+"""Approximate bytes in memory of a bound that is an object, and of a cached value."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KeyPages:
+    """Row ranges of a file, and the bounds of their keys.
+
+    A range is a page of the leading key column, or a whole row group. ``starts`` and ``ends`` are positions in the row group.
+    ``bounds`` of a key column are None if they are not known.
+    """
+
+    groups: Int64s
+    starts: Int64s
+    ends: Int64s
+    first_rows: Int64s
+    bounds: tuple[BoundsColumn | None, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate bytes in memory."""
+        return sum(_OBJECT_BYTES if known is None else 2 * _OBJECT_BYTES * len(self.groups) for known in (None, *self.bounds))
+
+    def matching(self, keys: SortedKeys, types: Sequence[DataType]) -> Indices:
+        """Return the ranges that may have one of the keys."""
+        found = np.ones(len(self.groups), np.bool_)
+        for position, (known, data_type) in enumerate(zip(self.bounds, types, strict=True)):
+            values = None if known is None else keys.values(position, data_type)
+            if known is None or values is None:
+                continue
+            if known.known.all():
+                found &= _spans(known.low, known.high, values)
+            else:
+                inside = known.known
+                found[inside] &= _spans(known.low[inside], known.high[inside], values)
+        return np.flatnonzero(found)
+
+
+@dataclass(frozen=True, eq=False)
+class KeyedRead:
+    """Read of the rows of ``keys`` in one data file.
+
+    ``read`` reads the columns of the result. ``names`` are the key columns of the file.
+    """
+
+    read: DataFileRead
+    keys: SortedKeys
+    names: tuple[str, ...]
+
+    def find(self, wanted: Indices) -> tuple[Int64s, Indices]:
+        """Return the positions of live rows with a key, and their keys.
+
+        Positions ascend. ``wanted`` are numbers of ``keys``.
+
+        Raises:
+            CorruptFile: The data file or its deletion vector is missing or damaged.
+        """
+        known = self._pages
+        pages = known.matching(self.keys, self._types)
+        blocks = {page: block for page in pages.tolist() if (block := self._parts.get(self._place(known, page))) is not None}
+        missing = [page for page in pages.tolist() if page not in blocks]
+        if missing:
+            blocks |= self._decoded(known, missing)
+        rows: list[Int64s] = []
+        found: list[Indices] = []
+        for page in pages.tolist():
+            numbers, at = blocks[page].find(self.keys, wanted)
+            if len(at):
+                rows.append(at + known.first_rows[page])
+                found.append(numbers)
+        if not rows:
+            return np.zeros(0, np.int64), wanted[:0]
+        positions, numbers = (rows[0], found[0]) if len(rows) == 1 else (np.concatenate(rows), np.concatenate(found))
+        if len(positions) > 1 and not bool((positions[:-1] < positions[1:]).all()):
+            order = np.argsort(positions, kind="stable")
+            positions, numbers = positions[order], numbers[order]
+        return self._living(positions, numbers)
+
+    def at(self, rows: Int64s) -> Iterator[Any]:
+        """Yield the rows at ascending positions, in batches.
+
+        Retracts are dropped if the read drops them.
+        """
+        return self.read.at(rows)
+
+    def _living(self, rows: Int64s, numbers: Indices) -> tuple[Int64s, Indices]:
+        vector = self.read.deletion_file
+        if vector is None:
+            return rows, numbers
+        if isinstance(vector, DeletionFile):
+            io, place = self.read.store.file_io, ("deletion vector", vector.offset, vector.length)
+            dead = self.read.store.cache.files.load(io, vector.path, place, lambda: dead_rows(io, vector), _bitmap_weight)
+        else:
+            dead = vector
+        gone = np.array(BitMap(rows.tolist()) & dead, np.int64)
+        alive = ~np.isin(rows, gone)
+        return rows[alive], numbers[alive]
+
+    @cached_property
+    def _types(self) -> list[DataType]:
+        fields = self.read.mapping.read
+        return [fields[name].type for name in self.names]
+
+    @cached_property
+    def _parts(self) -> _Parts:
+        store = self.read.store
+        ids = self.read.file.schema_id, store.schema.id
+        return _Parts(FileParts(store.cache.files, store.file_io, self.read.path), ids)
+
+    @cached_property
+    def _pages(self) -> KeyPages:
+        return self._parts.load("key pages", self._read_pages)
+
+    def _read_pages(self) -> KeyPages:
+        with self._open() as data:
+            return _key_pages(self._keys_of(data), self.names, self._types)
+
+    def _place(self, known: KeyPages, page: int) -> tuple[str, int, int]:
+        return "keys", int(known.groups[page]), int(known.starts[page])
+
+    def _decoded(self, known: KeyPages, pages: Sequence[int]) -> dict[int, KeyBlock]:
+        """Decode and cache the keys of some pages."""
+        blocks: dict[int, KeyBlock] = {}
+        with self._open() as data:
+            reader = self._keys_of(data)
+            for number, members in groupby(pages, lambda page: int(known.groups[page])):
+                here = list(members)
+                group = data.row_groups[number]
+                ends = np.cumsum(known.ends[here] - known.starts[here])
+                rows = np.concatenate([np.arange(known.starts[page], known.ends[page]) for page in here])
+                whole = len(rows) == group.num_rows
+                columns = reader.key_columns(group, None if whole else rows)
+                for page, start, end in zip(here, [0, *ends.tolist()], ends.tolist(), strict=False):
+                    blocks[page] = KeyBlock.of([column.slice(start, end - start) for column in columns])
+                    self._parts.put(self._place(known, page), blocks[page])
+        return blocks
+
+    def _open(self) -> OpenDataFile:
+        read = self.read
+        return open_data_file(read.store.file_io, read.path, read.promise, read.store.cache.files)
+
+    def _keys_of(self, data: OpenDataFile) -> RowGroupRead:
+        return self.read.opened(data, self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Cached keys of one file, converted from one schema to another."""
+
+    parts: FileParts
+    schemas: tuple[int, int]
+
+    def get(self, place: tuple[Any, ...]) -> KeyBlock | None:
+        found: KeyBlock | None = self.parts.get((*place, self.schemas))
+        return found
+
+    def put(self, place: tuple[Any, ...], block: KeyBlock) -> None:
+        self.parts.put((*place, self.schemas), block, _OBJECT_BYTES + block.nbytes, lesser=True)
+
+    def load(self, kind: str, make: Any) -> KeyPages:
+        found: KeyPages = self.parts.load((kind, self.schemas), make, lambda pages: pages.nbytes)
+        return found
+
+
+def _key_pages(read: RowGroupRead, names: Sequence[str], types: Sequence[DataType]) -> KeyPages:
+    groups, starts, ends, first_rows = [], [], [], []
+    bounds: list[list[BoundsColumn]] = [[] for _ in names]
+    for group in read.data.row_groups:
+        if not group.num_rows:
+            continue
+        pages = read.data.pages(group)
+        known = [None if pages is None else read.page_bounds(pages, ColumnRef(name)) for name in names]
+        cuts = np.array([0, group.num_rows]) if known[0] is None else known[0][1]
+        groups.append(np.full(len(cuts) - 1, group.index))
+        starts.append(cuts[:-1])
+        ends.append(cuts[1:])
+        first_rows.append(np.full(len(cuts) - 1, group.first_row))
+        for column, name, data_type, pair in zip(bounds, names, types, known, strict=True):
+            if pair is not None and len(pair[1]) == len(cuts) and (pair[1] == cuts).all():
+                column.append(pair[0])
+            else:
+                whole = read.bounds(group, ColumnRef(name)) or ColumnBounds(None, None, None, group.num_rows)
+                column.append(BoundsColumn.of([whole] * (len(cuts) - 1), data_type))
+    if not groups:
+        nothing = np.zeros(0, np.int64)
+        return KeyPages(nothing, nothing, nothing, nothing, (None,) * len(names))
+    numbers = [np.concatenate(parts).astype(np.int64) for parts in (groups, starts, ends, first_rows)]
+    numbers[3] += numbers[1]
+    return KeyPages(numbers[0], numbers[1], numbers[2], numbers[3], tuple(map(_joined, bounds)))
+
+
+def _joined(parts: Sequence[BoundsColumn]) -> BoundsColumn | None:
+    if not any(part.known.any() for part in parts):
+        return None
+    if len(parts) == 1:
+        return parts[0]
+    wide = any(side.dtype == object for part in parts for side in (part.low, part.high))
+    low, high = ([getattr(part, side).astype(object) if wide else getattr(part, side) for part in parts] for side in ("low", "high"))
+    rest = (np.concatenate([getattr(part, name) for part in parts]) for name in ("known", "nulls", "rows"))
+    return BoundsColumn(np.concatenate(low), np.concatenate(high), *rest)
+
+
+def _spans(low: Any, high: Any, values: Any) -> Mask:
+    """Return which ranges have one of the ascending ``values``."""
+    found: Mask = np.searchsorted(values, low, "left") < np.searchsorted(values, high, "right")
+    return found
+
+
+def _bitmap_weight(rows: BitMap) -> int:
+    return _OBJECT_BYTES + 2 * len(rows)
+
+
+__all__ = ["KeyPages", "KeyedRead"]
