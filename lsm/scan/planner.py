@@ -54,6 +54,7 @@ class BlockPruner:
     residuals: Callable[[Sequence[bytes]], list[Predicate]]
     wants: Callable[[bytes], bool]
     min_level: int = 0
+    bucket: int | None = None
 
     def __call__(self, ranges: BlockRanges) -> Mask:
         """Return a mask of blocks that may hold matching entries."""
@@ -61,10 +62,10 @@ class BlockPruner:
         wanted = [self.wants(partition) for partition in ranges.partitions]
         kept: Mask = ranges.in_partitions(wanted) & (ranges.column("max_level") >= self.min_level)
         inside = {condition for condition, hit in zip(conditions, wanted, strict=True) if hit}
+        buckets = BucketPruner(self.store, lambda partition: self.residuals([partition])[0], bucket=self.bucket)
         if TRUE in inside or not 0 < len(inside) <= thresholds.block_residuals:
-            return kept
+            return kept if self.bucket is None else kept & buckets.blocks(ranges, TRUE)
         found = np.zeros(len(ranges), np.bool_)
-        buckets = BucketPruner(self.store, lambda partition: self.residuals([partition])[0])
         for residual in inside:
             found |= buckets.blocks(ranges, residual) & self._by_key(ranges, residual)
         return kept & found
@@ -109,6 +110,7 @@ class ScanPlanner:
         columns: Sequence[str] | None = None,
         limit: int | None = None,
         partitions: Collection[bytes] | None = None,
+        bucket: int | None = None,
     ) -> ScanPlan:
         """Return the splits with all rows that match ``predicate``.
 
@@ -118,6 +120,7 @@ class ScanPlanner:
             columns: Columns that will be read. Only checked.
             limit: Number of rows that suffice. Only used if the row counts of splits are known without reading.
             partitions: Serialised partitions to read. None: all.
+            bucket: Bucket to read. Files that were written with another number of buckets are read, too. None: all.
 
         Raises:
             UnknownColumn: A column does not exist.
@@ -133,7 +136,7 @@ class ScanPlanner:
         wanted = TRUE if predicate is None else predicate
         other = other_branch(self.store)
         if other is None:
-            return _Funnel(self.store, wanted, partitions, self.min_level).plan(snapshot, limit)
+            return _Funnel(self.store, wanted, partitions, self.min_level, bucket).plan(snapshot, limit)
 
         def branch(store: FileStore, at: Snapshot | None, inside: Collection[bytes] | None) -> ScanPlan:
             return _Funnel(store, wanted, inside, self.min_level).plan(at, None)
@@ -144,11 +147,14 @@ class ScanPlanner:
 class _Funnel:
     """State of one scan plan through the stages."""
 
-    def __init__(self, store: FileStore, predicate: Predicate, partitions: Collection[bytes] | None, min_level: int) -> None:
+    def __init__(
+        self, store: FileStore, predicate: Predicate, partitions: Collection[bytes] | None, min_level: int, bucket: int | None = None
+    ) -> None:
         options = store.options
         self._store = store
         self._predicate = predicate
         self._partitions = partitions
+        self._bucket = bucket
         self._notes = IndexMetrics()
         self._pruner = FilePruner(store, predicate, self._notes)
         self._report = Report()
@@ -224,9 +230,9 @@ class _Funnel:
 
     def _blocks(self) -> BlockPruner | None:
         """Return the block pruner of large manifests. None: decode all."""
-        if self._predicate == TRUE and self._partitions is None and not self._min_level:
+        if self._predicate == TRUE and self._partitions is None and not self._min_level and self._bucket is None:
             return None
-        return BlockPruner(self._store, self._pruner.residuals, self._wants, self._min_level)
+        return BlockPruner(self._store, self._pruner.residuals, self._wants, self._min_level, self._bucket)
 
     def _narrowing(self) -> EntryNarrowing | None:
         """Return the pruning that is cached with decoded entries.
@@ -236,7 +242,7 @@ class _Funnel:
         if not is_short(self._predicate):
             return None
         partitions = None if self._partitions is None else frozenset(self._partitions)
-        return EntryNarrowing((repr(self._predicate), partitions, self._store.schema.id), self._narrow)
+        return EntryNarrowing((repr(self._predicate), partitions, self._bucket, self._store.schema.id), self._narrow)
 
     def _narrow(self, entries: EntryColumns) -> EntryColumns:
         """Prune entries by partition, bucket and key.
@@ -244,7 +250,7 @@ class _Funnel:
         All versions of a key agree on these.
         """
         entries = self._of_wanted_partitions(entries)
-        entries = entries.select(BucketPruner(self._store, self._pruner.residual).wanted(entries))
+        entries = entries.select(BucketPruner(self._store, self._pruner.residual, bucket=self._bucket).wanted(entries))
         return entries.select(self._pruner.key_mask(entries)) if self._store.key else entries
 
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
@@ -267,7 +273,7 @@ class _Funnel:
 
     def _in_wanted_buckets(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("bucket") as tally:
-            pruner = BucketPruner(self._store, self._pruner.residual)
+            pruner = BucketPruner(self._store, self._pruner.residual, bucket=self._bucket)
             visible = entries.bucket >= 0  # rows of the postpone bucket are invisible until compacted
             kept = entries.select(pruner.wanted(entries) & visible)
             tally.note = pruner.note

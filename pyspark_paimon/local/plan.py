@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable
 from functools import partial
+from typing import TypeVar
 
 from fileindex.base.thresholds import thresholds
+from lsm.scan.key_plan import BucketKeys, HeldBucket, keys_by_bucket, plan_of_keys
 from lsm.scan.other_branch import other_branch
 from lsm.scan.plan import ScanPlan
+from lsm.scan.planned_splits import sums_of
 from lsm.scan.planner import ScanPlanner
-from lsm.scan.predicates import is_short
+from lsm.scan.predicates import is_short, whole_keys
 from manifest.io.file_cache import StatIdentity
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -17,6 +21,7 @@ from pyspark_paimon.jobs.excluded_files import without_files
 from pyspark_paimon.jobs.incremental import plan_changes
 from pyspark_paimon.request.backend import ScanRequest
 
+P = TypeVar("P", ScanPlan, HeldBucket)
 _PLAN_BYTES, _FILE_BYTES = 16 << 10, 2 << 10
 """Approximate bytes in memory of a plan with its key, and of each of its files."""
 
@@ -33,12 +38,39 @@ def plan_request(store: FileStore, request: ScanRequest, pinned: Snapshot | None
     else:  # read its manifest lists while the snapshot is checked
         snapshot, _ = store.file_io.run_parallel(partial(store.snapshots.readable, *pinned.key), partial(store.manifest_metas, pinned))
     limit = None if request.order_by else request.limit  # sorted rows may come from any split
-    top = store.options.max_level if request.read_optimized and store.schema.is_primary_key_table else 0
+    top = _top_level(store, request)
     predicate = request.predicate
     make = partial(ScanPlanner(store, top).plan, predicate, snapshot=snapshot, columns=request.columns, limit=limit)
     short = predicate is None or is_short(predicate)
     plan = make() if snapshot is None or not short else _plan(store, snapshot, (repr(predicate), limit, top, request.columns), make)
     return without_files(store, plan, request.excluded_files) if request.excluded_files else plan
+
+
+def plan_lookup(store: FileStore, request: ScanRequest, pinned: Snapshot | None) -> ScanPlan:
+    """Plan the read of ``request``.
+
+    A filter that fixes the whole key finds its files in the held files of its buckets.
+    """
+    keys = request.keys if request.keys is not None else whole_keys(request.predicate, store.schema)[0]
+    if keys is None or not len(keys.rows) or request.incremental is not None or request.excluded_files or other_branch(store) is not None:
+        return plan_request(store, request, pinned)
+    snapshot = request.find_snapshot(store.snapshots)
+    parts = keys_by_bucket(keys, store.schema)
+    seen = None if snapshot is None or len(parts) > thresholds.held_splits else _metadata_files(store, snapshot)
+    if snapshot is None or seen is None:
+        return plan_request(store, request, snapshot)
+    store.check_readable()
+    top = _top_level(store, request)
+    held = []
+    for part in parts:
+
+        def make(part: BucketKeys = part) -> HeldBucket:
+            predicate = part.predicate(store.schema)
+            return HeldBucket.of(store, ScanPlanner(store, top).plan(predicate, snapshot=snapshot, bucket=part.bucket))
+
+        bucket = _held(store, snapshot, seen, ("bucket", part.partition, part.bucket, top), make, most=sys.maxsize)
+        held.append((bucket, part.keys))
+    return plan_of_keys(snapshot.id, held)
 
 
 def _plan(store: FileStore, snapshot: Snapshot, question: Hashable, make: Callable[[], ScanPlan]) -> ScanPlan:
@@ -47,18 +79,32 @@ def _plan(store: FileStore, snapshot: Snapshot, question: Hashable, make: Callab
     A cached plan is valid for one table state, while all metadata files are the same. Only small plans are cached.
     """
     seen = _metadata_files(store, snapshot)
-    if seen is None:
+    if seen is None or other_branch(store) is not None:
         return make()
+    return _held(store, snapshot, seen, question, make, most=thresholds.held_splits)
+
+
+def _held(
+    store: FileStore, snapshot: Snapshot, seen: tuple[StatIdentity, ...], question: Hashable, make: Callable[[], P], *, most: int
+) -> P:
+    """Return a cached value of one table state, or call ``make``.
+
+    Values of more than ``most`` splits are not cached.
+    """
     options = tuple(sorted(store.schema.options.items()))
     key = "plan", store.root, store.branch, snapshot.id, snapshot.delta_manifest_list, store.schema.id, options, question
     held = store.cache.files.get(key)
     if held is not None and held[0] == seen:
-        found: ScanPlan = held[1]
+        found: P = held[1]
         return found
     plan = make()
-    if len(plan.splits) <= thresholds.held_splits and other_branch(store) is None:
-        store.cache.files.put(key, (seen, plan), _PLAN_BYTES + plan.file_count * _FILE_BYTES)
+    if len(plan.splits) <= most:
+        store.cache.files.put(key, (seen, plan), _PLAN_BYTES + sums_of(plan.splits).files * _FILE_BYTES)
     return plan
+
+
+def _top_level(store: FileStore, request: ScanRequest) -> int:
+    return store.options.max_level if request.read_optimized and store.schema.is_primary_key_table else 0
 
 
 def _metadata_files(store: FileStore, snapshot: Snapshot) -> tuple[StatIdentity, ...] | None:
@@ -78,4 +124,4 @@ def _metadata_files(store: FileStore, snapshot: Snapshot) -> tuple[StatIdentity,
     return None if None in found else found
 
 
-__all__ = ["plan_request"]
+__all__ = ["plan_lookup", "plan_request"]

@@ -59,7 +59,7 @@ class LocalReads:
         start = time.perf_counter()
         store = self._readable(request)
         ahead = sys.maxsize if keeps_all else thresholds.ahead_bytes
-        plan = self._plan(store, request)
+        plan = self._plan(store, request, to_read=True)
         if tally is None:
             return self._rows(store, request, plan, None, ahead=ahead, stage=stage)
         from lsm.read.metrics import ReadReport  # noqa: PLC0415  # see test_imports
@@ -175,13 +175,13 @@ class LocalReads:
         store.check_readable()
         return store
 
-    def _plan(self, store: FileStore, request: ScanRequest) -> ScanPlan:
-        from pyspark_paimon.local.plan import plan_request  # noqa: PLC0415  # see test_imports
+    def _plan(self, store: FileStore, request: ScanRequest, *, to_read: bool = False) -> ScanPlan:
+        from pyspark_paimon.local.plan import plan_lookup, plan_request  # noqa: PLC0415  # see test_imports
 
         pinned = None if request.snapshot_id is None else self._manifests.pinned.get(request.snapshot_id)
         if pinned is not None and request.snapshot_delta not in {None, pinned.delta_manifest_list}:
             pinned = None  # another snapshot with the same id, before a rollback
-        return plan_request(store, request, pinned)
+        return (plan_lookup if to_read else plan_request)(store, request, pinned)
 
 
 __all__ = ["LocalReads"]
