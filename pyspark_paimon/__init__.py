@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.table.catalog import Catalog
     from pyspark_paimon.table.catalog_base import AnyCatalog, DatabaseExists, DatabaseNotFound
     from pyspark_paimon.table.merge import Merge
+    from pyspark_paimon.table.reader import TableReader
     from pyspark_paimon.table.rest_catalog import RestCatalog
     from pyspark_paimon.table.scan import Scan
     from pyspark_paimon.table.table import Table
@@ -178,6 +179,7 @@ _NAMES_BY_MODULE = {
     "pyspark_paimon.table.rest_catalog": ("RestCatalog",),
     "pyspark_paimon.table.scan": ("Scan",),
     "pyspark_paimon.table.table": ("Table",),
+    "pyspark_paimon.table.reader": ("TableReader",),
     "pyspark_paimon.table.writer": ("TableWriter",),
     "pyspark_paimon.views.explain": ("Explanation",),
 }
@@ -267,6 +269,7 @@ __all__ = [
     "TableChangeResult",
     "TableExists",
     "TableNotFound",
+    "TableReader",
     "TableWriter",
     "TreeAdvice",
     "TreeBox",

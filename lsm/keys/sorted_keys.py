@@ -83,7 +83,7 @@ def key_codes(columns: Sequence[Any], layout: Layout | None = None) -> tuple[Any
 
     >>> codes, layout = key_codes([pa.array(["b", "a"]), pa.array([1, 2])])
     >>> layout, codes[1] < codes[0], key_codes([pa.array(["a"]), pa.array([2])], layout)[0][0] == codes[1]
-    ((2, 1), np.True_, np.True_)
+    ((2, 1), True, True)
     """
     words: list[WordOf | None] = []
     counts: list[int] = []

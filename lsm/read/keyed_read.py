@@ -6,7 +6,7 @@ with the found rows. Files without page indexes give the keys of whole row group
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -105,6 +105,15 @@ class KeyedRead:
             order = np.argsort(positions, kind="stable")
             positions, numbers = positions[order], numbers[order]
         return self._living(positions, numbers)
+
+    def warm(self, room: Callable[[], int]) -> None:
+        """Cache the bounds of all key pages, and the keys, group by group, while there is ``room`` for their bytes."""
+        known = self._pages
+        missing = [page for page in range(len(known.groups)) if self._parts.get(self._place(known, page)) is None]
+        for _, pages in groupby(missing, lambda page: int(known.groups[page])):
+            if room() <= 0:
+                return
+            self._decoded(known, list(pages))
 
     def at(self, rows: Int64s) -> Iterator[Any]:
         """Yield the rows at ascending positions, in batches.

@@ -29,20 +29,35 @@ from manifest.store import FileStore
 
 
 @dataclass(frozen=True, slots=True)
-class BucketKeys:
-    """Keys that belong to one bucket.
+class BucketPlace:
+    """Part of a table whose files are held together.
 
     ``partition`` has the values of the partition columns in the key. ``bucket`` None: the key does not tell the bucket.
     """
 
     partition: tuple[Plain, ...]
     bucket: int | None
-    keys: SortedKeys
+
+    @classmethod
+    def of(cls, store: FileStore, split: DataSplit) -> BucketPlace:
+        """Return the place of the keys in a split."""
+        schema = store.schema
+        values = dict(zip(store.partition.names, store.partition.decode(split.partition), strict=True))
+        told = BucketPruner.applies(schema) and split.total_buckets == schema.core.bucket
+        return cls(tuple(values[name] for name in _partition_names(schema)), split.bucket if told else None)
 
     def predicate(self, schema: TableSchema) -> Predicate:
         """Return the filter of the partition."""
         names = _partition_names(schema)
         return all_of(*(Compare(ColumnRef(name), Op.EQ, value) for name, value in zip(names, self.partition, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class BucketKeys:
+    """Keys that belong to one place."""
+
+    place: BucketPlace
+    keys: SortedKeys
 
 
 def keys_by_bucket(keys: KeySet, schema: TableSchema) -> list[BucketKeys]:
@@ -51,7 +66,7 @@ def keys_by_bucket(keys: KeySet, schema: TableSchema) -> list[BucketKeys]:
     >>> from manifest.schema.validation import build_schema
     >>> schema = build_schema("id INT", primary_keys=["id"], options={"bucket": "4"})
     >>> parts = keys_by_bucket(KeySet(pa.table({"id": pa.array([2, 0, 1], pa.int32())})), schema)
-    >>> [(part.bucket, part.keys.columns[0].to_pylist()) for part in parts]
+    >>> [(part.place.bucket, part.keys.columns[0].to_pylist()) for part in parts]
     [(0, [2]), (2, [1]), (3, [0])]
     """
     rows, named = keys.rows, _partition_names(schema)
@@ -72,7 +87,7 @@ def keys_by_bucket(keys: KeySet, schema: TableSchema) -> list[BucketKeys]:
         at = 0 if group is None else int(group[0])
         values = tuple(_plain(column.slice(at, 1), schema, name) for column, name in zip(partitions, named, strict=True))
         own_columns = columns if group is None else [column.take(pa.array(group)) for column in columns]
-        found.append(BucketKeys(values, None if buckets is None else int(buckets[at]), SortedKeys.of(own_columns)))
+        found.append(BucketKeys(BucketPlace(values, None if buckets is None else int(buckets[at])), SortedKeys.of(own_columns)))
     return found
 
 
@@ -148,4 +163,4 @@ def _plain(column: Any, schema: TableSchema, name: str) -> Plain:
     return plain_values(plain_array(column, data_type), data_type)[0]
 
 
-__all__ = ["BucketKeys", "HeldBucket", "keys_by_bucket", "plan_of_keys"]
+__all__ = ["BucketKeys", "BucketPlace", "HeldBucket", "keys_by_bucket", "plan_of_keys"]

@@ -35,8 +35,8 @@ _LESSER = 4
 class FileCache:
     """LRU cache of up to ``capacity`` bytes. Thread-safe.
 
-    A capacity of 0 caches nothing. Large values that are cheap to compute are ``lesser``. Together they get a quarter of the capacity, so
-    they do not evict the others.
+    A capacity of 0 caches nothing. Large values that are cheap to compute are ``lesser``. Together they get a part of the capacity, by
+    default a quarter, so they do not evict the others.
 
     >>> cache = FileCache(10)
     >>> for name in "abc":
@@ -45,12 +45,13 @@ class FileCache:
     (None, 'C', 10)
     """
 
-    def __init__(self, capacity: int = CAPACITY) -> None:
+    def __init__(self, capacity: int = CAPACITY, lesser_bytes: int | None = None) -> None:
         self.capacity = capacity
+        self.lesser_capacity = capacity // _LESSER if lesser_bytes is None else lesser_bytes
         self.held_bytes = 0
         self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lesser: OrderedDict[Hashable, None] = OrderedDict()
-        self._lesser_bytes = 0
+        self.lesser_bytes = 0
         self._lock = threading.Lock()
         self._ended: deque[object] = deque()
 
@@ -122,15 +123,15 @@ class FileCache:
                 for held in [held for held in self._held if isinstance(held, tuple) and held and held[0] is owner]:
                     self._drop(held)
             self._drop(key)
-            room = self.capacity // _LESSER if lesser else self.capacity
+            room = self.lesser_capacity if lesser else self.capacity
             if not 0 <= weight <= room or not self.capacity:
                 return
             self._held[key] = value, weight
             self.held_bytes += weight
             if lesser:
                 self._lesser[key] = None
-                self._lesser_bytes += weight
-                while self._lesser_bytes > room:
+                self.lesser_bytes += weight
+                while self.lesser_bytes > room:
                     self._drop(next(iter(self._lesser)))
             while self.held_bytes > self.capacity:
                 self._drop(next(iter(self._held)))
@@ -140,7 +141,7 @@ class FileCache:
         with self._lock:
             self._held.clear()
             self._lesser.clear()
-            self.held_bytes = self._lesser_bytes = 0
+            self.held_bytes = self.lesser_bytes = 0
 
     def owner(self, user: object) -> object:
         """Return a key prefix whose values are dropped after ``user``.
@@ -164,7 +165,7 @@ class FileCache:
             self.held_bytes -= found[1]
             if key in self._lesser:
                 del self._lesser[key]
-                self._lesser_bytes -= found[1]
+                self.lesser_bytes -= found[1]
 
 
 class FileParts:

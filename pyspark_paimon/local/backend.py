@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from fileindex.base.errors import InvalidArgument
 from manifest.entry.cache import EntryCache, nothing_held
+from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, TablePaths, split_branch
 from manifest.schema.manager import SchemaManager
@@ -230,6 +232,13 @@ class LocalBackend(LocalReads):
         from pyspark_paimon.local.row_writer import LocalWriter  # noqa: PLC0415  # see test_imports
 
         return LocalWriter(self.store, commit_id, threads=self._threads, progress=self._progress)
+
+    def server(self, cache_bytes: int) -> LocalBackend:
+        """Return this table with a separate cache, for a serving handle."""
+        served = copy(self)
+        # Key pages are the most of what a lookup needs, so they may take nearly all.
+        served.__dict__["_manifests"] = EntryCache(FileCache(cache_bytes, cache_bytes // 8 * 7))
+        return served
 
     def _snapshots(self) -> SnapshotManager:
         root, branch = split_branch(self._root)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import TypeVar
 
 from fileindex.base.thresholds import thresholds
-from lsm.scan.key_plan import BucketKeys, HeldBucket, keys_by_bucket, plan_of_keys
+from lsm.scan.key_plan import BucketPlace, HeldBucket, keys_by_bucket, plan_of_keys
 from lsm.scan.other_branch import other_branch
 from lsm.scan.plan import ScanPlan
 from lsm.scan.planned_splits import sums_of
@@ -61,16 +61,23 @@ def plan_lookup(store: FileStore, request: ScanRequest, pinned: Snapshot | None)
         return plan_request(store, request, snapshot)
     store.check_readable()
     top = _top_level(store, request)
-    held = []
-    for part in parts:
+    return plan_of_keys(snapshot.id, [(_held_bucket(store, snapshot, seen, part.place, top), part.keys) for part in parts])
 
-        def make(part: BucketKeys = part) -> HeldBucket:
-            predicate = part.predicate(store.schema)
-            return HeldBucket.of(store, ScanPlanner(store, top).plan(predicate, snapshot=snapshot, bucket=part.bucket))
 
-        bucket = _held(store, snapshot, seen, ("bucket", part.partition, part.bucket, top), make, most=sys.maxsize)
-        held.append((bucket, part.keys))
-    return plan_of_keys(snapshot.id, held)
+def hold_buckets(store: FileStore, snapshot: Snapshot, places: Iterable[BucketPlace]) -> None:
+    """Cache the files of some buckets for lookups."""
+    seen = _metadata_files(store, snapshot)
+    if seen is not None and other_branch(store) is None:
+        for place in places:
+            _held_bucket(store, snapshot, seen, place, 0)
+
+
+def _held_bucket(store: FileStore, snapshot: Snapshot, seen: tuple[StatIdentity, ...], place: BucketPlace, top: int) -> HeldBucket:
+    def make() -> HeldBucket:
+        predicate = place.predicate(store.schema)
+        return HeldBucket.of(store, ScanPlanner(store, top).plan(predicate, snapshot=snapshot, bucket=place.bucket))
+
+    return _held(store, snapshot, seen, (place, top), make, most=sys.maxsize)
 
 
 def _plan(store: FileStore, snapshot: Snapshot, question: Hashable, make: Callable[[], ScanPlan]) -> ScanPlan:
@@ -124,4 +131,4 @@ def _metadata_files(store: FileStore, snapshot: Snapshot) -> tuple[StatIdentity,
     return None if None in found else found
 
 
-__all__ = ["plan_lookup", "plan_request"]
+__all__ = ["hold_buckets", "plan_lookup", "plan_request"]

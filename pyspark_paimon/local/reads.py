@@ -170,6 +170,17 @@ class LocalReads:
         rows = counted_rows(store, request.find_snapshot(store.snapshots))
         return rows if rows is None or request.limit is None else min(rows, request.limit)
 
+    def warm(self, request: ScanRequest) -> int:
+        """Cache what lookups at the request's snapshot need.
+
+        Returns the bytes in the cache.
+        """
+        from pyspark_paimon.local.warm import warm_lookups  # noqa: PLC0415  # only serving handles need it
+
+        store = self._readable(request)
+        warm_lookups(store, request, self._readers)
+        return store.cache.files.held_bytes
+
     def _readable(self, request: ScanRequest) -> FileStore:
         store = self.store(request.options, request.schema_id)
         store.check_readable()

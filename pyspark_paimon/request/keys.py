@@ -5,7 +5,9 @@ They are checked against the schema and converted for scans.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +23,10 @@ from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.backend import ArrowRows
 from pyspark_paimon.request.inputs import rows_of
 from pyspark_paimon.typing import Keys
+
+Missing: TypeAlias = Literal["drop", "null"]
+FOUND = "_found"
+"""Default name of the indicator column."""
 
 
 def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
@@ -73,16 +79,55 @@ def distinguishes_keys(schema: TableSchema) -> bool:
     return len(schema.primary_keys) == 1 and schema.column_types[schema.primary_keys[0]].kind not in FLOATS
 
 
-def in_order_of(keys: KeySet, rows: pa.Table) -> pa.Table:
-    """Return ``rows`` in the order of the requested keys.
+@dataclass(frozen=True, slots=True)
+class LookupShape:
+    """Rows of a lookup's result.
 
-    ``rows`` has at most one row for each key. A repeated key repeats its row.
+    ``keeps_missing``: a missing key has a row, with nulls beside the key. ``indicator``: name of the column that tells such rows.
     """
-    row_of = np.full(len(keys), -1, np.int64)
-    found = keys.find(rows)
-    row_of[found] = np.arange(rows.num_rows)
-    positions = row_of[keys.numbers]
-    return rows.take(pa.array(positions[positions >= 0]))
+
+    keeps_missing: bool
+    indicator: str | None
+
+    @classmethod
+    def of(cls, missing: str, indicator: bool | str) -> LookupShape:
+        """Check the arguments ``missing`` and ``indicator``.
+
+        Raises:
+            InvalidArgument: They are not valid, or do not fit each other.
+        """
+        if missing not in {"drop", "null"}:
+            raise InvalidArgument(f"lookup: missing is 'drop' or 'null', not {missing!r:.60}")
+        if indicator == "":
+            raise InvalidArgument(f"lookup: indicator is True, False or the name of a column, not {indicator!r:.60}")
+        if indicator and missing == "drop":
+            raise InvalidArgument("lookup: indicator needs missing='null'; without it every row is of a key that the table has")
+        return cls(missing == "null", FOUND if indicator is True else indicator or None)
+
+    def arranged(self, keys: KeySet, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """Return ``columns`` of ``rows`` in the order of the requested keys.
+
+        ``rows`` has at most one row for each key. A repeated key repeats its row.
+
+        Raises:
+            InvalidArgument: The indicator has the name of one of the columns.
+        """
+        if self.indicator in columns:
+            raise InvalidArgument(f"lookup: indicator '{self.indicator}' is a column of the result; give another name")
+        row_of = np.full(len(keys), -1, np.int64)
+        row_of[keys.find(rows)] = np.arange(rows.num_rows)
+        at = row_of[keys.numbers]
+        has = at >= 0
+        if not self.keeps_missing:
+            return rows.take(pa.array(at if has.all() else at[has])).select(list(columns))
+        taken = rows.take(pa.array(at, mask=~has))
+        given = set(keys.names)
+        arrays = [keys.rows.column(name) if name in given else taken.column(name) for name in columns]
+        fields = [field if field.name in given else field.with_nullable(True) for field in map(rows.schema.field, columns)]
+        if self.indicator is not None:
+            arrays.append(pa.array(has))
+            fields.append(pa.field(self.indicator, pa.bool_(), nullable=False))
+        return pa.table(arrays, pa.schema(fields))
 
 
-__all__ = ["any_of_keys", "distinguishes_keys", "in_order_of", "keys_of"]
+__all__ = ["FOUND", "LookupShape", "Missing", "any_of_keys", "keys_of", "distinguishes_keys"]

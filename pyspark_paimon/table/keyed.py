@@ -10,14 +10,17 @@ import pyarrow as pa
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import Predicate
+from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.snapshot import Snapshot
+from manifest.types.data_type import arrow_schema
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import EVERY_LEVEL, ArrowRows, DeleteRequest, ScanRequest, TravelRequest
+from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.inputs import rows_of
-from pyspark_paimon.request.keys import any_of_keys, distinguishes_keys, in_order_of, keys_of
+from pyspark_paimon.request.keys import LookupShape, Missing, any_of_keys, keys_of, distinguishes_keys
 from pyspark_paimon.request.state import Start
 from pyspark_paimon.request.validate import check_options, commit_identity, projection, travel_of
 from pyspark_paimon.table.role import TableRole
-from pyspark_paimon.table.scan import Scan
 from pyspark_paimon.typing import Data, Expression, Filter, Keys, Time
 
 if TYPE_CHECKING:
@@ -41,12 +44,13 @@ class TableRows(TableRole):
         tag: str | None = None,
         timestamp: Time | None = None,
         options: Mapping[str, str] | None = None,
+        missing: Missing = "drop",
+        indicator: bool | str = False,
     ) -> pa.Table:
         """Return the rows with the given primary keys.
 
-        The rows are in the order of ``keys``. Missing keys are left out; a key that is given twice is returned twice. Keys are
-        compared as they are stored: -0.0 and 0.0 differ, and NaN equals NaN. Thousands of keys are looked up together, by key
-        ranges, buckets, indexes and pages.
+        The rows are in the order of ``keys``; a key that is given twice is returned twice. Keys are compared as they are stored:
+        -0.0 and 0.0 differ, and NaN equals NaN. Thousands of keys are looked up together, by buckets, key ranges and pages.
 
         Args:
             keys: Arrow table, pandas or polars DataFrame, dict of lists or other local data, with exactly the columns of the
@@ -56,30 +60,28 @@ class TableRows(TableRole):
             tag: As for ``scan``.
             timestamp: As for ``scan``.
             options: As for ``scan``.
+            missing: ``drop`` leaves out keys that the table does not have. ``null`` returns one row for each key: a missing key
+                with nulls in all other columns.
+            indicator: Add a BOOLEAN column that is true for keys that the table has. True: its name is ``_found``; text: this is its
+                name. Only with ``missing="null"``.
 
         Raises:
             SchemaMismatch: Columns of ``keys`` are missing or not part of the key, or a value does not fit.
             NullInKey: A key is null.
-            InvalidArgument: The table has no primary key, or ``keys`` is a Spark DataFrame.
+            InvalidArgument: The table has no primary key, ``keys`` is a Spark DataFrame, or another argument is not valid.
             SnapshotNotFound, SnapshotExpired, UnknownColumn, UnsupportedOption: As for ``scan``.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().lookup({"id": [3, 9, 1]}, columns=["city"]).to_pylist()
         [{'city': 'Rome'}, {'city': 'Oslo'}]
+        >>> cities().lookup({"id": [3, 9]}, columns=["id", "city"], missing="null", indicator=True).to_pylist()
+        [{'id': 3, 'city': 'Rome', '_found': True}, {'id': 9, 'city': None, '_found': False}]
         """
+        shape = LookupShape.of(missing, indicator)
         travel = travel_of(snapshot, tag, timestamp)
         given = self._read_options(options, placed=travel != TravelRequest())
         pinned, schema = self._backend.ask(Start(travel=travel))
-        wanted = keys_of(keys, schema, "lookup")
-        named = projection(columns, schema)
-        request = ScanRequest.of(
-            any_of_keys(wanted, schema),
-            columns=tuple(dict.fromkeys([*named, *schema.primary_keys])),
-            snapshot=pinned,
-        ).model_copy(update={"schema_id": schema.id, "keys": wanted, "options": check_options(given)})
-        scan = Scan(self._backend, request, schema)
-        found = scan.to_arrow() if len(wanted) else scan.schema.empty_table()
-        return in_order_of(wanted, found).select(list(named))
+        return find_rows(self._backend, pinned, schema, keys, columns, shape=shape, options=given)
 
     def take(self, keys: Keys, columns: Sequence[str] | None = None) -> pa.Table:
         """Return rows of the newest snapshot by key, as ``lookup``.
@@ -251,10 +253,42 @@ class TableRows(TableRole):
         return _request(predicate, options, commit_id)
 
 
+def find_rows(
+    backend: Backend,
+    pinned: Snapshot | None,
+    schema: TableSchema,
+    keys: Keys,
+    columns: Sequence[str] | None,
+    *,
+    shape: LookupShape,
+    options: Mapping[str, str] | None = None,
+) -> pa.Table:
+    """Return the rows of keys at a snapshot. See ``Table.lookup``.
+
+    Args:
+        backend: Engine of the table.
+        pinned: The snapshot. None: the table is empty.
+        schema: Schema to read with.
+        keys: Primary keys.
+        columns: Columns to return. None: all.
+        shape: Treatment of missing keys.
+        options: Options of the call.
+    """
+    wanted = keys_of(keys, schema, "lookup")
+    named = projection(columns, schema)
+    read = tuple(dict.fromkeys([*named, *schema.primary_keys]))
+    request = ScanRequest.of(any_of_keys(wanted, schema), columns=read, snapshot=pinned).model_copy(
+        update={"schema_id": schema.id, "keys": wanted, "options": {} if options is None else check_options(options)}
+    )
+    arrow = arrow_schema([schema.field(name) for name in read])
+    found = pa.Table.from_batches(backend.read(request, keeps_all=True), arrow) if wanted.rows.num_rows else arrow.empty_table()
+    return shape.arranged(wanted, found, named)
+
+
 def _request(predicate: Predicate | None, options: Mapping[str, str] | None, commit_id: str | None) -> DeleteRequest:
     return DeleteRequest(
         commit_id=commit_identity(commit_id), first_run=commit_id is None, predicate=predicate, options=check_options(options)
     )
 
 
-__all__ = ["TableRows"]
+__all__ = ["TableRows", "find_rows"]

@@ -18,7 +18,7 @@ from pyspark_paimon.request.backend import (
 )
 from pyspark_paimon.request.inputs import has_row_kinds, rows_of
 from pyspark_paimon.request.state import SchemaOf
-from pyspark_paimon.request.validate import write_request
+from pyspark_paimon.request.validate import travel_of, write_request
 from pyspark_paimon.table.engine_choice import backend_for
 from pyspark_paimon.table.evolution import TableEvolution
 from pyspark_paimon.table.history import TableHistory
@@ -27,10 +27,11 @@ from pyspark_paimon.table.keyed import TableRows
 from pyspark_paimon.table.maintenance import TableMaintenance
 from pyspark_paimon.table.reading import TableReading
 from pyspark_paimon.table.reporting import TableReporting
-from pyspark_paimon.typing import Data, Schema, SparkSession
+from pyspark_paimon.typing import Data, Schema, SparkSession, Time
 
 if TYPE_CHECKING:
     from pyspark_paimon.request.results import WriteResult
+    from pyspark_paimon.table.reader import TableReader
     from pyspark_paimon.table.writer import TableWriter
 
 
@@ -230,6 +231,35 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         from pyspark_paimon.table.writer import TableWriter  # noqa: PLC0415  # rarely needed
 
         return TableWriter(self._backend, options=options, commit_id=commit_id)
+
+    def reader(
+        self, *, snapshot: int | None = None, tag: str | None = None, timestamp: Time | None = None, cache: str = "256 mb"
+    ) -> TableReader:
+        """Open a reader for many lookups at one snapshot.
+
+        Args:
+            snapshot: As for ``scan``. None, with no tag and no timestamp: the newest snapshot.
+            tag: As for ``scan``.
+            timestamp: As for ``scan``.
+            cache: Size of the reader's own cache.
+
+        Raises:
+            InvalidArgument: The table was opened with Spark, where this process does not read the files, or it has no primary key.
+            SnapshotNotFound, SnapshotExpired, UnsupportedOption: An argument is not valid.
+
+        >>> from pyspark_paimon.example import cities
+        >>> reader = cities().reader(cache="64 mb")
+        >>> reader.lookup({"id": [2]}, columns=["city"]).to_pylist()
+        [{'city': 'Lima'}]
+        """
+        from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.table.reader import TableReader  # noqa: PLC0415  # rarely needed
+
+        if not isinstance(self._backend, LocalBackend):
+            raise InvalidArgument(f"{self.path}: a reader holds files in this process; use lookup(), or open the table without spark")
+        if not self.table_schema.is_primary_key_table:
+            raise InvalidArgument(f"{self.path}: a reader finds rows by primary key, and the table has none; use scan()")
+        return TableReader(self._backend, travel_of(snapshot, tag, timestamp), cache)
 
     def __repr__(self) -> str:
         schema = self.table_schema

@@ -166,6 +166,40 @@ def test_keys_need_a_primary_key_and_no_filter_beside(create, table):
         table.lookup({"id": [1]}, columns=["nope"])
 
 
+def test_missing_keys_have_rows_of_nulls(table):
+    keys = pa.table({"id": pa.array([7, 1000, 7], pa.int32())})
+    found = table.lookup(keys, missing="null", indicator="known")
+    assert found.to_pylist() == [
+        {"id": 7, "city": "c7", "known": True},
+        {"id": 1000, "city": None, "known": False},
+        {"id": 7, "city": "c7", "known": True},
+    ]
+    assert found.schema.field("id").type == pa.int64()
+    assert table.lookup({"id": [1000]}, ["city"], missing="null").to_pylist() == [{"city": None}]
+    assert table.lookup({"id": []}, missing="null", indicator=True).schema.names == ["id", "city", "_found"]
+
+
+def test_missing_keys_of_an_empty_table_have_rows(create):
+    empty = create("id BIGINT, city STRING NOT NULL")
+    found = empty.lookup({"id": [3]}, missing="null", indicator=True)
+    assert found.to_pylist() == [{"id": 3, "city": None, "_found": False}]
+    assert found.schema.field("city").nullable
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"missing": "raise"}, "missing is 'drop' or 'null', not 'raise'"),
+        ({"indicator": True}, "indicator needs missing='null'"),
+        ({"missing": "null", "indicator": ""}, "indicator is True, False or the name of a column"),
+        ({"missing": "null", "indicator": "city"}, "indicator 'city' is a column of the result"),
+    ],
+)
+def test_arguments_about_missing_keys_are_checked(table, arguments, message):
+    with pytest.raises(InvalidArgument, match=message):
+        table.lookup({"id": [1]}, **arguments)
+
+
 def test_a_lookup_opens_only_files_whose_range_holds_a_key(create):
     table = create("id BIGINT, city STRING", options={"num-sorted-run.compaction-trigger": "99"})
     for low in range(0, 500, 100):

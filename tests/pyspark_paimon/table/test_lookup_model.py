@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from fileindex.base.thresholds import Thresholds, use_thresholds
@@ -124,6 +125,10 @@ class World:
         expected = [found for row in asked if (found := self.model.get(tuple(map(identity, row.values())))) is not None]
         found = self.table.lookup(keys)
         assert plain(found) == [ordered(row, schema.names) for row in expected]
+        every = self.table.lookup(keys, missing="null", indicator=True)
+        assert every.select(list(self.keys)).to_pylist() == keys.to_pylist() or any("DOUBLE" in kind for kind in self.keys.values())
+        assert plain(every.filter(every["_found"]).drop_columns("_found")) == [ordered(row, schema.names) for row in expected]
+        assert every.filter(pc.invert(every["_found"]))["n"].null_count == len(asked) - len(expected)
         one = asked[0]
         if not any(isinstance(value, float) for value in one.values()):
             named = {f"p{at}": value for at, value in enumerate(one.values())}
