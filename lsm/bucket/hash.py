@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 from fileindex.base.arrays import Int32s, UInt32s
 from fileindex.base.plain_value import plain_array
 from fileindex.base.thresholds import thresholds
-from manifest.row.words import row_images
+from manifest.row.words import RowImages, row_images
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
 
 _SEED = 42
+_WORD = 0xFFFFFFFF
 _C1, _C2 = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
 
 
@@ -50,6 +51,8 @@ def _contiguous(column: Any) -> Any:
 
 def _hash_batch(columns: Sequence[pa.Array], types: Sequence[DataType]) -> UInt32s:
     images = row_images(columns, types)
+    if len(columns[0]) == 1:  # numbers of Python take a fifth of the time of arrays of one
+        return np.array([_hash_row(images)], np.uint32)
     state = np.full(len(columns[0]), _SEED, dtype=np.uint32)
     for step in images.steps:
         if step.rows is None:
@@ -57,6 +60,19 @@ def _hash_batch(columns: Sequence[pa.Array], types: Sequence[DataType]) -> UInt3
         else:
             state[step.rows] = _mix(state[step.rows], step.words)
     return _finish(state, images.sizes.astype(np.uint32))
+
+
+def _hash_row(images: RowImages) -> int:
+    """Return the hash of the only row."""
+    state, first, second = _SEED, int(_C1), int(_C2)
+    for step in images.steps:
+        word = int(step.words[0]) * first & _WORD
+        state ^= (word << 15 | word >> 17) * second & _WORD
+        state = ((state << 13 | state >> 19) & _WORD) * 5 + 0xE6546B64 & _WORD
+    state ^= int(images.sizes[0])
+    state = (state ^ state >> 16) * 0x85EBCA6B & _WORD
+    state = (state ^ state >> 13) * 0xC2B2AE35 & _WORD
+    return state ^ state >> 16
 
 
 def _rotate(words: UInt32s, bits: int) -> UInt32s:

@@ -67,7 +67,9 @@ def any_of_keys(keys: KeySet, schema: TableSchema) -> Predicate:
     With several key columns it may match more rows.
     """
     types = schema.column_types
-    lists = {name: pc.unique(plain_array(keys.rows.column(name), types[name])) for name in keys.names}
+    lists = {name: plain_array(keys.rows.column(name), types[name]) for name in keys.names}
+    if keys.rows.num_rows > 1:
+        lists = {name: pc.unique(values) for name, values in lists.items()}
     return all_of(*(In(ColumnRef(name), tuple(plain_values(values, types[name]))) for name, values in lists.items()))
 
 
@@ -114,11 +116,15 @@ class LookupShape:
         """
         if self.indicator in columns:
             raise InvalidArgument(f"lookup: indicator '{self.indicator}' is a column of the result; give another name")
-        row_of = np.full(len(keys), -1, np.int64)
-        row_of[keys.find(rows)] = np.arange(rows.num_rows)
-        at = row_of[keys.numbers]
-        has = at >= 0
+        if keys.rows.num_rows == 1 and (rows.num_rows or not self.keeps_missing):
+            at, has = np.arange(rows.num_rows), np.ones(1, np.bool_)
+        else:
+            row_of = np.full(len(keys), -1, np.int64)
+            row_of[keys.find(rows)] = np.arange(rows.num_rows)
+            at = row_of[keys.numbers]
+            has = at >= 0
         if not self.keeps_missing:
+            # A copy: a row that was read may lie in the buffers of its pages.
             return rows.take(pa.array(at if has.all() else at[has])).select(list(columns))
         taken = rows.take(pa.array(at, mask=~has))
         given = set(keys.names)

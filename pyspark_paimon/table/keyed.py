@@ -280,7 +280,7 @@ def find_rows(
     request = ScanRequest.of(any_of_keys(wanted, schema), columns=read, snapshot=pinned).model_copy(
         update={"schema_id": schema.id, "keys": wanted, "options": {} if options is None else check_options(options)}
     )
-    arrow = arrow_schema([schema.field(name) for name in read])
+    arrow = schema.arrow if read == schema.names else arrow_schema([schema.field(name) for name in read])
     found = pa.Table.from_batches(backend.read(request, keeps_all=True), arrow) if wanted.rows.num_rows else arrow.empty_table()
     return shape.arranged(wanted, found, named)
 

@@ -77,7 +77,7 @@ class World:
         options = {"bucket": rng.choice(["1", "2", "3", "-1"]), "write-only": "true", "file.format": rng.choice(FORMATS)} | ENGINES[engine]
         if engine in {"vectors", "lookup sums"} or options["bucket"] == "-1":
             options.pop("write-only")
-        partitions = ["k0"] if rng.random() < 0.3 and types[0] != "DOUBLE" and len(types) > 1 else []
+        partitions = ["k0"] if rng.random() < 0.3 and types[0] not in {"DOUBLE", "BYTES"} and len(types) > 1 else []
         ddl = ", ".join(f"{name} {kind}" for name, kind in self.keys.items()) + ", n INT, v STRING"
         made = Table.create(path, ddl, list(self.keys), partitions, tiny_options(options) if tiny else options)
         self.table = Table.open(made.path)
