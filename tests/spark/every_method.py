@@ -190,6 +190,8 @@ def upkeep(spark, table) -> None:
     with suppress(PaimonError):  # those that work in process alone say so
         table.writer()
     with suppress(PaimonError):
+        table.reader()
+    with suppress(PaimonError):
         table.clustering_information()
     table.compact(full=True)
     table.rewrite_file_index()

@@ -119,6 +119,11 @@ def test_rows_are_looked_up_and_deleted_by_keys_in_tasks(spark, tmp_path):
     table.write(pa.table({"k": [-0.0, 0.0, 1.0, 1.0], "s": ["a", "a", "a", "a\0"], "n": pa.array([0, 1, 2, 3], pa.int32())}))
     keys = {"k": [1.0, 0.0, 1.0, 2.0], "s": ["a\0", "a", "b", "a"]}
     assert table.lookup(keys, columns=["n"])["n"].to_pylist() == [3, 1]
+    found = table.lookup(keys, columns=["s", "n"], missing="null", indicator=True)
+    assert found == Table.open(table.path).lookup(keys, columns=["s", "n"], missing="null", indicator=True)
+    assert found["n"].to_pylist() == [3, 1, None, None]
+    with pytest.raises(InvalidArgument, match="a reader holds files in this process"):
+        table.reader()
     assert table.delete(keys=keys).rows == 2
     assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [0, 2]
     with pytest.raises(InvalidArgument, match="toArrow"):
