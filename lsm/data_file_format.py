@@ -6,27 +6,29 @@ No other module knows all formats.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from lsm.avro.reader import AvroDataFile
+from fileindex.base.lazy import LazyModule
 from lsm.formats.open_data_file import OpenDataFile
-from lsm.orc.reader import OrcDataFile
 from lsm.parquet.expected_footer import ExpectedFooter
 from lsm.parquet.reader import ParquetDataFile
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
 
-_READERS: dict[str, Callable[[FileIO, str, ExpectedFooter | None, FileCache | None], OpenDataFile]] = {
-    "parquet": ParquetDataFile,
-    "orc": OrcDataFile,
-    "avro": AvroDataFile,
-}
+if TYPE_CHECKING:
+    from lsm.avro import reader as avro
+    from lsm.orc import reader as orc
+else:  # most tables have Parquet files alone
+    avro = LazyModule("lsm.avro.reader")
+    orc = LazyModule("lsm.orc.reader")
+
+_FORMATS = frozenset({"parquet", "orc", "avro"})
 
 
 def check_format(path: str) -> None:
     """Raise ``UnsupportedTable`` for an unsupported file format."""
-    if _extension(path) not in _READERS:
+    if _extension(path) not in _FORMATS:
         raise UnsupportedTable(f"{path}: data file format '{_extension(path)}' is not supported")
 
 
@@ -46,7 +48,12 @@ def open_data_file(file_io: FileIO, path: str, expected: ExpectedFooter | None =
         UnsupportedTable: The file format is not supported.
     """
     check_format(path)
-    return _READERS[_extension(path)](file_io, path, expected, files)
+    match _extension(path):
+        case "orc":
+            return orc.OrcDataFile(file_io, path, expected, files)
+        case "avro":
+            return avro.AvroDataFile(file_io, path, expected, files)
+    return ParquetDataFile(file_io, path, expected, files)
 
 
 def _extension(path: str) -> str:

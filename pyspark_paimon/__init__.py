@@ -24,7 +24,8 @@ if not hasattr(fileindex, "check_siblings"):  # not ours: the check itself is sh
     )
 fileindex.check_siblings(__file__)
 
-from pyspark_paimon._version import __version__  # noqa: E402  # ours, now that nothing shadows us
+from fileindex.base.process import gc_paused  # noqa: E402  # ours, now that nothing shadows us
+from pyspark_paimon._version import __version__  # noqa: E402  # as above
 
 if TYPE_CHECKING:
     from fileindex.base.errors import (
@@ -191,7 +192,8 @@ def __getattr__(name: str) -> object:
     """Import a public name at its first use."""
     # Importing the package costs next to nothing, and never imports Spark. A value is not kept here, or doctest would run its examples twice.
     if name in _MODULE_OF:
-        return getattr(import_module(_MODULE_OF[name]), name)
+        with gc_paused():  # see LazyModule
+            return getattr(import_module(_MODULE_OF[name]), name)
     if name == "DefaultSource":  # Spark looks for this name.
         return import_module("pyspark_paimon.spark.source").PaimonDataSource
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -98,7 +98,7 @@ class DataFileRead:
         """Yield the rows at ascending positions, without any filter."""
         progress = FileProgress(self.store.meter, self.file.file_size, self.file.row_count)
         self.report.files += 1
-        with open_data_file(self.store.file_io, self.path, self.promise, self.store.cache.files) as data:
+        with open_data_file(self.store.file_io, self.path, self.expected, self.store.cache.files) as data:
             yield from self._of_open(data, Selection(None, TRUE), progress).at(rows)
         progress.end()
 

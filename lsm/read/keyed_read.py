@@ -176,7 +176,7 @@ class KeyedRead:
 
     def _open(self) -> OpenDataFile:
         read = self.read
-        return open_data_file(read.store.file_io, read.path, read.promise, read.store.cache.files)
+        return open_data_file(read.store.file_io, read.path, read.expected, read.store.cache.files)
 
     def _keys_of(self, data: OpenDataFile) -> RowGroupRead:
         return self.read.opened(data, self.names)

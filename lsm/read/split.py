@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
 from fileindex.base.errors import UnknownColumn
-from fileindex.base.lazy import cached_property
+from fileindex.base.lazy import LazyModule, cached_property
 from fileindex.base.plain_value import literal_array
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.evaluate_rows import mask
@@ -31,14 +31,9 @@ from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, SortKey
 from lsm.keys.sorted_keys import SortedKeys, key_codes
 from lsm.levels.sorted_runs import Section, SortedRun, interval_partition, key_decoder, level_runs
 from lsm.merge.function import Deduplicate, FirstRow, LookupMerge, MergeFunction, combines_versions, merge_function_for, with_level
-from lsm.merge.merge_iterator import merge_runs
-from lsm.merge.selection import selection_vectors
 from lsm.parquet.reader import rows_only
-from lsm.read.column_files import ColumnFilesRead
 from lsm.read.data_file import DataFileRead
 from lsm.read.file_filter import FileFilter
-from lsm.read.full_scan import batch_bytes_of, runs_that_count
-from lsm.read.key_candidates import candidate_keys, version_filters
 from lsm.read.keyed_read import KeyedRead
 from lsm.read.metrics import ReadReport
 from lsm.scan.bucket_pruner import BucketPruner
@@ -49,6 +44,16 @@ from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.errors import UnsupportedTable
 from manifest.store import FileStore
+
+if TYPE_CHECKING:
+    from lsm.merge import merge_iterator, selection
+    from lsm.read import column_files, full_scan, key_candidates
+else:  # files that are read alone need none of them
+    merge_iterator = LazyModule("lsm.merge.merge_iterator")
+    selection = LazyModule("lsm.merge.selection")
+    column_files = LazyModule("lsm.read.column_files")
+    full_scan = LazyModule("lsm.read.full_scan")
+    key_candidates = LazyModule("lsm.read.key_candidates")
 
 _COMPACTED = -1
 """A sequence number older than all others."""
@@ -250,7 +255,7 @@ class SplitRead:
         for group in range_groups(self.split.files):
             yield from self._by_columns(group).batches()
 
-    def _by_columns(self, files: Sequence[DataFileMeta]) -> ColumnFilesRead:
+    def _by_columns(self, files: Sequence[DataFileMeta]) -> column_files.ColumnFilesRead:
         """Return the read of files with different columns.
 
         The files must have the same rows.
@@ -265,7 +270,7 @@ class SplitRead:
 
         vectors = [vector for file in files if (vector := self._deletion_files.get(file.file_name)) is not None]
         dead = BitMap.union(*(dead_rows(self.store.file_io, vector) for vector in vectors)) if vectors else None
-        return ColumnFilesRead(self.store, files, path, self.columns, self.predicate, read, self.report, dead)
+        return column_files.ColumnFilesRead(self.store, files, path, self.columns, self.predicate, read, self.report, dead)
 
     @cached_property
     def _deletion_files(self) -> dict[str, DeletionFile]:
@@ -291,9 +296,9 @@ class SplitRead:
         )
         runs = [self._rows(run, by_level=by_level) for run in reads]
         if by_masks and isinstance(fold, Deduplicate | FirstRow):
-            merged = selection_vectors(runs, key, fold)
+            merged = selection.selection_vectors(runs, key, fold)
         else:
-            merged = merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=not self.kinds)
+            merged = merge_iterator.merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=not self.kinds)
         for rows in merged:
             # Filter after the merge: an older version may match although the newest does not.
             yield from _in_batches(self._filtered(rows), self.columns, self.dictionaries)
@@ -305,12 +310,12 @@ class SplitRead:
         if rows < thresholds.candidate_rows or self._sought is not None:
             return None
         names = tuple(self.store.schema.trimmed_primary_keys)
-        for predicate in version_filters(fold, self.predicate, self.store.schema):
+        for predicate in key_candidates.version_filters(fold, self.predicate, self.store.schema):
             wanted = FileFilter(self.store, predicate)
             reads = (
                 replace(self.alone(file), columns=names, wanted=wanted, drop_retracts=False, top=None, dictionaries=()) for file in files
             )
-            found = candidate_keys(reads, rows, self.limit)
+            found = key_candidates.candidate_keys(reads, rows, self.limit)
             if found is not None:
                 self.report.sections_searched += 1
                 self.report.rows_searched += rows
@@ -332,7 +337,7 @@ class SplitRead:
         in_sequence = _in_sequence(oldest_first)
         # If the sequence numbers of runs do not overlap, the age of a run replaces its rows' numbers.
         ages = [_age(run) if in_sequence else None for run in oldest_first]
-        batch_bytes = batch_bytes_of(runs_that_count([run.size for run in section]))
+        batch_bytes = full_scan.batch_bytes_of(full_scan.runs_that_count([run.size for run in section]))
 
         def read(file: DataFileMeta, age: int | None) -> DataFileRead:
             return replace(

@@ -11,14 +11,12 @@ from contextlib import suppress
 
 from fileindex.base.errors import CorruptFile
 from fileindex.base.log import logger_of
-from fileindex.build.advice import unique_column_advice
 from manifest.io.checksum import with_checksum
 from manifest.io.errors import FileReplaced, SchemaMismatch, TableExists, TableNotFound
 from manifest.io.file_cache import SHARED, FileCache
 from manifest.io.file_io import FileIO, FileStatus
 from manifest.io.paths import MAIN_BRANCH, SCHEMA, TablePaths, parse_number
 from manifest.schema.change import SchemaChange
-from manifest.schema.evolution import evolve
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
 
@@ -192,6 +190,8 @@ class SchemaManager:
     def _advise(self, schema: TableSchema) -> None:
         """Log indexes of a new schema that are not worthwhile."""
         unique = set(schema.trimmed_primary_keys if len(schema.trimmed_primary_keys) == 1 else ())
+        from fileindex.build.advice import unique_column_advice  # noqa: PLC0415  # readers of schemas need no index
+
         for line in unique_column_advice(schema.file_index.specs, unique):
             _LOG.warning("%s: %s", self._table_path, line)
 
@@ -218,6 +218,8 @@ class SchemaManager:
 
         Retries on the newer schema after a lost race. Returns the newest schema if nothing changes. Raises the errors of ``evolve``.
         """
+        from manifest.schema.evolution import evolve  # noqa: PLC0415  # readers of schemas change none
+
         for _ in range(_ATTEMPTS):
             current = self.require()
             altered = evolve(current, changes)

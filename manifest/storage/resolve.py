@@ -12,7 +12,6 @@ from typing import Any
 from fileindex.base.errors import InvalidArgument
 from manifest.io.file_io import FileIO, LocalFileIO
 from manifest.storage.allowed_roots import guard_file_io
-from manifest.storage.object_store import ObjectStoreFileIO
 from manifest.storage.schemes import object_place, scheme_of
 from manifest.storage.storage_options import StorageOptions, session_options
 
@@ -48,6 +47,8 @@ def file_io_for(
     place = object_place(text)
     if storage_options is None:
         options = session_options(place) or options
+    from manifest.storage.object_store import ObjectStoreFileIO  # noqa: PLC0415  # most processes use a disk
+
     return guard_file_io(ObjectStoreFileIO(options) if given is None else given), place.uri
 
 

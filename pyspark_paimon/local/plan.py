@@ -17,7 +17,6 @@ from lsm.scan.predicates import is_short, whole_keys
 from manifest.io.file_cache import StatIdentity
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
-from pyspark_paimon.jobs.excluded_files import without_files
 from pyspark_paimon.jobs.incremental import plan_changes
 from pyspark_paimon.request.backend import ScanRequest
 
@@ -43,7 +42,11 @@ def plan_request(store: FileStore, request: ScanRequest, pinned: Snapshot | None
     make = partial(ScanPlanner(store, top).plan, predicate, snapshot=snapshot, columns=request.columns, limit=limit)
     short = predicate is None or is_short(predicate)
     plan = make() if snapshot is None or not short else _plan(store, snapshot, (repr(predicate), limit, top, request.columns), make)
-    return without_files(store, plan, request.excluded_files) if request.excluded_files else plan
+    if not request.excluded_files:
+        return plan
+    from pyspark_paimon.jobs.excluded_files import without_files  # noqa: PLC0415  # Spark alone reads files itself
+
+    return without_files(store, plan, request.excluded_files)
 
 
 def plan_lookup(store: FileStore, request: ScanRequest, pinned: Snapshot | None) -> ScanPlan:
@@ -54,10 +57,15 @@ def plan_lookup(store: FileStore, request: ScanRequest, pinned: Snapshot | None)
     keys = request.keys if request.keys is not None else whole_keys(request.predicate, store.schema)[0]
     if keys is None or not len(keys.rows) or request.incremental is not None or request.excluded_files or other_branch(store) is not None:
         return plan_request(store, request, pinned)
-    snapshot = request.find_snapshot(store.snapshots)
+    snapshot = pinned or request.find_snapshot(store.snapshots)
     parts = keys_by_bucket(keys, store.schema)
-    seen = None if snapshot is None or len(parts) > thresholds.held_splits else _metadata_files(store, snapshot)
-    if snapshot is None or seen is None:
+    if snapshot is None or len(parts) > thresholds.held_splits:
+        return plan_request(store, request, pinned)
+    if pinned is None:
+        seen = _metadata_files(store, snapshot)
+    else:  # read its metadata while the snapshot is checked
+        snapshot, seen = store.file_io.run_parallel(partial(store.snapshots.readable, *pinned.key), partial(_metadata_files, store, pinned))
+    if seen is None:
         return plan_request(store, request, snapshot)
     store.check_readable()
     top = _top_level(store, request)

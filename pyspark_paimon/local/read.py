@@ -13,27 +13,34 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from fileindex.base.lazy import LazyModule
 from fileindex.base.thresholds import thresholds
-from lsm.aggregate.aggregation import RowAggregation, Unread
 from lsm.arrow.limit import limit_rows
-from lsm.incremental.planner import IncrementalSplit, split_from_json
 from lsm.read.metrics import ReadReport
 from lsm.read.split import read_split
 from lsm.scan.predicates import whole_keys
 from lsm.scan.splits import DataSplit
 from pyspark_paimon.jobs.incremental import read_changes
-from pyspark_paimon.jobs.ordering import candidates, first_rows, sort_rows
 from pyspark_paimon.scheduling.thread_pool import interleave, map_in_threads
-from pyspark_paimon.views.explain import read_stages
 
 if TYPE_CHECKING:
+    from lsm.aggregate import aggregation as aggregates
     from lsm.aggregate.summary import RowSummary
+    from lsm.incremental import planner as incremental
+    from lsm.incremental.planner import IncrementalSplit
     from lsm.scan.plan import ScanPlan
     from manifest.store import FileStore
+    from pyspark_paimon.jobs import ordering
     from pyspark_paimon.request.backend import ScanRequest
     from pyspark_paimon.request.results import FunnelStage
+    from pyspark_paimon.views import explain
+else:  # a lookup needs none of them
+    aggregates = LazyModule("lsm.aggregate.aggregation")
+    incremental = LazyModule("lsm.incremental.planner")
+    ordering = LazyModule("pyspark_paimon.jobs.ordering")
+    explain = LazyModule("pyspark_paimon.views.explain")
 
-Split: TypeAlias = DataSplit | IncrementalSplit
+Split: TypeAlias = "DataSplit | IncrementalSplit"
 
 
 def plan_rows(
@@ -51,7 +58,7 @@ def plan_rows(
     ``ahead``: maximum bytes that threads read before the consumer needs them.
     """
     if request.order_by:
-        rows = _sort(store, candidates(request), plan, threads, report)
+        rows = _sort(store, ordering.candidates(request), plan, threads, report)
         yield from rows.select(list(request.columns)).to_batches()
         return
     threads = threads if request.limit is None else 1  # the first split may be enough
@@ -64,11 +71,11 @@ def split_rows(store: FileStore, request: ScanRequest, split: Split | str, repor
 
     ``split``: a split or its JSON. With a limit, returns only rows that can be in the limited result.
     """
-    split = split_from_json(split) if isinstance(split, str) else split
-    if isinstance(split, IncrementalSplit):
+    split = incremental.split_from_json(split) if isinstance(split, str) else split
+    if type(split) is not DataSplit and isinstance(split, incremental.IncrementalSplit):
         return read_changes(store, split, request.model_copy(update={"limit": None}) if request.order_by else request, report)
     if request.order_by and request.limit is not None:
-        return iter(first_rows(store, request, [split], 1, report).to_batches())
+        return iter(ordering.first_rows(store, request, [split], 1, report).to_batches())
     keys, predicate = (request.keys, None) if request.keys is not None else whole_keys(request.predicate, store.schema)
     return read_split(
         store,
@@ -91,7 +98,7 @@ def summarise(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: i
     question = aggregation(store, request)
     report = ReadReport()
     found: dict[bytes, RowSummary] = {}
-    unread: list[tuple[bytes, Unread]] = []
+    unread: list[tuple[bytes, aggregates.Unread]] = []
     for split in plan.splits:
         known, parts = question.known(split, report)
         _add(found, split.partition, known)
@@ -104,7 +111,7 @@ def summarise(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: i
 
 def summarise_split(store: FileStore, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
     """Aggregate the rows of one split, given as JSON."""
-    parsed, report = split_from_json(split), ReadReport()
+    parsed, report = incremental.split_from_json(split), ReadReport()
     found, unread = aggregation(store, request).known(parsed, report)
     for part in unread:
         found.merge(part(report))
@@ -116,7 +123,7 @@ def read_counted(store: FileStore, request: ScanRequest, plan: ScanPlan, threads
     report, start = ReadReport(), time.perf_counter()
     for _ in plan_rows(store, request, plan, threads, report):
         pass
-    return read_stages(report, (time.perf_counter() - start) * 1000)
+    return explain.read_stages(report, (time.perf_counter() - start) * 1000)
 
 
 def summarise_cheaply(store: FileStore, request: ScanRequest, plan: ScanPlan) -> dict[bytes, RowSummary] | None:
@@ -140,9 +147,11 @@ def summarise_cheaply(store: FileStore, request: ScanRequest, plan: ScanPlan) ->
     return found
 
 
-def aggregation(store: FileStore, request: ScanRequest) -> RowAggregation:
+def aggregation(store: FileStore, request: ScanRequest) -> aggregates.RowAggregation:
     """Return the aggregation of a request, for single splits."""
-    return RowAggregation(store, request.predicate, {name: frozenset(functions) for name, functions in request.aggregates.items()})
+    return aggregates.RowAggregation(
+        store, request.predicate, {name: frozenset(functions) for name, functions in request.aggregates.items()}
+    )
 
 
 def rows_in(found: Mapping[bytes, RowSummary], limit: int | None) -> int:
@@ -164,8 +173,8 @@ def _limit(request: ScanRequest) -> int | None:
 
 def _sort(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None) -> pa.Table:
     if request.limit is not None and request.incremental is None:
-        return first_rows(store, request, plan.splits, threads, report)
-    return sort_rows(_in_order(store, request, plan, threads, report), request, store.schema)
+        return ordering.first_rows(store, request, plan.splits, threads, report)
+    return ordering.sort_rows(_in_order(store, request, plan, threads, report), request, store.schema)
 
 
 def _in_order(

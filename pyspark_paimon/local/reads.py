@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from fileindex.base.lazy import LazyModule
 from fileindex.base.thresholds import thresholds
 from manifest.entry.cache import EntryCache
 from manifest.store import FileStore
@@ -21,8 +22,13 @@ if TYPE_CHECKING:
     from lsm.read.metrics import ReadReport
     from lsm.scan.plan import ScanPlan
     from lsm.scan.splits import DataSplit
+    from pyspark_paimon.local import plan as plans
+    from pyspark_paimon.local import read as reading
     from pyspark_paimon.request.results import FunnelStage
     from pyspark_paimon.request.tree_report import TreeReport
+else:  # see test_imports
+    plans = LazyModule("pyspark_paimon.local.plan")
+    reading = LazyModule("pyspark_paimon.local.read")
 
 
 class LocalReads:
@@ -70,11 +76,10 @@ class LocalReads:
     def _rows(
         self, store: FileStore, request: ScanRequest, plan: ScanPlan, report: ReadReport | None, *, ahead: int, stage: str
     ) -> Iterator[pa.RecordBatch]:
-        from pyspark_paimon.jobs.progress import reading  # noqa: PLC0415  # see test_imports
-        from pyspark_paimon.local.read import plan_rows  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.jobs.progress import reading as reported  # noqa: PLC0415  # see test_imports
 
-        with reading(store, plan, self._progress, stage) as seen:
-            yield from plan_rows(seen, request, plan, self._readers, report, ahead=ahead)
+        with reported(store, plan, self._progress, stage) as seen:
+            yield from reading.plan_rows(seen, request, plan, self._readers, report, ahead=ahead)
 
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
         """Return the rows of one split, unordered.
@@ -82,19 +87,15 @@ class LocalReads:
         The limit applies to each split.
         """
         store = self._readable(request)
-        from pyspark_paimon.local.read import split_rows  # noqa: PLC0415  # see test_imports
-
-        return split_rows(store, request, split, report)
+        return reading.split_rows(store, request, split, report)
 
     def read_stages(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
         """Read the rows and count those each stage keeps.
 
         Stages are indexes, row groups and the exact filter.
         """
-        from pyspark_paimon.local.read import read_counted  # noqa: PLC0415  # see test_imports
-
         store = self._readable(request)
-        return read_counted(store, request, self._plan(store, request), self._readers)
+        return reading.read_counted(store, request, self._plan(store, request), self._readers)
 
     def readers(self, request: ScanRequest, plan: ScanPlan) -> str:  # noqa: ARG002  # one answer for all
         """Return "": only this process reads."""
@@ -109,9 +110,7 @@ class LocalReads:
         analyzed = self.analyzed_count(request)
         if analyzed is not None:
             return analyzed
-        from pyspark_paimon.local.read import rows_in  # noqa: PLC0415  # see test_imports
-
-        return rows_in(self._summarise(store, request), request.limit)
+        return reading.rows_in(self._summarised(store, request), request.limit)
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
         """Aggregate the rows by partition.
@@ -122,11 +121,10 @@ class LocalReads:
 
     def _summarise(self, store: FileStore, request: ScanRequest) -> dict[bytes, RowSummary]:
         plan = self._plan(store, request)
-        from pyspark_paimon.jobs.progress import reading  # noqa: PLC0415  # see test_imports
-        from pyspark_paimon.local.read import summarise  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.jobs.progress import reading as reported  # noqa: PLC0415  # see test_imports
 
-        with reading(store, plan, self._progress, "scan") as seen:
-            return summarise(seen, request, plan, self._readers)
+        with reported(store, plan, self._progress, "scan") as seen:
+            return reading.summarise(seen, request, plan, self._readers)
 
     def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
         """Aggregate by metadata, indexes and footers of few files.
@@ -134,15 +132,11 @@ class LocalReads:
         None: these are not enough.
         """
         store = self._readable(request)
-        from pyspark_paimon.local.read import summarise_cheaply  # noqa: PLC0415  # see test_imports
-
-        return summarise_cheaply(store, request, self._plan(store, request))
+        return reading.summarise_cheaply(store, request, self._plan(store, request))
 
     def aggregate_split(self, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
         """Aggregate the rows of one split of the plan."""
-        from pyspark_paimon.local.read import summarise_split  # noqa: PLC0415  # see test_imports
-
-        return summarise_split(self._readable(request), request, split)
+        return reading.summarise_split(self._readable(request), request, split)
 
     def cheap_count(self, request: ScanRequest) -> int | None:
         """Return the number of rows without reading data pages.
@@ -153,9 +147,7 @@ class LocalReads:
         if analyzed is not None:
             return analyzed
         found = self.cheap_aggregate(request)
-        from pyspark_paimon.local.read import rows_in  # noqa: PLC0415  # see test_imports
-
-        return None if found is None else rows_in(found, request.limit)
+        return None if found is None else reading.rows_in(found, request.limit)
 
     def analyzed_count(self, request: ScanRequest) -> int | None:
         """Return the number of rows by the snapshot's statistics.
@@ -187,12 +179,10 @@ class LocalReads:
         return store
 
     def _plan(self, store: FileStore, request: ScanRequest, *, to_read: bool = False) -> ScanPlan:
-        from pyspark_paimon.local.plan import plan_lookup, plan_request  # noqa: PLC0415  # see test_imports
-
         pinned = None if request.snapshot_id is None else self._manifests.pinned.get(request.snapshot_id)
         if pinned is not None and request.snapshot_delta not in {None, pinned.delta_manifest_list}:
             pinned = None  # another snapshot with the same id, before a rollback
-        return (plan_lookup if to_read else plan_request)(store, request, pinned)
+        return (plans.plan_lookup if to_read else plans.plan_request)(store, request, pinned)
 
 
 __all__ = ["LocalReads"]

@@ -10,7 +10,7 @@ from lsm.read.keyed_read import KeyedRead
 from lsm.read.split import SplitRead
 from lsm.scan.key_plan import BucketPlace
 from pyspark_paimon.local.plan import hold_buckets, plan_request
-from pyspark_paimon.scheduling.thread_pool import each
+from pyspark_paimon.scheduling.thread_pool import map_in_threads
 
 if TYPE_CHECKING:
     from manifest.store import FileStore
@@ -32,7 +32,7 @@ def warm_lookups(store: FileStore, request: ScanRequest, threads: int) -> None:
     keys = SortedKeys.of([empty.column(name) for name in names])
     reads = [KeyedRead(SplitRead(store, split, names, TRUE).alone(file), keys, names) for split in splits for file in split.files]
     reads.sort(key=lambda read: -read.read.file.level)
-    each(lambda read: read.warm(lambda: cache.lesser_capacity - cache.lesser_bytes), reads, threads)
+    map_in_threads(lambda read: read.warm(lambda: cache.lesser_capacity - cache.lesser_bytes), reads, threads)
 
 
 __all__ = ["warm_lookups"]

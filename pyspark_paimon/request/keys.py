@@ -136,4 +136,4 @@ class LookupShape:
         return pa.table(arrays, pa.schema(fields))
 
 
-__all__ = ["FOUND", "LookupShape", "Missing", "any_of_keys", "keys_of", "distinguishes_keys"]
+__all__ = ["FOUND", "LookupShape", "Missing", "any_of_keys", "distinguishes_keys", "keys_of"]

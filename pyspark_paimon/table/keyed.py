@@ -17,7 +17,7 @@ from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import EVERY_LEVEL, ArrowRows, DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.inputs import rows_of
-from pyspark_paimon.request.keys import LookupShape, Missing, any_of_keys, keys_of, distinguishes_keys
+from pyspark_paimon.request.keys import LookupShape, Missing, any_of_keys, distinguishes_keys, keys_of
 from pyspark_paimon.request.state import Start
 from pyspark_paimon.request.validate import check_options, commit_identity, projection, travel_of
 from pyspark_paimon.table.role import TableRole
