@@ -164,6 +164,22 @@ def test_lookups_answer_as_the_model_does(tmp_path, engine, seed):
                 world.check()
 
 
+def test_rows_that_a_deletion_vector_marks_are_not_found(tmp_path):
+    options = {"bucket": "1", "deletion-vectors.enabled": "true", "num-sorted-run.compaction-trigger": "9"}
+    table = Table.create(tmp_path / "t", "id BIGINT, n BIGINT", ["id"], options=options)
+    table.write(pa.table({"id": range(100), "n": [0] * 100}))
+    table.compact(full=True)
+    table.write(pa.table({"id": range(20), "n": [1] * 20}))
+    table.delete(keys={"id": range(20, 30)})
+    table.compact()
+    [split] = table.scan().plan().splits
+    assert split.raw_convertible
+    assert any(split.deletion_files)
+    found = table.lookup({"id": range(15, 35)}, missing="null")
+    assert found["n"].to_pylist() == [1] * 5 + [None] * 10 + [0] * 5
+    assert [table.scan(f"id = {key}").to_arrow()["n"].to_pylist() for key in (15, 25, 35)] == [[1], [], [0]]
+
+
 def test_lookup_of_append_tables_is_refused(tmp_path):
     table = Table.create(tmp_path / "t", "id BIGINT, city STRING")
     with pytest.raises(InvalidArgument, match="the table has none"):
