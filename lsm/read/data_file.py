@@ -96,7 +96,7 @@ class DataFileRead:
 
     def at(self, rows: Int64s) -> Iterator[Any]:
         """Yield the rows at ascending positions, without any filter."""
-        progress = FileProgress(self.store.meter, self.file.file_size, self.file.row_count)
+        progress = FileProgress(self.store.listener, self.file.file_size, self.file.row_count)
         self.report.files += 1
         with open_data_file(self.store.file_io, self.path, self.expected, self.store.cache.files) as data:
             yield from self._of_open(data, Selection(None, TRUE), progress).at(rows)

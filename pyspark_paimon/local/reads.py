@@ -110,7 +110,7 @@ class LocalReads:
         analyzed = self.analyzed_count(request)
         if analyzed is not None:
             return analyzed
-        return reading.rows_in(self._summarised(store, request), request.limit)
+        return reading.rows_in(self._summarise(store, request), request.limit)
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
         """Aggregate the rows by partition.
