@@ -109,3 +109,16 @@ def test_pictures_are_those_of_the_script() -> None:
     assert {path.stem for path in folder.glob("*.svg")} == set(pictures)
     for name, draw in pictures.items():
         assert (folder / f"{name}.svg").read_text() == draw().svg(), "run python scripts/docs_pictures.py"
+
+
+_NOT_PROSE = re.compile(r"```.*?^```$|<!-- benchmark:begin -->.*?<!-- benchmark:end -->|<!-- setup.*?-->", re.DOTALL | re.MULTILINE)
+_PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s*[*-] )|\n(?=\d+\. )")
+MOST_WORDS = 25
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_sentences_are_short(page: str) -> None:
+    text = _NOT_PROSE.sub("", (ROOT / page).read_text())
+    paragraphs = [" ".join(part.split()) for part in _PARAGRAPH.split(text) if not part.strip().startswith(("|", "#", ":::", "<!--"))]
+    sentences = [sentence for part in paragraphs for sentence in re.split(r"(?<=[.!?])[\"')*]*\s+", re.sub(r"\]\([^)]*\)", "]", part))]
+    assert not [sentence for sentence in sentences if len(sentence.split()) > MOST_WORDS]
