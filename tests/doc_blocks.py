@@ -183,9 +183,12 @@ def wrong_outputs(ran: list[tuple[Block, str]]) -> list[str]:
     ]
 
 
-def write_outputs(ran: list[tuple[Block, str]]) -> int:
-    """Write the outputs of a page's blocks into the page, and return how many were wrong."""
-    wrong = [(block, output) for block, output in ran if not block.setup and masked(block.output) != masked(output)]
+def write_outputs(ran: list[tuple[Block, str]], *, everything: bool = False) -> int:
+    """Write the outputs of a page's blocks into the page, and return how many were written.
+
+    Outputs that differ only in masked parts are left alone, unless ``everything`` is set.
+    """
+    wrong = [(block, output) for block, output in ran if not block.setup and (everything or masked(block.output) != masked(output))]
     for block, output in sorted(wrong, key=lambda one: -one[0].end):
         path = ROOT / block.page
         text = path.read_text(encoding="utf-8")
@@ -247,11 +250,11 @@ def store_texts(server: S3Server) -> dict[str, str]:
     }
 
 
-def _write_pages(pages: list[str], *, spark: bool) -> None:
+def _write_pages(pages: list[str], *, spark: bool, everything: bool) -> None:
     with contextlib.ExitStack() as session:
         for page in pages:
             if spark or not wants_spark(page):
-                sys.stderr.write(f"{page}: {write_outputs(_run_alone(page, session))} outputs written\n")
+                sys.stderr.write(f"{page}: {write_outputs(_run_alone(page, session), everything=everything)} outputs written\n")
 
 
 def _run_alone(page: str, session: contextlib.ExitStack) -> list[tuple[Block, str]]:
@@ -293,8 +296,9 @@ if __name__ == "__main__":
     parser.add_argument("pages", nargs="*", help="pages, such as docs/tutorial.md; all if none is given")
     parser.add_argument("--write", action="store_true", required=True, help="write the outputs that differ into the pages")
     parser.add_argument("--no-spark", action="store_true", help="leave out the pages that need Spark")
+    parser.add_argument("--everything", action="store_true", help="write also outputs that differ only in times, sizes and the like")
     given = parser.parse_args()
-    _write_pages(given.pages or PAGES, spark=not given.no_spark)
+    _write_pages(given.pages or PAGES, spark=not given.no_spark, everything=given.everything)
 
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import runpy
 from pathlib import Path
@@ -101,6 +102,13 @@ _PATH = re.compile(r"`((?:fileindex|manifest|lsm|pyspark_paimon|tests|benchmarks
 def test_named_paths_exist(page: str) -> None:
     missing = [path for path in _PATH.findall((ROOT / page).read_text()) if not any(ROOT.glob(path.rstrip("/")))]
     assert not missing
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/reference/")])
+def test_names_of_the_reference_exist(page: str) -> None:
+    for name in re.findall(r"^::: ([\w.]+)$", (ROOT / page).read_text(), re.MULTILINE):
+        module, _, attribute = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), attribute) or importlib.import_module(name), name
 
 
 def test_pictures_are_those_of_the_script() -> None:
