@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from fileindex.base.errors import InvalidArgument
 from manifest.options.core_options import option_texts
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.executor import Backend
@@ -19,7 +22,18 @@ class TableRole(CheckedMethods):
     """
 
     def __init__(self, backend: Backend) -> None:
+        if isinstance(backend, str | os.PathLike):
+            raise InvalidArgument(
+                f"Table({str(backend)!r}) is not a way to open a table; use Table.open(path), or Table.create(path, schema)"
+            )
         self._backend = backend
+
+    if not TYPE_CHECKING:  # type checkers report unknown names by themselves
+
+        def __getattr__(self, name: str) -> Any:
+            from pyspark_paimon.table.other_names import missing_text  # noqa: PLC0415  # seldom needed
+
+            raise AttributeError(missing_text(name), name=name, obj=self)
 
     @property
     def path(self) -> str:
