@@ -139,8 +139,8 @@ LocalRows: TypeAlias = ArrowStream | ArrowDataset | PolarsLazyFrame | Mapping[st
 Data: TypeAlias = LocalRows | SparkDataFrame | PandasOnSparkDataFrame
 """Rows to write: those of this process, or a DataFrame of Spark."""
 
-Keys: TypeAlias = LocalRows
-"""Primary keys, one a row, in the columns of the key."""
+Keys: TypeAlias = LocalRows | Iterable[object]
+"""Primary keys: rows with the columns of the key, one key as a dict, values of a single key column, or tuples."""
 
 Expression: TypeAlias = str | SparkColumn | ArrowExpression
 """An expression over columns: SQL text, a Column of Spark, or an expression of Arrow."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeGuard, cast
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.backend import ArrowRows
 from pyspark_paimon.request.inputs import rows_of
-from pyspark_paimon.typing import Keys
+from pyspark_paimon.typing import Keys, LocalRows
 
 Missing: TypeAlias = Literal["drop", "null"]
 FOUND = "_found"
@@ -45,11 +45,7 @@ def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
         raise InvalidArgument(f"{method} finds rows by primary key, and the table has none; give a filter")
     fields = tuple(field for field in schema.fields if field.name in schema.primary_keys)
     wanted = TableSchema(id=schema.id, fields=fields)
-    given = isinstance(keys, list | tuple) and all(isinstance(item, Mapping | pa.RecordBatch | pa.Table) for item in keys)
-    if isinstance(keys, str | bytes | int | float | list | tuple | set | range) and not given:
-        spelt = ", ".join(f"'{name}': [...]" for name in wanted.names)
-        raise InvalidArgument(f"{method}: keys must be {{{spelt}}} or rows of Arrow, pandas or polars with these names, not {keys!r:.60}")
-    rows = rows_of(keys, wanted.arrow)
+    rows = rows_of(_named_keys(keys, schema.primary_keys, method), wanted.arrow)
     if not isinstance(rows, ArrowRows):
         raise InvalidArgument(f"{method}: keys cannot be a Spark DataFrame: collect them with keys.toArrow()")
     named = rows.schema.names
@@ -59,6 +55,47 @@ def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
         wrong = [f"column '{name}' is none of them" for name in other] + [f"column '{name}' is missing" for name in missing]
         raise SchemaMismatch(f"{method}: keys have the columns {', '.join(schema.primary_keys)}: {'; '.join(wrong)}")
     return KeySet(conform(rows.reader.read_all(), wanted).combine_chunks())
+
+
+def _named_keys(keys: Keys, names: Sequence[str], method: str) -> LocalRows:
+    """Return keys with the names of their columns.
+
+    One key may be a dict of values. Several may be a list of values, or of tuples for a key of several columns.
+    """
+    if isinstance(keys, Mapping):
+        one = bool(keys) and all(isinstance(value, str | bytes) or not hasattr(value, "__iter__") for value in keys.values())
+        return {name: [value] for name, value in keys.items()} if one else keys
+    if not _is_list(keys):
+        if isinstance(keys, str | bytes | int | float):
+            raise _wrong_form(keys, names, method)
+        return cast("LocalRows", keys)
+    items = list(keys) if isinstance(keys, set | frozenset) else keys
+    first = next(iter(items), None)
+    if isinstance(first, Mapping | pa.RecordBatch | pa.Table):
+        return cast("LocalRows", keys)
+    if len(names) == 1 and not isinstance(first, list | tuple):
+        return {names[0]: items}
+    tuples = [item for item in items if isinstance(item, list | tuple) and len(item) == len(names)]
+    if len(tuples) < len(items):
+        raise _wrong_form(keys, names, method)
+    return {name: [item[at] for item in tuples] for at, name in enumerate(names)}
+
+
+def _is_list(keys: object) -> TypeGuard[Sequence[object] | set[object]]:
+    """Return whether ``keys`` are values in an order, without names."""
+    if isinstance(keys, list | tuple | range | set | frozenset | pa.Array | pa.ChunkedArray):
+        return True
+    if isinstance(keys, np.ndarray):
+        return keys.ndim == 1 and keys.dtype.names is None
+    return type(keys).__name__ in {"Series", "Index"}  # pandas and polars, which need not be imported
+
+
+def _wrong_form(keys: object, names: Sequence[str], method: str) -> InvalidArgument:
+    named = ", ".join(f"'{name}': [...]" for name in names)
+    listed = f"[({', '.join(names)}), ...]" if len(names) > 1 else "[value, ...]"
+    return InvalidArgument(
+        f"{method}: keys must be {{{named}}}, {listed} or rows of Arrow, pandas or polars with these names, not {keys!r:.60}"
+    )
 
 
 def any_of_keys(keys: KeySet, schema: TableSchema) -> Predicate:

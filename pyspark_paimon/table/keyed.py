@@ -54,7 +54,8 @@ class TableRows(TableRole):
 
         Args:
             keys: Arrow table, pandas or polars DataFrame, dict of lists or other local data, with exactly the columns of the
-                primary key.
+                primary key. Also one key as ``{"id": 1}``, a list or array of values where the key is one column, and tuples
+                ``[(1, "a"), (2, "b")]`` in the order of ``primary_keys`` where it is several.
             columns: Columns to return. None: all.
             snapshot: As for ``scan``.
             tag: As for ``scan``.
@@ -76,6 +77,8 @@ class TableRows(TableRole):
         [{'city': 'Rome'}, {'city': 'Oslo'}]
         >>> cities().lookup({"id": [3, 9]}, columns=["id", "city"], missing="null", indicator=True).to_pylist()
         [{'id': 3, 'city': 'Rome', '_found': True}, {'id': 9, 'city': None, '_found': False}]
+        >>> cities().lookup([2, 1], columns=["city"]).to_pylist(), cities().lookup({"id": 2}, columns=["city"]).num_rows
+        ([{'city': 'Lima'}, {'city': 'Oslo'}], 1)
         """
         shape = LookupShape.of(missing, indicator)
         travel = travel_of(snapshot, tag, timestamp)
