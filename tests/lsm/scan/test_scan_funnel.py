@@ -60,7 +60,7 @@ def test_a_value_that_only_the_older_version_has_still_reads_the_newer_one(keyed
     result = scan(keyed, eq(V, 1))
     assert result.dropped["value stats"] == 1
     assert len(files(result)) == 2
-    assert result.plan.report[7].note == "1 files stay for older or newer versions of their keys"
+    assert result.plan.report[7].note == "1 file kept for older or newer versions of their keys"
     assert sorted(result.table["id"].to_pylist()) == [0, 1, 2, 3, 4]
 
 

@@ -47,7 +47,7 @@ def test_a_write_only_table_shows_rows_at_once_and_to_others_once_somebody_compa
     assert table.scan().count() == (0 if as_table else 2)
     assert table.scan(options=ENGINES_VIEW).count() == 0
     notes = {stage.name: stage.note for stage in table.scan(options=merged).explain().stages}
-    assert notes["level"] == "1 files wait for compaction in 1 buckets"
+    assert notes["level"] == "1 file not compacted yet in 1 bucket"
     counts = table.fsck().counts
     assert (counts["files that wait for compaction"], counts["buckets with files that wait for compaction"]) == (1, 1)
     table.compact()
