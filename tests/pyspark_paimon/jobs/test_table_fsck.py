@@ -219,7 +219,7 @@ def test_the_command_names_what_is_wrong_and_ends_with_1(copies, tmp_path, capsy
     code, out, _ = run(capsys, "fsck", path)
     assert code == 1
     assert "missing-file" in out
-    assert "1 problems" in out
+    assert "1 problem " in out
 
 
 def test_the_command_ends_with_2_where_there_is_no_table(tmp_path, capsys) -> None:
