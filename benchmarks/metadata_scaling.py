@@ -79,7 +79,7 @@ class Simulated:
 
     def __init__(self, store: FileStore, files: int) -> None:
         file = _file(store, _NAME, _DAY, (_LOW, _HIGH))
-        (self._record,) = EntryColumns.of(_message(store, _DAY, 63, file).added()).records()
+        (self._record,) = EntryColumns.of(_message(store, _DAY, 63, file).added_entries()).records()
         self._width = KEYS * FILES_A_KEY * PARTITIONS * BUCKETS // files
 
     def entries(self, first: int, last: int) -> EntryColumns:

@@ -94,7 +94,7 @@ def test_overwrites_and_the_counts_of_compactions_are_the_same_locally_and_on_sp
     }
     restoring = "lsm/commit/restore.py"  # the rows of an older state, of no partitions that anybody named
     assert overwriting == {"manifest/commit/file_store_commit.py", "pyspark_paimon/jobs/counting.py", restoring}
-    counting = {str(path) for path in MODULES if {"made_by_compaction", "compact_before"} <= mentioned(path)}
+    counting = {str(path) for path in MODULES if {"compaction_files", "compact_before"} <= mentioned(path)}
     assert counting == {"pyspark_paimon/jobs/counting.py"}
 
 

@@ -62,7 +62,7 @@ class OpenDataFile(Protocol):
         None for a column without page access.
         """
 
-    def masked(self, pages: GroupPages, columns: Sequence[str], mask: Any) -> list[Any | None] | None:
+    def take_masked(self, pages: GroupPages, columns: Sequence[str], mask: Any) -> list[Any | None] | None:
         """Return the values of columns where ``mask`` is True.
 
         None: another method is faster.

@@ -96,7 +96,7 @@ class WholeGroupFile(ABC):
         """Return None for all columns: pages cannot be read."""
         return [None] * len(columns)
 
-    def masked(self, pages: GroupPages, columns: Sequence[str], mask: Any) -> None:  # noqa: ARG002
+    def take_masked(self, pages: GroupPages, columns: Sequence[str], mask: Any) -> None:  # noqa: ARG002
         """Return None: pages cannot be read."""
         return
 

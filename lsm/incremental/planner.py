@@ -247,7 +247,7 @@ class Additions:
             tally.count(len(kept), len(entries) - len(kept))
         with self._report.stage("bucket") as tally:
             pruner = BucketPruner(self._store, self._pruner.residual)
-            found = kept.select(pruner.wanted(kept))
+            found = kept.select(pruner.may_match(kept))
             tally.count(len(found), len(kept) - len(found))
             tally.note = pruner.note
         return found

@@ -140,7 +140,7 @@ def merge_map(history: VersionHistory, column: Any, valid: Mask) -> Any:
     wanted = history.in_order if history.older is None else history.in_order | history.older
     elements = Elements.of(history, column, wanted & valid)
     is_null = history.versions.last_where(history.sets & valid) < 0
-    by, versions = elements.grouped(codes_of(elements.values.field(0)))
+    by, versions = elements.group(codes_of(elements.values.field(0)))
     chosen = np.empty(0, np.int64)
     if len(by):
         positions = elements.positions[by]
@@ -218,7 +218,7 @@ def nested_update(history: VersionHistory, column: Any, valid: Mask, rule: Field
     if history.retract is not None or rule.count_limit is not None:
         chosen = _Loop(elements, codes, ranks, rule, _steps(elements, valid)).choose()
     elif rule.nested_key:
-        by, versions = elements.grouped(codes, ranks * (len(codes) + 1) + _join_positions(elements))
+        by, versions = elements.group(codes, ranks * (len(codes) + 1) + _join_positions(elements))
         chosen = by[versions.last] if len(by) else by
     else:
         chosen = np.argsort(_join_positions(elements))
@@ -232,7 +232,7 @@ def nested_partial_update(history: VersionHistory, column: Any, valid: Mask, rul
     """
     elements, lone = _rows(history, column, valid, rule, name)
     is_null = history.versions.last_where(history.sets & valid) < 0
-    by, versions = elements.grouped(_codes(elements, rule), _join_positions(elements))
+    by, versions = elements.group(_codes(elements, rule), _join_positions(elements))
     if not len(by):
         return _with_lone(elements, by, lone, is_null)
     every = VersionHistory(versions, np.ones(len(by), np.bool_))

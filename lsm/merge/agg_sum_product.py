@@ -204,7 +204,7 @@ def _whole_sums(steps: NumberSteps, numbers: _Numbers, low: int, high: int, name
 
 def _wide_sums(steps: NumberSteps, values: Int128, precision: int, name: str) -> Int128:
     order = steps.longest_first
-    signed = values.negated_where(steps.back)
+    signed = values.negate_where(steps.back)
     sums = Int128.zeros(len(order))
     for alive, at in steps.rounds(order):
         after = sums[:alive].plus(signed[at])
@@ -298,7 +298,7 @@ class Int128:
     """128-bit integers with ``high`` (int64) and ``low`` (uint64) words.
 
     >>> values = Int128.of(pa.array(["1.5", "-0.5"], pa.string()).cast(pa.decimal128(38, 1)))
-    >>> values.plus(values.negated()).to_arrow(pa.decimal128(38, 1)).to_pylist()
+    >>> values.plus(values.negate()).to_arrow(pa.decimal128(38, 1)).to_pylist()
     [Decimal('0.0'), Decimal('0.0')]
     """
 
@@ -330,19 +330,19 @@ class Int128:
         low = self.low + other.low
         return Int128(self.high + other.high + (low < self.low).astype(np.int64), low)
 
-    def negated(self) -> Int128:
+    def negate(self) -> Int128:
         """Return the negated values."""
         low = ~self.low + np.uint64(1)
         return Int128(~self.high + (low == 0).astype(np.int64), low)
 
-    def negated_where(self, mask: Mask) -> Int128:
+    def negate_where(self, mask: Mask) -> Int128:
         """Return the values, negated where ``mask`` is True."""
-        other = self.negated()
+        other = self.negate()
         return Int128(np.where(mask, other.high, self.high), np.where(mask, other.low, self.low))
 
     def beyond(self, precision: int) -> Mask:
         """Return which values have more than ``precision`` digits."""
-        size = self.negated_where(self.high < 0)
+        size = self.negate_where(self.high < 0)
         limit = 10**precision
         high, low = np.int64(limit >> 64), np.uint64(limit & _LOW)
         found: Mask = (size.high < 0) | (size.high > high) | ((size.high == high) & (size.low >= low))

@@ -58,7 +58,7 @@ class Elements:
         """Return the elements in ``mask``."""
         return Elements(self.values.filter(pa.array(mask)), self.positions[mask], self.history, self.kind)
 
-    def grouped(self, codes: Int64s, order: Int64s | None = None) -> tuple[Int64s, Versions]:
+    def group(self, codes: Int64s, order: Int64s | None = None) -> tuple[Int64s, Versions]:
         """Group elements by key and code, sorted by ``order``.
 
         Without ``order`` elements keep their order.
@@ -74,7 +74,7 @@ class Elements:
 
     def first_of_each(self, codes: Int64s) -> Mask:
         """Return a mask of first elements per key and code."""
-        by, versions = self.grouped(codes)
+        by, versions = self.group(codes)
         mask = np.zeros(len(by), np.bool_)
         mask[by[versions.starts]] = True
         return mask

@@ -195,7 +195,7 @@ class ParquetDataFile:
             for one, name in zip(known, columns, strict=True)
         ]
 
-    def masked(self, pages: GroupPages, columns: Sequence[str], mask: Any) -> list[Any | None] | None:
+    def take_masked(self, pages: GroupPages, columns: Sequence[str], mask: Any) -> list[Any | None] | None:
         """Return the values of columns where ``mask`` is True.
 
         None for a column that another method reads. None as result: this applies to most bytes of the columns.

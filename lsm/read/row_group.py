@@ -327,7 +327,7 @@ class RowGroupRead:
             return None
         if self.data.decoded_size(self._physical(names), group) * count > thresholds.masked_bytes * group.num_rows:
             return None  # too large to decode at once
-        taken = self.data.masked(pages, self._physical(names), chosen)
+        taken = self.data.take_masked(pages, self._physical(names), chosen)
         if taken is None:
             return None
         self.report.bytes_read += self.data.compressed_size(self._physical(names), [group])

@@ -51,7 +51,7 @@ class BucketPruner:
         """Return whether a key tells its bucket."""
         return schema.core.bucket >= 1 and bool(schema.bucket_keys) and schema.core.bucket_function_type in _FUNCTIONS
 
-    def wanted(self, entries: EntryColumns) -> Mask:
+    def may_match(self, entries: EntryColumns) -> Mask:
         """Return a mask of entries whose bucket can match."""
         keep = np.ones(len(entries), np.bool_)
         schema = self.store.schema

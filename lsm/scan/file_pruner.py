@@ -317,7 +317,7 @@ class ManifestPruner:
         if schema.is_primary_key_table and not self.store.has_single_version:
             self.predicate = self._by_key
 
-    def wanted(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
+    def select(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
         """Return the manifests that may hold a matching file.
 
         Includes manifests that may hold other versions of its keys. Raises the errors of reading manifests.

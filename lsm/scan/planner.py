@@ -217,7 +217,7 @@ class _Funnel:
             in_columns = self._ranges is row_ranges  # another manifest may hold newer values of the same column
             pruner = ManifestPruner(store, TRUE if in_columns else self._predicate)
             with store.reading(snapshot):
-                chosen = pruner.wanted(metas)
+                chosen = pruner.select(metas)
                 _count_manifests(tally, metas, chosen)
                 tally.note = pruner.note
                 entries = store.manifests.read_metas(chosen, self._blocks(), self._narrowing())
@@ -275,7 +275,7 @@ class _Funnel:
         with self._report.stage("bucket") as tally:
             pruner = BucketPruner(self._store, self._pruner.residual, bucket=self._bucket)
             visible = entries.bucket >= 0  # rows of the postpone bucket are invisible until compacted
-            kept = entries.select(pruner.wanted(entries) & visible)
+            kept = entries.select(pruner.may_match(entries) & visible)
             tally.note = pruner.note
             _count(tally, entries, kept)
         return kept

@@ -73,7 +73,7 @@ class NewVersion:
             raise UnsupportedTable(f"{table}: merge-engine '{engine.name}' keeps the first version of a row, so update cannot replace it")
         return _Choice(schema, MergeOptions.of(schema), frozenset(names), table).build()
 
-    def applied(self, old: pa.Table, new: pa.Table) -> pa.Table:
+    def apply(self, old: pa.Table, new: pa.Table) -> pa.Table:
         """Return the version to write for each row.
 
         Raises:

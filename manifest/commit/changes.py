@@ -36,10 +36,10 @@ def append_change(store: FileStore, latest: Snapshot | None, resequencer: Resequ
     indexes = IndexUpdate.of(store, latest, writing, compaction=False)
     changelog = changelog_of(writing, compaction=False)
     if store.key is None and all(message.total_buckets <= 0 for message in writing) and not indexes.changes:
-        return CommitChange(EntryColumns.of(entry for message in writing for entry in message.added()), changelog=changelog)
+        return CommitChange(EntryColumns.of(entry for message in writing for entry in message.added_entries()), changelog=changelog)
     base = _live(store, latest, writing)
     resequencer.fit(base)
-    delta = EntryColumns.of(entry for message in resequencer.messages for entry in message.added())
+    delta = EntryColumns.of(entry for message in resequencer.messages for entry in message.added_entries())
     _refuse(store, [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key), *indexes.conflicts(base, delta)])
     return indexes.complete(store, CommitChange(delta, changelog=changelog))
 
@@ -90,7 +90,9 @@ def replace_change(
         return None
     _refuse_changed_since(store, latest, messages, read)
     base = _live(store, latest, messages)
-    delta = EntryColumns.of(entry for message in messages for entries in (message.compacted(), message.added()) for entry in entries)
+    delta = EntryColumns.of(
+        entry for message in messages for entries in (message.compacted_entries(), message.added_entries()) for entry in entries
+    )
     _refuse(store, [*bucket_count_conflicts(base, delta), *file_conflicts(base, delta, store.key)])
     return CommitChange(delta)
 
@@ -130,7 +132,7 @@ class Compactions:
         """Return the compactions that still fit ``latest``, or None."""
         while self.messages:
             base = _live(store, latest, self.messages)
-            delta = EntryColumns.of(entry for message in self.messages for entry in message.compacted())
+            delta = EntryColumns.of(entry for message in self.messages for entry in message.compacted_entries())
             indexes = IndexUpdate.of(store, latest, self.messages, compaction=True)
             conflicts = [
                 *bucket_count_conflicts(base, delta),
@@ -252,7 +254,7 @@ def _overwrite_entries(store: FileStore, messages: Sequence[CommitMessage]) -> l
 
     With ``overwrite-upgrade``, files start at the top level where the key ranges of a bucket are disjoint.
     """
-    entries = [entry for message in messages for entry in message.added()]
+    entries = [entry for message in messages for entry in message.added_entries()]
     key = store.key
     eligible = key is not None and store.options.overwrite_upgrade
     if not eligible or any(m.has_compaction for m in messages) or any(e.file.level or e.file.delete_row_count for e in entries):

@@ -40,7 +40,7 @@ class IndexRewrites:
         """Return the rewrites whose old entry is live, or None."""
         wanted = EntryFilter(partitions={message.partition for message in self._left})
         live = set(store.live_entries(latest, wanted).identities())
-        old = EntryColumns.of(entry for message in self._left for entry in message.compacted() if entry.kind == FileKind.DELETE)
+        old = EntryColumns.of(entry for message in self._left for entry in message.compacted_entries() if entry.kind == FileKind.DELETE)
         fits = [
             identity in live and all(map(store.file_io.exists, compaction_paths(store, message)))
             for identity, message in zip(old.identities(), self._left, strict=True)
@@ -49,7 +49,7 @@ class IndexRewrites:
         self._left = [message for message, fit in zip(self._left, fits, strict=True) if fit]
         if not self._left or latest is None:
             return None
-        entries = EntryColumns.of(entry for message in self._left for entry in message.compacted())
+        entries = EntryColumns.of(entry for message in self._left for entry in message.compacted_entries())
         added = entries.select(entries.kind == FileKind.ADD)
         return CommitChange(entries, revives=not _deleted_identities(store, latest, wanted).isdisjoint(added.identities()))
 

@@ -85,11 +85,11 @@ class CommitMessage(BaseModel):
         """(partition, bucket)."""
         return self.partition, self.bucket
 
-    def added(self) -> Iterator[ManifestEntry]:
+    def added_entries(self) -> Iterator[ManifestEntry]:
         """Return ADD entries of the new files."""
         return self._entries(FileKind.ADD, self.new_files)
 
-    def compacted(self) -> Iterator[ManifestEntry]:
+    def compacted_entries(self) -> Iterator[ManifestEntry]:
         """Yield DELETE entries of inputs and ADD entries of outputs."""
         yield from self._entries(FileKind.DELETE, self.compact_before)
         yield from self._entries(FileKind.ADD, self.compact_after)
@@ -107,7 +107,7 @@ class CommitMessage(BaseModel):
         index = tuple(change for change in self.index_changes if not change.compaction)
         return self.model_copy(update={"compact_before": (), "compact_after": (), "compact_changelog": (), "index_changes": index})
 
-    def made_by_compaction(self) -> Iterator[DataFileMeta]:
+    def compaction_files(self) -> Iterator[DataFileMeta]:
         """Yield physically new files of a compaction.
 
         An upgrade shares its data file with an older entry.

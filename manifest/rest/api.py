@@ -102,12 +102,12 @@ class RestApi:
         self._base = f"/v1/{_encode(prefix)}" if prefix else "/v1"
 
     @classmethod
-    def connected(cls, options: RestOptions) -> RestApi:
+    def connect(cls, options: RestOptions) -> RestApi:
         """Connect to a catalog and apply the server's options."""
         client = RestClient(options)
         query = {"warehouse": options.warehouse} if options.warehouse else None
         configuration = client.get("/v1/config", Configuration, query)
-        return cls(client.with_options(options.merged(configuration.defaults, configuration.overrides)))
+        return cls(client.with_options(options.merge(configuration.defaults, configuration.overrides)))
 
     @property
     def options(self) -> RestOptions:

@@ -72,12 +72,12 @@ class RestOptions:
             raise InvalidArgument("a REST catalog needs option 'uri': {'metastore': 'rest', 'uri': 'http://host:port', ...}")
         return _build(texts, texts)
 
-    def merged(self, defaults: Mapping[str, str], overrides: Mapping[str, str]) -> RestOptions:
+    def merge(self, defaults: Mapping[str, str], overrides: Mapping[str, str]) -> RestOptions:
         """Return the options merged with the server's.
 
         Defaults apply where the user set nothing, overrides always. Unknown names, of other engines, are ignored.
 
-        >>> RestOptions.of({"uri": "http://c", "prefix": "ours"}).merged({"prefix": "a", "any": "thing"}, {"data-token.enabled": "true"})
+        >>> RestOptions.of({"uri": "http://c", "prefix": "ours"}).merge({"prefix": "a", "any": "thing"}, {"data-token.enabled": "true"})
         RestOptions(uri='http://c', warehouse='', prefix='ours', data_tokens=True, connect_seconds=10.0, read_seconds=60.0, max_retries=5)
         """
         kept = {name: self.given[name] for name in ("uri", "token", "token.provider") if name in self.given}

@@ -60,8 +60,8 @@ def update_rows(
     version = NewVersion.of(store.schema, values.values, store.root)
 
     def update(rows: pa.Table) -> pa.Table:
-        new = values.applied(rows)
-        return new if version is None else version.applied(rows, new)
+        new = values.apply(rows)
+        return new if version is None else version.apply(rows, new)
 
     return Change(store, request, partial(read, stage="update"), threads, progress, update).run()
 
@@ -146,9 +146,9 @@ class Change:
     def _change_files(self, base: Snapshot, messages: list[CommitMessage]) -> int:
         """Mark the rows in their files, or rewrite the files."""
         change = AppendChange(self.store, base, self._predicate, self.request.commit_id, self.update)
-        return self.replaced(change, "delete" if self.update is None else "update", messages)
+        return self.rewrite_files(change, "delete" if self.update is None else "update", messages)
 
-    def replaced(self, change: AppendChange, stage: str, messages: list[CommitMessage]) -> int:
+    def rewrite_files(self, change: AppendChange, stage: str, messages: list[CommitMessage]) -> int:
         """Change an append table's files; return the number of rows."""
         rows: list[int] = []
         buckets = list(change.buckets().values())

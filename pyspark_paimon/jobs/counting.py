@@ -23,7 +23,7 @@ def compaction_counts(messages: Sequence[CommitMessage]) -> dict[str, int]:
     """
     before = [file for message in messages for file in message.compact_before]
     after = [file for message in messages for file in message.compact_after]
-    made = [file for message in messages for file in message.made_by_compaction()]
+    made = [file for message in messages for file in message.compaction_files()]
     kept = {file.file_name for file in after} - {file.file_name for file in made}
     return {
         "files_before": len(before),
@@ -41,7 +41,7 @@ def write_counters(
     """Return the counters of a commit."""
     commits = list(messages)
     new = [file for message in commits for file in message.new_files]
-    made = [file for message in commits for file in message.made_by_compaction()]
+    made = [file for message in commits for file in message.compaction_files()]
     before = [file for message in commits for file in message.compact_before]
     return WriteCounters(
         rows=rows,

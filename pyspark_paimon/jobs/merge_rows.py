@@ -90,7 +90,7 @@ class MergeRows:
     def successors(self, rows: pa.Table) -> Successors:
         """Return the changes of rows to replace in files.
 
-        The caller passes the changed row counts to ``replaced``.
+        The caller passes the changed row counts to ``count_changes``.
         """
         gone, positions, new = [_NOWHERE], [_NOWHERE], [rows.slice(0, 0)]
         for clause, chosen, sides in self._changes(rows):
@@ -101,7 +101,7 @@ class MergeRows:
                 new.append(self._new(clause, chosen, sides))
         return Successors(np.concatenate(gone), np.concatenate(positions), pa.concat_tables(new))
 
-    def replaced(self, deleted: int, updated: int) -> None:
+    def count_changes(self, deleted: int, updated: int) -> None:
         """Count rows that ``successors`` changed. Thread-safe."""
         with self._counting:
             self.counts["delete"] += deleted
@@ -241,7 +241,7 @@ class MergeRows:
         if not clause.values:
             return rows
         version, rows = NewVersion.of(self.schema, clause.values), conform(rows, self.schema)
-        return rows if version is None else version.applied(old, rows)
+        return rows if version is None else version.apply(old, rows)
 
     def _name(self, rows: pa.Table, row: int) -> str:
         names = self.schema.primary_keys or self._keys.names
@@ -289,8 +289,8 @@ class MergeChange(Change):
             return self._write_rows(merge, base, self._read(None if merge.reads_all else merge.predicate, base_id), messages)
         if base is not None:
             predicate = TRUE if merge.reads_all else merge.predicate
-            change = AppendMerge(self.store, base, predicate, self.request.commit_id, decide=merge.successors, tell=merge.replaced)
-            self.replaced(change, "merge", messages)
+            change = AppendMerge(self.store, base, predicate, self.request.commit_id, decide=merge.successors, tell=merge.count_changes)
+            self.rewrite_files(change, "merge", messages)
         return self._write_rows(merge, base, (), messages)
 
     def _write_rows(self, merge: MergeRows, base: Snapshot | None, batches: Iterable[pa.RecordBatch], messages: list[CommitMessage]) -> int:

@@ -133,7 +133,7 @@ class Steps:
     ``total`` and ``total_bytes``: None where unknown.
 
     >>> steps = Steps(print, "compact", 2, total_bytes=70)
-    >>> steps.moved(10)
+    >>> steps.advance(10)
     stage='compact' done=0 total=2 unit='buckets' bytes_done=10 total_bytes=70
     >>> steps.finish(30)
     stage='compact' done=1 total=2 unit='buckets' bytes_done=40 total_bytes=70
@@ -155,7 +155,7 @@ class Steps:
         """
         self._tell(1, size, self.total)
 
-    def moved(self, size: int, done: int = 0) -> None:
+    def advance(self, size: int, done: int = 0) -> None:
         """Count processed bytes and finished pieces.
 
         The last piece is counted by ``finish`` or ``end`` only.
@@ -198,11 +198,11 @@ class PieceProgress(ProgressListener):
         with self._lock:
             step = min(size, self._left)
             self._left -= step
-        self._steps.moved(step)
+        self._steps.advance(step)
 
     def finish(self, pieces: int = 1) -> None:
         """Count the pieces as finished, including bytes not read."""
-        self._steps.moved(0, pieces - 1)
+        self._steps.advance(0, pieces - 1)
         self._steps.finish(self._left)
 
 
@@ -214,7 +214,7 @@ class FilesProgress(ProgressListener):
 
     def read(self, size: int, *, files: int = 0) -> None:
         """See ``ProgressListener``."""
-        self._steps.moved(size, files)
+        self._steps.advance(size, files)
 
 
 class FlushProgress(ProgressListener):
@@ -235,12 +235,12 @@ class FlushProgress(ProgressListener):
         if self._steps is None:
             self._rows += rows
         else:
-            self._steps.moved(0, rows)
+            self._steps.advance(0, rows)
 
     def read(self, size: int, *, files: int = 0) -> None:  # noqa: ARG002  # rows are counted
         """See ``ProgressListener``."""
         if self._steps is not None:
-            self._steps.moved(size)
+            self._steps.advance(size)
 
     @contextmanager
     def begin(self, rows: int) -> Iterator[None]:

@@ -138,7 +138,7 @@ class LocalBackend(LocalReads):
         store.check_writable()
         return store
 
-    def uncached(self) -> FileStore:
+    def without_cache(self) -> FileStore:
         """Open the table without cached metadata.
 
         A check must read the state on storage.

@@ -59,7 +59,7 @@ def run_tasks(operation: TaskOperation[A], store: FileStore, *, threads: int, pr
             counted.append(done.counts)
             piece.finish(len(group))
 
-        large, small = this.grouped(todo, small_at_once)
+        large, small = this.group_tasks(todo, small_at_once)
         map_in_threads(one, large, threads)
         map_in_threads(one, small, small_at_once)
         stopwatch("merge")

@@ -34,7 +34,7 @@ else:  # the client of a server sends this operation and needs no storage engine
 class ChangeFiles(TaskOperation[WriteResult]):
     """Delete or update the matching rows of an append table.
 
-    ``values``: new values by column, as ``Assignments.sent`` returns them. None: delete.
+    ``values``: new values by column, as ``Assignments.to_text`` returns them. None: delete.
     """
 
     stage: ClassVar[str] = "change"
@@ -91,7 +91,7 @@ class ChangeFiles(TaskOperation[WriteResult]):
         return WriteResult.of(run.outcomes[-1] if run.outcomes else None, run.seconds, run.millis)
 
     def _change(self, store: FileStore, snapshot: Snapshot) -> copy_on_write.AppendChange:
-        update = None if self.values is None else Assignments.received(self.values, store.schema).applied
+        update = None if self.values is None else Assignments.from_text(self.values, store.schema).apply
         return copy_on_write.AppendChange(store, snapshot, TRUE if self.predicate is None else self.predicate, self.commit_id, update)
 
 

@@ -43,7 +43,7 @@ class UpdateRows(Operation[WriteResult]):
     def run(self, table: OpenTable) -> WriteResult:
         """Update in the process that reaches the files."""
         store = table.store(self.request.options)
-        values = self.values if isinstance(self.values, Assignments) else Assignments.received(self.values, store.schema)
+        values = self.values if isinstance(self.values, Assignments) else Assignments.from_text(self.values, store.schema)
         return change_rows.update_rows(store, self.request, values, table.read, threads=table.threads, progress=table.progress)
 
 

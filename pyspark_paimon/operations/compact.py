@@ -118,11 +118,11 @@ class Compact(_Buckets):
         tasks = sorted(Task(known[code].hex(), bucket, size) for (code, bucket), size in sizes.items())
         return TaskPlan(base=EMPTY_TABLE if latest is None else latest.key, tasks=tuple(tasks))
 
-    def grouped(self, tasks: Sequence[Task], small_at_once: int) -> tuple[list[list[Task]], list[list[Task]]]:
+    def group_tasks(self, tasks: Sequence[Task], small_at_once: int) -> tuple[list[list[Task]], list[list[Task]]]:
         """Return large buckets one by one, and small buckets grouped.
 
         >>> tasks = [Task("", 0, 9), Task("", 1, 1 << 30), Task("", 2, 9), Task("", 3, 9)]
-        >>> large, small = Compact(commit_id="c").grouped(tasks, 2)
+        >>> large, small = Compact(commit_id="c").group_tasks(tasks, 2)
         >>> [[task.bucket for task in group] for group in large], [[task.bucket for task in group] for group in small]
         ([[1]], [[0, 2], [3]])
         """

@@ -88,14 +88,14 @@ class _CountedDeletes(WrappedFileIO):
 
     def delete(self, path: str) -> bool:
         gone = self.inner.delete(path)
-        self._steps.moved(0, int(gone))
+        self._steps.advance(0, int(gone))
         return gone
 
     def delete_many(self, paths: Sequence[str]) -> int:
         gone, step = 0, thresholds.deleted_at_once
         for start in range(0, len(paths), step):
             gone += (now := self.inner.delete_many(paths[start : start + step]))
-            self._steps.moved(0, now)
+            self._steps.advance(0, now)
         return gone
 
 

@@ -26,7 +26,7 @@ class Fsck(Question[FsckResult]):
 
     def answer(self, table: OpenTable) -> FsckResult:
         """Check in threads of this process."""
-        store = table.uncached()
+        store = table.without_cache()
         threads = max(table.threads, store.file_io.max_concurrency)
         return fsck.check_table(store, self.depth, limit=self.limit, threads=threads, progress=table.progress)
 

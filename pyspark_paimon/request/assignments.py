@@ -33,7 +33,7 @@ class Assignments:
     >>> from manifest.schema.validation import build_schema
     >>> schema = build_schema("id BIGINT, n INT, s STRING", primary_keys=["id"], options={"bucket": "1"})
     >>> rows = pa.table({"id": [1, 2], "n": pa.array([5, 6], pa.int32()), "s": ["a", "b"]})
-    >>> Assignments.of({"n": pc.field("n") + 1, "s": None}, schema).applied(rows).to_pylist()
+    >>> Assignments.of({"n": pc.field("n") + 1, "s": None}, schema).apply(rows).to_pylist()
     [{'id': 1, 'n': 6, 's': None}, {'id': 2, 'n': 7, 's': None}]
     """
 
@@ -62,7 +62,7 @@ class Assignments:
         found._check()
         return found
 
-    def applied(self, rows: pa.Table) -> pa.Table:
+    def apply(self, rows: pa.Table) -> pa.Table:
         """Return ``rows`` with new values in the set columns.
 
         Raises ``SchemaMismatch``, ``NullInKey``, ``InvalidArgument``, ``FilterFailed``.
@@ -99,7 +99,7 @@ class Assignments:
             if is_spark_column(value):
                 raise InvalidArgument(f"column '{name}' is set to a Spark Column, which {where} cannot compute")
 
-    def sent(self) -> str:
+    def to_text(self) -> str:
         """Return the values as JSON text for tasks.
 
         Contains bound expressions, and Python values in the types of their columns.
@@ -110,8 +110,8 @@ class Assignments:
         return _VALUES.dump_json(values).decode()
 
     @classmethod
-    def received(cls, text: str, schema: TableSchema) -> Assignments:
-        """Return the assignments in a text of ``sent``."""
+    def from_text(cls, text: str, schema: TableSchema) -> Assignments:
+        """Return the assignments in a text of ``to_text``."""
         return cls(schema, _VALUES.validate_json(text))
 
     def _expression(self, name: str) -> pc.Expression:
@@ -141,11 +141,11 @@ class Assignments:
 
 
 def _sent_text(values: Assignments | str) -> str:
-    return values if isinstance(values, str) else values.sent()
+    return values if isinstance(values, str) else values.to_text()
 
 
 SentAssignments: TypeAlias = Annotated[Assignments | str, PlainValidator(lambda given: given), PlainSerializer(_sent_text, return_type=str)]
-"""Assignments, or their text as ``Assignments.sent`` returns it."""
+"""Assignments, or their text as ``Assignments.to_text`` returns it."""
 
 
 def is_bound(value: object) -> bool:

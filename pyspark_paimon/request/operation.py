@@ -61,7 +61,7 @@ class OpenTable(Protocol):
         Raises ``UnsupportedTable`` where the table's options forbid changes.
         """
 
-    def uncached(self) -> FileStore:
+    def without_cache(self) -> FileStore:
         """Open the table without its caches."""
 
     def create(self, schema: TableSchema) -> TableSchema:
@@ -184,7 +184,7 @@ class TaskOperation(Operation[A], Generic[A]):
         Its messages are relative to ``base``. Each call of the worker may use ``threads`` threads.
         """
 
-    def grouped(self, tasks: Sequence[Task], small_at_once: int) -> tuple[list[list[Task]], list[list[Task]]]:
+    def group_tasks(self, tasks: Sequence[Task], small_at_once: int) -> tuple[list[list[Task]], list[list[Task]]]:
         """Group the tasks by call of the worker.
 
         Returns large tasks, then small ones. ``small_at_once`` calls with small tasks run in parallel.

@@ -56,7 +56,7 @@ class RestCatalog(AnyCatalog):
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._api = RestApi.connected(RestOptions.of(options))
+        self._api = RestApi.connect(RestOptions.of(options))
 
     @property
     def warehouse(self) -> str:

@@ -199,7 +199,7 @@ class SparkBackend(SparkScans):
         earlier = self._outcome(request.commit_id)
         if earlier is not None:
             return WriteResult.of(earlier, _since(started), {}, replayed=True)
-        sent = None if values is None else values.sent()
+        sent = None if values is None else values.to_text()
         return self.run_tasks(ChangeFiles(commit_id=request.commit_id, predicate=request.predicate, values=sent, options=request.options))
 
     def _until_committed(

@@ -157,7 +157,7 @@ class TasksWriter(JobWriter):
             if tasks:
                 run = operation.prepare(commit.store, job.base, tasks, use_task_cpus())
                 try:
-                    for groups in operation.grouped(tasks, 1):
+                    for groups in operation.group_tasks(tasks, 1):
                         for group in groups:
                             work.add(run(commit.store, group))
                 except BaseException:

@@ -29,9 +29,9 @@ def test_sums_and_signs_are_pythons(values: list[int], data: st.DataObject) -> N
     others = data.draw(st.lists(st.integers(-MOST, MOST), min_size=len(values), max_size=len(values)))
     sums = [(one + other + 2**127) % 2**128 - 2**127 for one, other in zip(values, others, strict=True)]
     assert numbers(of(values).plus(of(others))) == sums
-    assert numbers(of(values).negated()) == [-value for value in values]
+    assert numbers(of(values).negate()) == [-value for value in values]
     mask = np.array([value % 3 == 0 for value in values])
-    assert numbers(of(values).negated_where(mask)) == [-value if value % 3 == 0 else value for value in values]
+    assert numbers(of(values).negate_where(mask)) == [-value if value % 3 == 0 else value for value in values]
     assert of(values).to_arrow(WIDE).to_pylist() == [Decimal(value) for value in values]
 
 

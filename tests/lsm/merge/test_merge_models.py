@@ -223,7 +223,7 @@ def test_a_new_version_sets_columns_and_leaves_the_others(data: st.DataObject) -
         version = NewVersion.of(schema, names)
         assert version is not None
         before, after = (pa.Table.from_pylist([row], schema=schema.arrow) for row in (old, {**old, **values}))
-        made = version.applied(before, after).to_pylist()[0]
+        made = version.apply(before, after).to_pylist()[0]
     except (UnsupportedTable, InvalidArgument, UnmergeableRows):
         return
     result = model.merge([*history, ("+U", sequence + 1, made)])
@@ -260,7 +260,7 @@ def test_columns_that_take_no_null_come_with_what_changes_nothing() -> None:
     assert version.ways == {"m": "old", "n": "difference", "s": "new", "t": "old"}
     untouched = NewVersion.of(schema_of(Model(types, ("k",), options)), ["s"])
     old, new = (pa.table({"k": [1], "m": [5], "n": [6], "s": [s], "t": [8]}) for s in (7, 70))
-    assert untouched.applied(old, new).to_pylist() == [{"k": 1, "m": 5, "n": 0, "s": 70, "t": 8}]
+    assert untouched.apply(old, new).to_pylist() == [{"k": 1, "m": 5, "n": 0, "s": 70, "t": 8}]
 
 
 @settings(max_examples=50, deadline=None)

@@ -64,7 +64,7 @@ def taken(file: ParquetDataFile, column: str) -> list[Any]:
 def masked(file: ParquetDataFile, column: str) -> list[Any]:
     pages = file.pages(file.row_groups[0])
     assert pages is not None
-    found = file.masked(pages, [column], MASK)
+    found = file.take_masked(pages, [column], MASK)
     return streamed(file, column) if found is None else found[0].to_pylist()
 
 

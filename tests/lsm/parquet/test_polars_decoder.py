@@ -92,7 +92,7 @@ def test_every_type_comes_out_as_the_first_decoder_has_it(tmp_path, compression,
             whole = rows.slice(group.first_row, group.num_rows)
             for share in (0.0, 0.001, 0.3, 1.0):
                 chosen = np.random.default_rng(7).random(group.num_rows) < share
-                taken = data.masked(data.pages(group), rows.schema.names, chosen)
+                taken = data.take_masked(data.pages(group), rows.schema.names, chosen)
                 for name, array in zip(rows.schema.names, taken, strict=True):
                     if name in OTHERS:
                         assert array is None
@@ -114,7 +114,7 @@ def test_decimals_come_out_alike_however_they_are_stored(tmp_path, as_integer):
     path = write_file(rows, tmp_path / "t.parquet", store_decimal_as_integer=as_integer)
     chosen = np.arange(ROWS) % 3 == 0
     with ParquetDataFile(LocalFileIO(), str(path)) as data:
-        taken = data.masked(data.pages(data.row_groups[0]), rows.schema.names, chosen)
+        taken = data.take_masked(data.pages(data.row_groups[0]), rows.schema.names, chosen)
         assert pa.table(taken, rows.schema.names) == rows.filter(pa.array(chosen))
 
 
@@ -181,7 +181,7 @@ def test_a_flipped_bit_anywhere_in_a_chunk_is_noticed_or_changes_nothing(tmp_pat
         damaged[at] ^= 1 << at % 8
         path.write_bytes(damaged)
         with ParquetDataFile(LocalFileIO(), str(path)) as data:
-            taken = data.masked(data.pages(data.row_groups[0]), [column], chosen)
+            taken = data.take_masked(data.pages(data.row_groups[0]), [column], chosen)
         noticed += taken is None
         assert taken is None or taken[0].equals(expected)
     assert noticed > 100
@@ -197,7 +197,7 @@ from manifest.io.file_io import LocalFileIO
 def taken():
     with ParquetDataFile(LocalFileIO(), sys.argv[1]) as data:
         group = data.row_groups[0]
-        return data.masked(data.pages(group), ["long"], np.arange(group.num_rows) % 2 == 0)
+        return data.take_masked(data.pages(group), ["long"], np.arange(group.num_rows) % 2 == 0)
 
 with use_thresholds(paged_rows=1, masked_chunk_bytes=0):
     assert taken() is not None

@@ -88,7 +88,7 @@ def large(request, tmp_path_factory):
         message(store, [a_file(store, request.param, at)], partition=store.partition.encode((at % PARTS,)), bucket=at // PARTS % BUCKETS)
         for at in range(FILES)
     ]
-    change = CommitChange(EntryColumns.of(entry for one in made for entry in one.added()))
+    change = CommitChange(EntryColumns.of(entry for one in made for entry in one.added_entries()))
     with use_thresholds(manifest_block_bytes=2000):
         snapshot = CommitAttempt(store).prepare(None, change, CommitIdentity("u", 1, CommitKind.APPEND), merging=True)
     assert store.snapshots.try_create(snapshot, list)

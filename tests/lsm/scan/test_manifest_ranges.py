@@ -311,7 +311,7 @@ def test_ranges_that_make_no_sense_keep_the_manifest(tmp_path, change):
     store = FileStore.open(path)
     (meta,) = store.manifest_metas(store.snapshots.latest())
     broken = meta.model_copy(update={"column_ranges": replace(meta.column_ranges, **change)})
-    assert ManifestPruner(store, eq("id", 50)).wanted([meta, broken]) == [broken]
+    assert ManifestPruner(store, eq("id", 50)).select([meta, broken]) == [broken]
     assert ManifestFileMeta.from_avro(broken.to_avro()) == broken
 
 

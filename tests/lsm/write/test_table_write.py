@@ -459,6 +459,6 @@ def test_metrics_count_rows_files_and_bytes(tmp_path: Path) -> None:
         job.write(many(store, 100))
         messages = job.prepare_commit()
         metrics = job.metrics
-    made = [f for m in messages for f in (*m.new_files, *m.made_by_compaction())]
+    made = [f for m in messages for f in (*m.new_files, *m.compaction_files())]
     assert (metrics.rows, metrics.files, metrics.bytes_written) == (100, len(made), sum(f.file_size for f in made))
     assert metrics.compactions == 2

@@ -40,7 +40,7 @@ def proxy(server):
 
 
 def api(server, port=None, **more) -> RestApi:
-    return RestApi.connected(RestOptions.of(server.options(port, **more)))
+    return RestApi.connect(RestOptions.of(server.options(port, **more)))
 
 
 def test_the_prefix_of_the_server_is_in_every_path(server) -> None:

@@ -54,7 +54,7 @@ def test_values_that_are_none_are_refused(more) -> None:
 
 def test_the_server_adds_what_was_not_said_and_insists_on_some() -> None:
     options = RestOptions.of(GIVEN | {"s3.endpoint": "http://ours", "header.x-a": "1"})
-    merged = options.merged(
+    merged = options.merge(
         {"prefix": "p", "s3.endpoint": "http://theirs", "s3.region": "eu", "header.x-b": "2", "other": "engine", "warehouse": "another"},
         {"data-token.enabled": "true", "uri": "http://elsewhere", "token": "another"},
     )

@@ -201,7 +201,7 @@ def as_key(value: Any, column_type: str) -> list[Any]:
 def set_to(value: Any, column_type: str) -> list[Any]:
     schema = of_table(column_type)
     old = pa.table({"id": [1], "v": pa.nulls(1, schema.arrow.field("v").type)})
-    return Assignments.of({"v": value}, schema).applied(old)["v"].to_pylist()
+    return Assignments.of({"v": value}, schema).apply(old)["v"].to_pylist()
 
 
 def as_source(value: Any, column_type: str) -> list[Any]:
