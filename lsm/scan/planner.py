@@ -250,7 +250,7 @@ class _Funnel:
         All versions of a key agree on these.
         """
         entries = self._of_wanted_partitions(entries)
-        entries = entries.select(BucketPruner(self._store, self._pruner.residual, bucket=self._bucket).wanted(entries))
+        entries = entries.select(BucketPruner(self._store, self._pruner.residual, bucket=self._bucket).may_match(entries))
         return entries.select(self._pruner.key_mask(entries)) if self._store.key else entries
 
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
