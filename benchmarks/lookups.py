@@ -3,8 +3,8 @@
     python -m benchmarks.lookups                         # 2 million rows, 6 columns, 4 buckets
     python -m benchmarks.lookups --rows 200000 --table /tmp/lookups     # kept, and used again
 
-CPU figures are medians of processor milliseconds of all threads, with one lookup at a time. Latencies of the service are of the wall
-clock, over HTTP, with as many clients as named. The load of the machine is printed, because both depend on it.
+Figures of one process are processor milliseconds of all threads, with one lookup at a time. Latencies of the service are of the wall clock,
+over HTTP, with as many clients as named. The load of the machine is printed, because both depend on it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -68,12 +70,18 @@ def tables(folder: Path, total: int) -> tuple[Table, Table]:
     return found[0], found[1]
 
 
-def median(work: Callable[[], object], turns: int) -> float:
-    """Return the median of processor milliseconds."""
-    return statistics.median(1000 * cpu_seconds(work) for _ in range(turns))
+def spread(times: Sequence[float]) -> str:
+    """Return median and upper percentiles as cells of a table."""
+    ordered = sorted(times)
+    return " | ".join(f"{ordered[min(len(ordered) - 1, len(ordered) * part // 100)]:.2f}" for part in (50, 95, 99))
 
 
-def in_process(compacted: Table, runs: Table, total: int) -> Iterator[tuple[str, float]]:
+def millis(work: Callable[[], object], turns: int) -> list[float]:
+    """Return processor milliseconds of each turn."""
+    return [1000 * cpu_seconds(work) for _ in range(turns)]
+
+
+def in_process(compacted: Table, runs: Table, total: int) -> Iterator[tuple[str, list[float]]]:
     """Yield the cost of each kind of lookup."""
     draw = random.Random(0)
 
@@ -83,21 +91,21 @@ def in_process(compacted: Table, runs: Table, total: int) -> Iterator[tuple[str,
     for table in (compacted, runs):
         for _ in range(300):
             one(table)
-    yield "key hit, table kept open", median(lambda: one(compacted), 300)
-    yield "key hit, table opened again", median(lambda: one(Table.open(compacted.path)), 300)
-    yield "equality on the key, table kept open", median(lambda: compacted.scan(f"id = {draw.randrange(total)}").to_arrow(), 300)
-    yield "key that is missing", median(lambda: compacted.lookup({"id": [draw.randrange(total, 2 * total)]}), 300)
-    yield f"key hit in a bucket of {RUNS} runs", median(lambda: one(runs), 300)
+    yield "key hit, table kept open", millis(lambda: one(compacted), 300)
+    yield "key hit, table opened again", millis(lambda: one(Table.open(compacted.path)), 300)
+    yield "equality on the key, table kept open", millis(lambda: compacted.scan(f"id = {draw.randrange(total)}").to_arrow(), 300)
+    yield "key that is missing", millis(lambda: compacted.lookup({"id": [draw.randrange(total, 2 * total)]}), 300)
+    yield f"key hit in a bucket of {RUNS} runs", millis(lambda: one(runs), 300)
     thousand = min(1000, total)
-    yield "1,000 keys at once", median(lambda: compacted.lookup({"id": draw.sample(range(total), thousand)}), 9)
-    yield f"1,000 keys at once, {RUNS} runs", median(lambda: runs.lookup({"id": draw.sample(range(total), thousand)}), 9)
+    yield "1,000 keys at once", millis(lambda: compacted.lookup({"id": draw.sample(range(total), thousand)}), 9)
+    yield f"1,000 keys at once, {RUNS} runs", millis(lambda: runs.lookup({"id": draw.sample(range(total), thousand)}), 9)
     reader = compacted.reader()
-    yield "warm() of a reader", median(reader.warm, 1)
-    yield "key hit, warm reader", median(lambda: reader.lookup({"id": [draw.randrange(total)]}), 300)
-    yield "open and look at the newest snapshot", median(lambda: Table.open(compacted.path).scan().snapshot_id, 300)
+    yield "warm() of a reader", millis(reader.warm, 1)
+    yield "key hit, warm reader", millis(lambda: reader.lookup({"id": [draw.randrange(total)]}), 300)
+    yield "open and look at the newest snapshot", millis(lambda: Table.open(compacted.path).scan().snapshot_id, 300)
 
 
-def fresh_process(table: Table, total: int) -> float:
+def fresh_process(table: Table, total: int) -> list[float]:
     """Return processor milliseconds of a new process that imports, opens and looks up once."""
 
     def spent() -> float:
@@ -107,7 +115,7 @@ def fresh_process(table: Table, total: int) -> float:
         return after.children_user + after.children_system - before.children_user - before.children_system
 
     spent()  # compiles modules
-    return 1000 * statistics.median(spent() for _ in range(5))
+    return [1000 * spent() for _ in range(5)]
 
 
 @contextmanager
@@ -116,6 +124,7 @@ def service(reader: TableReader) -> Iterator[int]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # else the body waits for the acknowledgement of the head
 
         def do_GET(self) -> None:
             found = reader.lookup({"id": [int(self.path.rpartition("=")[2])]})
@@ -166,30 +175,32 @@ def latencies(port: int, total: int, clients: int, requests: int) -> list[float]
     return sorted(found)
 
 
-def served(table: Table, total: int, requests: int) -> Iterator[tuple[str, list[float]]]:
+def served(table: Table, total: int, requests: int) -> Iterator[tuple[str, int, list[float]]]:
     """Yield latencies of the web service, for one and for 32 clients."""
     reader = table.reader()
     reader.warm()
-    with service(reader) as port:
-        latencies(port, total, 1, min(200, requests))
+    # The clients have a process of their own: they would share the interpreter with the service.
+    with service(reader) as port, ProcessPoolExecutor(1, get_context("spawn")) as others:
+        others.submit(latencies, port, total, 1, min(200, requests)).result()
         for clients in (1, 32):
-            yield f"{clients} clients" if clients > 1 else "1 client", latencies(port, total, clients, requests)
+            yield (
+                f"{clients} clients" if clients > 1 else "1 client",
+                clients,
+                others.submit(latencies, port, total, clients, requests).result(),
+            )
 
 
 def measure(folder: Path, total: int, requests: int) -> None:
     """Print all figures as Markdown tables."""
     compacted, runs = tables(folder, total)
     print(f"{machine_class()}; load {', '.join(f'{load:.1f}' for load in os.getloadavg())}; {total:,} rows, {BUCKETS} buckets\n")
-    print("| lookup | CPU ms |\n|---|---|")
-    for name, millis in in_process(compacted, runs, total):
-        print(f"| {name} | {millis:.2f} |", flush=True)
-    print(f"| fresh process: import, open, one lookup | {fresh_process(compacted, total):.0f} |\n")
+    print("| processor milliseconds | p50 | p95 | p99 |\n|---|---|---|---|")
+    for name, times in in_process(compacted, runs, total):
+        print(f"| {name} | {spread(times)} |", flush=True)
+    print(f"| fresh process: import, open, one lookup | {spread(fresh_process(compacted, total))} |\n")
     print("| service | requests/s | p50 ms | p95 ms | p99 ms |\n|---|---|---|---|---|")
-    start = time.perf_counter()
-    for name, times in served(compacted, total, requests):
-        seconds, start = time.perf_counter() - start, time.perf_counter()
-        p50, p95, p99 = (times[min(len(times) - 1, len(times) * part // 100)] for part in (50, 95, 99))
-        print(f"| {name} | {len(times) / seconds:.0f} | {p50:.1f} | {p95:.1f} | {p99:.1f} |", flush=True)
+    for name, clients, times in served(compacted, total, requests):
+        print(f"| {name} | {1000 * clients / statistics.mean(times):.0f} | {spread(times)} |", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
