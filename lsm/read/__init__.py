@@ -1,5 +1,6 @@
 """Reads of data files and splits.
 
 Indexes and filters select rows, deletion vectors remove some, runs are merged, and remaining conditions are checked on rows.
-Public: ``read_split`` (split), ``data_file``, ``top_n``, ``ReadReport`` (metrics).
+Lookups find the rows of keys in cached key pages. Public: ``read_split`` (split), ``data_file``, ``KeyedRead`` (keyed_read), ``top_n``,
+``ReadReport`` (metrics).
 """

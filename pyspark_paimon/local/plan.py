@@ -67,7 +67,6 @@ def plan_lookup(store: FileStore, request: ScanRequest, pinned: Snapshot | None)
         snapshot, seen = store.file_io.run_parallel(partial(store.snapshots.readable, *pinned.key), partial(_metadata_files, store, pinned))
     if seen is None:
         return plan_request(store, request, snapshot)
-    store.check_readable()
     top = _top_level(store, request)
     return plan_of_keys(snapshot.id, [(_held_bucket(store, snapshot, seen, part.place, top), part.keys) for part in parts])
 
