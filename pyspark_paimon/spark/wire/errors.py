@@ -64,16 +64,17 @@ def describe_error(error: PaimonError) -> str:
     """Return the note of ``error``, one line of ASCII.
 
     >>> describe_error(errors.CommitConflict("bucket 3 was compacted"))
-    'paimon-error: {"class": "CommitConflict", "args": ["bucket 3 was compacted"], "text": "bucket 3 was compacted"}'
+    'paimon-error: {"class": "CommitConflict", "args": ["bucket 3 was compacted"]}'
     """
     reduced = error.__reduce__()
     raw = reduced[1] if isinstance(reduced, tuple) and isinstance(reduced[1], tuple) else error.args
     arguments = [redact(argument) if isinstance(argument, str) else argument for argument in raw]
-    name = type(error).__name__
+    name, text = type(error).__name__, str(error)
+    note = {"class": name, "args": arguments, **({} if arguments == [text] else {"text": text})}  # people read the note, too
     try:
-        return MARK + json.dumps({"class": name, "args": arguments, "text": str(error)})
+        return MARK + json.dumps(note)
     except TypeError:
-        return MARK + json.dumps({"class": name, "args": [str(error)], "text": str(error)})
+        return MARK + json.dumps({"class": name, "args": [text]})
 
 
 class attach_error_notes(AbstractContextManager[None]):  # noqa: N801  # used as a function is
@@ -116,13 +117,14 @@ def typed_error(text: str) -> PaimonError | None:
         return None
     name = str(note.get("class"))
     known = getattr(errors, name, None) or getattr(fileindex.base.errors, name, None) or globals().get(name)
-    if not (isinstance(known, type) and issubclass(known, PaimonError)):
-        return RemoteError(f"{note.get('class')}: {note.get('text')}")
     arguments = [tuple(argument) if isinstance(argument, list) else argument for argument in note.get("args", ())]
+    unknown = RemoteError(f"{name}: {note.get('text') or ' '.join(map(str, arguments))}")
+    if not (isinstance(known, type) and issubclass(known, PaimonError)):
+        return unknown
     try:
         return known(*arguments)
     except TypeError:
-        return RemoteError(f"{note.get('class')}: {note.get('text')}")
+        return unknown
 
 
 @contextmanager
