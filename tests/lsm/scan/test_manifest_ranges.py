@@ -170,7 +170,7 @@ def test_a_plan_with_ranges_is_the_full_plan(tmp_path_factory, history, few):
     if store.snapshots.latest() is None:
         return
     for predicate in filters:
-        with patch.object(ManifestPruner, "wanted", lambda _, metas: list(metas)):
+        with patch.object(ManifestPruner, "select", lambda _, metas: list(metas)):
             full = planned(store, predicate)
         assert planned(store, predicate) == full
 

@@ -42,7 +42,7 @@ def keyed(tmp_path):
 @pytest.fixture
 def whole_manifests(monkeypatch):
     """No manifest is skipped by its ranges, so that later stages see its files."""
-    monkeypatch.setattr(ManifestPruner, "wanted", lambda _, metas: list(metas))
+    monkeypatch.setattr(ManifestPruner, "select", lambda _, metas: list(metas))
 
 
 def test_stages_come_in_funnel_order_and_add_up(keyed):
