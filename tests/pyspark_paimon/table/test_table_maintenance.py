@@ -90,7 +90,7 @@ def test_a_dry_run_changes_nothing_and_tells_what_would_go(table):
 
 def test_a_time_that_is_none_is_refused_before_anything_is_done(table):
     before = everything(table)
-    with pytest.raises(InvalidArgument, match="is no time"):
+    with pytest.raises(InvalidArgument, match="is not a time"):
         table.maintenance(orphans_older_than="yesterday")
     assert everything(table) == before
 
