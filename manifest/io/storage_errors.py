@@ -113,7 +113,7 @@ def _translate_errors(method: Callable[..., Any]) -> Callable[..., Any]:
                 raise
             raise _to_storage_error(error, path) from error
         except UnicodeEncodeError as error:
-            raise StorageError(errno.EINVAL, "a file name cannot contain half a character (a lone surrogate)", ascii(path)) from error
+            raise StorageError(errno.EINVAL, "a file name cannot contain an unpaired surrogate", ascii(path)) from error
 
     return cast("Callable[..., Any]", operation)
 

@@ -129,15 +129,15 @@ class LookupShape:
     indicator: str | None
 
     @classmethod
-    def of(cls, missing: str, indicator: bool | str) -> LookupShape:
+    def of(cls, missing: object, indicator: object) -> LookupShape:
         """Check the arguments ``missing`` and ``indicator``.
 
         Raises:
             InvalidArgument: They are not valid, or do not fit each other.
         """
-        if missing not in {"drop", "null"}:
+        if not isinstance(missing, str) or missing not in {"drop", "null"}:
             raise InvalidArgument(f"lookup: missing is 'drop' or 'null', not {missing!r:.60}")
-        if indicator == "":
+        if not isinstance(indicator, bool | str) or indicator == "":
             raise InvalidArgument(f"lookup: indicator is True, False or the name of a column, not {indicator!r:.60}")
         if indicator and missing == "drop":
             raise InvalidArgument("lookup: indicator needs missing='null'; without it every row is of a key that the table has")
