@@ -122,6 +122,7 @@ def files_for(store: FileStore, predicate: Compare) -> int:
     return scan(store.root, predicate).plan.file_count
 
 
+@pytest.mark.sizes
 def test_a_curve_prunes_by_each_of_its_columns_and_plain_order_by_the_first(tmp_path: Path) -> None:
     filters = [Compare(ColumnRef("a"), Op.EQ, 500), Compare(ColumnRef("c"), Op.GT, 9.9e8)]
     found = {}

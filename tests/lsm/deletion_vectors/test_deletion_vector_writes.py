@@ -174,6 +174,7 @@ def test_an_older_user_sequence_keeps_winning_from_a_deeper_level(tmp_path: Path
     assert read(store) == [row(1, "great", 9), row(2, "late", 3)]
 
 
+@pytest.mark.sizes
 def test_a_full_compaction_rewrites_the_files_with_marks_and_only_those(tmp_path: Path) -> None:
     store = make(tmp_path / "t", DDL, ("id",), **ON, target_file_size="4 kb")
     upsert(store, *(row(key, f"{key * 7919 % 100000:x}" * 4, key) for key in range(3000)))

@@ -21,6 +21,8 @@ from lsm.parquet.reader import ParquetDataFile
 from manifest.io.file_io import LocalFileIO
 from tests.examples import some
 
+pytestmark = pytest.mark.sizes
+
 ROWS = 3000
 TYPES = {
     "tiny": (pa.int8(), [None, -128, 127, 0]),

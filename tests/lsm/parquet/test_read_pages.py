@@ -37,6 +37,8 @@ from tests.golden_rows import GOLDEN, golden_predicate, golden_rows
 from tests.lsm.small_tables import create, scan, write
 from tests.odd_bytes import odd_bytes
 
+pytestmark = pytest.mark.sizes
+
 ROWS = 3000
 
 

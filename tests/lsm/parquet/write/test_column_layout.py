@@ -16,6 +16,8 @@ from lsm.parquet.write.column_layout import column_layout
 from pyspark_paimon import Table
 from tests.lsm import packed_columns
 
+pytestmark = pytest.mark.sizes
+
 N = 20_000
 DRAW = np.random.default_rng(7)
 DIFFERENCES = {

@@ -18,6 +18,8 @@ from lsm.schema.parquet_schema import file_schema, key_value_fields, needs_int96
 from manifest.io.file_io import LocalFileIO
 from manifest.schema.validation import build_schema
 
+pytestmark = pytest.mark.sizes
+
 TYPES = {
     "b BOOLEAN": "optional boolean field_id=0 b;",
     "t TINYINT": "optional int32 field_id=0 t (Int(bitWidth=8, isSigned=true));",
