@@ -13,7 +13,8 @@ from fileindex.base.errors import InvalidArgument
 from manifest.io.file_io import FileIO, LocalFileIO
 from manifest.storage.allowed_roots import guard_file_io
 from manifest.storage.schemes import object_place, scheme_of
-from manifest.storage.storage_options import StorageOptions, session_options
+from manifest.storage.session_options import session_options
+from manifest.storage.storage_options import StorageOptions
 
 
 def file_io_for(

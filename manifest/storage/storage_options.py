@@ -3,8 +3,6 @@
 They are validated, kept separate from table options, and never shown. The client library finds other
 settings in the environment of the process that accesses the files (``AWS_*``, ``AZURE_*``, ``GOOGLE_*``), or in the machine's role.
 
-Options that a client gave for its session complement the environment of the process that works for it. The code that runs the process registers a source with
-``set_options_source``. Other processes have no source.
 
 Option names may be those of Paimon, Hadoop, pypaimon and the vendors' environment variables. A name is a prefix for the family and a rest for the
 option. In the rest, case, ``-``, ``_`` and ``.`` are ignored, so that ``s3.access-key``, ``fs.s3a.access.key``, ``fs.s3.accessKeyId`` and
@@ -17,9 +15,9 @@ import difflib
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from fileindex.base.redaction import HIDDEN
@@ -42,9 +40,6 @@ _FOUND = frozenset(
     }
 )
 _EVERY = frozenset({"DefaultAWSCredentialsProviderChain", "DefaultCredentialsProvider"})
-OptionsSource: TypeAlias = Callable[[], Sequence[tuple[str, "StorageOptions"]]]
-"""Returns (URI, options) in the order they were given. An empty URI applies to all paths."""
-_sources: list[OptionsSource] = []
 STORE_PREFIXES: Mapping[StoreFamily, tuple[str, ...]] = {
     StoreFamily.S3: ("fs.s3a.", "fs.s3.", "s3a.", "s3.", "fs.oss.", "oss.", "aws_"),
     StoreFamily.AZURE: ("fs.azure.", "azure.", "azure_storage_", "azure_"),
@@ -308,30 +303,6 @@ def _azure(place: ObjectPlace, options: Mapping[str, str]) -> Iterator[tuple[str
     yield from ((name, options[name]) for name in kept if name in options)
 
 
-def set_options_source(source: OptionsSource) -> None:
-    """Set the source of session options for this process.
-
-    It is used whenever a store is opened without options.
-    """
-    _sources[:] = [source]
-
-
-def session_options(place: ObjectPlace) -> StorageOptions | None:
-    """Return the session's options for a place, or None.
-
-    The longest URI above the place wins, then the newest options. The place may be a table's branch.
-    """
-    from manifest.io.paths import split_branch  # noqa: PLC0415  # every process of a server imports this module
-
-    best: tuple[int, StorageOptions | None] = (-1, None)
-    wanted, _ = split_branch(place.uri)
-    for source in _sources:
-        for uri, options in source():
-            if len(uri) >= best[0] and (not uri or wanted == uri or wanted.startswith(uri + "/")):
-                best = (len(uri), options)
-    return best[1]
-
-
 def canonical(name: str) -> tuple[StoreFamily | None, str]:
     """Return the family and our name of an option.
 
@@ -376,15 +347,4 @@ def _nearest(name: str) -> str:
     return f"; did you mean '{near[0]}'?" if near else f"; options of S3 are {', '.join(spellings_of(StoreFamily.S3))}"
 
 
-__all__ = [
-    "COMMON",
-    "NAMES",
-    "STORE_PREFIXES",
-    "OptionsSource",
-    "StorageOptions",
-    "canonical",
-    "is_anonymous",
-    "session_options",
-    "set_options_source",
-    "spellings_of",
-]
+__all__ = ["COMMON", "NAMES", "STORE_PREFIXES", "StorageOptions", "canonical", "is_anonymous", "spellings_of"]

@@ -24,7 +24,7 @@ from pyspark_paimon.jobs.incremental import read_changes
 from pyspark_paimon.scheduling.thread_pool import interleave, map_in_threads
 
 if TYPE_CHECKING:
-    from lsm.aggregate import aggregation as aggregates
+    import lsm.aggregate.aggregation as aggregates  # a name that no merge engine has
     from lsm.aggregate.summary import RowSummary
     from lsm.incremental import planner as incremental
     from lsm.incremental.planner import IncrementalSplit

@@ -276,7 +276,7 @@ class TableHistory(TableRole):
         >>> table = cities()
         >>> table.create_branch("trial")
         >>> table.delete_branch("trial", dry_run=True).removal
-        Removal(snapshots=0, tags=(), partitions=(), data_files=0, manifests=0, files=1, rows=0, bytes=...)
+        Removal(1 file (... B))
         """
         return self._backend.run(branches.DeleteBranch(name=name, dry_run=dry_run))
 

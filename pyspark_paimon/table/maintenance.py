@@ -164,7 +164,7 @@ class TableMaintenance(TableRole):
         >>> table = cities()
         >>> snapshot = table.compact(full=True).snapshot_id
         >>> table.expire_snapshots(retain_min=1, retain_max=1)
-        ExpireResult(snapshots=1, data_files=0, manifests=2, removal=None)
+        ExpireResult(1 snapshot expired: 0 data files and 2 manifests deleted)
         """
         for name, number in (("retain_min", retain_min), ("retain_max", retain_max), ("limit", limit)):
             if number is not None and number < 1:

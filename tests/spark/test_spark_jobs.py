@@ -379,7 +379,7 @@ def test_questions_commands_and_jobs_come_back_from_json_as_they_were():
 def test_an_answer_travels_in_the_metadata_of_a_column():
     answer = json.dumps({"text": 'é\n"quoted"'})
     assert rpc.answer_of(rpc.answer_schema(answer)) == answer
-    with pytest.raises(InvalidArgument, match="which package"):
+    with pytest.raises(InvalidArgument, match="not this package"):
         rpc.answer_of(spark_schema(build_schema("id INT").fields))
 
 
@@ -390,7 +390,7 @@ def test_options_of_a_read_are_checked():
     assert [pushes_once(given) for given in ({}, {"pushdown": "FALSE"}, {"pushdown": "Once"})] == [False, False, True]
     with pytest.raises(InvalidArgument, match="false or once, not 'true'"):
         pushes_once({"pushdown": "true"})
-    with pytest.raises(InvalidArgument, match="no number"):
+    with pytest.raises(InvalidArgument, match="not a number"):
         travel({"scan.snapshot-id": "three"})
 
 

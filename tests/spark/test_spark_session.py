@@ -54,5 +54,5 @@ def test_spark_is_found_by_its_discovery_without_importing_arrow():
     )
     environment = {**os.environ, "PYTHONPATH": package_root()}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
-    asked_for_stores = ["manifest", "manifest.storage", "manifest.storage.storage_options"]  # which import nothing themselves
+    asked_for_stores = ["manifest", "manifest.storage", "manifest.storage.session_options"]  # which import nothing themselves
     assert done.stdout.split() == ["pyspark_paimon", "paimon", *asked_for_stores]

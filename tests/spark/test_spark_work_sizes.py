@@ -54,7 +54,7 @@ def made(path, kind, **more):
 
 def job_of(spark, path, rows, known_buckets=0):
     given = SparkRows(rows, arrow_for_spark(rows.schema)) if not isinstance(rows, pa.Table) else ArrowRows(rows.to_reader())
-    target = Target(str(path), FileStore.open(path).schema, None, lambda: known_buckets)
+    target = Target(str(path), FileStore.open(path).schema, EMPTY_TABLE, lambda: known_buckets)
     return stage_rows(spark, given, target, WriteRequest(commit_id="a-commit", mode="upsert"))
 
 
@@ -176,6 +176,6 @@ def test_explain_tells_which_reader_of_a_dataframe_reads_what_and_why(spark, tmp
     )
     table.compact(full=True)
     told = table.scan().explain(analyze=False).summary.splitlines()[1]
-    assert told.startswith("to_spark(): Spark's own Parquet reader reads 1 of 1 files, ")
+    assert told.startswith("to_spark(): Spark's own Parquet reader reads 1 of 1 file, ")
     assert "a filter on columns" in table.scan("id = 7").explain(analyze=False).summary
     assert "to_spark" not in Table.open(table.path).scan().explain(analyze=False).summary

@@ -36,7 +36,7 @@ def settled(seed: int | str) -> Iterator[None]:
             (os, "urandom", dice.randbytes),
             (time, "time", lambda: float(_NOW)),
             (time, "time_ns", lambda: _NOW * 10**9),
-            (manifest.snapshot.tag, "datetime", _Still),
+            (manifest.snapshot.snapshot, "datetime", _Still),
         ):
             stack.enter_context(patch.object(owner, name, value))
         yield

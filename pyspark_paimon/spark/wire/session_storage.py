@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
-from manifest.storage.storage_options import set_options_source
+from manifest.storage.session_options import set_options_source
 
 if TYPE_CHECKING:
     from manifest.storage.storage_options import StorageOptions

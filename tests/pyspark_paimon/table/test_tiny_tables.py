@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import partialmethod
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
 import pyarrow as pa
@@ -211,18 +212,17 @@ class Notes:
     outcomes: defaultdict[str, set[bool]] = field(default_factory=lambda: defaultdict(set))
 
 
-def recording(notes: Notes) -> Thresholds:
-    """Tiny thresholds that tell ``notes`` what becomes of them."""
+def record_reads(notes: Notes) -> Callable[[Thresholds, str], Any]:
+    """Return an attribute access of thresholds that notes each read and the outcome of comparisons."""
 
-    class Recording(Thresholds):
-        def __getattribute__(self, name: str) -> Any:
-            value = object.__getattribute__(self, name)
-            if not isinstance(value, int):
-                return value
-            notes.read.add(name)
-            return Limit.of(int(value), name, notes)
+    def read(values: Thresholds, name: str) -> Any:
+        value = object.__getattribute__(values, name)
+        if type(value) is not int:
+            return value
+        notes.read.add(name)
+        return Limit.of(value, name, notes)
 
-    return Recording(**asdict(Thresholds.tiny()))
+    return read
 
 
 @pytest.fixture
@@ -289,8 +289,7 @@ def test_a_tiny_table_has_the_rows_of_a_list(home: str, kind: str) -> None:
 def test_tiny_tables_cross_all_thresholds(tmp_path: Path) -> None:
     notes = Notes()
     _cached_condition.cache_clear()  # a filter that is held is not read again
-    with use_thresholds(recording(notes)):
-        notes.read.clear()
+    with use_thresholds(Thresholds.tiny()), patch.object(Thresholds, "__getattribute__", record_reads(notes)):
         lived(f"memory://{uuid4().hex}", "keyed")
         for kind in ("dynamic buckets", "sums", "clustered"):
             lived(str(tmp_path / kind), kind)
