@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import struct
-import threading
 from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -17,6 +16,7 @@ import pytest
 
 from fileindex.base.thresholds import Thresholds, use_thresholds
 from pyspark_paimon import InvalidArgument, Table
+from tests.pyspark_paimon.readers_beside_writer import look_up_beside, write_all
 from tests.tiny import tiny_options
 
 Row = dict[str, Any]
@@ -189,30 +189,4 @@ def test_lookup_of_append_tables_is_refused(tmp_path):
 def test_32_threads_look_up_while_another_writer_commits(tmp_path):
     table = Table.create(tmp_path / "t", "id BIGINT, n BIGINT", ["id"], options={"bucket": "2", "num-sorted-run.compaction-trigger": "3"})
     table.write(pa.table({"id": range(200), "n": [0] * 200}))
-    errors: list[BaseException] = []
-    done = threading.Event()
-
-    def read(seed: int) -> None:
-        rng, last = random.Random(seed), 0
-        try:
-            while not done.is_set() or last < 1:
-                keys = [rng.randrange(200) for _ in range(3)]
-                found = table.lookup({"id": keys})
-                assert found["id"].to_pylist() == keys
-                # a commit writes one number into all rows, so a lookup of one snapshot sees one number, never an older one
-                numbers = set(found["n"].to_pylist())
-                assert len(numbers) == 1
-                assert min(numbers) >= last
-                last = min(numbers)
-        except BaseException as error:  # noqa: BLE001  # reported by the main thread
-            errors.append(error)
-
-    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(32)]
-    for thread in threads:
-        thread.start()
-    for number in range(1, 9):
-        Table.open(table.path).write(pa.table({"id": range(200), "n": [number] * 200}))
-    done.set()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    look_up_beside(table.lookup, 200, (write_all(table.path, 200, number) for number in range(1, 9)))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
-import threading
-
 import pyarrow as pa
 import pytest
 
 from lsm.parquet import page_reader
 from pyspark_paimon import InvalidArgument, SnapshotExpired, Table, UnsupportedOption
+from tests.pyspark_paimon.readers_beside_writer import look_up_beside, write_all
 
 
 @pytest.fixture
@@ -86,28 +84,13 @@ def test_tables_without_key_and_wrong_sizes_are_refused(create, table):
 
 
 def test_32_threads_share_a_reader_that_is_refreshed(table):
-    reader, errors, done = table.reader(), list[BaseException](), threading.Event()
+    reader = table.reader()
 
-    def read(seed: int) -> None:
-        rng, last = random.Random(seed), 0
-        try:
-            while not done.is_set():
-                keys = [rng.randrange(300) for _ in range(3)]
-                found = reader.lookup({"id": keys})
-                numbers = set(found["n"].to_pylist())
-                assert (found["id"].to_pylist(), len(numbers)) == (keys, 1)
-                assert min(numbers) >= last
-                last = min(numbers)
-        except BaseException as error:  # noqa: BLE001  # reported by the main thread
-            errors.append(error)
+    def commits():
+        for number in range(1, 7):
+            write_all(table.path, 300, number)
+            yield reader.refresh()
 
-    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(32)]
-    for thread in threads:
-        thread.start()
-    for number in range(1, 7):
-        Table.open(table.path).write(pa.table({"id": range(300), "n": [number] * 300}))
-        assert reader.refresh()
-    done.set()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    seen: list[bool] = []
+    look_up_beside(reader.lookup, 300, (seen.append(moved) for moved in commits()))
+    assert seen == [True] * 6
