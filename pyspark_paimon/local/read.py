@@ -25,9 +25,11 @@ from pyspark_paimon.scheduling.thread_pool import interleave, map_in_threads
 
 if TYPE_CHECKING:
     import lsm.aggregate.aggregation as aggregates  # a name that no merge engine has
+    from fileindex.predicate.tree import Predicate
     from lsm.aggregate.summary import RowSummary
     from lsm.incremental import planner as incremental
     from lsm.incremental.planner import IncrementalSplit
+    from lsm.keys.key_set import KeySet
     from lsm.scan.plan import ScanPlan
     from manifest.store import FileStore
     from pyspark_paimon.jobs import ordering
@@ -41,6 +43,7 @@ else:  # a lookup needs none of them
     explain = LazyModule("pyspark_paimon.views.explain")
 
 Split: TypeAlias = "DataSplit | IncrementalSplit"
+_Condition: TypeAlias = "tuple[KeySet | None, Predicate | None]"
 
 
 def plan_rows(
@@ -72,11 +75,22 @@ def split_rows(store: FileStore, request: ScanRequest, split: Split | str, repor
     ``split``: a split or its JSON. With a limit, returns only rows that can be in the limited result.
     """
     split = incremental.split_from_json(split) if isinstance(split, str) else split
+    return _rows_of(store, request, split, _condition(store, request), report)
+
+
+def _condition(store: FileStore, request: ScanRequest) -> _Condition:
+    """Return the keys to read, and the filter to check on their rows."""
+    return (request.keys, None) if request.keys is not None else whole_keys(request.predicate, store.schema)
+
+
+def _rows_of(
+    store: FileStore, request: ScanRequest, split: Split, condition: _Condition, report: ReadReport | None
+) -> Iterator[pa.RecordBatch]:
     if type(split) is not DataSplit and isinstance(split, incremental.IncrementalSplit):
         return read_changes(store, split, request.model_copy(update={"limit": None}) if request.order_by else request, report)
     if request.order_by and request.limit is not None:
         return iter(ordering.first_rows(store, request, [split], 1, report).to_batches())
-    keys, predicate = (request.keys, None) if request.keys is not None else whole_keys(request.predicate, store.schema)
+    keys, predicate = condition
     return read_split(
         store,
         split,
@@ -181,17 +195,18 @@ def _in_order(
     store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None, *, ahead: int | None = None
 ) -> Generator[pa.RecordBatch, None, None]:
     reports = [ReadReport() for _ in range(len(plan.splits))]
-    sources = [partial(_rows_at, store, request, plan, position, own) for position, own in enumerate(reports)]
+    condition = _condition(store, request)  # once for all splits: it may be a long list of keys
+
+    def rows(position: int, own: ReadReport) -> Iterator[pa.RecordBatch]:
+        return _rows_of(store, request, plan.splits[position], condition, own)
+
+    sources = [partial(rows, position, own) for position, own in enumerate(reports)]
     try:
         yield from interleave(sources, threads, ahead)
     finally:  # the consumer may leave early
         if report is not None:
             for own in reports:
                 report.merge(own)
-
-
-def _rows_at(store: FileStore, request: ScanRequest, plan: ScanPlan, position: int, report: ReadReport) -> Iterator[pa.RecordBatch]:
-    return split_rows(store, request, plan.splits[position], report)
 
 
 __all__ = ["plan_rows", "read_counted", "rows_in", "split_rows", "summarise", "summarise_cheaply", "summarise_split"]
