@@ -66,11 +66,11 @@ def _rows(data: Any, schema: pa.Schema) -> Rows:
             return ArrowRows(data)
     if type(data).__module__.startswith("pyspark."):
         return _spark_rows(data, schema)
-    if _is_a(data, "pandas", "DataFrame"):
+    if is_a(data, "pandas", "DataFrame"):
         return _pandas_rows(data, schema)
-    if _is_a(data, "polars", "LazyFrame"):
+    if is_a(data, "polars", "LazyFrame"):
         data = data.collect()
-    if _is_a(data, "pyarrow._dataset", "Dataset"):
+    if is_a(data, "pyarrow._dataset", "Dataset"):
         return ArrowRows(data.scanner().to_reader())
     if isinstance(data, Mapping):
         return ArrowRows(_named_columns(data, schema).to_reader())
@@ -107,7 +107,7 @@ def _iterable_rows(data: Iterable[object], schema: pa.Schema) -> Rows:
     return ArrowRows(pa.RecordBatchReader.from_batches(first.schema, batches()))
 
 
-def _is_a(data: object, module: str, name: str) -> bool:
+def is_a(data: object, module: str, name: str) -> bool:
     """Return whether a base class has this module and name.
 
     Importing pandas, polars or datasets takes longer than a small write.
@@ -261,4 +261,4 @@ def split_kinds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
     return batch.remove_column(at), codes.cast(pa.int8())
 
 
-__all__ = ["collect", "has_row_kinds", "rows_of", "split_kinds"]
+__all__ = ["collect", "has_row_kinds", "is_a", "rows_of", "split_kinds"]

@@ -21,7 +21,7 @@ from lsm.keys.key_set import KeySet
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.request.backend import ArrowRows
-from pyspark_paimon.request.inputs import rows_of
+from pyspark_paimon.request.inputs import is_a, rows_of
 from pyspark_paimon.typing import Keys, LocalRows
 
 Missing: TypeAlias = Literal["drop", "null"]
@@ -87,7 +87,7 @@ def _is_list(keys: object) -> TypeGuard[Sequence[object] | set[object]]:
         return True
     if isinstance(keys, np.ndarray):
         return keys.ndim == 1 and keys.dtype.names is None
-    return type(keys).__name__ in {"Series", "Index"}  # pandas and polars, which need not be imported
+    return is_a(keys, "pandas", "Series") or is_a(keys, "pandas", "Index") or is_a(keys, "polars", "Series")
 
 
 def _wrong_form(keys: object, names: Sequence[str], method: str) -> InvalidArgument:

@@ -50,6 +50,11 @@ class Removal(Result):
         return lost or "nothing"
 
 
+def dry_run_text(removal: Removal) -> str:
+    """Return the sentence of a dry run."""
+    return f"dry run: would remove {removal}"
+
+
 class Outcome(Message):
     """Snapshots and counts of a visible commit."""
 
@@ -109,7 +114,7 @@ class WriteResult(Result):
     def __str__(self) -> str:
         """Return rows, files, seconds and snapshot."""
         if self.removal is not None:
-            return f"dry run: would remove {self.removal}"
+            return dry_run_text(self.removal)
         if self.snapshot_id is None:
             return "nothing to commit"
         if self.replayed:
@@ -213,7 +218,7 @@ class IndexRewriteResult(Result):
         1 of 4 files has new indexes: 2.0 KiB read, 900 B written in 0.00 s, snapshot 5
         """
         if self.removal is not None:
-            return f"dry run: would remove {self.removal}"
+            return dry_run_text(self.removal)
         if self.snapshot_id is None:
             return f"no index of {count_text(self.files, 'file')} changed"
         verb = "has" if self.rewritten == 1 else "have"
@@ -267,7 +272,7 @@ class ExpireResult(Result):
         1 snapshot expired: 2 data files and 3 manifests deleted
         """
         if self.removal is not None:
-            return f"dry run: would remove {self.removal}"
+            return dry_run_text(self.removal)
         if not self.snapshots:
             return "nothing to expire"
         return f"{count_text(self.snapshots, 'snapshot')} expired: {deleted_text(self.data_files, self.manifests)}"
@@ -388,5 +393,6 @@ __all__ = [
     "WriteResult",
     "compact_counters",
     "deleted_text",
+    "dry_run_text",
     "repr_fields",
 ]

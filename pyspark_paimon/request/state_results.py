@@ -11,7 +11,7 @@ from fileindex.base.texts import count_text, list_text
 from manifest.fsck.depth import Depth
 from manifest.fsck.problem import Problem, Repair
 from pyspark_paimon.request.message import Result
-from pyspark_paimon.request.results import Removal, deleted_text
+from pyspark_paimon.request.results import Removal, deleted_text, dry_run_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +106,7 @@ class TableChangeResult(Result):
         snapshot 2, 1 snapshot with 3 data files and 4 manifests deleted
         """
         if self.removal is not None:
-            return f"dry run: would remove {self.removal}"
+            return dry_run_text(self.removal)
         deleted = self.snapshots or self.data_files or self.manifests
         done = list_text(
             None if self.snapshot_id is None else f"snapshot {self.snapshot_id}",
