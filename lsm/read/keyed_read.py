@@ -6,7 +6,7 @@ with the found rows. Files without page indexes give the keys of whole row group
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -90,7 +90,7 @@ class KeyedRead:
         blocks = {page: block for page in pages.tolist() if (block := self._parts.get(self._place(known, page))) is not None}
         missing = [page for page in pages.tolist() if page not in blocks]
         if missing:
-            blocks |= self._decoded(known, missing)
+            blocks |= self._decode(known, missing)
         rows: list[Int64s] = []
         found: list[Indices] = []
         for page in pages.tolist():
@@ -104,7 +104,7 @@ class KeyedRead:
         if len(positions) > 1 and not bool((positions[:-1] < positions[1:]).all()):
             order = np.argsort(positions, kind="stable")
             positions, numbers = positions[order], numbers[order]
-        return self._living(positions, numbers)
+        return self._drop_dead(positions, numbers)
 
     def warm(self, room: Callable[[], int]) -> None:
         """Cache the bounds of all key pages, and the keys, group by group, while there is ``room`` for their bytes."""
@@ -113,16 +113,9 @@ class KeyedRead:
         for _, pages in groupby(missing, lambda page: int(known.groups[page])):
             if room() <= 0:
                 return
-            self._decoded(known, list(pages))
+            self._decode(known, list(pages))
 
-    def at(self, rows: Int64s) -> Iterator[Any]:
-        """Yield the rows at ascending positions, in batches.
-
-        Retracts are dropped if the read drops them.
-        """
-        return self.read.at(rows)
-
-    def _living(self, rows: Int64s, numbers: Indices) -> tuple[Int64s, Indices]:
+    def _drop_dead(self, rows: Int64s, numbers: Indices) -> tuple[Int64s, Indices]:
         vector = self.read.deletion_file
         if vector is None:
             return rows, numbers
@@ -152,16 +145,16 @@ class KeyedRead:
 
     def _read_pages(self) -> KeyPages:
         with self._open() as data:
-            return _key_pages(self._keys_of(data), self.names, self._types)
+            return _key_pages(self._key_reader(data), self.names, self._types)
 
     def _place(self, known: KeyPages, page: int) -> tuple[str, int, int]:
         return "keys", int(known.groups[page]), int(known.starts[page])
 
-    def _decoded(self, known: KeyPages, pages: Sequence[int]) -> dict[int, KeyBlock]:
+    def _decode(self, known: KeyPages, pages: Sequence[int]) -> dict[int, KeyBlock]:
         """Decode and cache the keys of some pages."""
         blocks: dict[int, KeyBlock] = {}
         with self._open() as data:
-            reader = self._keys_of(data)
+            reader = self._key_reader(data)
             for number, members in groupby(pages, lambda page: int(known.groups[page])):
                 here = list(members)
                 group = data.row_groups[number]
@@ -178,7 +171,7 @@ class KeyedRead:
         read = self.read
         return open_data_file(read.store.file_io, read.path, read.expected, read.store.cache.files)
 
-    def _keys_of(self, data: OpenDataFile) -> RowGroupRead:
+    def _key_reader(self, data: OpenDataFile) -> RowGroupRead:
         return self.read.opened(data, self.names)
 
 
@@ -225,10 +218,10 @@ def _key_pages(read: RowGroupRead, names: Sequence[str], types: Sequence[DataTyp
         return KeyPages(nothing, nothing, nothing, nothing, (None,) * len(names))
     numbers = [np.concatenate(parts).astype(np.int64) for parts in (groups, starts, ends, first_rows)]
     numbers[3] += numbers[1]
-    return KeyPages(numbers[0], numbers[1], numbers[2], numbers[3], tuple(map(_joined, bounds)))
+    return KeyPages(numbers[0], numbers[1], numbers[2], numbers[3], tuple(map(_concat_bounds, bounds)))
 
 
-def _joined(parts: Sequence[BoundsColumn]) -> BoundsColumn | None:
+def _concat_bounds(parts: Sequence[BoundsColumn]) -> BoundsColumn | None:
     if not any(part.known.any() for part in parts):
         return None
     if len(parts) == 1:

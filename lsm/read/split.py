@@ -142,7 +142,7 @@ class SplitRead:
 
     def batches(self) -> Iterator[Any]:
         """Yield the rows of ``read_split`` without a limit."""
-        if self._sought is not None and (runs := self._decisive()) is not None:
+        if self._sought is not None and (runs := self._runs_to_search()) is not None:
             yield from self._by_run(runs, self._sought)
             return
         if self.split.raw_convertible:
@@ -180,7 +180,7 @@ class SplitRead:
             rows = rows.filter(pa.array(bucket_ids(rows, schema, self.split.total_buckets) == self.split.bucket))
         return SortedKeys.of([rows.column(name) for name in schema.trimmed_primary_keys])
 
-    def _decisive(self) -> list[SortedRun] | None:
+    def _runs_to_search(self) -> list[SortedRun] | None:
         """Return sorted runs so that the first version of a key decides its result.
 
         None: versions must be merged, or their order is not known.
@@ -212,10 +212,10 @@ class SplitRead:
                 rows, found = read.find(wanted)
                 if len(found):
                     wanted = np.setdiff1d(wanted, found, assume_unique=True)
-                    for batch in map(self._filtered, read.at(rows)):
+                    for batch in map(self._filter_exactly, read.read.at(rows)):
                         yield batch.select(list(self.columns)) if self.columns else rows_only(batch.num_rows)
 
-    def _filtered(self, rows: Any) -> Any:
+    def _filter_exactly(self, rows: Any) -> Any:
         return rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, self.store.schema.column_types))
 
     @cached_property
@@ -301,7 +301,7 @@ class SplitRead:
             merged = merge_iterator.merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=not self.kinds)
         for rows in merged:
             # Filter after the merge: an older version may match although the newest does not.
-            yield from _in_batches(self._filtered(rows), self.columns, self.dictionaries)
+            yield from _in_batches(self._filter_exactly(rows), self.columns, self.dictionaries)
 
     def _candidates(self, section: Section, fold: MergeFunction) -> KeySet | None:
         """Return the keys of a section that may match. None: any key may."""
@@ -369,7 +369,7 @@ class SplitRead:
             return read.batches()
         keyed = KeyedRead(read, self._sought, tuple(self.store.schema.trimmed_primary_keys))
         rows, _ = keyed.find(np.arange(len(self._sought)))
-        return keyed.at(rows) if len(rows) else iter(())
+        return read.at(rows) if len(rows) else iter(())
 
 
 def _age(run: SortedRun) -> int:

@@ -128,7 +128,7 @@ class HeldBucket:
             if len(here) == len(split.files):
                 found.append(split)
             elif len(here):
-                found.append(_narrowed(split, here))
+                found.append(_narrow(split, here))
         return found
 
 
@@ -147,7 +147,7 @@ def plan_of_keys(snapshot_id: int, held: Sequence[tuple[HeldBucket, SortedKeys]]
     return ScanPlan(snapshot_id, tuple(splits), report)
 
 
-def _narrowed(split: DataSplit, rows: Int64s) -> DataSplit:
+def _narrow(split: DataSplit, rows: Int64s) -> DataSplit:
     chosen = rows.tolist()
     files = tuple([split.files[row] for row in chosen])
     vectors = None if split.deletion_files is None else tuple([split.deletion_files[row] for row in chosen])
