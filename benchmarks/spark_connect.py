@@ -1,7 +1,7 @@
 """Write, upsert, compact and scan over Spark Connect, beside Spark's own Parquet on the same machine and data.
 
 ``python -m benchmarks.spark_connect --rows 5000000 --buckets 2`` prints a table: seconds, million rows a second, and the
-ratio to what Spark itself takes in the same run; ``--shapes`` and ``--small`` measure what ``spark_shapes`` says instead. Spark's writes are Parquet with zstd, once as the rows come and once
+ratio to what Spark itself takes in the same run; ``--shapes`` and ``--small`` measure what ``spark_shapes`` says instead, ``--latency`` what ``spark_latency`` says. Spark's writes are Parquet with zstd, once as the rows come and once
 repartitioned and sorted by the key, which is what a bucket's files are. Calls that ask for metadata are medians.
 """
 
@@ -20,6 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.figures import Figures, store
+from benchmarks.spark_latency import COLUMNS as LATENCY_COLUMNS
+from benchmarks.spark_latency import run_latency
 from benchmarks.spark_shapes import HEADS, run_shapes, run_small
 from pyspark_paimon import Table, spark_session
 
@@ -145,6 +147,8 @@ def main() -> None:
     parser.add_argument("--memory", default="4g")
     parser.add_argument("--shapes", action="store_true", help="write into tables of several shapes, with indexes, instead")
     parser.add_argument("--small", action="store_true", help="time the first command and writes of 1,000 rows instead")
+    parser.add_argument("--latency", action="store_true", help="time small operations on a table of --rows rows instead")
+    parser.add_argument("--times", type=int, default=15, help="calls of each operation with --latency")
     parser.add_argument("--json", type=Path, help="where the figures go, too")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="paimon-bench-") as name:
@@ -159,6 +163,9 @@ def main() -> None:
             figures = Figures(
                 f"Spark Connect, small writes, {given.master}", HEADS[:-1], [row[:-1] for row in run_small(connect, folder).rows]
             )
+        elif given.latency:
+            title = f"Spark Connect, latency, {given.rows:,} rows, 4 buckets, {given.master}"
+            figures = Figures(title, LATENCY_COLUMNS, run_latency(connect(), folder, given.rows, given.times).rows)
         elif given.shapes:
             spark, (source, _) = connect(), stage(folder, given.rows)
             figures = Figures(

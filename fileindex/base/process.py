@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 
+_OLDEST = 2
+
 
 def run_after_fork(hook: Callable[[], None]) -> None:
     """Run ``hook`` in every child that forks from this process."""
@@ -83,6 +85,34 @@ def freeze_heap() -> None:
     gc.freeze()
 
 
+_DAEMONS = frozenset({"pyspark.daemon", "pyspark_paimon.spark.daemon"})
+
+
+class _Freezer:
+    """Callback of the garbage collector that freezes loaded modules."""
+
+    def __init__(self) -> None:
+        self._modules = 0
+
+    def __call__(self, phase: str, info: Mapping[str, int]) -> None:
+        # Only after imports: objects frozen at every collection would stay forever if they become cyclic garbage.
+        if phase == "stop" and info["generation"] == _OLDEST and len(sys.modules) > self._modules:
+            self._modules = len(sys.modules)
+            # The collection has just removed all cyclic garbage, so that none is frozen.
+            gc.freeze()
+
+
+def freeze_modules_of_worker() -> None:
+    """Freeze modules that a Python worker of Spark has loaded, after each full collection.
+
+    Spark's daemon forks a worker before it imports anything, and the worker collects garbage after each task or question. Without the
+    freeze each collection visits all imported modules, for 40 ms or more. Other processes are not changed.
+    """
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is not None and spec.name in _DAEMONS and not any(isinstance(each, _Freezer) for each in gc.callbacks):
+        gc.callbacks.append(_Freezer())
+
+
 _POLARS_LOST_THREADS = threading.Event()
 
 
@@ -141,4 +171,13 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-__all__ = ["can_use_polars", "environment", "freeze_heap", "gc_paused", "limit_threads", "run_after_fork", "set_environment"]
+__all__ = [
+    "can_use_polars",
+    "environment",
+    "freeze_heap",
+    "freeze_modules_of_worker",
+    "gc_paused",
+    "limit_threads",
+    "run_after_fork",
+    "set_environment",
+]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -84,3 +86,37 @@ def test_an_environment_comes_back_after_an_error(monkeypatch):
     assert during == ["1", "2"]
     assert os.environ["PAIMON_TEST_SET"] == "before"
     assert "PAIMON_TEST_UNSET" not in os.environ
+
+
+_WORKER = """
+import gc, sys, types
+{name}
+import pyspark_paimon.spark.source
+from fileindex.base.process import freeze_modules_of_worker
+freeze_modules_of_worker()  # once for each process
+before = gc.get_freeze_count()
+gc.collect()
+first = gc.get_freeze_count()
+kept = [[] for _ in range(1000)]
+gc.collect()
+second = gc.get_freeze_count()
+import decimal, fractions, statistics
+gc.collect()
+print(before == 0, first > 0, second <= first, gc.get_freeze_count() > second + 1000, len(gc.callbacks))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("sys.modules['__main__'].__spec__ = types.SimpleNamespace(name='pyspark.daemon')", "True True True True 1"),
+        ("sys.modules['__main__'].__spec__ = types.SimpleNamespace(name='pyspark_paimon.spark.daemon')", "True True True True 1"),
+        ("", "True False True False 0"),
+    ],
+)
+def test_only_spark_workers_freeze_and_only_after_imports(name, expected):
+    pytest.importorskip("pyspark")
+    code = _WORKER.format(name=name)
+    # The data source of the test process must not be affected.
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == expected.split()
