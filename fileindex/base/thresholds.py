@@ -217,6 +217,9 @@ class Thresholds:
 
     # Spark.
     native_files: int = _limit(1000, 2, "Files of a scan up to which Spark's own Parquet reader takes them.")
+    driver_bytes: int = _limit(32 << 20, 3000, "Bytes of data files that Spark's driver reads or compacts without a job.")
+    answer_bytes: int = _limit(1 << 20, 300, "Bytes of rows that the driver returns without a job.")
+    sent_bytes: int = _limit(256 << 10, 200, "Bytes of rows that a client sends to the driver to write them without a job.")
     wire_blob_rows: int = _limit(1 << 16, 5, "Maximum rows of a blob that a client sends.")
     wire_blob_bytes: int = _limit(8 << 20, 400, "In-memory bytes of such a blob.")
     wire_chunk_rows: int = _limit(1 << 19, 16, "Rows that a client distributes to tasks at once.")

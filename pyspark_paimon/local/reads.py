@@ -13,6 +13,7 @@ import pyarrow as pa
 from fileindex.base.lazy import LazyModule
 from fileindex.base.thresholds import thresholds
 from manifest.entry.cache import EntryCache
+from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import Progress, ScanRequest
 from pyspark_paimon.request.counters import ScanTally
@@ -39,6 +40,10 @@ class LocalReads:
     _progress: Progress | None
     _threads: int
     _readers: int
+
+    @abstractmethod
+    def schema(self, schema_id: int | None = None) -> TableSchema:
+        """Return the newest schema, or that of an id."""
 
     @abstractmethod
     def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
@@ -125,6 +130,21 @@ class LocalReads:
 
         with reported(store, plan, self._progress, "scan") as seen:
             return reading.summarise(seen, request, plan, self._readers)
+
+    def scan_bytes(self, request: ScanRequest) -> int:
+        """Estimate the bytes of data files that a read of the rows decodes.
+
+        A lookup of keys decodes pages only.
+        """
+        from lsm.scan.predicates import whole_keys  # noqa: PLC0415  # see test_imports
+
+        schema = self.schema(request.schema_id)
+        keys = request.keys if request.keys is not None else whole_keys(request.predicate, schema)[0]
+        plan = self.plan(request)
+        if keys is None:
+            return plan.file_size
+        most = thresholds.open_cost_bytes * keys.rows.num_rows
+        return sum(min(file.file_size, most) for split in plan.splits for file in split.files)
 
     def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
         """Aggregate by metadata, indexes and footers of few files.

@@ -1,6 +1,6 @@
-"""Deletes, updates and merges.
+"""Writes of few rows, deletes, updates and merges.
 
-They find rows in one snapshot and apply the changes to it.
+All but writes find rows in one snapshot and apply the changes to it.
 """
 
 from __future__ import annotations
@@ -9,16 +9,35 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fileindex.base.lazy import LazyModule
 from pyspark_paimon.request.assignments import Assignments, SentAssignments
-from pyspark_paimon.request.backend import DeleteRequest
+from pyspark_paimon.request.backend import ArrowRows, DeleteRequest, ScanRequest, WriteRequest
+from pyspark_paimon.request.bound import BoundRows
 from pyspark_paimon.request.merge import MergeRequest
 from pyspark_paimon.request.operation import OpenTable, Operation
 from pyspark_paimon.request.results import MergeResult, WriteResult
 
 if TYPE_CHECKING:
+    from lsm.compaction import due
     from pyspark_paimon.jobs import change_rows, merge_rows
 else:  # the client of a server sends these operations and needs no storage engine
+    due = LazyModule("lsm.compaction.due")
     change_rows = LazyModule("pyspark_paimon.jobs.change_rows")
     merge_rows = LazyModule("pyspark_paimon.jobs.merge_rows")
+
+
+class WriteRows(Operation[WriteResult]):
+    """Write rows that travel with the request."""
+
+    stage: ClassVar[str | None] = "write"
+    request: WriteRequest
+    rows: BoundRows
+
+    def is_small(self, table: OpenTable, most_bytes: int) -> bool:
+        """Return whether a due compaction is small."""
+        return due.compaction_bytes(table.store(self.request.options)) <= most_bytes
+
+    def run(self, table: OpenTable) -> WriteResult:
+        """Write in the process that reaches the files."""
+        return table.write(self.request, ArrowRows(self.rows.to_reader()))
 
 
 class DeleteRows(Operation[WriteResult]):
@@ -26,6 +45,10 @@ class DeleteRows(Operation[WriteResult]):
 
     stage: ClassVar[str | None] = "delete"
     request: DeleteRequest
+
+    def is_small(self, table: OpenTable, most_bytes: int) -> bool:
+        """Return whether the scan and a due compaction are small."""
+        return _is_small(table, self.request, most_bytes)
 
     def run(self, table: OpenTable) -> WriteResult:
         """Delete in the process that reaches the files."""
@@ -39,6 +62,10 @@ class UpdateRows(Operation[WriteResult]):
     stage: ClassVar[str | None] = "update"
     request: DeleteRequest
     values: SentAssignments
+
+    def is_small(self, table: OpenTable, most_bytes: int) -> bool:
+        """Return whether the scan and a due compaction are small."""
+        return _is_small(table, self.request, most_bytes)
 
     def run(self, table: OpenTable) -> WriteResult:
         """Update in the process that reaches the files."""
@@ -54,10 +81,28 @@ class MergeRows(Operation[MergeResult]):
     request: DeleteRequest
     wanted: MergeRequest
 
+    def is_small(self, table: OpenTable, most_bytes: int) -> bool:
+        """Return whether all data files are small."""
+        store = table.store(self.request.options)
+        return int(store.live_entries(store.snapshots.latest()).file_size.sum()) <= most_bytes
+
     def run(self, table: OpenTable) -> MergeResult:
         """Merge in the process that reaches the files."""
         store = table.store(self.request.options)
         return merge_rows.merge_rows(store, self.request, self.wanted, table.read, threads=table.threads, progress=table.progress)
 
 
-__all__ = ["DeleteRows", "MergeRows", "UpdateRows"]
+def _is_small(table: OpenTable, request: DeleteRequest, most_bytes: int) -> bool:
+    store = table.store(request.options)
+    latest = store.snapshots.latest()
+    scan = ScanRequest(
+        columns=store.schema.names,
+        snapshot_id=None if latest is None else latest.id,
+        schema_id=store.schema.id,
+        predicate=request.predicate,
+        keys=request.keys,
+    )
+    return table.scan_bytes(scan) + due.compaction_bytes(store) <= most_bytes
+
+
+__all__ = ["DeleteRows", "MergeRows", "UpdateRows", "WriteRows"]

@@ -29,7 +29,7 @@ from pyspark_paimon.typing import Filter
 
 if TYPE_CHECKING:
     from lsm.commit import postponed
-    from lsm.compaction import cluster
+    from lsm.compaction import cluster, due
     from lsm.write import table_write
     from manifest.commit.conflicts import BucketId
     from manifest.commit.file_store_commit import FileStoreCommit
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 else:  # the client of a server sends these operations and needs no storage engine
     postponed = LazyModule("lsm.commit.postponed")
     cluster = LazyModule("lsm.compaction.cluster")
+    due = LazyModule("lsm.compaction.due")
     table_write = LazyModule("lsm.write.table_write")
 
 
@@ -106,10 +107,12 @@ class Compact(_Buckets):
         )
 
     def plan(self, store: FileStore) -> TaskPlan:
-        """List buckets with files."""
+        """List buckets that have something to compact."""
         store.check_writable()
         latest = store.snapshots.latest()
         entries = store.live_entries(latest, self._entry_filter(store))
+        if not self.full and not self.order_by:
+            entries = due.due_entries(store, entries)
         entries = entries.select(entries.bucket >= 0)
         codes, known = entries.partition_codes
         sizes: Counter[tuple[int, int]] = Counter()

@@ -105,6 +105,12 @@ BoundExpression: TypeAlias = Annotated[Expression, PlainValidator(_as_expression
 """An expression, bound to columns of a table and of a source."""
 BoundValue: TypeAlias = Annotated[Value, PlainValidator(_as_value), PlainSerializer(_value_json)]
 """New value of a column. A scalar is a one-row Arrow stream on the wire."""
+BoundRows: TypeAlias = Annotated[
+    pa.Table,
+    PlainValidator(lambda given: _as_rows(given) if isinstance(given, str) else given),
+    PlainSerializer(_rows_text, return_type=str),
+]
+"""Rows of this process. A Base64 Arrow stream on the wire."""
 BoundSource: TypeAlias = Annotated[
     Any, PlainValidator(lambda given: _as_rows(given) if isinstance(given, str) else given), PlainSerializer(_rows_text, return_type=str)
 ]
@@ -114,4 +120,4 @@ A table is a Base64 Arrow stream on the wire. ``SparkRows`` cannot be serialized
 """
 
 
-__all__ = ["BoundExpression", "BoundFilter", "BoundKeys", "BoundSource", "BoundValue", "Value"]
+__all__ = ["BoundExpression", "BoundFilter", "BoundKeys", "BoundRows", "BoundSource", "BoundValue", "Value"]

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
     from manifest.snapshot.snapshot import Snapshot, SnapshotKey
     from manifest.store import FileStore
-    from pyspark_paimon.request.backend import Progress, ScanRequest, TravelRequest
-    from pyspark_paimon.request.results import FunnelStage
+    from pyspark_paimon.request.backend import Progress, Rows, ScanRequest, TravelRequest, WriteRequest
+    from pyspark_paimon.request.results import FunnelStage, WriteResult
     from pyspark_paimon.request.tree_report import TreeReport
 
 A = TypeVar("A")
@@ -91,6 +91,18 @@ class OpenTable(Protocol):
     def read_stages(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
         """Read a scan and count the rows each stage keeps."""
 
+    def scan_bytes(self, request: ScanRequest) -> int:
+        """Estimate the bytes of data files that a scan reads."""
+
+    def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
+        """Write and commit rows."""
+
+    def count(self, request: ScanRequest) -> int:
+        """Count the rows of a scan."""
+
+    def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
+        """Aggregate the rows of a scan by partition."""
+
     def cheap_count(self, request: ScanRequest) -> int | None:
         """Count rows without opening data files. None: not possible."""
 
@@ -129,6 +141,13 @@ class Operation(Request[A], Generic[A]):
     stage: ClassVar[str | None] = None
     """Name of the progress. None: too short to report."""
 
+    def is_small(self, table: OpenTable, most_bytes: int) -> bool:  # noqa: ARG002  # operations that read data files need both
+        """Return whether the driver of Spark runs it without a job.
+
+        ``most_bytes``: maximum bytes of data files to read.
+        """
+        return self.stage is None
+
     @abstractmethod
     def run(self, table: OpenTable) -> A:
         """Change the table and return the result."""
@@ -165,6 +184,10 @@ class TaskOperation(Operation[A], Generic[A]):
     def run(self, table: OpenTable) -> A:
         """Run all tasks in this process."""
         return table.run_tasks(self)
+
+    def is_small(self, table: OpenTable, most_bytes: int) -> bool:
+        """Return whether all tasks together are small."""
+        return sum(task.size for task in self.plan(table.store(self.options)).tasks) <= most_bytes
 
     def round(self, number: int) -> Self:
         """Return the operation of a round, counted from 1.

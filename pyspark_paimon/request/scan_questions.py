@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
+import pyarrow as pa
 from pydantic import PlainSerializer, PlainValidator
 
+from fileindex.base.errors import InvalidArgument
+from fileindex.base.thresholds import thresholds
 from lsm.aggregate.summary import RowSummary
 from lsm.scan.plan import ScanPlan
 from pyspark_paimon.request.backend import ScanRequest
-from pyspark_paimon.request.operation import OpenTable, Question
+from pyspark_paimon.request.bound import BoundRows
+from pyspark_paimon.request.operation import OpenTable, Question, parse_request
 from pyspark_paimon.request.plan_json import plan_from_json, plan_to_json, summaries_to_json
 from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.request.tree_report import TreeReport
@@ -35,6 +39,45 @@ class DescribeTree(Question[TreeReport]):
     def answer(self, table: OpenTable) -> TreeReport:
         """Read metadata and indexes."""
         return table.tree(self.request)
+
+
+class ReadRows(Question[BoundRows | None]):
+    """Rows of a scan.
+
+    None: they are too large for an answer.
+    """
+
+    request: ScanRequest
+
+    def answer(self, table: OpenTable) -> BoundRows | None:
+        """Read the rows, up to ``thresholds.answer_bytes``."""
+        batches, size = list[pa.RecordBatch](), 0
+        for batch in table.read(self.request):
+            size += batch.nbytes
+            if size > thresholds.answer_bytes:
+                return None
+            batches.append(batch)
+        return pa.Table.from_batches(batches) if batches else pa.table({})
+
+
+class CountRows(Question[int]):
+    """Number of rows of a scan."""
+
+    request: ScanRequest
+
+    def answer(self, table: OpenTable) -> int:
+        """Count the rows, in data files if necessary."""
+        return table.count(self.request)
+
+
+class AggregateRows(Question[str]):
+    """Aggregates of a scan as ``request.plan_json`` text."""
+
+    request: ScanRequest
+
+    def answer(self, table: OpenTable) -> str:
+        """Aggregate the rows, in data files if necessary."""
+        return summaries_to_json(table.aggregate(self.request))
 
 
 class MeasureScan(Question[tuple[FunnelStage, ...]]):
@@ -74,4 +117,33 @@ class AggregateCheaply(Question[str | None]):
         return None if found is None else summaries_to_json(found)
 
 
-__all__ = ["AggregateCheaply", "CountCheaply", "DescribeTree", "MeasureScan", "PlanScan"]
+class IfSmall(Question[str | None]):
+    """Answer to a scan's question, as text.
+
+    None: the scan reads more than ``most_bytes`` of data files.
+    """
+
+    question: str
+    most_bytes: int
+
+    def answer(self, table: OpenTable) -> str | None:
+        """Plan the scan, and answer the question if the plan is small."""
+        question: Question[object] = parse_request(self.question, Question, "question")  # type: ignore[type-abstract]  # only a base
+        if not isinstance(question, ReadRows | CountRows | AggregateRows | MeasureScan):
+            raise InvalidArgument(f"option 'question' must be a question about the rows of a scan, not {type(question).__name__}")
+        if table.scan_bytes(question.request) > self.most_bytes:
+            return None
+        return question.answer_text(question.answer(table))
+
+
+__all__ = [
+    "AggregateCheaply",
+    "AggregateRows",
+    "CountCheaply",
+    "CountRows",
+    "DescribeTree",
+    "IfSmall",
+    "MeasureScan",
+    "PlanScan",
+    "ReadRows",
+]

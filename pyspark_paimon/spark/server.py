@@ -1,6 +1,7 @@
 """Answers of the driver to a client's questions.
 
-``DataSource.schema()`` answers them without a job. Spark may call it twice, so a question changes nothing.
+``DataSource.schema()`` answers them without a job. Spark may call it twice, so a question changes nothing, and an operation has an id that
+runs once.
 """
 
 from __future__ import annotations
@@ -68,6 +69,11 @@ def _answer(backend: LocalBackend, question: Request[Any]) -> str:
             from pyspark_paimon.spark.driver.outcome import answer_of_command  # noqa: PLC0415  # see test_imports
 
             return question.answer_text(answer_of_command(question.id))
+        case rpc.RunSmall():
+            from pyspark_paimon.spark.driver.outcome import run_if_small  # noqa: PLC0415  # see test_imports
+
+            operation = rpc.parse_operation(question.operation)
+            return question.answer_text(run_if_small(backend, question.id, operation, question.most_bytes))
         case rpc.AskNative():
             from pyspark_paimon.spark.read.native_files import native_plan  # noqa: PLC0415  # see test_imports
 

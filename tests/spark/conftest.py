@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fileindex.base.thresholds import use_thresholds
 from pyspark_paimon.spark.client.session import java_version, spark_session
 
 
@@ -67,3 +68,13 @@ def _need_spark():
     found = java_version()
     if found is None or found < 17:
         pytest.skip(f"Spark tests need Java 17 or newer (found {found})")
+
+
+@pytest.fixture(autouse=True)
+def _jobs(request):
+    """Have clients start Spark jobs for small work, too, unless a test has the marker ``small``."""
+    if request.node.get_closest_marker("small") is not None:
+        yield
+        return
+    with use_thresholds(driver_bytes=0):
+        yield

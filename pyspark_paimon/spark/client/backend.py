@@ -12,9 +12,13 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
+import pyarrow as pa
+
 from fileindex.base.errors import InvalidArgument, PaimonError
+from fileindex.base.thresholds import thresholds
 from lsm.write.new_version import NewVersion
 from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.fsck.problem import Findings
@@ -23,12 +27,13 @@ from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.snapshot.snapshot import EMPTY_TABLE
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
 from pyspark_paimon.operations.change_files import ChangeFiles
-from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows
+from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows, WriteRows
 from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, PlanTasks
-from pyspark_paimon.request.assignments import Assignments, refuse_delete
+from pyspark_paimon.request.assignments import Assignments, is_spark_column, refuse_delete
 from pyspark_paimon.request.backend import (
     EVERY_LEVEL,
+    ArrowRows,
     DeleteRequest,
     Rows,
     ScanRequest,
@@ -67,11 +72,14 @@ class SparkBackend(SparkScans):
     """
 
     def run(self, operation: Operation[A]) -> A:
-        """Run an operation in Spark tasks or on the driver.
+        """Run an operation on the driver or in Spark tasks.
 
-        Task operations and row changes use tasks. Other operations and small merges run on the driver.
+        The driver runs small operations without a job. Task operations and row changes of many bytes use tasks.
         """
         any_operation: Operation[Any] = operation
+        small = None if isinstance(operation, MergeRows) else self._run_if_small(any_operation)
+        if small is not None:
+            return operation.answer_of(small)
         match any_operation:
             case TaskOperation():
                 done: Any = self.run_tasks(any_operation)
@@ -84,6 +92,27 @@ class SparkBackend(SparkScans):
             case _:
                 done = self._run_command(any_operation)
         return cast("A", done)
+
+    def _run_if_small(self, operation: Operation[Any]) -> str | None:
+        """Run an operation on the driver, without a job, and return its answer.
+
+        None: the operation needs a job. After an error without a typed cause, the stored answer shows whether it ran.
+        """
+        most = thresholds.driver_bytes
+        if not most or (isinstance(operation, UpdateRows) and _has_spark_columns(operation.values)):
+            return None
+        message = rpc.RunSmall(id=str(uuid.uuid4()), operation=operation.to_text(), most_bytes=most)
+        try:
+            return self._ask(message)
+        except PaimonError:
+            raise
+        except Exception as error:
+            answer = self._after_error(rpc.AskAnswer(id=message.id))
+            if answer is None:
+                if isinstance(operation, WriteRows):
+                    error.add_note(_how_to_repeat(operation.request.identity))
+                raise
+            return answer
 
     def _run_command(self, operation: Operation[A]) -> A:
         """Run an operation once on the driver.
@@ -110,11 +139,16 @@ class SparkBackend(SparkScans):
         return operation.answer_of(answer)
 
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
-        """Write rows in Spark tasks and commit on the driver.
+        """Write rows on the driver, or in Spark tasks with a commit on the driver.
 
         Returns the earlier result if ``request.identity`` is already committed.
         """
         started = time.perf_counter()
+        if isinstance(rows, ArrowRows) and thresholds.driver_bytes:
+            few, rows = few_rows(rows)
+            small = None if few is None else self._run_if_small(WriteRows(request=request, rows=few))
+            if small is not None:
+                return WriteRows.answer_of(small)
         earlier = self._outcome(request.identity)
         if earlier is not None:
             return WriteResult.of(earlier, _since(started), {}, replayed=True)
@@ -176,7 +210,9 @@ class SparkBackend(SparkScans):
         with raise_typed_errors():
             wanted = wanted.model_copy(update={"source": merge_source(self._spark, wanted, schema)})
         if not isinstance(wanted.source, SparkRows):
-            return self._run_command(MergeRows(request=request, wanted=wanted))
+            merge = MergeRows(request=request, wanted=wanted)
+            small = self._run_if_small(merge)
+            return self._run_command(merge) if small is None else merge.answer_of(small)
 
         def stage(base: Snapshot | None) -> Staged:
             target = self._target(schema, base)
@@ -345,6 +381,25 @@ class SparkBackend(SparkScans):
         return self._ask(rpc.AskOutcome(commit_id=commit_id))
 
 
+def few_rows(rows: ArrowRows) -> tuple[pa.Table | None, ArrowRows]:
+    """Return the rows as a table, and as a stream again.
+
+    None: they have more than ``thresholds.sent_bytes``.
+    """
+    batches, size = list[pa.RecordBatch](), 0
+    for batch in rows.reader:
+        batches.append(batch)
+        size += batch.nbytes
+        if size > thresholds.sent_bytes:
+            return None, ArrowRows(pa.RecordBatchReader.from_batches(rows.schema, chain(batches, rows.reader)))
+    table = pa.Table.from_batches(batches, rows.schema)
+    return table, ArrowRows(table.to_reader())
+
+
+def _has_spark_columns(values: object) -> bool:
+    return isinstance(values, Assignments) and any(map(is_spark_column, values.values.values()))
+
+
 def _since(started: float) -> float:
     return round(time.perf_counter() - started, 6)
 
@@ -360,4 +415,4 @@ def _how_to_repeat(identity: str) -> str:
     return f"commit {identity} is not visible, but its job may still run: repeat the call with {named}, which is safe"
 
 
-__all__ = ["SparkBackend"]
+__all__ = ["SparkBackend", "few_rows"]

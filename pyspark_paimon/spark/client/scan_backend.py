@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.texts import count_text, size_text
+from fileindex.base.thresholds import thresholds
 from lsm.arrow.limit import limit_rows
 from lsm.read.metrics import ReadReport
 from pyspark_paimon.jobs.ordering import candidates, sort_frame, sort_rows
@@ -25,7 +26,7 @@ from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.operation import Request
 from pyspark_paimon.request.plan_json import report_from_json, summaries_from_json
 from pyspark_paimon.request.results import FunnelStage
-from pyspark_paimon.request.scan_questions import AggregateCheaply, CountCheaply
+from pyspark_paimon.request.scan_questions import AggregateCheaply, AggregateRows, CountCheaply, CountRows, IfSmall, MeasureScan, ReadRows
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import BLOB, decode_batches
@@ -106,14 +107,19 @@ class SparkScans:
         keeps_all: bool = False,  # noqa: ARG002  # always one stream
         tally: ScanTally | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Return the rows, read and filtered by Spark tasks.
+        """Return the rows.
 
-        Rows arrive as Arrow streams. The client holds one stream at a time, unless ``order_by`` needs all.
+        The driver reads small scans, Spark tasks others. Rows arrive as Arrow streams. The client holds one stream at a time, unless ``order_by`` needs all.
         """
         rows = self._read_rows(request)
         return rows if tally is None else tally.count_rows(rows)
 
     def _read_rows(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
+        # Dictionaries of an answer may differ between batches, and Arrow streams lose the number of rows without columns.
+        known = self._ask_if_small(ReadRows(request=request)) if request.columns and not request.dictionaries else None
+        if known is not None:
+            yield from known.to_batches()
+            return
         if request.order_by:
             wanted = candidates(request)
             rows = sort_rows(self._blobs(wanted), wanted, self._ask(SchemaOf(id=request.schema_id)))
@@ -122,18 +128,22 @@ class SparkScans:
         yield from limit_rows(self._blobs(request), request.limit)
 
     def _measure(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
-        """Read the rows in tasks and count them per stage."""
+        """Read the rows and count them per stage."""
         from pyspark_paimon.views.explain import read_stages  # noqa: PLC0415  # only explain needs it
 
+        known = self._ask_if_small(MeasureScan(request=request))
+        if known is not None:
+            return known
         started = time.perf_counter()
         return read_stages(self._report(candidates(request)), (time.perf_counter() - started) * 1000)
 
     def count(self, request: ScanRequest) -> int:
         """Return the number of rows.
 
-        Uses metadata if it is sufficient, else tasks count the rows. No row reaches the client.
+        Uses metadata if it is sufficient. The driver counts in small files, tasks in others. No row reaches the client.
         """
         known = self._ask(CountCheaply(request=request))
+        known = self._ask_if_small(CountRows(request=request)) if known is None else known
         if known is not None:
             return known
         counted = self._report(request.model_copy(update={"columns": (), "order_by": ()})).rows_returned
@@ -142,9 +152,10 @@ class SparkScans:
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
         """Return the aggregates of the rows by partition.
 
-        Uses metadata and indexes if few files are enough, else tasks aggregate the rows. No row reaches the client.
+        Uses metadata and indexes if few files are enough. The driver reads small files, tasks read others. No row reaches the client.
         """
         known = self._ask(AggregateCheaply(request=request))
+        known = self._ask_if_small(AggregateRows(request=request)) if known is None else known
         if known is not None:
             return summaries_from_json([known], request.aggregates)
         with raise_typed_errors(), self._reporting("scan"):
@@ -214,6 +225,15 @@ class SparkScans:
         """
         with reporting_tasks(self._spark, self._progress, stage), named_jobs(self._spark, tag_of(stage, self._path, share)):
             yield
+
+    def _ask_if_small(self, question: Request[A]) -> A | None:
+        """Return the driver's answer to a question about rows.
+
+        None: the scan needs tasks.
+        """
+        most = thresholds.driver_bytes
+        answer = self._ask(IfSmall(question=question.to_text(), most_bytes=most)) if most else None
+        return None if answer is None else question.answer_of(answer)
 
     def _ask(self, question: Request[A], spark: Any = None) -> A:
         # The analysis of a plan carries the answer; no job runs.

@@ -17,8 +17,8 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -49,6 +49,16 @@ def answer_once(command_id: str, work: Callable[[], str]) -> str:
     _sweep()
     LocalFileIO().create_exclusive(str(answer_file(command_id)), answer.encode())
     return answer
+
+
+@contextmanager
+def exclusively(command_id: str) -> Iterator[None]:
+    """Run the block while no other process of the driver runs a block with this id."""
+    import fcntl  # noqa: PLC0415  # missing on Windows, where no Spark server runs
+
+    with answer_file(command_id, "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def stored_answer(command_id: str) -> str | None:
@@ -141,4 +151,4 @@ def _wait_for_change(name: str) -> None:
             return
 
 
-__all__ = ["answer_file", "answer_once", "is_running", "mark_ended", "mark_started", "stored_answer", "wait_for_end"]
+__all__ = ["answer_file", "answer_once", "exclusively", "is_running", "mark_ended", "mark_started", "stored_answer", "wait_for_end"]

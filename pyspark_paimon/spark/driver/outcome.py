@@ -14,9 +14,17 @@ from manifest.commit.runs import committed_before
 from manifest.io.errors import CommitReplayed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
-from pyspark_paimon.request.operation import Operation
+from pyspark_paimon.request.operation import OpenTable, Operation
 from pyspark_paimon.request.results import Outcome
-from pyspark_paimon.spark.driver.job_files import answer_once, is_running, stored_answer, wait_for_end
+from pyspark_paimon.spark.driver.job_files import (
+    answer_once,
+    exclusively,
+    is_running,
+    mark_ended,
+    mark_started,
+    stored_answer,
+    wait_for_end,
+)
 from pyspark_paimon.system.opened import local_backend
 
 PREFIX = "pyspark-paimon."
@@ -97,6 +105,24 @@ def run_command(path: str, command_id: str, operation: Operation[Any]) -> None:
     answer_once(command_id, lambda: operation.answer_text(local_backend(path).run(operation)))
 
 
+def run_if_small(table: OpenTable, command_id: str, operation: Operation[Any], most_bytes: int) -> str | None:
+    """Run an operation once and return its answer.
+
+    None: it needs a job.
+    """
+    with exclusively(command_id):  # Spark or the client may repeat the request while the first one runs
+        kept = stored_answer(command_id)
+        if kept is not None:
+            return kept
+        mark_started(command_id)
+        try:
+            if not operation.is_small(table, most_bytes):
+                return None
+            return answer_once(command_id, lambda: operation.answer_text(operation.run(table)))
+        finally:
+            mark_ended(command_id)
+
+
 def answer_of_command(command_id: str) -> str | None:
     """Return the answer of a command.
 
@@ -105,4 +131,4 @@ def answer_of_command(command_id: str) -> str | None:
     return wait_for_end(command_id, lambda: stored_answer(command_id))
 
 
-__all__ = ["PREFIX", "answer_of_command", "compaction_threads", "job_name", "outcome", "outcome_of", "run_command"]
+__all__ = ["PREFIX", "answer_of_command", "compaction_threads", "job_name", "outcome", "outcome_of", "run_command", "run_if_small"]

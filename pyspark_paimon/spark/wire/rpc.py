@@ -87,6 +87,18 @@ class AskAnswer(Request[str | None]):
     id: str
 
 
+class RunSmall(Request[str | None]):
+    """An operation to run at once, without a job, if it is small.
+
+    The answer is the operation's answer as text. None: the operation needs a job, and nothing was changed.
+    """
+
+    id: str
+    """A second request with the same id returns the answer of the first."""
+    operation: str
+    most_bytes: int
+
+
 class AskServer(Request[ServerFacts]):
     """Versions and settings of the server. The path is ignored."""
 
@@ -121,6 +133,11 @@ def parse_question(text: str) -> Request[Any]:
     AskAnswer(id='x')
     """
     return parse_request(text, Request, QUESTION)
+
+
+def parse_operation(text: str) -> Operation[Any]:
+    """Return the operation in a text. Raises ``InvalidArgument``."""
+    return parse_request(text, Operation, QUESTION)  # type: ignore[type-abstract]  # only a base
 
 
 def parse_command(text: str) -> tuple[str, Operation[Any]]:
@@ -201,6 +218,7 @@ __all__ = [
     "AskOutcome",
     "AskServer",
     "Command",
+    "RunSmall",
     "ServerFacts",
     "answer_of",
     "answer_schema",
@@ -208,6 +226,7 @@ __all__ = [
     "parse_command",
     "parse_hash_scan",
     "parse_job",
+    "parse_operation",
     "parse_question",
     "parse_scan",
     "server_facts",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pkgutil
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pytest
 import pyspark_paimon.operations
 import pyspark_paimon.request
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.thresholds import use_thresholds
 from fileindex.predicate.tree import ColumnRef, Compare, Op
 from manifest.fsck.problem import Origin
 from pyspark_paimon import Table
@@ -21,7 +23,7 @@ from pyspark_paimon.operations.alter import AlterSchema
 from pyspark_paimon.operations.analyze import Analyze, ReadStatistics
 from pyspark_paimon.operations.branches import CreateBranch, DeleteBranch, FastForward
 from pyspark_paimon.operations.change_files import ChangeFiles
-from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows
+from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows, WriteRows
 from pyspark_paimon.operations.compact import Compact, MovePostponed
 from pyspark_paimon.operations.consumers import ResetConsumer
 from pyspark_paimon.operations.create import CreateTable
@@ -36,10 +38,20 @@ from pyspark_paimon.operations.rollback import Rollback
 from pyspark_paimon.operations.tags import CreateTag, DeleteTag, ExpireTags, RenameTag, ReplaceTag
 from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, PlanTasks
 from pyspark_paimon.request.assignments import Assignments
-from pyspark_paimon.request.backend import DeleteRequest, ScanRequest, TravelRequest
+from pyspark_paimon.request.backend import DeleteRequest, ScanRequest, TravelRequest, WriteRequest
 from pyspark_paimon.request.merge import Clause, MergeRequest, join_of, sides_of
 from pyspark_paimon.request.operation import Operation, Question, Request, parse_request
-from pyspark_paimon.request.scan_questions import AggregateCheaply, CountCheaply, DescribeTree, MeasureScan, PlanScan
+from pyspark_paimon.request.scan_questions import (
+    AggregateCheaply,
+    AggregateRows,
+    CountCheaply,
+    CountRows,
+    DescribeTree,
+    IfSmall,
+    MeasureScan,
+    PlanScan,
+    ReadRows,
+)
 from pyspark_paimon.request.state import Pin, SchemaOf, Snapshots, Start
 
 SCAN = ScanRequest(columns=("id",), snapshot_id=1, predicate=Compare(ColumnRef("id"), Op.EQ, 2))
@@ -61,6 +73,11 @@ QUESTIONS: list[Question[Any]] = [
     MeasureScan(request=SCAN),
     CountCheaply(request=SCAN),
     AggregateCheaply(request=SCAN.model_copy(update={"predicate": None})),
+    ReadRows(request=SCAN),
+    CountRows(request=SCAN),
+    AggregateRows(request=SCAN),
+    IfSmall(question=ReadRows(request=SCAN).to_text(), most_bytes=1 << 20),
+    IfSmall(question=CountRows(request=SCAN).to_text(), most_bytes=0),
     ListOrphans(older_than_ms=2**62),
     PlanTasks(operation=Compact(commit_id="c").to_text()),
     CountDynamicBuckets(snapshot_id=1),
@@ -114,6 +131,7 @@ def operations(table: Table) -> list[Operation[Any]]:
         MovePostponed(commit_id="c"),
         RewriteFileIndex(commit_id="c"),
         ChangeFiles(commit_id="c", predicate=None),
+        WriteRows(request=WriteRequest(commit_id="c", mode="upsert"), rows=rows),
         DeleteRows(request=changed),
         UpdateRows(request=changed, values=Assignments.of({"city": "Oulu"}, schema)),
         MergeRows(request=changed, wanted=wanted),
@@ -165,3 +183,70 @@ def test_answers_of_operations_come_back_as_they_were(table: Table) -> None:
     ):
         answer = backend.run(operation)
         assert operation.answer_of(operation.answer_text(answer)) == answer
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_a_question_about_rows_is_answered_only_up_to_the_given_bytes(tmp_path: Path, rows: int) -> None:
+    table = Table.create(tmp_path / "t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
+    if rows:
+        table.write(pa.table({"id": range(rows), "city": ["Oslo"] * rows}))
+    backend = LocalBackend(table.path)
+    request = ScanRequest(columns=("id", "city"), snapshot_id=1 if rows else None)
+    size = backend.scan_bytes(request)
+    assert size == table.scan().plan().file_size
+    for question, expected in ((ReadRows(request=request), None), (CountRows(request=request), rows)):
+        text = backend.ask(IfSmall(question=question.to_text(), most_bytes=size))
+        assert text is not None
+        answer: Any = question.answer_of(text)
+        assert (answer if expected is not None else answer.num_rows) == rows
+        assert (backend.ask(IfSmall(question=question.to_text(), most_bytes=size - 1)) is None) == bool(rows) or not size
+
+
+def test_rows_beyond_the_size_of_an_answer_are_left_to_tasks(table: Table) -> None:
+    backend = LocalBackend(table.path)
+    request = ScanRequest(columns=("id", "city"), snapshot_id=1)
+    question = ReadRows(request=request)
+    whole = backend.ask(question)
+    assert whole is not None
+    with use_thresholds(answer_bytes=whole.nbytes):
+        assert backend.ask(question) == whole
+    with use_thresholds(answer_bytes=whole.nbytes - 1):
+        assert backend.ask(question) is None
+
+
+def test_a_lookup_counts_pages_and_not_files(table: Table) -> None:
+    backend = LocalBackend(table.path)
+    with use_thresholds(open_cost_bytes=10):
+        assert backend.scan_bytes(SCAN) == 10
+        assert backend.scan_bytes(SCAN.model_copy(update={"predicate": None})) > 100
+
+
+@pytest.mark.parametrize("question", [PlanScan(request=SCAN), SchemaOf()])
+def test_only_questions_about_rows_depend_on_the_size(table: Table, question: Question[Any]) -> None:
+    with pytest.raises(InvalidArgument, match="question about the rows"):
+        LocalBackend(table.path).ask(IfSmall(question=question.to_text(), most_bytes=1))
+
+
+def test_writes_are_small_until_a_large_bucket_is_due(tmp_path: Path) -> None:
+    options = {"bucket": "1", "num-sorted-run.compaction-trigger": "3"}
+    table = Table.create(tmp_path / "t", "id BIGINT, city STRING", primary_keys=["id"], options=options)
+    write = WriteRows(request=WriteRequest(commit_id="c", mode="upsert"), rows=pa.table({"id": [1], "city": ["x"]}))
+    change = DeleteRequest(commit_id="c", predicate=SCAN.predicate)
+    for expected in (True, True, False):
+        backend = LocalBackend(table.path)
+        assert write.is_small(backend, 100) == expected
+        scanned = backend.scan_bytes(SCAN) if table.snapshots().num_rows else 0
+        assert DeleteRows(request=change).is_small(backend, 100 + scanned) == expected
+        table.write(pa.table({"id": range(100), "city": [f"city {number}" for number in range(100)]}))
+    assert write.is_small(LocalBackend(table.path), 1 << 20)
+
+
+def test_a_merge_and_tasks_are_small_by_the_bytes_of_all_files(table: Table) -> None:
+    backend = LocalBackend(table.path)
+    size = table.scan().plan().file_size
+    by_name = {type(operation).__name__: operation for operation in operations(table)}
+    for name in ("MergeRows", "Compact", "RewriteFileIndex"):
+        assert by_name[name].is_small(backend, size), name
+        assert not by_name[name].is_small(backend, size - 1), name
+    assert by_name["CreateTag"].is_small(backend, 0)
+    assert not by_name["ExpireSnapshots"].is_small(backend, 1 << 30)

@@ -1,0 +1,44 @@
+"""Buckets in which a compaction may be due, by their entries alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lsm.compaction.manager import CompactionPolicy
+from lsm.levels.universal import UniversalCompaction
+from manifest.entry.columns import EntryColumns
+from manifest.schema.table_schema import BucketMode
+from manifest.store import FileStore
+
+
+def due_entries(store: FileStore, entries: EntryColumns, *, added: int = 0) -> EntryColumns:
+    """Return the entries of buckets whose compaction strategy may pick files.
+
+    ``entries`` must be live. ``added``: number of level-0 files to assume in addition, in each bucket.
+    """
+    rows = entries.select(entries.bucket >= 0)
+    strategy = CompactionPolicy.of(store.options).strategy if store.schema.is_primary_key_table else None
+    if not isinstance(strategy, UniversalCompaction) or strategy.early is not None or not len(rows):
+        return rows
+    codes, _ = rows.partition_codes
+    _, bucket = np.unique(np.stack([codes, rows.bucket]), axis=1, return_inverse=True)
+    bucket = bucket.reshape(-1)
+    level = rows.level
+    deeper = np.unique(np.stack([bucket, level])[:, level > 0], axis=1)[0]
+    count = int(bucket.max()) + 1
+    # A run is a file on level 0, and all files of a deeper level.
+    runs = np.bincount(bucket[level == 0], minlength=count) + np.bincount(deeper, minlength=count)
+    return rows.select((runs + added >= strategy.trigger)[bucket])
+
+
+def compaction_bytes(store: FileStore) -> int:
+    """Estimate the bytes that compactions after one more small write read."""
+    if store.options.write_only or store.schema.bucket_mode is BucketMode.BUCKET_UNAWARE:
+        return 0
+    entries = store.live_entries(store.snapshots.latest())
+    if store.options.compacts_fully_at_commit:
+        return int(entries.file_size.sum())
+    return int(due_entries(store, entries, added=1).file_size.sum())
+
+
+__all__ = ["compaction_bytes", "due_entries"]
