@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.spark.client.session import spark_session, warm
     from pyspark_paimon.spark.install import InstallResult, install
     from pyspark_paimon.spark.source import PaimonDataSource as DefaultSource
-    from pyspark_paimon.spark.wire.errors import InstallRefused, RemoteError, SourceMissing, SparkUnavailable
+    from pyspark_paimon.spark.wire.errors import InstallRefused, RemoteError, SessionLost, SourceMissing, SparkUnavailable
     from pyspark_paimon.statements.run import sql
     from pyspark_paimon.stream.follow import StreamBatch
     from pyspark_paimon.table.catalog import Catalog
@@ -171,7 +171,7 @@ _NAMES_BY_MODULE = {
     "pyspark_paimon.request.tree_report": ("TreeAdvice", "TreeBox", "TreeBucket", "TreeIndex", "TreeReport", "TreeSnapshot"),
     "pyspark_paimon.spark.client.session": ("spark_session", "warm"),
     "pyspark_paimon.spark.install": ("InstallResult", "install"),
-    "pyspark_paimon.spark.wire.errors": ("InstallRefused", "RemoteError", "SourceMissing", "SparkUnavailable"),
+    "pyspark_paimon.spark.wire.errors": ("InstallRefused", "RemoteError", "SessionLost", "SourceMissing", "SparkUnavailable"),
     "pyspark_paimon.statements.run": ("sql",),
     "pyspark_paimon.stream.follow": ("StreamBatch",),
     "pyspark_paimon.table.catalog": ("Catalog",),
@@ -259,6 +259,7 @@ __all__ = [
     "Scan",
     "ScanCounters",
     "SchemaMismatch",
+    "SessionLost",
     "SnapshotExpired",
     "SnapshotNotFound",
     "SourceMissing",

@@ -5,7 +5,7 @@ All but writes find rows in one snapshot and apply the changes to it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from fileindex.base.lazy import LazyModule
 from pyspark_paimon.request.assignments import Assignments, SentAssignments
@@ -24,12 +24,20 @@ else:  # the client of a server sends these operations and needs no storage engi
     merge_rows = LazyModule("pyspark_paimon.jobs.merge_rows")
 
 
+A = TypeVar("A")
+
+
 class WriteRows(Operation[WriteResult]):
     """Write rows that travel with the request."""
 
     stage: ClassVar[str | None] = "write"
     request: WriteRequest
     rows: BoundRows
+
+    @property
+    def identity(self) -> str:
+        """Id of its commit."""
+        return self.request.identity
 
     def is_small(self, table: OpenTable, most_bytes: int) -> bool:
         """Return whether a due compaction is small."""
@@ -40,15 +48,35 @@ class WriteRows(Operation[WriteResult]):
         return table.write(self.request, ArrowRows(self.rows.to_reader()))
 
 
-class DeleteRows(Operation[WriteResult]):
-    """Delete the rows that match a filter."""
+class _ChangeRows(Operation[A], Generic[A]):
+    """A change of rows that are found first."""
 
-    stage: ClassVar[str | None] = "delete"
     request: DeleteRequest
+
+    @property
+    def identity(self) -> str:
+        """Id of its commit."""
+        return self.request.commit_id
 
     def is_small(self, table: OpenTable, most_bytes: int) -> bool:
         """Return whether the scan and a due compaction are small."""
-        return _is_small(table, self.request, most_bytes)
+        request = self.request
+        store = table.store(request.options)
+        latest = store.snapshots.latest()
+        scan = ScanRequest(
+            columns=store.schema.names,
+            snapshot_id=None if latest is None else latest.id,
+            schema_id=store.schema.id,
+            predicate=request.predicate,
+            keys=request.keys,
+        )
+        return table.scan_bytes(scan) + due.compaction_bytes(store) <= most_bytes
+
+
+class DeleteRows(_ChangeRows[WriteResult]):
+    """Delete the rows that match a filter."""
+
+    stage: ClassVar[str | None] = "delete"
 
     def run(self, table: OpenTable) -> WriteResult:
         """Delete in the process that reaches the files."""
@@ -56,16 +84,11 @@ class DeleteRows(Operation[WriteResult]):
         return change_rows.delete_rows(store, self.request, table.read, threads=table.threads, progress=table.progress)
 
 
-class UpdateRows(Operation[WriteResult]):
+class UpdateRows(_ChangeRows[WriteResult]):
     """Update the rows that match a filter."""
 
     stage: ClassVar[str | None] = "update"
-    request: DeleteRequest
     values: SentAssignments
-
-    def is_small(self, table: OpenTable, most_bytes: int) -> bool:
-        """Return whether the scan and a due compaction are small."""
-        return _is_small(table, self.request, most_bytes)
 
     def run(self, table: OpenTable) -> WriteResult:
         """Update in the process that reaches the files."""
@@ -74,11 +97,10 @@ class UpdateRows(Operation[WriteResult]):
         return change_rows.update_rows(store, self.request, values, table.read, threads=table.threads, progress=table.progress)
 
 
-class MergeRows(Operation[MergeResult]):
+class MergeRows(_ChangeRows[MergeResult]):
     """Merge rows of a source into the table."""
 
     stage: ClassVar[str | None] = "merge"
-    request: DeleteRequest
     wanted: MergeRequest
 
     def is_small(self, table: OpenTable, most_bytes: int) -> bool:
@@ -90,19 +112,6 @@ class MergeRows(Operation[MergeResult]):
         """Merge in the process that reaches the files."""
         store = table.store(self.request.options)
         return merge_rows.merge_rows(store, self.request, self.wanted, table.read, threads=table.threads, progress=table.progress)
-
-
-def _is_small(table: OpenTable, request: DeleteRequest, most_bytes: int) -> bool:
-    store = table.store(request.options)
-    latest = store.snapshots.latest()
-    scan = ScanRequest(
-        columns=store.schema.names,
-        snapshot_id=None if latest is None else latest.id,
-        schema_id=store.schema.id,
-        predicate=request.predicate,
-        keys=request.keys,
-    )
-    return table.scan_bytes(scan) + due.compaction_bytes(store) <= most_bytes
 
 
 __all__ = ["DeleteRows", "MergeRows", "UpdateRows", "WriteRows"]

@@ -141,6 +141,11 @@ class Operation(Request[A], Generic[A]):
     stage: ClassVar[str | None] = None
     """Name of the progress. None: too short to report."""
 
+    @property
+    def identity(self) -> str | None:
+        """Id of its commit, by which it can be repeated. None: it has none."""
+        return None
+
     def is_small(self, table: OpenTable, most_bytes: int) -> bool:  # noqa: ARG002  # operations that read data files need both
         """Return whether the driver of Spark runs it without a job.
 
@@ -180,6 +185,11 @@ class TaskOperation(Operation[A], Generic[A]):
 
     commit_id: CommitId
     options: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def identity(self) -> str | None:
+        """Id of its commit."""
+        return self.commit_id
 
     def run(self, table: OpenTable) -> A:
         """Run all tasks in this process."""

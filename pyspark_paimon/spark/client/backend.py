@@ -53,7 +53,7 @@ from pyspark_paimon.spark.client.scan_backend import SparkScans
 from pyspark_paimon.spark.client.staging import Staged, stage_changes, stage_rows, stage_tasks
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
-from pyspark_paimon.spark.wire.errors import raise_typed_errors
+from pyspark_paimon.spark.wire.errors import SessionLost, raise_typed_errors
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 
 if TYPE_CHECKING:
@@ -99,18 +99,14 @@ class SparkBackend(SparkScans):
         None: the operation needs a job. After an error without a typed cause, the stored answer shows whether it ran.
         """
         most = thresholds.driver_bytes
-        if not most or (isinstance(operation, UpdateRows) and _has_spark_columns(operation.values)):
+        if not most or (isinstance(operation, UpdateRows) and _needs_spark(operation.values)):
             return None
         message = rpc.RunSmall(id=str(uuid.uuid4()), operation=operation.to_text(), most_bytes=most)
         try:
             return self._ask(message)
-        except PaimonError:
-            raise
         except Exception as error:
-            answer = self._after_error(rpc.AskAnswer(id=message.id))
+            answer = self._after_error(error, rpc.AskAnswer(id=message.id), operation.identity)
             if answer is None:
-                if isinstance(operation, WriteRows):
-                    error.add_note(_how_to_repeat(operation.request.identity))
                 raise
             return answer
 
@@ -126,10 +122,8 @@ class SparkBackend(SparkScans):
         try:
             with raise_typed_errors(), nullcontext() if operation.stage is None else self._reporting(operation.stage):
                 job.write.format(FORMAT_NAME).mode("append").options(**options).save()
-        except PaimonError:
-            raise
-        except Exception:
-            answer = self._after_error(question)
+        except Exception as error:
+            answer = self._after_error(error, question, operation.identity)
             if answer is None:
                 raise
         else:
@@ -348,13 +342,20 @@ class SparkBackend(SparkScans):
         found = without_expired(found, lambda origins: self.ask(FindExpired(origins=tuple(origins))))
         return result_of(found, check.depth, started)
 
-    def _after_error(self, question: Request[A | None]) -> A | None:
+    def _after_error(self, error: Exception, question: Request[A | None], identity: str | None = None) -> A | None:
         """Return the answer to a question after an error.
 
-        None: the server has no answer, or the question fails too. The caller then raises the first error.
+        None: the server has no answer, or the question fails too. The caller then raises the first error, which says how to repeat
+        the commit ``identity`` if its fate is unknown.
         """
-        with suppress(Exception):
-            return self._ask(question)
+        lost = isinstance(error, SessionLost)
+        if not lost:  # the session's other requests would wait and fail, too
+            with suppress(Exception):
+                answer = self._ask(question)
+                if answer is not None:
+                    return answer
+        if identity is not None and (lost or not isinstance(error, PaimonError)):
+            error.add_note(_how_to_repeat(identity, "may be visible" if lost else "is not visible, but its job may still run"))
         return None
 
     def _run(self, job: Staged, commit_id: str) -> Outcome | None:
@@ -369,10 +370,8 @@ class SparkBackend(SparkScans):
         except CommitConflict:
             raise
         except Exception as error:
-            found = self._after_error(rpc.AskOutcome(commit_id=commit_id))
+            found = self._after_error(error, rpc.AskOutcome(commit_id=commit_id), commit_id)
             if found is None:
-                if not isinstance(error, PaimonError):
-                    error.add_note(_how_to_repeat(commit_id))
                 raise
             return found
         return self._outcome(commit_id)
@@ -396,8 +395,15 @@ def few_rows(rows: ArrowRows) -> tuple[pa.Table | None, ArrowRows]:
     return table, ArrowRows(table.to_reader())
 
 
-def _has_spark_columns(values: object) -> bool:
-    return isinstance(values, Assignments) and any(map(is_spark_column, values.values.values()))
+def _needs_spark(values: Assignments | str) -> bool:
+    """Return whether Spark must compute new values.
+
+    Raises ``InvalidArgument`` for values that it cannot compute either.
+    """
+    if not isinstance(values, Assignments):
+        return False
+    values.refuse_expressions()
+    return any(map(is_spark_column, values.values.values()))
 
 
 def _since(started: float) -> float:
@@ -409,10 +415,10 @@ def _result(done: Outcome | None, started: float) -> WriteResult:
     return WriteResult.of(done, seconds, {"job": seconds * 1000})
 
 
-def _how_to_repeat(identity: str) -> str:
+def _how_to_repeat(identity: str, state: str) -> str:
     user, _, batch = identity.partition("#")
     named = f"commit_id={user!r}" + (f", batch_id={batch}" if batch else "")
-    return f"commit {identity} is not visible, but its job may still run: repeat the call with {named}, which is safe"
+    return f"commit {identity} {state}: repeat the call with {named}, which is safe"
 
 
 __all__ = ["SparkBackend", "few_rows"]

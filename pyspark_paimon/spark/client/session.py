@@ -64,6 +64,9 @@ SERVER_CONF: dict[str, str] = {
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",  # as above
 }
 
+# A call waits half a minute for a server that does not answer. Spark's default is ten minutes.
+_RETRIES, _BACKOFF_MILLIS = 9, 5000
+
 
 @public
 def spark_session(
@@ -126,6 +129,7 @@ def spark_session(
 def _remote_session(address: Address, conf: Mapping[str, str], *, new: bool) -> SparkSession:
     """Return a session at ``address``."""
     from pyspark.sql import SparkSession  # noqa: PLC0415  # as above
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415  # as above
 
     url = address.for_spark()
     session = None if new else _REMOTE.get(url)
@@ -133,6 +137,7 @@ def _remote_session(address: Address, conf: Mapping[str, str], *, new: bool) -> 
         address.check()
         # ``getOrCreate`` would return the active session, of any server.
         session = SparkSession.builder.remote(url).create()
+        session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_BACKOFF_MILLIS)])
         atexit.register(_release, session)
     try:
         _configure(session, conf)

@@ -30,6 +30,14 @@ class SparkUnavailable(PaimonError, RuntimeError):
 
 
 @public
+class SessionLost(SparkUnavailable):
+    """The Spark session has ended, or its server does not answer.
+
+    A change that was running may be committed: repeat it with its ``commit_id`` in a new session.
+    """
+
+
+@public
 class SourceMissing(SparkUnavailable):
     """The server lacks the data source.
 
@@ -55,6 +63,9 @@ INSTALL = (
     f"python -m pip install pyspark-paimon=={__version__} and restart the server"
 )
 _NOT_FOUND = re.compile(r"\[DATA_SOURCE_NOT_FOUND\].*?: (?:pyspark_)?paimon\.")
+_LOST = re.compile(
+    r"\[(NO_ACTIVE_SESSION|INVALID_HANDLE\.SESSION_(?:NOT_FOUND|CLOSED|CHANGED)|RETRIES_EXCEEDED|SESSION_ALREADY_EXIST)\]|StatusCode\.(UNAVAILABLE)"
+)
 MARK = "paimon-error: "
 """First characters of the note of a typed error."""
 _NOTE = re.compile(r"^\s*" + re.escape(MARK) + r"(\{.*\})\s*$", re.MULTILINE)
@@ -142,6 +153,12 @@ def raise_typed_errors() -> Iterator[None]:
         typed = typed_error(text)
         if typed is None and _NOT_FOUND.search(text):
             typed = SourceMissing(f"the Spark server lacks format 'paimon': {INSTALL}; or try pyspark_paimon.install(spark)")
+        lost = _LOST.search(text) if typed is None else None
+        if lost is not None:
+            typed = SessionLost(
+                f"the Spark session has ended, or its server does not answer ({lost[1] or lost[2]}): make a new session, and open the "
+                f"table in it with Table.open(path, spark=...)"
+            )
         if typed is None:
             raise
         raise typed from error
@@ -152,6 +169,7 @@ __all__ = [
     "MARK",
     "InstallRefused",
     "RemoteError",
+    "SessionLost",
     "SourceMissing",
     "SparkUnavailable",
     "attach_error_notes",

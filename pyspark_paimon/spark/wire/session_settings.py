@@ -15,6 +15,7 @@ from fileindex.base.errors import UnsupportedOption
 from manifest.io.paths import split_branch
 from manifest.options.support import check_call, effect_of
 from pyspark_paimon.request.scan_mode import is_place
+from pyspark_paimon.spark.wire.errors import raise_typed_errors
 
 SETTINGS_PREFIX = "spark.paimon."
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
@@ -74,7 +75,8 @@ def settings_of(spark: Any, path: str) -> dict[str, str]:
 
 
 def _conf_of(spark: Any) -> Mapping[str, str]:
-    found: Mapping[str, str] = getattr(getattr(spark, "conf", None), "getAll", {})
+    with raise_typed_errors():
+        found: Mapping[str, str] = getattr(getattr(spark, "conf", None), "getAll", {})
     return found
 
 
