@@ -85,6 +85,7 @@ class ScanRequest(Message):
     Time travel uses the snapshot's schema.
     ``excluded_files``: data files that the caller reads.
     ``read_optimized``: for primary-key tables, read only the result of each bucket's last full compaction.
+    ``exact``: False: the caller filters again, so Spark's own reader may return rows that do not match.
 
     >>> from fileindex.predicate.tree import ColumnRef, Compare, Op
     >>> request = ScanRequest(predicate=Compare(ColumnRef("id"), Op.EQ, 7), columns=("id",), snapshot_id=3)
@@ -108,6 +109,7 @@ class ScanRequest(Message):
     incremental: IncrementalRange | None = None
     excluded_files: tuple[str, ...] = ()
     read_optimized: bool = False
+    exact: bool = True
     options: dict[str, str] = Field(default_factory=dict)
 
     @classmethod

@@ -14,6 +14,7 @@ from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.wire.session_settings import has_settings
 from pyspark_paimon.statements.names import KnownTables
+from pyspark_paimon.statements.pushdown import Usage, usages
 from pyspark_paimon.statements.words import NameParts, TokenCursor
 from pyspark_paimon.table.table import Table
 
@@ -41,13 +42,14 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
     words = TokenCursor(text)
     common = _common_names(words)
     frames: dict[str, Any] = {}
+    used = usages(text)
     parts: list[str] = []
     end = 0
     for start in _table_positions(words):
         name = words.name()
         if len(name) == 1 and name[0].lower() in common:
             continue
-        frame = _read(names, name, words)
+        frame = _read(names, name, words, used.get(start, Usage()))
         if frame is None:
             continue
         key = f"paimon_{len(frames)}"
@@ -103,7 +105,7 @@ def _table_positions(words: TokenCursor) -> Iterator[int]:
                 words.at += 1
 
 
-def _read(names: KnownTables, name: NameParts, words: TokenCursor) -> Any:
+def _read(names: KnownTables, name: NameParts, words: TokenCursor, usage: Usage) -> Any:
     """Return the frame of a table; None: Spark reads it.
 
     Spark reads tables that its catalog knows, unless the query has a version, a system table or a Paimon session setting.
@@ -120,7 +122,7 @@ def _read(names: KnownTables, name: NameParts, words: TokenCursor) -> Any:
     if table is None:
         words.at = behind
         return None
-    return table.scan(**travel).to_spark()
+    return usage.frame(table, travel, str(names.spark.conf.get("spark.sql.session.timeZone")))
 
 
 def _travel(words: TokenCursor, spark: Any) -> dict[str, Any]:

@@ -144,7 +144,7 @@ class Scan(CheckedMethods, Readable):
         frame: pd.DataFrame = self.to_arrow(dictionaries=dictionaries).to_pandas(**options)
         return frame
 
-    def to_spark(self, spark: SparkSession | None = None, *, native: bool = True) -> DataFrame:
+    def to_spark(self, spark: SparkSession | None = None, *, native: bool = True, exact: bool = True) -> DataFrame:
         """Return the rows as a lazy Spark DataFrame.
 
         The frame reads the pinned snapshot. Its rows have no order. If the snapshot expires, later actions on the frame fail. Files
@@ -155,6 +155,8 @@ class Scan(CheckedMethods, Readable):
             native: Let Spark's Parquet reader read files that need no merging, where its rows, types and values are certain to
                 be the same.
                 False: this package reads everything. Schema and rows of the frame do not depend on it.
+            exact: False: where no index or key finds the rows of the filter, Spark's reader reads whole files, and the frame may have
+                rows that do not match. Filter it again.
 
         Raises:
             InvalidArgument: The table was opened without a session, and ``spark`` is None.
@@ -165,7 +167,8 @@ class Scan(CheckedMethods, Readable):
         """
         if spark is not None:
             check_session(spark)
-        return self._backend.frame(self._request, spark, native=native)
+        request = self._request if exact else self._request.model_copy(update={"exact": False})
+        return self._backend.frame(request, spark, native=native)
 
     def count(self) -> int:
         """Return the number of rows.

@@ -11,17 +11,32 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
+from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.texts import count_text
 from fileindex.base.thresholds import thresholds
-from fileindex.predicate.tree import columns_of
+from fileindex.predicate.tree import (
+    And,
+    ColumnRef,
+    Compare,
+    In,
+    Leaf,
+    Op,
+    Or,
+    Predicate,
+    StartsWith,
+    columns_of,
+    computed_predicates,
+    conjuncts,
+    leaves,
+)
+from fileindex.query.top_n import RANGE_BITMAP
 from lsm.parquet.expected_footer import ExpectedFooter
 from lsm.parquet.reader import ParquetDataFile
 from lsm.read.row_group import may_have_retracts
@@ -32,6 +47,7 @@ from lsm.schema.parquet_schema import KIND_FIELD
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.file_io import FileIO
 from manifest.io.threads import WorkerPool
+from manifest.schema.table_schema import TableSchema
 from manifest.storage.allowed_roots import allowed_roots
 from manifest.storage.object_store import ObjectStoreFileIO
 from manifest.storage.schemes import scheme_of
@@ -177,6 +193,8 @@ _THREADS = 8
 
 
 _GLOB = frozenset("*?[]{}\\")
+_MOST_VALUES = 100
+"""Values of an IN list that Spark's reader compares with statistics."""
 
 
 def native_plan(backend: LocalBackend, request: ScanRequest) -> NativePlan:
@@ -233,7 +251,8 @@ def _reason_against(store: FileStore, request: ScanRequest) -> str:
             return f"column '{name}' of type {type_}"
     if len({name.lower() for name in request.columns}) < len(request.columns):
         return "columns whose names differ only in case"
-    if not set(columns_of(request.predicate)) <= set(store.schema.partition_keys):
+    on_values = not set(columns_of(request.predicate)) <= set(store.schema.partition_keys)
+    if request.predicate is not None and on_values and (request.exact or finds_by_index(request.predicate, store.schema)):
         return "a filter on columns: our own reader decodes other columns only for matching rows"
     return ""
 
@@ -321,15 +340,71 @@ def _answer(store: FileStore, request: ScanRequest, plan: ScanPlan, files: Seque
     )
 
 
+def finds_by_index(predicate: Predicate, schema: TableSchema) -> bool:
+    """Return whether the key or an index finds the rows of one of the filter's terms."""
+    indexes = {(str(spec.column), spec.index_type) for spec in schema.file_index.specs}
+    found = {*schema.primary_keys, *(column for column, _ in indexes)}
+
+    def is_found(leaf: Leaf) -> bool:
+        selects = isinstance(leaf, In | StartsWith) or (isinstance(leaf, Compare) and leaf.op is Op.EQ)
+        return (str(leaf.column), RANGE_BITMAP) in indexes or (str(leaf.column) in found and selects)
+
+    return any(bool(ends := leaves(term)) and not computed_predicates(term) and all(map(is_found, ends)) for term in conjuncts(predicate))
+
+
+def filter_text(predicate: Predicate, columns: Mapping[str, str], types: Mapping[str, ColumnType]) -> str | None:
+    """Return Spark SQL that is true for all rows that match ``predicate``, for Spark to skip row groups.
+
+    ``columns``: SQL expressions by column. None: no term has a simple text.
+
+    >>> types = {"n": ColumnType(Kind.INT), "s": ColumnType(Kind.VARCHAR)}
+    >>> filter_text(And((Compare(ColumnRef("n"), Op.GT, 5), StartsWith(ColumnRef("s"), "a"))), {"n": "`n`"}, types)
+    '(`n` > 5)'
+    """
+    match predicate:
+        case And(children):
+            known = [text for child in children if (text := filter_text(child, columns, types)) is not None]
+            return " AND ".join(f"({text})" for text in known) or None
+        case Or(children) if children:
+            texts = [filter_text(child, columns, types) for child in children]
+            return None if None in texts else " OR ".join(f"({text})" for text in texts)
+        case Compare(column, op, value) if (sides := _sides(column, (value,), columns, types)) is not None:
+            return f"{sides[0]} {op.value} {sides[1][0]}"
+        case In(column, values, False) if len(values) <= _MOST_VALUES and (sides := _sides(column, values, columns, types)) is not None:
+            return f"{sides[0]} IN ({', '.join(sides[1])})"
+    return None
+
+
+def _sides(
+    column: ColumnRef, values: Iterable[Plain], columns: Mapping[str, str], types: Mapping[str, ColumnType]
+) -> tuple[str, list[str]] | None:
+    """Return column and values as Spark SQL. None: their types have no simple literals."""
+    if column.key is not None or column.name not in columns:
+        return None
+    match types[column.name].kind:
+        case kind if kind in INTEGERS:
+            return columns[column.name], [str(value) for value in values]
+        case Kind.VARCHAR:
+            return columns[column.name], [f"CAST(X'{str(value).encode().hex()}' AS STRING)" for value in values]
+        case Kind.DATE:
+            return columns[column.name], [f"date_from_unix_date({value!s})" for value in values]
+        case _:
+            return None
+
+
 def _group(store: FileStore, request: ScanRequest, schema_id: int, paths: Sequence[str], *, has_retracts: bool) -> NativeGroup:
     mapping = _mapping(store, schema_id)
+    expressions = {name: text for name in request.columns if (text := _expression(mapping, name)) is not None}
+    sought = None if request.predicate is None else filter_text(request.predicate, expressions, store.schema.column_types)
+    kinds = f"{quote_name(KIND_FIELD.name)} IN (0, 2)" if has_retracts else None
+    conditions = [f"({text})" for text in (kinds, sought) if text is not None]
     found = [source for name in request.columns if (source := mapping.sources[name]) is not None]
     sources = [DataField(source.id, source.name, _nullable(source.type)) for source in found]
     return NativeGroup(
         files=tuple(paths),
         file_schema=spark_schema([*sources, *([KIND_FIELD] if has_retracts else [])]).json(),
-        condition=f"{quote_name(KIND_FIELD.name)} IN (0, 2)" if has_retracts else None,
-        columns=tuple(f"{_expression(mapping, name)} AS {quote_name(name)}" for name in request.columns),
+        condition=" AND ".join(conditions) or None,
+        columns=tuple(f"{expressions[name]} AS {quote_name(name)}" for name in request.columns),
     )
 
 

@@ -1,0 +1,156 @@
+"""Filters and columns of a query that its Paimon tables apply while reading.
+
+Spark's Python data sources get neither from Spark. Spark evaluates the query completely, so a filter may be left out, but must not
+drop a row that the query needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from fileindex.base.errors import PaimonError
+from fileindex.base.time_zone import time_zone
+from fileindex.predicate.tree import Predicate, all_of, computed_predicates
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.filter.parse import parse_filter
+from pyspark_paimon.statements.words import StatementTokens
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from pyspark_paimon.table.table import Table
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a query needs of one of its tables.
+
+    conditions: Conditions of WHERE on this table alone, as SQL text without the table's name.
+    names: Words of the query in upper case, among which are all needed columns. None: all columns.
+    """
+
+    conditions: tuple[str, ...] = ()
+    names: frozenset[str] | None = None
+
+    def frame(self, table: Table, travel: Mapping[str, Any], zone: str) -> DataFrame:
+        """Return the frame of the table for the query.
+
+        ``travel``: arguments of ``scan``. ``zone``: time zone of the session.
+        """
+        schema = table.table_schema
+        columns = None if self.names is None else [name for name in schema.names if name.upper() in self.names] or schema.names[:1]
+        return table.scan(self._predicate(schema, zone), columns, **travel).to_spark(exact=False)
+
+    def _predicate(self, schema: TableSchema, zone: str) -> Predicate | None:
+        found = []
+        for text in self.conditions:
+            try:
+                with time_zone(lambda: zone):
+                    predicate = parse_filter(text, schema.column_types)
+            except PaimonError:
+                continue  # Spark evaluates it, and reports errors
+            # Without ANSI mode, Spark computes null where we raise an error.
+            if not computed_predicates(predicate):
+                found.append(predicate)
+        return all_of(*found) if found else None
+
+
+def usages(text: str) -> dict[int, Usage]:
+    """Return the usage of each table of a query, by the position of its name in the text.
+
+    Empty if the query cannot be read; Spark then reads all rows and columns.
+
+    >>> usages("SELECT x.a FROM db.t AS x JOIN db.u ON x.id = u.id WHERE x.a = 1 AND x.b > u.b")[16].conditions
+    ('a = 1',)
+    """
+    if '"' in text or "\\" in text:  # their meaning depends on settings of the session
+        return {}
+    try:
+        tree = sqlglot.parse_one(text, dialect=StatementTokens)
+    except (SqlglotError, RecursionError):
+        return {}
+    names = _names(tree)
+    found = {}
+    for table in tree.find_all(exp.Table):
+        first = next((part for part in table.parts if isinstance(part, exp.Identifier)), None)
+        start = None if first is None else first.meta.get("start")
+        if start is not None:
+            found[start] = Usage(tuple(_conditions(table)), names)
+    return found
+
+
+def _names(tree: exp.Expr) -> frozenset[str] | None:
+    """Return all words of a query. None: it needs all columns of its tables."""
+    if not isinstance(tree, exp.Query) or tree.find(exp.Pivot) is not None:
+        return None
+    if any(join.args.get("method") == "NATURAL" for join in tree.find_all(exp.Join)):
+        return None
+    if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
+        return None
+    # Any word may be a column, such as the parts of a field or the text in IDENTIFIER('a.b').
+    texts = [str(node.name) for node in tree.find_all(exp.Identifier, exp.Literal, exp.Var)]
+    return frozenset(part.upper() for text in texts for part in (text, *text.split(".")))
+
+
+def _conditions(table: exp.Table) -> Iterator[str]:
+    """Yield the conditions of WHERE that concern one table alone."""
+    select = table.parent.parent if isinstance(table.parent, exp.From | exp.Join) else None
+    if not isinstance(select, exp.Select) or select.args.get("where") is None:
+        return
+    if table.args.get("pivots") or table.args.get("sample") or select.args.get("sample") or _may_be_null(table, select):
+        return
+    alone = isinstance(table.parent, exp.From) and not select.args.get("joins") and not select.args.get("laterals")
+    for term in _terms(select.args["where"].this):
+        columns = list(term.find_all(exp.Column))
+        mine = all((column.table.lower() == table.alias_or_name.lower()) if column.table else alone for column in columns)
+        if columns and mine and not any(column.args.get("db") for column in columns) and not any(map(_computes, term.walk())):
+            mine_alone = _without_table(term)
+            text = mine_alone.sql(dialect=StatementTokens)
+            # A text that reads differently is not what the user wrote.
+            if sqlglot.parse_one(text, dialect=StatementTokens).transform(_as_cast) == mine_alone.transform(_as_cast):
+                yield text
+
+
+def _computes(node: exp.Expr) -> bool:
+    """Return whether a node is a query or a function, other than a typed literal."""
+    is_literal = isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal)
+    return isinstance(node, exp.Query) or (isinstance(node, exp.Func) and not isinstance(node, exp.Connector) and not is_literal)
+
+
+def _as_cast(node: exp.Expr) -> exp.Expr:
+    """Return a cast for a typed literal: ``DATE'2026-01-31'`` is written as one."""
+    return exp.Cast(this=node.this, to=node.args["to"]) if isinstance(node, exp.TryCast) else node
+
+
+def _without_table(term: exp.Expr) -> exp.Expr:
+    found = term.copy()
+    for column in list(found.find_all(exp.Column)):
+        column.set("table", None)
+    return found
+
+
+def _terms(condition: exp.Expr) -> Iterator[exp.Expr]:
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
+    if isinstance(condition, exp.And):
+        yield from _terms(condition.left)
+        yield from _terms(condition.right)
+    else:
+        yield condition
+
+
+def _may_be_null(table: exp.Table, select: exp.Select) -> bool:
+    """Return whether an outer join may replace the table's rows by nulls."""
+    joins = select.args.get("joins") or []
+    at = joins.index(table.parent) if isinstance(table.parent, exp.Join) else -1
+    own = at >= 0 and (joins[at].side in {"LEFT", "FULL"} or joins[at].kind in {"SEMI", "ANTI"})
+    return own or any(join.side in {"RIGHT", "FULL"} for join in joins[at + 1 :])
+
+
+__all__ = ["Usage", "usages"]

@@ -1,0 +1,269 @@
+"""Filters and columns that ``sql`` gives to the scans of its tables: same rows as Spark's own, fewer of them read."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from itertools import product
+
+import pyarrow as pa
+import pytest
+
+import pyspark_paimon
+from fileindex.base.column_type import ColumnType, Kind
+from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, StartsWith
+from manifest.schema.validation import build_schema
+from pyspark_paimon import Catalog, Table
+from pyspark_paimon.filter.parse import parse_filter
+from pyspark_paimon.spark.read.native_files import filter_text, finds_by_index
+from pyspark_paimon.statements.pushdown import Usage, usages
+
+DDL = (
+    "id BIGINT, day DATE, n INT, f DOUBLE, d DECIMAL(10, 2), s STRING, b BOOLEAN, at TIMESTAMP(6), "
+    "zoned TIMESTAMP_LTZ(6), wide STRING, m MAP<STRING, INT>"
+)
+OPTIONS = {"bucket": "2", "file-index.bloom-filter.columns": "s", "file-index.range-bitmap.columns": "n"}
+DAYS = [dt.date(2024, 1, 1), dt.date(2024, 2, 29), dt.date(1969, 12, 31)]
+NUMBERS = [None, 0, -1, 5, 2**31 - 1]
+FLOATS = [None, float("nan"), 0.0, -0.0, 1.5, float("inf")]
+TEXTS = [None, "", "Oslo", "oslo", "it's", "Ünï", "a%b", "a_b", "5"]
+TIMES = [None, 1_704_110_400_000_000, -1]
+"""Microseconds."""
+
+
+def rows(count: int) -> pa.Table:
+    def pick(values: list, step: int) -> list:
+        return [values[number * step % len(values)] for number in range(count)]
+
+    return pa.table(
+        {
+            "id": list(range(count)),
+            "day": pa.array(pick(DAYS, 1), pa.date32()),
+            "n": pa.array(pick(NUMBERS, 1), pa.int32()),
+            "f": pick(FLOATS, 1),
+            "d": pa.array([None if number % 7 == 0 else Decimal(number) / 4 for number in range(count)], pa.decimal128(10, 2)),
+            "s": pick(TEXTS, 1),
+            "b": pick([None, True, False], 1),
+            "at": pa.array(pick(TIMES, 1), pa.timestamp("us")),
+            "zoned": pa.array(pick(TIMES, 1), pa.timestamp("us", "UTC")),
+            "wide": ["x" * 50] * count,
+            "m": pa.array([[("a", number)] for number in range(count)], pa.map_(pa.string(), pa.int32())),
+        }
+    )
+
+
+CONDITIONS = [
+    "id = 5", "id IN (1, 7, 99)", "id < 10 AND n = 5", "day = DATE'2024-02-29'", "day > '2024-01-01'", "n > 0", "n <=> NULL", "NOT (n = 5)",
+    "n IS NULL OR s = 'Oslo'", "n BETWEEN -1 AND 5", "n <> 5", "f = 0", "f > 1", "f = double('NaN')", "f <> 0.0", "d = 2.5", "d > 10", "d IN (1.25, 3)",
+    "s = ''", "s = 'it''s'", "s LIKE 'O%'", "s LIKE '%s%'", "s NOT LIKE 'a%'", "s LIKE 'a$_b' ESCAPE '$'", "s > 'a'", "s = 5", "lower(s) = 'oslo'",
+    "b", "NOT b", "b IS NOT NULL", "b = true", "at > TIMESTAMP_NTZ'2024-01-01 00:00:00'", "at = '2024-01-01 12:00:00'",
+    "zoned >= TIMESTAMP'2024-01-01 12:00:00'", "zoned < '2024-01-01'", "m['a'] = 5", "n + 1 = 6", "id % 2 = 0", "id = n", "1 = 1", "1 = 2", "n = NULL",
+    "(id = 5 OR id = 6) AND (n > 0 OR n IS NULL)", "s IN ('Oslo', NULL)", "s NOT IN ('Oslo', '')", "id = 5.0", "id > 4.5", "id = '5'",
+]  # fmt: skip
+SHAPES = [
+    "SELECT id, s FROM {t} WHERE {c}",
+    "SELECT * FROM {t} AS x WHERE {c}",
+    "SELECT count(*), sum(id) FROM {t} WHERE {c}",
+    "WITH q AS (SELECT id, n FROM {t} WHERE {c}) SELECT q.id, u.s FROM q JOIN {t} u ON q.id = u.id WHERE u.id < 50",
+]
+JOINED = [
+    "SELECT a.id, b.id FROM {t} a LEFT JOIN {t} b ON a.id = b.n WHERE b.id IS NULL AND a.id < 20",
+    "SELECT a.id, b.id FROM {t} a LEFT JOIN {t} b ON a.id = b.n AND b.id > 3 WHERE a.n = 5",
+    "SELECT a.id, b.id FROM {t} a RIGHT JOIN {t} b ON a.id = b.n WHERE a.id IS NULL AND b.id < 9",
+    "SELECT a.id, b.id FROM {t} a FULL JOIN {t} b ON a.id = b.n WHERE a.n = 5 OR b.n = 0",
+    "SELECT a.id FROM {t} a LEFT ANTI JOIN {t} b ON a.id = b.n WHERE a.id < 9",
+    "SELECT a.id, b.s FROM {t} a, {t} b WHERE a.id = b.id AND a.s = 'Oslo' AND b.n > 0",
+    "SELECT id FROM {t} WHERE id IN (SELECT n FROM {t} WHERE s = 'Oslo') AND n IS NULL",
+    "SELECT id FROM {t} a WHERE EXISTS (SELECT 1 FROM {t} b WHERE b.n = a.id AND b.s <> '')",
+    "SELECT id, row_number() OVER (PARTITION BY day ORDER BY id) AS r FROM {t} WHERE n > 0",
+    "SELECT day, count(*) FROM {t} WHERE s LIKE 'O%' GROUP BY day HAVING count(*) > 1",
+    "SELECT id FROM {t} WHERE n = 5 UNION ALL SELECT n FROM {t} WHERE id = 5",
+    "SELECT x.id FROM (SELECT * FROM {t} WHERE n = 5) x WHERE x.id > 3",
+    "SELECT count(t.id) FROM {t} t CROSS JOIN (SELECT 1 AS one) WHERE t.n > 0",
+    "SELECT id FROM {t} NATURAL JOIN (SELECT id FROM {t} WHERE id < 5)",
+    "SELECT IDENTIFIER('s') FROM {t} WHERE id = 2",
+    "FROM {t} SELECT id WHERE n = 5",
+    "SELECT id, e FROM {t} LATERAL VIEW explode(map_keys(m)) AS e WHERE id < 3 AND e = 'a'",
+    "SELECT * FROM (SELECT day, n FROM {t} WHERE id < 40) PIVOT (count(*) FOR n IN (0, 5))",
+    "SELECT Id, S FROM {t} T WHERE t.N = 5 AND T.ID < 30",
+    "SELECT 1 AS one FROM {t} WHERE n = 5",
+    "SELECT id AS n FROM {t} WHERE n = 5",
+]
+
+EACH = [shape.replace("{c}", condition) for condition, shape in product(CONDITIONS, SHAPES)]
+MIXED = [shape.replace("{c}", condition) for condition, shape in zip(CONDITIONS, SHAPES * len(CONDITIONS), strict=False)]
+
+
+@pytest.fixture(scope="module")
+def database(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("warehouse")
+    catalog = Catalog(folder)
+    table = Table.create(folder / "db.db" / "t", DDL, primary_keys=["day", "id"], partition_keys=["day"], options=OPTIONS)
+    table.write(rows(200))
+    table.compact(full=True)
+    parquet = folder / "copy.parquet"
+    table.scan().to_spark(spark).write.parquet(str(parquet))
+    spark.read.parquet(str(parquet)).createOrReplaceTempView("pushdown_copy")
+    return catalog
+
+
+def answers(frame) -> list[str]:
+    return sorted(map(repr, frame.collect()))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("zone", "texts"),
+    [
+        ("UTC", [*MIXED, *JOINED]),
+        ("America/New_York", [text for text in MIXED if any(word in text for word in ("at >", "at =", "zoned", "day"))]),
+        pytest.param("America/New_York", [*EACH, *MIXED, *JOINED], marks=pytest.mark.long),
+    ],
+    ids=["UTC", "New York", "every condition"],
+)
+def test_queries_have_the_rows_of_spark(spark, database, zone, texts):
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    # Spark's reader skips row groups whose dictionary has -0.0 but not 0.0, although both are equal.
+    spark.conf.set("parquet.filter.dictionary.enabled", "false")
+    wrong = []
+    try:
+        for text in texts:
+            try:
+                expected = answers(spark.sql(text.replace("{t}", "pushdown_copy")))
+            except Exception as error:  # noqa: BLE001  # Spark refuses the comparison
+                with pytest.raises(type(error)):
+                    answers(pyspark_paimon.sql(spark, text.replace("{t}", "db.t"), catalog=database))
+                continue
+            if answers(pyspark_paimon.sql(spark, text.replace("{t}", "db.t"), catalog=database)) != expected:
+                wrong.append(text)
+        assert wrong == []
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+        spark.conf.unset("parquet.filter.dictionary.enabled")
+
+
+@pytest.mark.spark
+def test_a_filter_that_an_index_finds_is_applied_by_the_scan(spark, database):
+    table = database.table("db.t", spark)
+    for condition, expected in (("s = 'Oslo'", 22), ("n = 5", 40), ("id = 5", 1)):
+        (usage,) = usages(f"SELECT id, s FROM db.t WHERE {condition}").values()
+        frame = usage.frame(table, {}, "UTC")
+        assert set(frame.columns) == {"id", "s", condition.split()[0]}
+        assert frame.count() == expected, "Spark gets only the rows that match"
+
+
+@pytest.mark.spark
+def test_other_filters_reach_spark_s_reader_through_not_null_columns(spark, database):
+    (usage,) = usages("SELECT id FROM db.t WHERE id > 150 AND n >= 5").values()
+    plan = Usage(("id > 150",), usage.names).frame(database.table("db.t", spark), {}, "UTC")._explain_string()
+    assert "GreaterThan(id,150)" in plan.replace("`", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT * FROM db.t WHERE a = 1 AND b > 2", ("a = 1", "b > 2")),
+        ("SELECT * FROM db.t AS x WHERE x.a = 1 AND X.b > 2", ("a = 1", "b > 2")),
+        ("SELECT * FROM db.t WHERE t.a = 1", ("a = 1",)),
+        ("SELECT * FROM db.t WHERE (a = 1 OR b = 2) AND (c = 3)", ("a = 1 OR b = 2", "c = 3")),
+        ("SELECT * FROM db.t WHERE a = b", ("a = b",)),
+        ("SELECT * FROM db.t WHERE a IN (SELECT a FROM u) AND b = 1", ("b = 1",)),
+        ("SELECT * FROM db.t WHERE upper(a) = 'X' AND b = DATE'2024-01-01'", ("b = CAST('2024-01-01' AS DATE)",)),
+        ("SELECT * FROM db.t WHERE rand() < 0.5", ()),
+        ("SELECT * FROM db.t WHERE 1 = 1", ()),
+        ("SELECT * FROM db.t TABLESAMPLE (10 ROWS) WHERE a = 1", ()),
+        ("SELECT * FROM db.t JOIN u ON t.id = u.id WHERE a = 1 AND t.b = 2 AND t.c = u.c", ("b = 2",)),
+        ("SELECT * FROM db.t LEFT JOIN u ON t.id = u.id WHERE t.b = 2", ("b = 2",)),
+        ("SELECT * FROM db.t RIGHT JOIN u ON t.id = u.id WHERE t.b = 2", ()),
+        ("SELECT * FROM db.t FULL JOIN u ON t.id = u.id WHERE t.b = 2", ()),
+        ("SELECT * FROM db.t JOIN u ON t.id = u.id FULL JOIN v ON t.id = v.id WHERE t.b = 2", ()),
+        ('SELECT * FROM db.t WHERE a = "x"', None),
+        (r"SELECT * FROM db.t WHERE a = '\n'", None),
+        ("SELECT * FROM db.t WHERE", None),
+    ],
+)
+def test_conditions_of_one_table_alone_are_found(text, expected):
+    found = usages(text)
+    assert (found.get(14).conditions if found else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT u.a FROM u LEFT JOIN db.t ON u.id = t.id WHERE t.b = 2", ()),
+        ("SELECT u.a FROM u RIGHT JOIN db.t ON u.id = t.id WHERE t.b = 2", ("b = 2",)),
+        ("SELECT u.a FROM u LEFT SEMI JOIN db.t ON u.id = t.id WHERE t.b = 2", ()),
+        ("SELECT u.a FROM u, db.t WHERE t.b = 2 AND u.a = 1", ("b = 2",)),
+    ],
+)
+def test_conditions_of_a_joined_table_are_found_unless_the_join_adds_nulls(text, expected):
+    assert usages(text)[text.index("db.t")].conditions == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("SELECT a FROM db.t WHERE b = 1", {"A", "B"}),
+        ("SELECT count(*) FROM db.t", set()),
+        ("SELECT s.x, m['k'] FROM db.t ORDER BY c", {"S", "M", "C"}),
+        ("SELECT IDENTIFIER('t.a') FROM db.t", {"A"}),
+        ("SELECT * FROM db.t", None),
+        ("SELECT t.* FROM db.t", None),
+        ("SELECT struct(*) FROM db.t", None),
+        ("SELECT count(t.*) FROM db.t", None),
+        ("SELECT a FROM db.t NATURAL JOIN u", None),
+        ("SELECT a FROM (SELECT a, b FROM db.t) PIVOT (count(*) FOR b IN (1))", None),
+    ],
+)
+def test_columns_that_a_query_does_not_name_are_not_read(text, names):
+    columns = {"A", "B", "C", "S", "M", "WIDE"}
+    found = usages(text)[text.index("db.t")].names
+    assert (None if found is None else found & columns) == names
+
+
+def test_conditions_as_texts_for_spark_keep_every_row():
+    types = {"n": ColumnType(Kind.INT), "s": ColumnType(Kind.VARCHAR), "day": ColumnType(Kind.DATE), "f": ColumnType(Kind.DOUBLE)}
+    columns = {name: f"`{name}`" for name in types}
+    n, f = Compare(ColumnRef("n"), Op.GT, 5), Compare(ColumnRef("f"), Op.EQ, 1.5)
+    for predicate, expected in (
+        (n, "`n` > 5"),
+        (f, None),
+        (And((n, f)), "(`n` > 5)"),
+        (Or((n, f)), None),
+        (Or((n, n)), "(`n` > 5) OR (`n` > 5)"),
+        (And(()), None),
+        (Or(()), None),
+        (In(ColumnRef("n"), (1, 2)), "`n` IN (1, 2)"),
+        (In(ColumnRef("n"), (1, 2), negated=True), None),
+        (In(ColumnRef("n"), tuple(range(101))), None),
+        (Compare(ColumnRef("s"), Op.EQ, "a'b"), "`s` = CAST(X'612762' AS STRING)"),
+        (Compare(ColumnRef("day"), Op.LE, -1), "`day` <= date_from_unix_date(-1)"),
+        (Compare(ColumnRef("m", "k"), Op.EQ, 1), None),
+        (Compare(ColumnRef("gone"), Op.EQ, 1), None),
+        (IsNull(ColumnRef("n")), None),
+        (StartsWith(ColumnRef("s"), "a"), None),
+    ):
+        assert filter_text(predicate, columns, {**types, "gone": types["n"]}) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("id = 5", True),
+        ("id > 5", False),
+        ("s = 'x'", True),
+        ("s > 'x'", False),
+        ("n > 5", True),
+        ("f = 5", False),
+        ("f = 5 AND s IN ('x', 'y')", True),
+        ("f = 5 OR s = 'x'", False),
+        ("s = 'x' OR id = 3", True),
+        ("s LIKE 'x%'", True),
+        ("n IS NULL", True),
+        ("lower(s) = 'x'", False),
+    ],
+)
+def test_keys_and_indexes_find_rows(text, expected):
+    schema = build_schema("id BIGINT, n INT, f DOUBLE, s STRING", primary_keys=["id"], options=OPTIONS)
+    assert finds_by_index(parse_filter(text, schema.column_types), schema) == expected
