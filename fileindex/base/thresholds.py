@@ -84,6 +84,11 @@ class Thresholds:
         1 << 20, 100, "Compressed bytes of column chunks from which a second decoder filters while it decodes."
     )
     small_dictionary_bytes: int = _limit(64 << 10, 60, "Bytes of a chunk's dictionary up to which its texts stay one.")
+    probe_pays: int = _limit(
+        4, 1, "Filter columns have at least this many times the bytes of a Bloom filter's blocks, or a dictionary, that is searched."
+    )
+    probe_bytes: int = _limit(1 << 20, 120, "Bytes of a dictionary, and of a Bloom filter's blocks, up to which it is searched.")
+    bloom_read_bytes: int = _limit(64 << 10, 80, "Bytes up to which a Bloom filter is read at once. Of a larger one, blocks are read.")
     page_thread_bytes: int = _limit(256 << 10, 300, "Compressed bytes of pages from which several threads decode them.")
     pages_pay: int = _limit(2, 1, "Pages are read separately if at most one in this number is needed.")
     sparse: int = _limit(8, 2, "At most one row in this number is needed: pages are decoded separately, texts stay dictionaries.")

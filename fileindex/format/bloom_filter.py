@@ -20,7 +20,7 @@ from fileindex.base.thresholds import thresholds
 from fileindex.format.container import Payload
 from fileindex.keys.fixed import float_bits
 from fileindex.keys.hashing import hash_array, hash_keys
-from fileindex.predicate.tree import Compare, In, Leaf, Op
+from fileindex.predicate.tree import Leaf, values_of
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult
 
 DEFAULT_ITEMS = 1_000_000
@@ -215,13 +215,9 @@ class BloomFilterReader:
 
         The literals must fit the column.
         """
-        match leaf:
-            case Compare(_, Op.EQ, value):
-                values: tuple[Plain, ...] = (value,)
-            case In(_, values, False):
-                pass
-            case _:
-                return REMAIN
+        values = values_of(leaf)
+        if values is None:
+            return REMAIN
         hashes = literal_hashes(values, self._type)
         found = hashes is None or (self._has_one if len(values) * self.hashes <= thresholds.bloom_whole_probes else self._has_one_of_many)(
             hashes

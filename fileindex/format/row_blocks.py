@@ -20,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from fileindex.base.column_type import ColumnType, Plain
+from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import CorruptIndex
 from fileindex.base.thresholds import thresholds
 from fileindex.format.bloom_filter import literal_hashes
 from fileindex.format.container import Payload
 from fileindex.keys.hashing import hash_array
-from fileindex.predicate.tree import Compare, In, Leaf, Op
+from fileindex.predicate.tree import Leaf, values_of
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult, RowSet
 
 FEWEST_BLOCK_ROWS = 100
@@ -141,13 +141,9 @@ class RowBlocksReader:
 
         The literals must fit the column.
         """
-        match leaf:
-            case Compare(_, Op.EQ, value):
-                values: tuple[Plain, ...] = (value,)
-            case In(_, values, False):
-                pass
-            case _:
-                return REMAIN
+        values = values_of(leaf)
+        if values is None:
+            return REMAIN
         hashes = literal_hashes(values, self._type) if len(values) <= thresholds.block_literals else None
         if hashes is None:
             return REMAIN

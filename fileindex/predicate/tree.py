@@ -201,6 +201,23 @@ def leaves(predicate: Predicate) -> list[Leaf]:
     return [node for node in _ends(predicate) if not isinstance(node, ComputedPredicate)]
 
 
+def values_of(leaf: Leaf) -> tuple[Plain, ...] | None:
+    """Return the values of ``=`` or ``IN``.
+
+    None for every other leaf.
+
+    >>> values_of(Compare(ColumnRef("a"), Op.EQ, 3)), values_of(IsNull(ColumnRef("a")))
+    ((3,), None)
+    """
+    match leaf:
+        case Compare(_, Op.EQ, value):
+            return (value,)
+        case In(_, values, False):
+            return values
+        case _:
+            return None
+
+
 def computed_predicates(predicate: Predicate) -> list[ComputedPredicate]:
     """Return every computed predicate, left to right."""
     return [node for node in _ends(predicate) if isinstance(node, ComputedPredicate)]
@@ -310,4 +327,5 @@ __all__ = [
     "leaves",
     "map_leaves",
     "negate",
+    "values_of",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from fileindex.base.column_type import Plain
 from lsm.parquet.footer import RowGroup
 from lsm.parquet.row_group_pages import GroupPages
 from manifest.entry.bounds import BoundsColumn
@@ -42,6 +43,12 @@ class OpenDataFile(Protocol):
         """Return the bounds of an atomic column in a group.
 
         Bounds are plain values of ``data_type``. None: unknown.
+        """
+
+    def lacks(self, group: RowGroup, column: str, values: tuple[Plain, ...], data_type: DataType, most_bytes: int) -> bool:
+        """Return whether a group has none of ``values`` for certain.
+
+        Reads at most ``most_bytes`` of each index of the group. A damaged one raises ``CorruptIndex``.
         """
 
     def pages(self, group: RowGroup) -> GroupPages | None:

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self
 
+from fileindex.base.column_type import Plain
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
@@ -79,6 +80,10 @@ class WholeGroupFile(ABC):
     def bounds(self, group: RowGroup, column: str, data_type: DataType) -> ColumnBounds | None:  # noqa: ARG002  # most formats have no bounds
         """See ``OpenDataFile``."""
         return None
+
+    def lacks(self, group: RowGroup, column: str, values: tuple[Plain, ...], data_type: DataType, most_bytes: int) -> bool:  # noqa: ARG002
+        """Return False: groups have no index of values."""
+        return False
 
     def pages(self, group: RowGroup) -> GroupPages | None:  # noqa: ARG002
         """Return None: there are no page indexes."""

@@ -119,6 +119,24 @@ class PageHeader:
     DICTIONARY_PAGE_HEADER, DATA_PAGE_HEADER_V2 = range(7, 9)
 
 
+class DictionaryPageHeader:
+    """Fields of a dictionary page header."""
+
+    NUM_VALUES, ENCODING, IS_SORTED = range(1, 4)
+
+
+class PageEncodingStats:
+    """Fields of the number of pages with one encoding."""
+
+    PAGE_TYPE, ENCODING, COUNT = range(1, 4)
+
+
+class BloomFilterHeader:
+    """Fields of the header of a Bloom filter."""
+
+    NUM_BYTES, ALGORITHM, HASH, COMPRESSION = range(1, 5)
+
+
 class DataPageHeader:
     """Fields of a data page header.
 
@@ -184,13 +202,13 @@ class Encoding:
 
     PLAIN, RLE, DELTA_BINARY_PACKED = 0, 3, 5
     KNOWN = frozenset({0, 2, 3, 4, 5, 6, 7, 8, 9})
+    OF_DICTIONARY = frozenset({2, 8})
 
 
 class CompressionCodec:
     """Compression codecs of pages."""
 
-    UNCOMPRESSED = 0
-    KNOWN = range(8)
+    UNCOMPRESSED, SNAPPY, GZIP, LZO, BROTLI, LZ4, ZSTD, LZ4_RAW = KNOWN = range(8)
 
 
 class PageType:
@@ -233,7 +251,30 @@ def decode_plain(raw: bytes, physical_type: int) -> Any:
     return raw if layout is None else layout.unpack(raw)[0]
 
 
+def encode_plain(literal: Any, physical_type: int, length: int = 0) -> bytes | None:
+    r"""Return the only plain encoding of a plain value, or None.
+
+    Bytes have no length before them. ``length`` is that of FIXED_LEN_BYTE_ARRAY.
+
+    >>> encode_plain(42, PhysicalType.INT32), encode_plain("text", PhysicalType.BYTE_ARRAY), encode_plain(0.1, PhysicalType.FLOAT)
+    (b'*\x00\x00\x00', b'text', None)
+    """
+    layout = _NUMBERS.get(physical_type)
+    try:
+        if layout is not None:
+            raw = layout.pack(literal)
+            return raw if layout.unpack(raw)[0] == literal else None  # None for NaN, and if digits are lost
+        if isinstance(literal, int) and physical_type == PhysicalType.FIXED_LEN_BYTE_ARRAY:
+            return literal.to_bytes(length, "big", signed=True)
+        raw = literal.encode() if isinstance(literal, str) else literal
+    except (struct.error, OverflowError, UnicodeEncodeError):
+        return None
+    is_whole = physical_type == PhysicalType.BYTE_ARRAY or (physical_type == PhysicalType.FIXED_LEN_BYTE_ARRAY and len(raw) == length)
+    return raw if isinstance(raw, bytes) and is_whole else None
+
+
 __all__ = [
+    "BloomFilterHeader",
     "ChunkStatistics",
     "ColumnChunk",
     "ColumnIndex",
@@ -242,6 +283,7 @@ __all__ = [
     "ConvertedType",
     "DataPageHeader",
     "DecimalType",
+    "DictionaryPageHeader",
     "Encoding",
     "FieldRepetitionType",
     "FileMetaData",
@@ -249,6 +291,7 @@ __all__ = [
     "KeyValue",
     "LogicalType",
     "OffsetIndex",
+    "PageEncodingStats",
     "PageHeader",
     "PageLocation",
     "PageType",
@@ -260,6 +303,7 @@ __all__ = [
     "TimestampType",
     "byte_width",
     "decode_plain",
+    "encode_plain",
     "list_of",
     "value",
     "value_or",

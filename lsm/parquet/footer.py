@@ -6,6 +6,7 @@ It is cached between openings of the file.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +15,10 @@ import pyarrow.parquet as pq
 
 from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
+from lsm.parquet.chunk_values import ChunkValues
 from lsm.parquet.expected_footer import ExpectedFooter
 from lsm.parquet.fields import ColumnChunk, ColumnMetaData, FileMetaData, RowGroupMetaData, SizeStatistics, list_of, value, value_or
-from lsm.parquet.footer_checksums import footer_checksums_length, verify_footer_checksums
+from lsm.parquet.footer_checksums import FooterChecksums, footer_checksums_length, verify_footer_checksums
 from lsm.parquet.footer_fixup import PARQUET_MAGIC, maps_as_lists
 from lsm.parquet.footer_structure import BYTES_IN_MEMORY, check_footer, decode_footer
 from lsm.parquet.nested import leaf_count
@@ -59,6 +61,9 @@ class CachedFooter:
         schema: Arrow schema of its columns.
         pages: Page index information. None: there are no page indexes, or they are damaged.
         texts: Decoded bytes of texts with a dictionary, by row group and leaf, if the footer has them.
+        values: Places of Bloom filters and dictionaries, by row group and leaf.
+        checksums: Checksums of the bytes between chunks and footer, if the file has them.
+        end: One past the bytes of chunks and indexes.
         kept: Expected footers that this one was checked against.
         bounds: Cached bounds by row group, column and type.
     """
@@ -67,6 +72,9 @@ class CachedFooter:
     schema: Any
     pages: PageFooter | None
     texts: Mapping[tuple[int, int], int] = field(default_factory=dict, repr=False)
+    values: Mapping[tuple[int, int], ChunkValues] = field(default_factory=dict, repr=False)
+    checksums: FooterChecksums | None = None
+    end: int = 0
     kept: set[Hashable] = field(default_factory=set, repr=False)
     bounds: dict[tuple[int, str, DataType], ColumnBounds | None] = field(default_factory=dict, repr=False)
 
@@ -96,7 +104,9 @@ class CachedFooter:
             pages = PageFooter.of(footer, len(encoded), checksums)
         except DAMAGE:
             pages = None
-        return cls(file.metadata, file.schema_arrow, pages, _decoded_texts(footer), set() if expected is None else {expected.key})
+        end = start if checksums is None else checksums.end
+        kept: set[Hashable] = set() if expected is None else {expected.key}
+        return cls(file.metadata, file.schema_arrow, pages, *_chunk_facts(footer), checksums, end, kept)
 
     @property
     def weight(self) -> int:
@@ -142,17 +152,24 @@ class CachedFooter:
         return positions
 
 
-def _decoded_texts(footer: Struct) -> dict[tuple[int, int], int]:
-    """Return the decoded bytes of dictionary-encoded texts."""
-    # A dictionary stores each text once, so the size of its chunk does not show the size of the rows.
-    found: dict[tuple[int, int], int] = {}
+def _chunk_facts(footer: Struct) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], ChunkValues]]:
+    """Return decoded bytes of texts, and places of values, by chunk."""
+    texts: dict[tuple[int, int], int] = {}
+    values: dict[tuple[int, int], ChunkValues] = {}
     for index, group in enumerate(list_of(footer, FileMetaData.ROW_GROUPS)):
         for leaf, chunk in enumerate(list_of(group, RowGroupMetaData.COLUMNS)):
             _, meta = chunk.get(ColumnChunk.META_DATA, _NOTHING)
+            if ColumnMetaData.DICTIONARY_PAGE_OFFSET not in meta and ColumnMetaData.BLOOM_FILTER_OFFSET not in meta:
+                continue
+            # A dictionary stores each text once, so the size of its chunk does not show the size of the rows.
             if ColumnMetaData.DICTIONARY_PAGE_OFFSET in meta and ColumnMetaData.SIZE_STATISTICS in meta:
                 sizes = value(meta, ColumnMetaData.SIZE_STATISTICS)
-                found[index, leaf] = value_or(sizes, SizeStatistics.UNENCODED_BYTE_ARRAY_DATA_BYTES, 0)
-    return found
+                texts[index, leaf] = value_or(sizes, SizeStatistics.UNENCODED_BYTE_ARRAY_DATA_BYTES, 0)
+            with suppress(*DAMAGE):  # these places are advice
+                places = ChunkValues.of(meta)
+                if places is not None:
+                    values[index, leaf] = places
+    return texts, values
 
 
 def _read_encoded(read_range: ReadRange, size: int) -> tuple[bytes, bytes]:

@@ -15,9 +15,11 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fileindex.base.errors import CorruptFile
+from fileindex.base.column_type import Plain
+from fileindex.base.errors import CorruptFile, CorruptIndex
 from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
+from lsm.parquet.chunk_values import ChunkValues, bloom_has_one, dictionary_has_one, encodings
 from lsm.parquet.expected_footer import ExpectedFooter, FooterMismatch
 from lsm.parquet.footer import CachedFooter, RowGroup
 from lsm.parquet.nested import NestedPages, can_weave
@@ -117,6 +119,44 @@ class ParquetDataFile:
         nulls = statistics.null_count if statistics.has_null_count else None
         low, high = (statistics.min_raw, statistics.max_raw) if statistics.has_min_max else (None, None)
         return column_bounds(low, high, nulls, group.num_rows, data_type)
+
+    def lacks(self, group: RowGroup, column: str, values: tuple[Plain, ...], data_type: DataType, most_bytes: int) -> bool:
+        """Return whether a row group has none of ``values`` for certain.
+
+        A Bloom filter and a dictionary of the chunk show it, if at most ``most_bytes`` are read.
+
+        Args:
+            group: Row group of this file.
+            column: Name of an atomic column in the file.
+            values: Values of ``data_type``.
+            data_type: Type of the column in the file's schema. A column stored with another type is not searched.
+            most_bytes: Most bytes of each that are read.
+
+        Raises:
+            CorruptIndex: The Bloom filter or dictionary is damaged.
+        """
+        if column not in self._leaves or not has_bounds(self.schema.field(column).type, data_type):
+            return False
+        leaf = self._leaves[column].start
+        chunk = self._footer.values.get((group.index, leaf))
+        length = self.metadata.schema.column(leaf).length
+        encoded = None if chunk is None else encodings(values, chunk.physical_type, length)
+        if chunk is None or encoded is None:
+            return False
+        try:
+            return self._lacks(chunk, length, encoded, most_bytes)
+        except DAMAGE as error:
+            raise CorruptIndex(f"{self.path}: the Bloom filter or dictionary of column '{column}' cannot be used: {error}") from error
+
+    def _lacks(self, chunk: ChunkValues, length: int, encoded: tuple[bytes, ...], most_bytes: int) -> bool:
+        if chunk.bloom is not None and chunk.bloom_cost(len(encoded)) <= most_bytes:
+            checksums = self._footer.checksums
+            read = self._read_range if checksums is None else checksums.reading(self._read_range)
+            if not bloom_has_one(read, chunk.bloom, self._footer.end, encoded, min(most_bytes, thresholds.bloom_read_bytes)):
+                return True
+        if chunk.dictionary is None or chunk.dictionary[1] > most_bytes:
+            return False
+        return not dictionary_has_one(self._read_range(*chunk.dictionary), chunk, length, encoded)
 
     def pages(self, group: RowGroup) -> GroupPages | None:
         """Return the page indexes of a row group.

@@ -17,12 +17,12 @@ from pyroaring import BitMap
 
 from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.column_type import ColumnType, Plain
-from fileindex.base.errors import CorruptFile
+from fileindex.base.errors import CorruptFile, CorruptIndex
 from fileindex.base.lazy import cached_property
 from fileindex.base.plain_value import to_scalar
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.evaluate_rows import mask
-from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
+from fileindex.predicate.tree import FALSE, TRUE, And, ColumnRef, ComputedPredicate, Or, Predicate, columns_of, leaves, values_of
 from fileindex.rowset.roaring import bitmap_to_rows
 from lsm.arrow.row_kind import retracts
 from lsm.arrow.text_form import plain_text, plain_texts
@@ -39,6 +39,7 @@ from manifest.entry.bounds import BoundsColumn
 from manifest.io.errors import CastFailed, OutOfMemory
 from manifest.io.storage_errors import is_out_of_memory
 from manifest.stats.column_stats import ColumnBounds, may_match
+from manifest.types.data_type import DataType
 
 _Mask = Mask
 _Rows = Int64s
@@ -181,7 +182,46 @@ class RowGroupRead:
             return False
         if self.rows is not None and not self.rows.range_cardinality(group.first_row, group.end_row):
             return False
-        return may_match(self.residual, lambda column: self.bounds(group, column), self.types)
+        return may_match(self.residual, lambda column: self.bounds(group, column), self.types) and self._may_have_values(group)
+
+    def _may_have_values(self, group: RowGroup) -> bool:
+        """Return False if Bloom filters and dictionaries exclude a match."""
+        if self._in_file is None:
+            return True
+        if self.rows is not None and thresholds.sparse * self.rows.range_cardinality(group.first_row, group.end_row) <= group.num_rows:
+            return True  # single pages are as cheap
+        size = self.data.compressed_size(self._physical(self._filter_columns), [group])
+        return self._may_have(self._in_file, group, min(thresholds.probe_bytes, size // thresholds.probe_pays))
+
+    @cached_property
+    def _in_file(self) -> Predicate | None:
+        """Filter on the file's columns. None: it searches no value."""
+        return self.mapping.to_file(self.residual) if any(values_of(leaf) is not None for leaf in leaves(self.residual)) else None
+
+    @cached_property
+    def _file_types(self) -> dict[str, DataType]:
+        return {source.name: source.type for source in self.mapping.sources.values() if source is not None}
+
+    def _may_have(self, predicate: Predicate, group: RowGroup, most_bytes: int) -> bool:
+        match predicate:
+            case And(children):
+                return all(self._may_have(child, group, most_bytes) for child in children)
+            case Or(children):
+                return any(self._may_have(child, group, most_bytes) for child in children)
+            case ComputedPredicate():
+                return True
+        name = predicate.column.name
+        source = self._file_types.get(name)
+        if source is None or predicate.column.key is not None:
+            return True
+        if not may_match(predicate, lambda _: self.data.bounds(group, name, source), {name: source.column_type}):
+            return False
+        values = values_of(predicate)
+        try:
+            return values is None or not self.data.lacks(group, name, values, source, most_bytes)
+        except CorruptIndex as error:
+            self.report.index.warnings[str(error)] += 1
+            return True
 
     def bounds(self, group: RowGroup, column: ColumnRef) -> ColumnBounds | None:
         """Return the bounds of a table column in a row group."""

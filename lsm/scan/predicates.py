@@ -24,7 +24,6 @@ from fileindex.predicate.tree import (
     In,
     IsNull,
     Leaf,
-    Op,
     Or,
     Predicate,
     all_of,
@@ -33,6 +32,7 @@ from fileindex.predicate.tree import (
     conjuncts,
     leaves,
     map_leaves,
+    values_of,
 )
 from lsm.keys.key_set import KeySet
 from manifest.schema.table_schema import TableSchema
@@ -78,13 +78,9 @@ def required_texts(predicate: Predicate, columns: Collection[str]) -> tuple[str,
     ('t', ('x',))
     """
     for term in conjuncts(predicate):
-        match term:
-            case Compare(column, Op.EQ, value):
-                values: tuple[Plain, ...] = (value,)
-            case In(column, values, negated=False):
-                pass
-            case _:
-                continue
+        if not isinstance(term, Compare | In) or (values := values_of(term)) is None:
+            continue
+        column = term.column
         texts = tuple(value for value in values if isinstance(value, str))
         if column.key is None and column.name in columns and texts and len(texts) == len(values):
             return column.name, texts
@@ -269,13 +265,10 @@ def _values(term: Predicate, types: Mapping[str, ColumnType]) -> tuple[str, dict
         if leaf.column.key is not None:
             return None
         names.add(leaf.column.name)
-        match leaf:
-            case Compare(_, Op.EQ, value):
-                values.append(value)
-            case In(_, listed, False):
-                values.extend(listed)
-            case _:
-                return None
+        listed = values_of(leaf)
+        if listed is None:
+            return None
+        values.extend(listed)
     if len(names) != 1 or not _is_flat(term):
         return None
     (name,) = names
