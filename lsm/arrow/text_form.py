@@ -22,6 +22,10 @@ from fileindex.base.thresholds import thresholds
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 """Type of texts with few distinct values, for the encoder. Without nulls, because the encoder's bounds of dictionaries with nulls are too wide."""
+_SHORT = 4096
+"""Texts that are always returned as a dictionary, and the size of a sample of more."""
+_FEW = 8
+"""Mean number of equal texts in a sample from which texts are few."""
 _SIXTEEN_BYTES = pa.decimal128(38)
 
 
@@ -72,26 +76,52 @@ def plain_texts(rows: Any, dictionaries: Collection[str] = ()) -> Any:
     return type(rows).from_arrays(arrays, schema=pa.schema(fields))
 
 
-def coded_texts(batches: Iterable[pa.RecordBatch], schema: pa.Schema, dictionaries: Collection[str]) -> pa.Table:
+def coded_texts(batches: Iterable[pa.RecordBatch], schema: pa.Schema, dictionaries: Collection[str], *, choose: bool = False) -> pa.Table:
     """Build a table with one dictionary per column in ``dictionaries``.
 
-    The batches have ``schema``; their texts may have any form.
+    The batches have ``schema``; their texts may have any form. With ``choose``, only columns with few distinct texts become dictionaries.
+    These are columns of which at least half of the rows come as dictionaries, or repeat in a sample. A short column always is one.
 
     >>> batches = [pa.record_batch({"a": pa.array(["x", "y"])}), pa.record_batch({"a": pa.array(["y", None]).dictionary_encode()})]
     >>> coded = coded_texts(batches, batches[0].schema, {"a"})
     >>> coded["a"].type, [chunk.dictionary.to_pylist() for chunk in coded["a"].chunks]
     (DictionaryType(dictionary<values=string, indices=int32, ordered=0>), [['x', 'y'], ['x', 'y']])
     """
-    wanted = pa.schema([field.with_type(DICTIONARY) if field.name in dictionaries else field for field in schema], schema.metadata)
+    held = list(batches)
+    columns = [[batch.column(at) for batch in held] for at in range(len(schema))]
+    fields = []
+    for at, field in enumerate(schema):
+        if field.name not in dictionaries:
+            fields.append(field)
+        elif choose and not _are_few(columns[at]):
+            columns[at] = list(map(plain_text, columns[at]))
+            fields.append(field)
+        else:
+            columns[at] = list(map(_dictionary, columns[at]))
+            fields.append(field.with_type(DICTIONARY))
+    arrays = [pa.chunked_array(chunks, field.type) for chunks, field in zip(columns, fields, strict=True)]
+    return pa.table(arrays, pa.schema(fields, schema.metadata)).unify_dictionaries()
 
-    def coded(array: Any, data_type: pa.DataType) -> Any:
-        if data_type != DICTIONARY:
-            return array
-        found = array if TextForm.of(array) is TextForm.DICTIONARY else array.dictionary_encode()
-        return found if found.type == DICTIONARY else found.cast(DICTIONARY)
 
-    parts = [pa.RecordBatch.from_arrays(list(map(coded, batch.columns, wanted.types)), schema=wanted) for batch in batches]
-    return pa.Table.from_batches(parts, wanted).unify_dictionaries()
+def _are_few(chunks: Sequence[Any]) -> bool:
+    """Return whether at least half of the texts are few."""
+    count = sum(map(len, chunks))
+    return count <= _SHORT or 2 * sum([len(chunk) for chunk in chunks if pa.types.is_dictionary(chunk.type) or _repeats(chunk)]) >= count
+
+
+def _repeats(texts: Any) -> bool:
+    sample = _sample(texts, _SHORT)
+    return bool(_FEW * pc.count_distinct(sample).as_py() < len(sample))
+
+
+def _sample(texts: Any, count: int) -> Any:
+    """Return about ``count`` texts, evenly spaced."""
+    return texts.take(pa.array(np.arange(0, len(texts), max(1, len(texts) // count))))
+
+
+def _dictionary(texts: Any) -> Any:
+    found = texts if TextForm.of(texts) is TextForm.DICTIONARY else texts.dictionary_encode()
+    return found if found.type == DICTIONARY else found.cast(DICTIONARY)
 
 
 def encode_for_gather(column: Any) -> Any:
@@ -104,8 +134,7 @@ def encode_for_gather(column: Any) -> Any:
     """
     if not pa.types.is_string(column.type):
         return column
-    step = max(1, len(column) // thresholds.text_sample_rows)
-    sample = column.take(pa.array(np.arange(0, len(column), step)))
+    sample = _sample(column, thresholds.text_sample_rows)
     distinct = pc.count_distinct(sample).as_py()
     if not column.null_count and distinct <= thresholds.text_sample_distinct and 2 * distinct < len(sample):
         encoded = column.dictionary_encode()

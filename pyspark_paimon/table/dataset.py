@@ -25,7 +25,7 @@ class DatasetSource(ScanSource, Protocol):
     def to_arrow(self, *, dictionaries: bool | Sequence[str] = False) -> pa.Table:
         """Return the rows as one table.
 
-        dictionaries: True, or text columns to return as dictionaries.
+        dictionaries: Text columns to return as dictionaries. True: those with few distinct values.
         """
 
     def count(self) -> int:

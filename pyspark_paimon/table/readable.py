@@ -81,7 +81,7 @@ class Readable(ABC):
         """Return the rows as a polars DataFrame.
 
         Args:
-            dictionaries: True: return all text columns as categoricals. A list: these text columns.
+            dictionaries: True: return text columns with few distinct values as categoricals. A list: these text columns.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().scan("id = 1", columns=["city"]).to_polars().item()

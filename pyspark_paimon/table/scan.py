@@ -113,8 +113,8 @@ class Scan(CheckedMethods, Readable):
         """Return the rows as one Arrow table.
 
         Args:
-            dictionaries: True: return all text columns as dictionaries. A list: these text columns. Dictionaries take less time
-                and memory for columns with few distinct values.
+            dictionaries: True: return text columns with few distinct values as dictionaries, which takes less time and memory.
+                A list: these text columns.
 
         Raises:
             InvalidArgument: A column in ``dictionaries`` is not a text column.
@@ -128,7 +128,8 @@ class Scan(CheckedMethods, Readable):
         if not coded:
             return pa.Table.from_batches(self._backend.read(self._request, keeps_all=True, tally=self._tally), self.schema)
         request = self._request if self._request.order_by else self._request.model_copy(update={"dictionaries": coded})
-        return coded_texts(self._backend.read(request, keeps_all=True, tally=self._tally), self.schema, coded)
+        batches = self._backend.read(request, keeps_all=True, tally=self._tally)
+        return coded_texts(batches, self.schema, coded, choose=dictionaries is True)
 
     def to_pandas(self, *, dictionaries: bool | Sequence[str] = False, **options: Any) -> pd.DataFrame:
         """Return the rows as a pandas DataFrame.

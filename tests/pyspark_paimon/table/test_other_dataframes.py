@@ -201,3 +201,27 @@ def test_dictionaries_of_other_columns_are_refused(table):
         table.scan().to_arrow(dictionaries=["t"])
     with pytest.raises(InvalidArgument, match="True or a list"):
         table.scan().to_arrow(dictionaries="s")
+
+
+@pytest.mark.sizes
+def test_only_texts_that_repeat_come_as_dictionaries_by_themselves(tmp_path):
+    """Texts of which each row has its own would need more memory and time as a dictionary."""
+    created = Table.create(str(tmp_path / "t"), "id BIGINT, city STRING, comment STRING, note STRING", options={"bucket": "-1"})
+    count = 40_000
+    rows = {
+        "id": range(count),
+        "city": [None if at % 11 == 0 else f"city {at % 300}" for at in range(count)],
+        "comment": [f"comment {at}" for at in range(count)],
+        "note": [None] * count,
+    }
+    created.write(rows)
+    table = Table.open(created.path)
+    coded = pa.dictionary(pa.int32(), pa.string())
+    for scan in (table.scan(), table.scan("id >= 0"), table.scan("comment <> 'x'"), table.scan(order_by="id")):
+        found = scan.to_arrow(dictionaries=True)
+        assert [field.type for field in found.schema] == [pa.int64(), coded, pa.string(), coded]
+        assert found.sort_by("id").to_pylist() == pa.table(rows).to_pylist()
+    named = table.scan().to_arrow(dictionaries=["comment"])
+    assert [field.type for field in named.schema] == [pa.int64(), pa.string(), coded, pa.string()]
+    few = table.scan("id < 100").to_arrow(dictionaries=True)
+    assert [field.type for field in few.schema] == [pa.int64(), coded, coded, coded]
