@@ -67,6 +67,8 @@ class Thresholds:
     # Batches of readers.
     batch_bytes: int = _limit(16 << 20, 400, "Approximate decoded bytes of a batch.")
     batch_rows: int = _limit(1 << 17, 5, "Maximum rows of a batch.")
+    batch_column_bytes: int = _limit(64 << 10, 40, "Decoded bytes of a column in a batch up to which a batch of many columns grows.")
+    batch_growth: int = _limit(8, 2, "Times that such a batch may exceed its bytes.")
     masked_bytes: int = _limit(64 << 20, 300, "Decoded bytes of a row group up to which a second decoder filters all of it at once.")
     blob_batch_bytes: int = _limit(16 << 20, 200, "Bytes of the blobs of a batch.")
     blob_batch_rows: int = _limit(1 << 16, 3, "Maximum blobs of a batch.")

@@ -389,6 +389,9 @@ class ParquetDataFile:
 
         Computed for the row group with the largest rows.
         """
+        # Each batch costs time for each of its columns, however short they are.
+        leaves = sum([len(self._leaves[name]) for name in columns])
+        batch_bytes = max(batch_bytes, min(leaves * thresholds.batch_column_bytes, thresholds.batch_growth * batch_bytes))
         rows = [batch_bytes * group.num_rows // max(1, self.decoded_size(columns, group)) for group in self.row_groups if group.num_rows]
         return max(1, min([most, *rows]))
 

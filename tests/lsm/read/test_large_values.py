@@ -32,3 +32,15 @@ def test_a_merged_read_of_large_values_comes_in_bounded_batches(tmp_path: Path, 
         batches = list(table.scan().to_reader())
         assert sum(batch.num_rows for batch in batches) == ROWS * 3 // 2
         assert max(batch.nbytes for batch in batches) <= 2 * Thresholds().batch_bytes
+
+
+@pytest.mark.sizes
+@pytest.mark.parametrize(("columns", "bytes_"), [(10, 8_000), (100, 40_000), (400, 64_000)])
+def test_batches_of_many_columns_have_more_bytes_up_to_a_bound(tmp_path: Path, set_thresholds: Any, columns: int, bytes_: int) -> None:
+    set_thresholds(batch_bytes=8_000, batch_column_bytes=400, batch_growth=8)
+    names = [f"c{at}" for at in range(columns)]
+    table = Table.create(tmp_path / "t", pa.schema([(name, pa.int64()) for name in names]), options={"bucket": "-1"})
+    table.write(pa.table({name: pa.array(range(at, at + 1000), pa.int64()) for at, name in enumerate(names)}))
+    sizes = [8 * columns * batch.num_rows for batch in Table.open(table.path).scan().to_reader()]
+    assert sum(sizes) == columns * 8000
+    assert 0.8 * bytes_ <= max(sizes) <= bytes_
