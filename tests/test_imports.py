@@ -180,6 +180,47 @@ def test_a_filter_in_sql_loads_only_its_parser_besides(path: str) -> None:
     assert found(("duckdb", "jinja2", "polars", "pyarrow.acero", "pyarrow.dataset", "pyspark", "rich", "typer"), modules) == []
 
 
+ANSWERS = """
+table.lookup(["k1", "k5000"]).num_rows == 2
+table.lookup([{"key": "none"}]).num_rows == 0
+table.scan().to_arrow().num_rows == 9000
+table.scan("key = 'k7' AND number < 40").to_arrow().num_rows == 1
+table.scan("key IN ('k7', 'k8') AND city LIKE 'Os%' AND price IS NOT NULL").to_arrow().num_rows >= 0
+table.scan("number = 7 AND city = 'Oslo'").to_arrow().num_rows == 0
+table.scan("number BETWEEN 7 AND 9 OR price > 0.5 OR day = DATE '2024-01-02'", columns=["city"]).to_arrow().num_rows > 0
+table.scan("city <> 'Oslo'", order_by="price DESC", limit=3).to_arrow().num_rows == 3
+table.scan("number = 7").count() == 90
+table.scan("city = 'Oslo'").aggregate({"number": ("sum", "max")}) is not None
+table.reader().lookup(["k1"]).num_rows == 1
+sum(batch.num_rows for batch in table.scan().to_batches()) == 9000
+"""
+
+
+def test_no_answer_loads_pandas(tmp_path: Path) -> None:
+    """Arrow's conversions would, for a fifth of a second of each process."""
+    created = Table.create(
+        tmp_path / "t",
+        "key STRING, number INT, price DOUBLE, day DATE, city STRING",
+        primary_keys=["key"],
+        options={"bucket": "2", "write-only": "true", "file-index.bitmap.columns": "city", "file-index.range-bitmap.columns": "number"},
+    )
+    rows = {
+        "key": [f"k{at}" for at in range(9000)],
+        "number": pa.array([at % 100 for at in range(9000)], pa.int32()),
+        "price": [at / 9000 for at in range(9000)],
+        "day": pa.array([19724 + at % 3 for at in range(9000)], pa.int32()).cast(pa.date32()),
+        "city": [["Oslo", "Lima"][at % 2] for at in range(9000)],
+    }
+    created.write(pa.table(rows))
+    for live in (False, True):
+        if live:
+            created.write(pa.table(rows).slice(100, 2000))
+        code = "import sys\nfrom pyspark_paimon import Table\ntable = Table.open(sys.argv[1])\n"
+        for answer in ANSWERS.strip().splitlines():
+            code += f"assert {answer}\nassert 'pandas' not in sys.modules, {answer!r}\n"
+        assert found(("pandas",), loaded(code, str(tmp_path / "t"))) == []
+
+
 def test_help_of_the_command_line_loads_no_engine() -> None:
     modules = loaded("import contextlib\nfrom pyspark_paimon.cli import main\nwith contextlib.suppress(SystemExit):\n    main(['--help'])")
     assert found(("duckdb", "jinja2", "numpy", "pandas", "polars", "pyarrow", "pydantic", "pyspark", "sqlglot"), modules) == []

@@ -6,9 +6,9 @@ Scalars serve literals and bounds; arrays serve hashing and encoding.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +16,7 @@ from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIME
 from fileindex.base.errors import InvalidFilter, UnsupportedType
 
 _MAX_LONG_DIGITS = 18
+_MOST_BYTES = 2**31 - 1
 _PYTHON_TYPES: dict[Kind, type] = {
     Kind.BOOLEAN: bool,
     **dict.fromkeys(STRINGS, str),
@@ -81,13 +82,7 @@ def to_scalar(value: Plain, column_type: ColumnType) -> Any:
     >>> to_scalar(1, ColumnType(Kind.TIMESTAMP, precision=6)).type
     TimestampType(timestamp[us])
     """
-    arrow_type = column_type.arrow
-    if not is_plain(value, column_type):
-        raise InvalidFilter(f"{value!r} is not a value of type {column_type.kind}")
-    if column_type.kind is Kind.DECIMAL and isinstance(value, int):
-        digits = tuple(int(digit) for digit in str(abs(value)))
-        return pa.scalar(Decimal((int(value < 0), digits, -column_type.scale)), arrow_type)
-    return pa.scalar(value, arrow_type)
+    return literal_array([value], column_type)[0]
 
 
 def literal_array(values: Sequence[Plain], column_type: ColumnType) -> Any:
@@ -101,10 +96,41 @@ def literal_array(values: Sequence[Plain], column_type: ColumnType) -> Any:
     wrong = next((value for value in values if not is_plain(value, column_type)), None)
     if wrong is not None:
         raise InvalidFilter(f"{wrong!r} is not a value of type {column_type.kind}")
-    if column_type.kind is not Kind.DECIMAL:
-        return pa.array(values, column_type.arrow)
-    unscaled = pa.array([None if value is None else Decimal(int(value)) for value in values], pa.decimal128(38, 0))
-    return unscaled.view(column_type.arrow)
+    return fixed_array(values, column_type.arrow)
+
+
+def fixed_array(values: Sequence[Any], arrow_type: pa.DataType) -> Any:
+    """Return plain values as an array of a flat Arrow type.
+
+    None becomes null. The values fit the type; decimals are unscaled integers.
+
+    Raises:
+        OverflowError: A number is outside of the type's range.
+
+    >>> fixed_array(["a", None, "bc"], pa.string()).to_pylist(), fixed_array([1, None], pa.date32())[0]
+    (['a', None, 'bc'], <pyarrow.Date32Scalar: datetime.date(1970, 1, 2)>)
+    """
+    count = len(values)
+    nulls = [value is None for value in values] if None in values else None
+    valid = None if nulls is None else pa.py_buffer(np.packbits(~np.array(nulls), bitorder="little"))
+    if pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):
+        parts = [b"" if value is None else value.encode() if isinstance(value, str) else value for value in values]
+        ends = np.cumsum([0, *map(len, parts)])
+        if ends[-1] > _MOST_BYTES:
+            return pa.array(values, arrow_type)
+        return pa.Array.from_buffers(arrow_type, count, [valid, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(parts))])
+    if nulls is not None:
+        values = [0 if value is None else value for value in values]
+    if pa.types.is_decimal128(arrow_type):
+        data: Any = b"".join([value.to_bytes(16, "little", signed=True) for value in values])
+    elif pa.types.is_boolean(arrow_type):
+        data = np.packbits(np.array(values, np.bool_), bitorder="little")
+    elif pa.types.is_floating(arrow_type):
+        with np.errstate(over="ignore"):
+            data = np.array(values, f"<f{arrow_type.bit_width // 8}")
+    else:
+        data = np.array(values, f"<i{arrow_type.bit_width // 8}")
+    return pa.Array.from_buffers(arrow_type, count, [valid, pa.py_buffer(data)])
 
 
 def plain_values(array: Any, column_type: ColumnType) -> list[Plain]:

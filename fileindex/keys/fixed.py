@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s
+from fileindex.base.arrays import Int64s, numpy_array
 from fileindex.base.column_type import FLOATS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
 from fileindex.base.float_order import sortable_bits
 
@@ -75,7 +75,7 @@ def to_keys(values: Any, column_type: ColumnType) -> Int64s:
             dense = dense.cast(pa.int64())
         except pa.ArrowInvalid as error:
             raise OverflowError("a decimal's digits exceed 64 bits") from error
-    numbers = dense.to_numpy(zero_copy_only=False)
+    numbers = numpy_array(dense)
     if column_type.kind in FLOATS:
         floats = numbers.astype(np.float32 if column_type.kind is Kind.FLOAT else np.float64, copy=True)
         floats[np.isnan(floats)] = np.nan

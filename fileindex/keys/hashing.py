@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
+from fileindex.base.arrays import numpy_array
 from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.thresholds import thresholds
 from fileindex.keys.fixed import convert_keys
@@ -43,7 +44,7 @@ def hash_array(values: Any, column_type: ColumnType) -> _Words:
 
 
 def _longs(values: Any, column_type: ColumnType) -> _Longs:
-    numbers = values.to_numpy(zero_copy_only=False)
+    numbers = numpy_array(values)
     if column_type.kind is Kind.FLOAT:
         bits = numbers.astype(np.float32, copy=True)
         bits[np.isnan(bits)] = np.nan

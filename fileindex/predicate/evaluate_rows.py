@@ -15,14 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.arrays import arrow_array, numpy_array
 from fileindex.base.column_type import FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.errors import FilterFailed, InvalidFilter, UnknownColumn
-from fileindex.base.plain_value import canonical_array, literal_array, to_scalar
+from fileindex.base.plain_value import canonical_array, fixed_array, literal_array, to_scalar
 from fileindex.expression.compute import compute
 from fileindex.expression.tree import ColumnValue, column_values
 from fileindex.predicate.map_entries import map_entries
 from fileindex.predicate.tree import And, ColumnRef, Compare, ComputedPredicate, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derive
 
+_BOOLEANS = arrow_array(np.array([False, True]))
 _KERNELS = {Op.EQ: pc.equal, Op.NE: pc.not_equal, Op.LT: pc.less, Op.LE: pc.less_equal, Op.GT: pc.greater, Op.GE: pc.greater_equal}
 
 
@@ -110,8 +112,8 @@ def _where_open(predicate: Predicate, found: Any, batch: Any, types: Mapping[str
     if opened.true_count == len(opened):
         return _tree(predicate, batch, types)
     answers = _tree(predicate, batch.filter(opened), types)
-    positions = np.cumsum(np.asarray(opened)) - 1
-    return answers.take(pa.array(positions, mask=~np.asarray(opened))).fill_null(not decided)
+    chosen = numpy_array(opened)
+    return answers.take(arrow_array(np.cumsum(chosen) - 1, chosen)).fill_null(_BOOLEANS[not decided])
 
 
 def _evaluate_computed(computed: ComputedPredicate, batch: Any, types: Mapping[str, ColumnType]) -> Any:
@@ -126,7 +128,7 @@ def _evaluate_computed(computed: ComputedPredicate, batch: Any, types: Mapping[s
             found = _by_values(computed, array, batch, types)
     if found is None:
         found = compute(computed.test, lambda column: _typed_column(column, batch, types), batch.num_rows)
-    return (pc.invert(found) if computed.negated else found).fill_null(False)
+    return (pc.invert(found) if computed.negated else found).fill_null(_BOOLEANS[False])
 
 
 def _by_values(computed: ComputedPredicate, array: Any, batch: Any, types: Mapping[str, ColumnType]) -> Any:
@@ -154,7 +156,7 @@ def _typed_column(column: ColumnValue, batch: Any, types: Mapping[str, ColumnTyp
 
 
 def _constant(value: bool, length: int) -> Any:
-    return pa.array(np.full(length, value))
+    return arrow_array(np.full(length, value))
 
 
 def _leaf(leaf: Leaf, batch: Any, types: Mapping[str, ColumnType]) -> Any:
@@ -162,7 +164,7 @@ def _leaf(leaf: Leaf, batch: Any, types: Mapping[str, ColumnType]) -> Any:
     array = _column(leaf.column, batch)
     if pa.types.is_dictionary(array.type) and len(array.dictionary) <= len(array):
         null_matches = isinstance(leaf, IsNull) and not leaf.negated
-        return _matches(leaf, array.dictionary, column_type).take(array.indices).fill_null(null_matches)
+        return _matches(leaf, array.dictionary, column_type).take(array.indices).fill_null(_BOOLEANS[null_matches])
     return _matches(leaf, array, column_type)
 
 
@@ -191,12 +193,12 @@ def _matches(leaf: Leaf, array: Any, column_type: ColumnType) -> Any:
                 raise InvalidFilter(f"'{column}' of type {column_type.kind} is not a string column; a prefix needs one")
             found = pc.starts_with(array, pattern=prefix)
             found = pc.invert(found) if negated else found
-    return found.fill_null(False)
+    return found.fill_null(_BOOLEANS[False])
 
 
 def _compare_floats(array: Any, op: Op, value: float) -> Any:
     if not math.isnan(value):
-        found = _KERNELS[op](array, pa.scalar(value, pa.float64()))
+        found = _KERNELS[op](array, fixed_array([value], pa.float64())[0])
         return pc.or_(found, pc.is_nan(array)) if op in {Op.GT, Op.GE} else found
     match op:
         case Op.EQ | Op.GE:
@@ -237,7 +239,7 @@ class _FloatLiterals:
 def _floats(column_type: ColumnType, values: tuple[Plain, ...]) -> _FloatLiterals:
     numbers = np.array([_float(value, column_type) for value in values], np.float64)
     zero, nan = numbers == 0, np.isnan(numbers)
-    return _FloatLiterals(pa.array(numbers[~(zero | nan)]), bool(zero.any()), bool(nan.any()))
+    return _FloatLiterals(arrow_array(numbers[~(zero | nan)]), bool(zero.any()), bool(nan.any()))
 
 
 def _literal(value: Plain, column_type: ColumnType, arrow_type: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.arrays import numpy_array
 from fileindex.base.column_type import FLOATS, INTEGERS, ColumnType, Kind, Plain
 from fileindex.base.float_order import extremes, spark_order_key
 from fileindex.base.plain_json import plain_from_json, plain_to_json
@@ -165,7 +166,7 @@ def _sum(physical: Any) -> int | float:
     chunks = present.chunks if isinstance(present, pa.ChunkedArray) else [present]
     if pa.types.is_decimal(physical.type):
         return sum(_sum_of_words(_words(chunk)) for chunk in chunks)
-    return sum(_sum_of_words(np.asarray(chunk).astype(np.int64).view(np.uint32).reshape(-1, 2)) for chunk in chunks)
+    return sum(_sum_of_words(numpy_array(chunk).astype(np.int64).view(np.uint32).reshape(-1, 2)) for chunk in chunks)
 
 
 def _words(decimals: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int8s, Mask
+from fileindex.base.arrays import Int8s, Mask, numpy_array
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import UPDATE_BEFORE, VALUE_KIND
 
@@ -33,7 +33,7 @@ def retracts(kinds: Any) -> Mask:
 
     ``kinds`` is a ``_VALUE_KIND`` column, Arrow or numpy.
     """
-    values: Int8s = kinds if isinstance(kinds, np.ndarray) else one_array(kinds).to_numpy(zero_copy_only=False)
+    values: Int8s = kinds if isinstance(kinds, np.ndarray) else numpy_array(one_array(kinds))
     found: Mask = (values & 1) == UPDATE_BEFORE
     return found
 

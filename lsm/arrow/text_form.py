@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.arrays import arrow_array
 from fileindex.base.thresholds import thresholds
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
@@ -116,7 +117,7 @@ def _repeats(texts: Any) -> bool:
 
 def _sample(texts: Any, count: int) -> Any:
     """Return about ``count`` texts, evenly spaced."""
-    return texts.take(pa.array(np.arange(0, len(texts), max(1, len(texts) // count))))
+    return texts.take(arrow_array(np.arange(0, len(texts), max(1, len(texts) // count))))
 
 
 def _dictionary(texts: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import AnyArray, Int64s, Mask, UInt64s
+from fileindex.base.arrays import AnyArray, Int64s, Mask, UInt64s, numpy_array
 from fileindex.base.errors import UnsupportedType
 from fileindex.base.float_order import total_order
 
@@ -47,7 +47,7 @@ class WordColumn:
             UnsupportedType: Values of the column's type have no order.
         """
         array = one_array(column)
-        valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+        valid = numpy_array(array.is_valid()) if array.null_count else None
         words = _variable_words(array) if is_variable(array.type) else [_of_array(word) for word in fixed_words(array)]
         if descending:
             words = [_invert(word) for word in words]

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import UInt64s
+from fileindex.base.arrays import UInt64s, arrow_array
 from fileindex.base.column_type import FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
-from fileindex.base.plain_value import from_scalar
+from fileindex.base.plain_value import fixed_array, from_scalar
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Compare, IsNull, Op, Predicate, any_of
 from lsm.keys.encoding import WordColumn, one_array
@@ -54,13 +54,13 @@ class RowOrder:
     def first(self, rows: Any, count: int) -> Any:
         """Return the first ``count`` rows in this order."""
         keys = [_words(rows.column(column.name), column) for column in self.columns]
-        return rows.take(pa.array(sort_rows(keys, length=rows.num_rows).order[:count]))
+        return rows.take(arrow_array(sort_rows(keys, length=rows.num_rows).order[:count]))
 
 
 def _words(values: Any, column: SortColumn) -> WordColumn:
     array = one_array(values)
     if pa.types.is_floating(array.type):
-        array = pc.add(array, pa.scalar(0.0, array.type))  # -0.0 + 0.0 is 0.0
+        array = pc.add(array, fixed_array([0.0], array.type)[0])  # -0.0 + 0.0 is 0.0
     found = WordColumn.of(array, descending=not column.ascending)
     if not array.null_count or column.nulls_first:
         return found

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import AnyArray, Indices, Int64s
+from fileindex.base.arrays import AnyArray, Indices, Int64s, arrow_array, numpy_array
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS
 from fileindex.base.plain_value import plain_array, plain_values
 from lsm.keys.encoding import WordColumn, WordOf, is_variable, one_array
@@ -43,7 +43,7 @@ class SortedKeys:
         arrays = tuple(map(one_array, columns))
         if len(arrays[0]) < 2:
             return cls(arrays)
-        rows = pa.array(np.unique(key_codes(arrays)[0], return_index=True)[1])
+        rows = arrow_array(np.unique(key_codes(arrays)[0], return_index=True)[1])
         return cls(tuple(array.take(rows) for array in arrays))
 
     def __len__(self) -> int:
@@ -127,10 +127,10 @@ class KeyBlock:
         valid = np.ones(len(columns[0]), np.bool_)
         for column in columns:
             if column.null_count:
-                valid &= column.is_valid().to_numpy(zero_copy_only=False)
+                valid &= numpy_array(column.is_valid())
         if not valid.all():
             rows = np.flatnonzero(valid)
-            columns = [column.take(pa.array(rows)) for column in columns]
+            columns = [column.take(arrow_array(rows)) for column in columns]
         codes, layout = key_codes(columns)
         if len(codes) > 1 and not bool((codes[:-1] <= codes[1:]).all()):
             order = np.argsort(codes, kind="stable")
@@ -160,7 +160,7 @@ class KeyBlock:
 def _stored(column: Any, data_type: DataType) -> AnyArray:
     array = plain_array(column, data_type.column_type)
     if pa.types.is_integer(array.type):
-        return np.unique(array.to_numpy())
+        return np.unique(numpy_array(array))
     values: list[Any] = plain_values(array, data_type.column_type)
     if data_type.kind in STRINGS | BINARIES:
         values = [value.encode() if isinstance(value, str) else value for value in values]

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from fileindex.base.arrays import arrow_array, numpy_array
 from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import drop_retracts
 from lsm.arrow.text_form import concat_tables
@@ -123,7 +124,7 @@ def _add_rank(kinds: Any) -> Any:
 
     With equal sequence numbers the add is newer.
     """
-    return pa.array((one_array(kinds).to_numpy(zero_copy_only=False) & 1) ^ 1)
+    return arrow_array((numpy_array(one_array(kinds)) & 1) ^ 1)
 
 
 def align_versions(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[tuple[list[Any], int]]:

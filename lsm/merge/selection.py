@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int64s, Mask, UInt64s
+from fileindex.base.arrays import Int64s, Mask, UInt64s, arrow_array
 from lsm.arrow.row_kind import retracts
 from lsm.arrow.text_form import plain_texts
 from lsm.keys.encoding import fixed_words, is_variable, one_array
@@ -117,7 +117,7 @@ def _not_overwritten(base: Any, codes: Sequence[UInt64s]) -> Mask:
 
 
 def _filter(table: Any, mask: Mask) -> Any:
-    return table if mask.all() else table.filter(pa.array(mask))
+    return table if mask.all() else table.filter(arrow_array(mask))
 
 
 def pack_keys(tables: Sequence[Sequence[Any]]) -> list[UInt64s] | None:

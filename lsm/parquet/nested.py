@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int64s
+from fileindex.base.arrays import Int64s, numpy_array
 from lsm.parquet.page_index import ColumnPages
 from lsm.parquet.page_reader import take_leaves
 from manifest.types.data_type import DataType
@@ -69,7 +69,7 @@ def weave(arrow: Any, leaves: Sequence[Any]) -> Any:
             at += count
         return pa.StructArray.from_arrays(children, fields=list(arrow), mask=mask)
     lengths = pc.fill_null(pc.list_value_length(first), 0)
-    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths.to_numpy())]), pa.int32())
+    offsets = pa.array(np.concatenate([[0], np.cumsum(numpy_array(lengths))]), pa.int32())
     values = [leaf.flatten() for leaf in leaves]
     if pa.types.is_map(arrow):
         count = leaf_count(arrow.key_type)

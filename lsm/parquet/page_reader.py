@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fileindex.base.arrays import Int64s, Mask, UInt8s
+from fileindex.base.arrays import Int64s, Mask, UInt8s, arrow_array
 from fileindex.base.thresholds import thresholds
 from lsm.parquet.fields import ColumnMetaData, DataPageHeader, PageHeader, PhysicalType, value, value_or
 from lsm.parquet.footer_fixup import PARQUET_MAGIC, extent, file_end, row_group
@@ -73,7 +73,7 @@ class _Pages:
         places = rows - self._first_row[which] + (np.cumsum(self._counts) - self._counts)[which]
         count = int(places[-1]) + 1
         decoded = self._decode(count)
-        wanted = decoded.slice(0, count) if len(places) == count else decoded.take(pa.array(places))
+        wanted = decoded.slice(0, count) if len(places) == count else decoded.take(arrow_array(places))
         return [_plain(column) for column in wanted.columns]
 
     def _decode(self, count: int) -> Any:

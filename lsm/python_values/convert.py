@@ -17,10 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.plain_value import fixed_array
 from lsm.python_values.families import ARROW_TYPES, CONVERSION_ERRORS, Family, family_of, without_pandas_nulls
 from lsm.schema.lossless_cast import first_row, lossless_cast, may_cast
 
 _SHOWN = 60
+_FEW = 64
 
 
 class InvalidValue(ValueError):
@@ -170,13 +172,18 @@ def _convert(group: _Group, target: pa.DataType) -> Any:
     if family is Family.DECIMAL and pa.types.is_decimal(target):
         return pa.array(values, target)
     if family is Family.TEXT and pa.types.is_string(target):
-        return pa.array(values, target)
+        return _flat_array(values, target)
     natural = _natural(group)
     if not may_cast(natural.type, target):
         if natural.null_count == len(natural):
             return pa.nulls(len(natural), target)
         raise TypeError
     return lossless_cast(natural, target)
+
+
+def _flat_array(values: Sequence[Any], arrow_type: pa.DataType) -> Any:
+    # The keys of a lookup are few: without pandas a fresh process answers sooner.
+    return fixed_array(values, arrow_type) if len(values) <= _FEW else pa.array(values, arrow_type)
 
 
 def _natural(group: _Group) -> Any:
@@ -187,7 +194,7 @@ def _natural(group: _Group) -> Any:
     family, values = group.family, group.values
     match family:
         case Family.INT:
-            return pa.array(values, pa.int64())
+            return _flat_array(values, pa.int64())
         case Family.DECIMAL:
             return pa.array(values)
         case Family.FLOAT:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from fileindex.base.arrays import Int64s, Mask
+from fileindex.base.arrays import Int64s, Mask, arrow_array, numpy_array
 from fileindex.base.column_type import ColumnType, Plain
 from fileindex.base.errors import CorruptFile, CorruptIndex
 from fileindex.base.lazy import cached_property
@@ -118,7 +118,7 @@ class RowGroupRead:
                 continue
             self.report.rows_decoded += group.num_rows
             for batch in self._at_rows(names, group, rows[low:high] - group.first_row):
-                kept = batch.filter(pa.array(~retracts(batch.column(VALUE_KIND)))) if self.drop_retracts else batch
+                kept = batch.filter(arrow_array(~retracts(batch.column(VALUE_KIND)))) if self.drop_retracts else batch
                 yield self._assemble(kept, kept.num_rows)
 
     def _at_rows(self, names: Sequence[str], group: RowGroup, rows: _Rows) -> Iterator[Any]:
@@ -144,7 +144,7 @@ class RowGroupRead:
         for batch in self._decode(names, [group]):
             low, high = np.searchsorted(rows, [start, start + batch.num_rows])
             if low != high:
-                yield batch.take(pa.array(rows[low:high] - start))
+                yield batch.take(arrow_array(rows[low:high] - start))
             start += batch.num_rows
             if high == len(rows):
                 break
@@ -157,7 +157,7 @@ class RowGroupRead:
         pages = None if rows is None else self.data.pages(group)
         if pages is None or rows is None:
             batch = _one_batch(list(self._decode(self.columns, [group])))
-            batch = batch if rows is None else batch.take(pa.array(rows))
+            batch = batch if rows is None else batch.take(arrow_array(rows))
         else:
             self.data.prefetch(self._physical(self.columns), group, pages, rows)
             batch = self._at(self.columns, group, pages, rows)
@@ -296,7 +296,7 @@ class RowGroupRead:
         else:
             keep = self._matches(kept)
             chosen[np.flatnonzero(chosen)[~keep]] = False
-            kept = kept.filter(pa.array(keep))
+            kept = kept.filter(arrow_array(keep))
         if not chosen.any():
             return
         rest = self._by_pages(self._rest, group, pages, chosen)
@@ -397,7 +397,7 @@ class RowGroupRead:
         start = 0
         for batch in self._decode(names, [group], count=False):
             low, high = np.searchsorted(rows, [start, start + batch.num_rows])
-            pieces.append(batch.take(pa.array(rows[low:high] - start)))
+            pieces.append(batch.take(arrow_array(rows[low:high] - start)))
             start += batch.num_rows
             if high == len(rows):
                 break
@@ -422,9 +422,9 @@ class RowGroupRead:
                 if count == batch.num_rows:
                     some = batch
                 elif is_sparse:
-                    some = batch.take(pa.array(rows[taken:until] - start))
+                    some = batch.take(arrow_array(rows[taken:until] - start))
                 else:
-                    some = batch.filter(pa.array(chosen[start:end]))
+                    some = batch.filter(arrow_array(chosen[start:end]))
                 yield self._assemble(some, count, kept.slice(taken, count))
             start, taken = end, until
             if taken == len(rows):
@@ -444,7 +444,7 @@ class RowGroupRead:
             if here.any():
                 here &= self._matches(batch)
             if returned and here.any():
-                pieces.append(plain_texts(batch.select(returned).filter(pa.array(here))))
+                pieces.append(plain_texts(batch.select(returned).filter(arrow_array(here))))
         return _one_batch(pieces) if pieces else _batch([], (), int(np.count_nonzero(chosen)))
 
     def _matches(self, batch: Any) -> _Mask:
@@ -452,7 +452,7 @@ class RowGroupRead:
         if self.residual == TRUE:
             wanted = np.ones(batch.num_rows, np.bool_)
         else:
-            wanted = np.array(mask(self.residual, batch, self.types).to_numpy(zero_copy_only=False))
+            wanted = np.array(numpy_array(mask(self.residual, batch, self.types)))
         if self.drop_retracts:
             wanted &= ~retracts(batch.column(VALUE_KIND))
         return wanted

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from fileindex.base.arrays import arrow_array
 from fileindex.base.errors import UnknownColumn
 from fileindex.base.lazy import LazyModule, cached_property
 from fileindex.base.plain_value import literal_array
@@ -175,9 +176,9 @@ class SplitRead:
         if named:
             codes, layout = key_codes([one_array(rows.column(name)) for name in named])
             here = [literal_array([values[name]], schema.column_types[name]) for name in named]
-            rows = rows.filter(pa.array(codes == key_codes(here, layout)[0][0]))
+            rows = rows.filter(arrow_array(codes == key_codes(here, layout)[0][0]))
         if rows.num_rows > 1 and BucketPruner.applies(schema) and all(file.schema_id == schema.id for file in self.split.files):
-            rows = rows.filter(pa.array(bucket_ids(rows, schema, self.split.total_buckets) == self.split.bucket))
+            rows = rows.filter(arrow_array(bucket_ids(rows, schema, self.split.total_buckets) == self.split.bucket))
         return SortedKeys.of([rows.column(name) for name in schema.trimmed_primary_keys])
 
     def _runs_to_search(self) -> list[SortedRun] | None:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from fileindex.base.arrays import AnyArray, Int64s
+from fileindex.base.arrays import AnyArray, Int64s, arrow_array
 from fileindex.base.column_type import Plain
 from fileindex.base.plain_value import literal_array, plain_array, plain_values
 from fileindex.predicate.tree import ColumnRef, Compare, Op, Predicate, all_of
@@ -86,7 +85,7 @@ def keys_by_bucket(keys: KeySet, schema: TableSchema) -> list[BucketKeys]:
     for group in groups:
         at = 0 if group is None else int(group[0])
         values = tuple(_plain(column.slice(at, 1), schema, name) for column, name in zip(partitions, named, strict=True))
-        own_columns = columns if group is None else [column.take(pa.array(group)) for column in columns]
+        own_columns = columns if group is None else [column.take(arrow_array(group)) for column in columns]
         found.append(BucketKeys(BucketPlace(values, None if buckets is None else int(buckets[at])), SortedKeys.of(own_columns)))
     return found
 

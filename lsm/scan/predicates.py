@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
 from fileindex.base.errors import FilterFailed, UnknownColumn
-from fileindex.base.plain_value import literal_array, to_scalar
+from fileindex.base.plain_value import literal_array
 from fileindex.base.thresholds import thresholds
 from fileindex.expression.compute import compute
 from fileindex.expression.tree import ColumnValue, Expression, LiteralValue, map_columns
@@ -189,7 +189,7 @@ def _decide(leaf: Leaf, constants: Mapping[str, Plain], types: Mapping[str, Colu
     if value is None:
         return TRUE if isinstance(leaf, IsNull) and not leaf.negated else FALSE
     column_type = type_of(leaf.column, types)
-    row = pa.record_batch({leaf.column.name: pa.array([to_scalar(value, column_type)])})
+    row = pa.record_batch({leaf.column.name: literal_array([value], column_type)})
     return TRUE if mask(leaf, row, types)[0].as_py() else FALSE
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import UInt64s
+from fileindex.base.arrays import UInt64s, numpy_array
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.errors import CorruptFile
 from fileindex.base.float_order import extremes, spark_order_key
@@ -245,7 +245,7 @@ def _hashes(dense: pa.Array, kind: ColumnType) -> _Hashes:
         plain = plain.cast(pa.int8())
     if kind.kind in FLOATS:
         return hash_array(plain, kind)
-    return np.asarray(plain.to_numpy(zero_copy_only=False).astype(np.int64)).view(np.uint64)
+    return np.asarray(numpy_array(plain).astype(np.int64)).view(np.uint64)
 
 
 def _fixed_length(kind: ColumnType) -> int:

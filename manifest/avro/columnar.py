@@ -14,7 +14,7 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import AnyArray, Indices, Int64s, Mask
+from fileindex.base.arrays import AnyArray, Indices, Int64s, Mask, numpy_array
 from fileindex.base.thresholds import thresholds
 from manifest.avro.schemas import AvroSchema
 from manifest.avro.sequential import decode_few
@@ -102,7 +102,7 @@ class Spans:
             width = int(widths[0])
             content = pa.py_buffer(at_offsets(payload, f"V{width}", self.start))
             found = pa.Array.from_buffers(pa.binary(width), len(widths), [None, content]).dictionary_encode()
-            return found.indices.to_numpy().astype(np.int64), found.dictionary.to_pylist()
+            return numpy_array(found.indices).astype(np.int64), found.dictionary.to_pylist()
         known: dict[bytes, int] = {}
         numbered = [known.setdefault(content, len(known)) for content in self.slices(payload)]
         return np.array(numbered, np.int64), list(known)

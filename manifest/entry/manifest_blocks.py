@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s, Mask
+from fileindex.base.arrays import Int64s, Mask, numpy_array
 from fileindex.base.column_type import INTEGERS, STRINGS, Kind
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
@@ -112,7 +112,7 @@ class BlockRanges:
 
     def column(self, name: str) -> Int64s:
         """Return one number per block."""
-        found: Int64s = self.lines.column(name).to_numpy(zero_copy_only=False)
+        found: Int64s = numpy_array(self.lines.column(name))
         return found
 
     @cached_property
@@ -144,9 +144,9 @@ class BlockRanges:
         if (self.lines.schema.metadata or {}).get(b"key") != str(field_id).encode():
             return None
         low, high = self.lines.column("min_key"), self.lines.column("max_key")
-        known = low.is_valid().to_numpy(zero_copy_only=False)
+        known = numpy_array(low.is_valid())
         nothing = b"" if pa.types.is_binary(low.type) else 0
-        least, most = (side.fill_null(nothing).to_numpy(zero_copy_only=False) for side in (low, high))
+        least, most = (numpy_array(side.fill_null(nothing) if side.null_count else side) for side in (low, high))
         return BoundsColumn(least, most, known, np.where(known, 0, -1), self.column("records"))
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s, Mask, UInt32s, UInt64s
+from fileindex.base.arrays import Int64s, Mask, UInt32s, UInt64s, numpy_array
 from fileindex.base.column_type import BINARIES, STRINGS, Kind
 from fileindex.base.errors import UnsupportedType
 from fileindex.base.plain_value import plain_array
@@ -82,7 +82,7 @@ def _header_steps(fields: Sequence[_Field], header: int, count: int) -> Iterator
 
 def _field(column: pa.Array, data_type: DataType) -> _Field:
     plain = plain_array(column, data_type.column_type)
-    nulls = None if plain.null_count == 0 else np.asarray(plain.is_null().to_numpy(zero_copy_only=False))
+    nulls = None if plain.null_count == 0 else np.asarray(numpy_array(plain.is_null()))
     if data_type.kind in STRINGS or data_type.kind in BINARIES:
         return _TextField(nulls, plain)
     if data_type.is_nested or data_type.kind in {Kind.VARIANT, Kind.BLOB}:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.arrays import arrow_array
 from fileindex.base.column_type import FLOATS
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.plain_value import plain_array, plain_values
@@ -162,13 +163,13 @@ class LookupShape:
             has = at >= 0
         if not self.keeps_missing:
             # A copy: a row that was read may lie in the buffers of its pages.
-            return rows.take(pa.array(at if has.all() else at[has])).select(list(columns))
-        taken = rows.take(pa.array(at, mask=~has))
+            return rows.take(arrow_array(at if has.all() else at[has])).select(list(columns))
+        taken = rows.take(arrow_array(at, has))
         given = set(keys.names)
         arrays = [keys.rows.column(name) if name in given else taken.column(name) for name in columns]
         fields = [field if field.name in given else field.with_nullable(True) for field in map(rows.schema.field, columns)]
         if self.indicator is not None:
-            arrays.append(pa.array(has))
+            arrays.append(arrow_array(has))
             fields.append(pa.field(self.indicator, pa.bool_(), nullable=False))
         return pa.table(arrays, pa.schema(fields))
 
