@@ -44,6 +44,7 @@ from manifest.entry.bounds import BoundsColumn
 from manifest.types.data_type import DataType
 
 ReadRange = Callable[[int, int], bytes]
+ReadInto = Callable[[int, memoryview], None]
 _OFFSET_INDEX = frozenset({ColumnChunk.META_DATA, ColumnChunk.OFFSET_INDEX_OFFSET, ColumnChunk.OFFSET_INDEX_LENGTH})
 _COLUMN_INDEX = frozenset({ColumnChunk.COLUMN_INDEX_OFFSET, ColumnChunk.COLUMN_INDEX_LENGTH})
 _OF_CHUNK = _OFFSET_INDEX | _COLUMN_INDEX
@@ -257,11 +258,12 @@ class ColumnPages:
 class PageIndexes:
     """Page indexes of one open file.
 
-    ``read_range`` maps ``(offset, length)`` to bytes of the file.
+    ``read_range`` maps ``(offset, length)`` to bytes of the file. ``read_into`` fills a buffer from an offset, unchecked.
     """
 
     footer: PageFooter
     read_range: ReadRange
+    read_into: ReadInto
 
     def column(self, group: int, name: str) -> tuple[ColumnPages, ...] | None:
         """Return the leaf pages of a row group's column.

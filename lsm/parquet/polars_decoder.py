@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -161,24 +162,22 @@ def chunk_file(groups: Sequence[ChunkGroup], mask_name: str = "") -> bytes:
     Raises:
         ValueError, LookupError: A page has the wrong checksum, or other rows than the file declares.
     """
-    parts = [PARQUET_MAGIC]
+    parts: list[tuple[int, bytes | _Chunk]] = [(0, PARQUET_MAGIC)]
     size = len(PARQUET_MAGIC)
     encoded = []
-    moved = []
     for group in groups:
         chunks = []
         if group.mask is not None:
             page = _mask_page(group.mask)
             chunks.append(_mask_chunk(mask_name, group.rows, len(page), size))
-            parts.append(page)
+            parts.append((size, page))
             size += len(page)
         for leaf in group.leaves:
-            data, start = _chunk(leaf)
-            moved.append(size - start)
-            places = {number: (I64, value(leaf.meta, number) - start + size) for number in _PAGE_OFFSETS if number in leaf.meta}
-            chunks.append(with_fields(leaf.encoded[1], LAST_OF_META_HEAD, extent(group.rows, len(data)) | places))
-            parts.append(data)
-            size += len(data)
+            chunk = _Chunk.of(leaf)
+            places = {number: (I64, value(leaf.meta, number) - chunk.start + size) for number in _PAGE_OFFSETS if number in leaf.meta}
+            chunks.append(with_fields(leaf.encoded[1], LAST_OF_META_HEAD, extent(group.rows, chunk.size) | places))
+            parts.append((size, chunk))
+            size += chunk.size
         encoded.append(row_group(chunks, size, group.rows))
     source = groups[0].leaves[0].indexes.footer
     elements: list[Any] = [element for leaf in groups[0].leaves for element in leaf.encoded[0]]
@@ -191,9 +190,30 @@ def chunk_file(groups: Sequence[ChunkGroup], mask_name: str = "") -> bytes:
                 SchemaElement.NAME: (BINARY, mask_name.encode()),
             },
         )
-    content = b"".join([*parts, file_end(source, len(elements), elements, encoded, sum(group.rows for group in groups))])
-    _verify(content, [leaf for group in groups for leaf in group.leaves], moved)
+    parts.append((size, file_end(source, len(elements), elements, encoded, sum(group.rows for group in groups))))
+    content = _fill(parts)
+    chunks_at = [(at, part) for at, part in parts if isinstance(part, _Chunk)]
+    for at, chunk in chunks_at:
+        chunk.verify_dictionary(content, at)
+    _verify(content, [chunk.leaf for _, chunk in chunks_at], [at - chunk.start for at, chunk in chunks_at])
     return content
+
+
+def _fill(parts: Sequence[tuple[int, bytes | _Chunk]]) -> bytes:
+    """Return the parts, each at its position."""
+    at, last = parts[-1]
+    # Chunks are read into their final place: memory of this size is new to the process, and costs more than the copy of its bytes.
+    out = BytesIO()
+    out.seek(at)
+    assert isinstance(last, bytes)
+    out.write(last)
+    with out.getbuffer() as buffer:
+        for at, part in parts[:-1]:
+            if isinstance(part, bytes):
+                buffer[at : at + len(part)] = part
+            else:
+                part.leaf.indexes.read_into(part.start, buffer[at : at + part.size])
+    return out.getvalue()
 
 
 def _mask_page(mask: Mask) -> bytes:
@@ -223,24 +243,33 @@ def _mask_chunk(name: str, rows: int, size: int, at: int) -> bytes:
     return encode_struct(head | extent(rows, size) | {ColumnMetaData.DATA_PAGE_OFFSET: (I64, at)})
 
 
-def _chunk(leaf: ColumnPages) -> tuple[bytes, int]:
-    """Return the bytes of a chunk and their file offset.
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Bytes of a leaf's chunk in the data file."""
 
-    Verifies the checksum of the dictionary only.
-    """
-    first = int(leaf.locations[0, 0])
-    dictionary = value_or(leaf.meta, ColumnMetaData.DICTIONARY_PAGE_OFFSET, first)
-    start = dictionary if 0 < dictionary < first else first
-    data = leaf.indexes.read_range(start, value(leaf.meta, ColumnMetaData.TOTAL_COMPRESSED_SIZE))
-    at = first - start
-    if at:
-        head, size, checksum = dictionary_page(data[: min(at, LONGEST)])
-        if at - head != size or (checksum is not None and zlib.crc32(memoryview(data)[head:at]) != checksum):
+    leaf: ColumnPages
+    start: int
+    size: int
+
+    @classmethod
+    def of(cls, leaf: ColumnPages) -> _Chunk:
+        """Return the chunk of a leaf. Its pages must fill it."""
+        first = int(leaf.locations[0, 0])
+        dictionary = value_or(leaf.meta, ColumnMetaData.DICTIONARY_PAGE_OFFSET, first)
+        start, size = dictionary if 0 < dictionary < first else first, leaf.compressed_size
+        offsets, sizes = leaf.locations[:, 0], leaf.locations[:, 1]
+        if (offsets[1:] != (offsets + sizes)[:-1]).any() or offsets[-1] + sizes[-1] != start + size:
+            raise ValueError("the pages of a column chunk do not fill the chunk")
+        return cls(leaf, start, size)
+
+    def verify_dictionary(self, content: bytes, at: int) -> None:
+        """Verify the checksum of the dictionary of the chunk at ``at``."""
+        end = at + int(self.leaf.locations[0, 0]) - self.start
+        if end == at:
+            return
+        head, size, checksum = dictionary_page(content[at : min(end, at + LONGEST)])
+        if end - at - head != size or (checksum is not None and zlib.crc32(memoryview(content)[at + head : end]) != checksum):
             raise ValueError("the checksum of a dictionary page does not match")
-    offsets, sizes = leaf.locations[:, 0], leaf.locations[:, 1]
-    if (offsets[1:] != (offsets + sizes)[:-1]).any() or offsets[-1] + sizes[-1] != start + len(data):
-        raise ValueError("the pages of a column chunk do not fill the chunk")
-    return data, start
 
 
 def _verify(content: bytes, leaves: Sequence[ColumnPages], moved: Sequence[int]) -> None:

@@ -23,7 +23,7 @@ from lsm.parquet.chunk_values import ChunkValues, bloom_has_one, dictionary_has_
 from lsm.parquet.expected_footer import ExpectedFooter, FooterMismatch
 from lsm.parquet.footer import CachedFooter, RowGroup
 from lsm.parquet.nested import NestedPages, can_weave
-from lsm.parquet.page_index import ColumnPages, PageIndexes
+from lsm.parquet.page_index import ColumnPages, PageIndexes, ReadRange
 from lsm.parquet.page_reader import take_leaves
 from lsm.parquet.polars_decoder import can_decode, masked_rows, rows_of_texts
 from lsm.parquet.row_group_pages import DAMAGE, GroupPages
@@ -149,11 +149,10 @@ class ParquetDataFile:
             raise CorruptIndex(f"{self.path}: the Bloom filter or dictionary of column '{column}' cannot be used: {error}") from error
 
     def _lacks(self, chunk: ChunkValues, length: int, encoded: tuple[bytes, ...], most_bytes: int) -> bool:
-        if chunk.bloom is not None and chunk.bloom_cost(len(encoded)) <= most_bytes:
-            checksums = self._footer.checksums
-            read = self._read_range if checksums is None else checksums.reading(self._read_range)
-            if not bloom_has_one(read, chunk.bloom, self._footer.end, encoded, min(most_bytes, thresholds.bloom_read_bytes)):
-                return True
+        bloom, whole = chunk.bloom, min(most_bytes, thresholds.bloom_read_bytes)
+        is_cheap = chunk.bloom_cost(len(encoded)) <= most_bytes
+        if bloom is not None and is_cheap and not bloom_has_one(self._read_verified, bloom, self._footer.end, encoded, whole):
+            return True
         if chunk.dictionary is None or chunk.dictionary[1] > most_bytes:
             return False
         return not dictionary_has_one(self._read_range(*chunk.dictionary), chunk, length, encoded)
@@ -170,11 +169,7 @@ class ParquetDataFile:
     @cached_property
     def _page_indexes(self) -> PageIndexes | None:
         pages = self._footer.pages
-        return (
-            None
-            if pages is None
-            else PageIndexes(pages, self._read_range if pages.checksums is None else pages.checksums.reading(self._read_range))
-        )
+        return None if pages is None else PageIndexes(pages, self._read_verified, self._read_into)
 
     @cached_property
     def _source(self) -> Any:
@@ -192,6 +187,29 @@ class ParquetDataFile:
         if len(data) != length:
             raise ValueError(f"the file ends before {length} bytes at {offset}")
         return data
+
+    @cached_property
+    def _read_verified(self) -> ReadRange:
+        """Reader that verifies the checksums of indexes, if the file has them."""
+        checksums = self._footer.checksums
+        return self._read_range if checksums is None else checksums.reading(self._read_range)
+
+    def _read_into(self, offset: int, target: memoryview) -> None:
+        """Fill ``target`` from the open file.
+
+        Raises:
+            ValueError: The file is too short.
+        """
+        source = self._source
+        if not isinstance(source, pa.OSFile):
+            target[:] = self._read_range(offset, len(target))
+            return
+        source.seek(offset)
+        while target:
+            count = source.readinto(target)
+            if not count:
+                raise ValueError(f"the file ends before {len(target)} bytes at {offset}")
+            target = target[count:]
 
     def prefetch(self, columns: Sequence[str], group: RowGroup, pages: GroupPages | None = None, rows: Any = None) -> None:
         """Prefetch the next read of a row group.
