@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,8 @@ from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.predicate.tree import TRUE, ColumnRef, Compare, In, Op, Predicate, all_of
 from lsm.keys.encoding import WordColumn, WordOf, is_variable, one_array
 from manifest.schema.table_schema import TableSchema
+
+_Form = TypeVar("_Form")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,22 @@ class KeySet:
         Equal keys have equal numbers.
         """
         return self._lookup[1]
+
+    def derive(self, form: Hashable, make: Callable[[pa.Table], _Form]) -> _Form:
+        """Return ``make(rows)``, cached under ``form``.
+
+        >>> keys = KeySet(pa.table({"a": [1]}))
+        >>> keys.derive("list", pa.Table.to_pylist) is keys.derive("list", pa.Table.to_pylist)
+        True
+        """
+        if form not in self._forms:
+            self._forms[form] = make(self.rows)
+        found: _Form = self._forms[form]
+        return found
+
+    @cached_property
+    def _forms(self) -> dict[Hashable, Any]:
+        return {}
 
     def find(self, rows: Any) -> Int64s:
         """Return the key number of each row, otherwise -1."""

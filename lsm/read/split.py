@@ -169,16 +169,19 @@ class SplitRead:
         """Keys of ``keys`` that belong to the partition of the split, without partition columns."""
         if self.keys is None:
             return None
-        schema, rows = self.store.schema, self.keys.rows
-        partition = self.store.partition
+        schema, keys = self.store.schema, self.keys
+        partition, total = self.store.partition, self.split.total_buckets
+        here = np.ones(keys.rows.num_rows, np.bool_)
         values = dict(zip(partition.names, partition.decode(self.split.partition), strict=True))
         named = [name for name in partition.names if name in self.keys.names]
         if named:
-            codes, layout = key_codes([one_array(rows.column(name)) for name in named])
-            here = [literal_array([values[name]], schema.column_types[name]) for name in named]
-            rows = rows.filter(arrow_array(codes == key_codes(here, layout)[0][0]))
-        if rows.num_rows > 1 and BucketPruner.applies(schema) and all(file.schema_id == schema.id for file in self.split.files):
-            rows = rows.filter(arrow_array(bucket_ids(rows, schema, self.split.total_buckets) == self.split.bucket))
+            # All splits of a read share the keys, and what is derived from all of them.
+            codes, layout = keys.derive("partitions", lambda rows: key_codes([one_array(rows.column(name)) for name in named]))
+            own = [literal_array([values[name]], schema.column_types[name]) for name in named]
+            here &= codes == key_codes(own, layout)[0][0]
+        if len(here) > 1 and BucketPruner.applies(schema) and all(file.schema_id == schema.id for file in self.split.files):
+            here &= keys.derive(("buckets", total), lambda rows: bucket_ids(rows, schema, total)) == self.split.bucket
+        rows = keys.rows if here.all() else keys.rows.filter(arrow_array(here))
         return SortedKeys.of([rows.column(name) for name in schema.trimmed_primary_keys])
 
     def _runs_to_search(self) -> list[SortedRun] | None:

@@ -71,7 +71,8 @@ def keys_by_bucket(keys: KeySet, schema: TableSchema) -> list[BucketKeys]:
     rows, named = keys.rows, _partition_names(schema)
     columns = [one_array(rows.column(name)) for name in schema.trimmed_primary_keys]
     partitions = [one_array(rows.column(name)) for name in named]
-    buckets = bucket_ids(rows, schema, schema.core.bucket) if BucketPruner.applies(schema) else None
+    total = schema.core.bucket
+    buckets = keys.derive(("buckets", total), lambda rows: bucket_ids(rows, schema, total)) if BucketPruner.applies(schema) else None
     codes = [array for array in (key_codes(partitions)[0] if named else None, buckets) if array is not None]
     if len(columns[0]) == 1 or not codes:
         groups: Sequence[Any] = [None]

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 from fileindex.base.thresholds import Thresholds, use_thresholds
+from lsm.bucket.hash import bucket_ids
 from pyspark_paimon import InvalidArgument, Table
 from tests.pyspark_paimon.readers_beside_writer import look_up_beside, write_all
 from tests.tiny import tiny_options
@@ -190,3 +191,19 @@ def test_32_threads_look_up_while_another_writer_commits(tmp_path):
     table = Table.create(tmp_path / "t", "id BIGINT, n BIGINT", ["id"], options={"bucket": "2", "num-sorted-run.compaction-trigger": "3"})
     table.write(pa.table({"id": range(200), "n": [0] * 200}))
     look_up_beside(table.lookup, 200, (write_all(table.path, 200, number) for number in range(1, 9)))
+
+
+def test_keys_are_hashed_once_for_all_splits(tmp_path, monkeypatch):
+    table = Table.create(tmp_path / "t", "d INT, id BIGINT", ["d", "id"], ["d"], {"bucket": "8", "write-only": "true"})
+    table.write(pa.table({"d": pa.array([at % 3 for at in range(600)], pa.int32()), "id": range(600)}))
+    hashed: list[int] = []
+
+    def counted(rows: Any, *arguments: Any) -> Any:
+        hashed.append(rows.num_rows)
+        return bucket_ids(rows, *arguments)
+
+    monkeypatch.setattr("lsm.read.split.bucket_ids", counted)
+    monkeypatch.setattr("lsm.scan.key_plan.bucket_ids", counted)
+    wanted = [{"d": at % 3, "id": at} for at in range(0, 900, 2)]
+    assert table.lookup(wanted)["id"].to_pylist() == list(range(0, 600, 2))
+    assert hashed == [450]
