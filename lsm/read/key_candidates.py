@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from fileindex.base.errors import FilterFailed
 from fileindex.base.thresholds import thresholds
-from fileindex.predicate.tree import FALSE, Predicate, columns_of, conjuncts
-from lsm.keys.key_set import KeySet
+from fileindex.predicate.tree import FALSE, Predicate, all_of, columns_of, conjuncts
+from lsm.keys.sorted_keys import SortedKeys
 from lsm.merge.function import MergeFunction, combines_versions
-from lsm.scan.predicates import bind_constants, bucket_keys
+from lsm.scan.predicates import bind_constants, bucket_keys, only_columns
 from manifest.schema.table_schema import TableSchema
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def version_filters(fold: MergeFunction, predicate: Predicate, schema: TableSche
         return ()
     if not combines_versions(fold):
         return (predicate,)
-    return tuple(term for term in conjuncts(predicate) if _holds_for_a_version(fold, term, schema))
+    on_keys = only_columns(predicate, {*keys, *schema.partition_keys})
+    return tuple(all_of(term, on_keys) for term in conjuncts(predicate) if _holds_for_a_version(fold, term, schema))
 
 
 def _holds_for_a_version(fold: MergeFunction, term: Predicate, schema: TableSchema) -> bool:
@@ -58,7 +59,7 @@ def _holds_for_a_version(fold: MergeFunction, term: Predicate, schema: TableSche
     return fold.copies(name) and bind_constants(term, {name: None}, schema.column_types) == FALSE
 
 
-def candidate_keys(reads: Iterable[DataFileRead], rows: int, limit: int | None = None) -> KeySet | None:
+def candidate_keys(reads: Iterable[DataFileRead], rows: int, limit: int | None = None) -> SortedKeys | None:
     """Return the keys of all rows of ``reads``.
 
     None: there are too many, so that merging all keys costs less.
@@ -86,7 +87,7 @@ def candidate_keys(reads: Iterable[DataFileRead], rows: int, limit: int | None =
     except FilterFailed:
         # An expression may fail for a version that the merge drops.
         return None
-    return KeySet(pa.Table.from_batches(found) if found else pa.table({}))
+    return SortedKeys.of(pa.Table.from_batches(found).columns) if found else SortedKeys((pa.nulls(0),))
 
 
 __all__ = ["candidate_keys", "version_filters"]

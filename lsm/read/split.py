@@ -20,13 +20,13 @@ from fileindex.base.lazy import LazyModule, cached_property
 from fileindex.base.plain_value import literal_array
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.evaluate_rows import mask
-from fileindex.predicate.tree import TRUE, Predicate, all_of, columns_of
+from fileindex.predicate.tree import TRUE, Predicate, columns_of
 from lsm.arrow.limit import limit_rows
 from lsm.arrow.text_form import plain_texts
 from lsm.bucket.hash import bucket_ids
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.keys.encoding import one_array
-from lsm.keys.key_set import KeySet, key_filter
+from lsm.keys.key_set import KeySet
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, SortKey
 from lsm.keys.sorted_keys import SortedKeys, key_codes
@@ -143,7 +143,7 @@ class SplitRead:
 
     def batches(self) -> Iterator[Any]:
         """Yield the rows of ``read_split`` without a limit."""
-        if self._sought is not None and (runs := self._runs_to_search()) is not None:
+        if self._sought is not None and (runs := self._runs_to_search(self.split.files)) is not None:
             yield from self._by_run(runs, self._sought)
             return
         if self.split.raw_convertible:
@@ -184,12 +184,11 @@ class SplitRead:
         rows = keys.rows if here.all() else keys.rows.filter(arrow_array(here))
         return SortedKeys.of([rows.column(name) for name in schema.trimmed_primary_keys])
 
-    def _runs_to_search(self) -> list[SortedRun] | None:
-        """Return sorted runs so that the first version of a key decides its result.
+    def _runs_to_search(self, files: tuple[DataFileMeta, ...]) -> list[SortedRun] | None:
+        """Return the runs of some files so that the first version of a key decides its result.
 
         None: versions must be merged, or their order is not known.
         """
-        files = self.split.files
         if self.split.raw_convertible:
             return [SortedRun(files)]
         fold = merge_function_for(self.store.schema)
@@ -292,13 +291,14 @@ class SplitRead:
         by_level = options.needs_lookup and not chooses
         by_masks = chooses and not self.in_key_order and not self.kinds
         columns = (*values, SEQUENCE_NUMBER, VALUE_KIND)
-        candidates = self._candidates(section, fold)
-        if candidates is not None and not candidates.rows.num_rows:
+        keys = self._candidates(section, fold) if self._sought is None else self._sought
+        if keys is not None and not len(keys):
             return
-        reads = self._runs(
-            section, columns, candidates, dictionaries=columns if by_masks else (), compacted_first=isinstance(fold, FirstRow)
-        )
-        runs = [self._rows(run, by_level=by_level) for run in reads]
+        if keys is not None and (newest_first := self._runs_to_search(tuple(file for run in section for file in run.files))) is not None:
+            yield from self._by_run(newest_first, keys)
+            return
+        reads = self._runs(section, columns, dictionaries=columns if by_masks else (), compacted_first=isinstance(fold, FirstRow))
+        runs = [self._rows(run, keys, by_level=by_level) for run in reads]
         if by_masks and isinstance(fold, Deduplicate | FirstRow):
             merged = selection.selection_vectors(runs, key, fold)
         else:
@@ -307,11 +307,11 @@ class SplitRead:
             # Filter after the merge: an older version may match although the newest does not.
             yield from _in_batches(self._filter_exactly(rows), self.columns, self.dictionaries)
 
-    def _candidates(self, section: Section, fold: MergeFunction) -> KeySet | None:
+    def _candidates(self, section: Section, fold: MergeFunction) -> SortedKeys | None:
         """Return the keys of a section that may match. None: any key may."""
         files = [file for run in section for file in run.files]
         rows = sum(file.row_count for file in files)
-        if rows < thresholds.candidate_rows or self._sought is not None:
+        if rows < thresholds.candidate_rows:
             return None
         names = tuple(self.store.schema.trimmed_primary_keys)
         for predicate in key_candidates.version_filters(fold, self.predicate, self.store.schema):
@@ -323,20 +323,18 @@ class SplitRead:
             if found is not None:
                 self.report.sections_searched += 1
                 self.report.rows_searched += rows
-                self.report.candidate_keys += found.rows.num_rows
+                self.report.candidate_keys += len(found)
                 return found
         return None
 
     def _runs(
-        self, section: Section, columns: tuple[str, ...], candidates: KeySet | None, *, dictionaries: Collection[str], compacted_first: bool
+        self, section: Section, columns: tuple[str, ...], *, dictionaries: Collection[str], compacted_first: bool
     ) -> list[list[DataFileRead]]:
         """Return the reads of all possibly matching keys' versions.
 
         Oldest run first. With ``compacted_first`` rows above level 0 get the oldest sequence number, like in the next compaction.
         """
-        schema = self.store.schema
-        keys = TRUE if candidates is None else key_filter(candidates, schema, thresholds.candidate_keys)
-        by_key = FileFilter(self.store, all_of(only_columns(self.predicate, set(schema.primary_keys)) or TRUE, keys))
+        by_key = FileFilter(self.store, only_columns(self.predicate, set(self.store.schema.primary_keys)) or TRUE)
         oldest_first = sorted(section, key=_age)
         in_sequence = _in_sequence(oldest_first)
         # If the sequence numbers of runs do not overlap, the age of a run replaces its rows' numbers.
@@ -358,21 +356,21 @@ class SplitRead:
 
         return [[read(file, age) for file in run.files] for run, age in zip(oldest_first, ages, strict=True)]
 
-    def _rows(self, run: Sequence[DataFileRead], *, by_level: bool = False) -> Iterator[Any]:
-        """Yield the rows of a run.
+    def _rows(self, run: Sequence[DataFileRead], keys: SortedKeys | None, *, by_level: bool = False) -> Iterator[Any]:
+        """Yield the rows of a run with one of ``keys``. None: all.
 
         With ``by_level`` rows include their level.
         """
         for read in run:
-            for batch in self._versions(read):
+            for batch in self._versions(read, keys):
                 self.report.rows_merged += batch.num_rows
                 yield with_level(batch, read.file.level) if by_level else batch
 
-    def _versions(self, read: DataFileRead) -> Iterator[Any]:
-        if self._sought is None:
+    def _versions(self, read: DataFileRead, keys: SortedKeys | None) -> Iterator[Any]:
+        if keys is None:
             return read.batches()
-        keyed = KeyedRead(read, self._sought, tuple(self.store.schema.trimmed_primary_keys))
-        rows, _ = keyed.find(np.arange(len(self._sought)))
+        keyed = KeyedRead(read, keys, tuple(self.store.schema.trimmed_primary_keys))
+        rows, _ = keyed.find(np.arange(len(keys)))
         return read.at(rows) if len(rows) else iter(())
 
 

@@ -123,14 +123,16 @@ def test_candidate_keys_change_no_answer(tmp_path: Path, kind: str, seed: int) -
         assert found[2] <= whole[2], condition
 
 
-def test_few_keys_are_merged_and_explain_says_so(tmp_path: Path) -> None:
-    table = Table.create(tmp_path / "t", "id INT, v INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+@pytest.mark.parametrize(("engine", "merged"), [("deduplicate", ""), ("partial-update", "5 rows merged")])
+def test_few_keys_are_searched_or_merged_and_explain_says_so(tmp_path: Path, engine: str, merged: str) -> None:
+    options = {"bucket": "1", "write-only": "true", "merge-engine": engine}
+    table = Table.create(tmp_path / "t", "id INT, v INT", primary_keys=["id"], options=options)
     table.write([{"id": n, "v": n % 500} for n in range(1000)])
     table.write([{"id": 7, "v": 8}, {"id": 8, "v": 9}])
     with use_thresholds(candidate_rows=100):
         stages = {stage.name: stage for stage in table.scan("v = 8").explain().stages}
     assert (stages["key candidates"].kept, stages["key candidates"].dropped) == (3, 999)
-    assert (stages["rows"].kept, stages["rows"].note) == (2, "5 rows merged")
+    assert (stages["rows"].kept, stages["rows"].note) == (2, merged)
 
 
 def test_many_candidates_end_the_search(tmp_path: Path) -> None:
