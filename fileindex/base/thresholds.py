@@ -144,6 +144,7 @@ class Thresholds:
 
     candidate_rows: int = _limit(1 << 14, 8, "Rows of a section from which on it is searched for keys that may match.")
     candidate_keys: int = _limit(50_000, 40, "Most keys of a section that are merged alone.")
+    files_searched: int = _limit(16, 2, "Files of a section on distant storage that are searched for keys together.")
     rows_per_candidate: int = _limit(32, 2, "Least rows of a section for each such key.")
 
     # Scans.

@@ -6,7 +6,9 @@ is read alone with the whole filter, by its statistics, indexes and pages, and g
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import FALSE, Predicate, all_of, columns_of, conjuncts
 from lsm.keys.sorted_keys import SortedKeys
 from lsm.merge.function import MergeFunction, combines_versions
+from lsm.read.metrics import ReadReport
 from lsm.scan.predicates import bind_constants, bucket_keys, only_columns
 from manifest.schema.table_schema import TableSchema
 
@@ -59,13 +62,13 @@ def _holds_for_a_version(fold: MergeFunction, term: Predicate, schema: TableSche
     return fold.copies(name) and bind_constants(term, {name: None}, schema.column_types) == FALSE
 
 
-def candidate_keys(reads: Iterable[DataFileRead], rows: int, limit: int | None = None) -> SortedKeys | None:
+def candidate_keys(reads: Sequence[DataFileRead], rows: int, limit: int | None = None) -> SortedKeys | None:
     """Return the keys of all rows of ``reads``.
 
     None: there are too many, so that merging all keys costs less.
 
     Args:
-        reads: Reads of the key columns of all files, with the filter.
+        reads: Reads of the key columns of all files of a section, at least one, with the filter.
         rows: Number of rows of the files.
         limit: Number of rows that the caller needs. None: all.
     """
@@ -74,20 +77,46 @@ def candidate_keys(reads: Iterable[DataFileRead], rows: int, limit: int | None =
     if limit is not None:
         # Frequent matches fill a limit soon: the merge stops before a search would end.
         most = min(most, least * limit)
-    found: list[pa.RecordBatch] = []
-    count = 0
+    search = _Search(most)
+    own = [replace(read, report=ReadReport()) for read in reads]
+    io = reads[0].store.file_io
     try:
-        for read in reads:
-            for batch in read.batches():
-                count += batch.num_rows
-                if count > most:
-                    return None
-                if batch.num_rows:
-                    found.append(batch)
+        for first in range(0, len(own), thresholds.files_searched):
+            io.run_parallel(
+                *[partial(search.read, read) for read in own[first : first + thresholds.files_searched]]
+            )  # on a disk one after the other
     except FilterFailed:
         # An expression may fail for a version that the merge drops.
         return None
-    return SortedKeys.of(pa.Table.from_batches(found).columns) if found else SortedKeys((pa.nulls(0),))
+    finally:
+        for read, counted in zip(reads, own, strict=True):
+            read.report.merge(counted.report)
+    if search.ended:
+        return None
+    return SortedKeys.of(pa.Table.from_batches(search.found).columns) if search.found else SortedKeys((pa.nulls(0),))
+
+
+@dataclass
+class _Search:
+    """Rows found in the files of a section, up to ``most``."""
+
+    most: int
+    count: int = 0
+    ended: bool = False
+    found: list[pa.RecordBatch] = field(default_factory=list)
+
+    def read(self, read: DataFileRead) -> None:
+        """Add the rows of a file, unless there are too many."""
+        if self.ended:
+            return
+        for batch in read.batches():
+            # Threads may lose an addition here, which only ends the search later. Each sets ``ended`` before it drops rows.
+            self.count += batch.num_rows
+            if self.ended or self.count > self.most:
+                self.ended = True
+                return
+            if batch.num_rows:
+                self.found.append(batch)
 
 
 __all__ = ["candidate_keys", "version_filters"]

@@ -316,9 +316,9 @@ class SplitRead:
         names = tuple(self.store.schema.trimmed_primary_keys)
         for predicate in key_candidates.version_filters(fold, self.predicate, self.store.schema):
             wanted = FileFilter(self.store, predicate)
-            reads = (
+            reads = [
                 replace(self.alone(file), columns=names, wanted=wanted, drop_retracts=False, top=None, dictionaries=()) for file in files
-            )
+            ]
             found = key_candidates.candidate_keys(reads, rows, self.limit)
             if found is not None:
                 self.report.sections_searched += 1

@@ -177,3 +177,19 @@ def test_the_same_questions_to_local_files_start_no_thread(tmp_path, monkeypatch
     assert table.scan("id = 7").to_arrow().num_rows == 1
     assert [snapshot["snapshot_id"] for snapshot in table.snapshots().to_pylist()] == [1]
     assert started == []
+
+
+def test_a_filter_between_compactions_searches_the_runs_of_a_bucket_together(rounds):
+    path = written(4)
+    table = Table.open(Table.open(path).alter_options({"write-only": "true"}).path)
+    for first in (0, 1000, 2000):
+        table.write(rows(range(first, first + 2000)))
+    SHARED.clear()
+    table = Table.open(path)
+    rounds.again()
+    found = table.scan("city = 'c78' AND n = 28").to_arrow().num_rows
+    assert found
+    assert rounds.count <= 18, told(rounds)
+    rounds.again()
+    assert table.scan("city = 'c78' AND n = 28").to_arrow().num_rows == found
+    assert rounds.count <= 7, told(rounds)
