@@ -112,7 +112,7 @@ class _Search:
         for batch in read.batches():
             # Threads may lose an addition here, which only ends the search later. Each sets ``ended`` before it drops rows.
             self.count += batch.num_rows
-            if self.ended or self.count > self.most:
+            if self.count > self.most:
                 self.ended = True
                 return
             if batch.num_rows:
