@@ -51,6 +51,7 @@ def _or(row: Row) -> bool:
 
 _TINY, _WORK, _NATIVE = "table/test_tiny_tables.py", "spark/test_tiny_sizes.py", "spark/test_native_plan.py"
 ELSEWHERE: dict[str, str] = {
+    "answer_bytes": "operations/test_wire_texts.py",
     "blob_batch_bytes": "table/test_evolved_tables.py",
     "blob_batch_rows": "table/test_evolved_tables.py",
     "import_block_bytes": "cli/test_rows_commands.py",
@@ -58,6 +59,7 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(["busy_core_bytes", "idle_core_bytes", "piece_cost_bytes", "check_task_bytes"], _WORK),
     **dict.fromkeys(["fetched_merge_bytes", "fetched_merge_rows", "held_merge_bytes", "held_merge_rows"], _WORK),
     **dict.fromkeys(["own_blob_rows", "wire_blob_bytes", "wire_blob_rows", "wire_chunk_bytes", "wire_chunk_rows"], _WORK),
+    **dict.fromkeys(["driver_bytes", "sent_bytes"], "../spark/test_spark_small_work.py"),
     **dict.fromkeys(["native_files", "open_cost_bytes", "task_bytes"], _NATIVE),
 }
 """Thresholds that other tests cross."""
