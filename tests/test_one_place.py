@@ -80,11 +80,15 @@ def test_only_one_loop_cuts_a_stream_of_batches_at_a_limit() -> None:
 def test_overwrites_and_the_counts_of_compactions_are_the_same_locally_and_on_spark() -> None:
     """Which partitions a static overwrite replaces, and what a compaction has done, is told by ``jobs`` to both engines."""
     homes = {
-        "publish_rows": ("jobs/counting.py", "local/open_write.py", "spark/driver/commit.py"),
-        "compaction_counts": ("jobs/counting.py", "operations/compact.py"),
+        "publish_rows": {"pyspark_paimon/jobs/counting.py", "pyspark_paimon/local/open_write.py", "pyspark_paimon/spark/driver/commit.py"},
+        "compaction_counts": {
+            "manifest/commit/message.py",
+            "manifest/commit/file_store_commit.py",
+            "lsm/commit/post_commit.py",
+            "pyspark_paimon/operations/compact.py",
+        },
     }
-    for name, callers in homes.items():
-        expected = {f"pyspark_paimon/{path}" for path in callers}
+    for name, expected in homes.items():
         assert {str(path) for path in MODULES if name in mentioned(path)} == expected, name
     overwriting = {
         str(path)
@@ -95,7 +99,7 @@ def test_overwrites_and_the_counts_of_compactions_are_the_same_locally_and_on_sp
     restoring = "lsm/commit/restore.py"  # the rows of an older state, of no partitions that anybody named
     assert overwriting == {"manifest/commit/file_store_commit.py", "pyspark_paimon/jobs/counting.py", restoring}
     counting = {str(path) for path in MODULES if {"compaction_files", "compact_before"} <= mentioned(path)}
-    assert counting == {"pyspark_paimon/jobs/counting.py"}
+    assert counting == {"manifest/commit/message.py", "pyspark_paimon/jobs/counting.py"}
 
 
 def test_one_loop_meets_the_conflicts_of_commits() -> None:

@@ -20,12 +20,13 @@ from lsm.write.table_write import compact_together
 from manifest.commit.attempt import remember
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
-from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.message import CommitMessage, CommitResult, compaction_counts
 from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.entry.columns import EntryColumns
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.threads import WorkerPool
 from manifest.schema.table_schema import BucketMode
+from manifest.snapshot.commit_info import commit_properties
 from manifest.store import FileStore
 
 _LOG = logger_of(__name__)
@@ -182,7 +183,9 @@ class _Compaction:
             self.failed.remove(bucket)
 
     def _publish(self, messages: list[CommitMessage]) -> CommitResult:
-        result = self._commit.commit(messages, self._transaction.rounds)
+        result = self._commit.commit(
+            messages, self._transaction.rounds, properties=commit_properties("compact", compaction_counts(messages))
+        )
         self.snapshot_id, self.left = result.compact_snapshot_id or self.snapshot_id, frozenset(result.lost_compactions)
         return result
 

@@ -18,13 +18,14 @@ from lsm.scan.table_statistics import collect_statistics
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
-from manifest.commit.message import CommitMessage
+from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import Round, Transaction
 from manifest.fsck.problem import Problem, ProblemKind, RepairKind
 from manifest.fsck.repair import Repairs, states_of
 from manifest.fsck.walk import branch_store
 from manifest.io.checksum import with_checksum
 from manifest.options.core_options import OWN_BRANCH
+from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.stats.table_stats import Statistics
 from manifest.store import FileStore
@@ -108,7 +109,10 @@ def _rewrite_files(repairs: Repairs, store: FileStore, wrong: dict[str, str], co
                     write.rewrite(partition, bucket, files)
                 current.work.extend(write.prepare_commit())
 
-        for bucket_id in set(Transaction(commit.abort).run(evaluate, commit.commit, evaluations=1).lost_compactions):
+        def publish(messages: Sequence[CommitMessage]) -> CommitResult:
+            return commit.commit(messages, properties=commit_properties("repair"))
+
+        for bucket_id in set(Transaction(commit.abort).run(evaluate, publish, evaluations=1).lost_compactions):
             del buckets[bucket_id]
     for files in buckets.values():
         for path in files.values():

@@ -5,7 +5,7 @@ Its files cannot be referenced again: an expiry, ours or another engine's, delet
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -20,13 +20,16 @@ from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import EVALUATIONS, Round
 from manifest.options.core_options import OWN_BRANCH
 from manifest.schema.table_schema import BucketMode
+from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
 _NOTHING = CommitResult(None, None, replayed=False)
 
 
-def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads: int = 2) -> CommitResult:
+def restore_state(
+    store: FileStore, target: Snapshot, commit_id: str, *, threads: int = 2, properties: Mapping[str, str] | None = None
+) -> CommitResult:
     """Overwrite the partitions that differ from ``target``.
 
     The caller must protect ``target`` from expiry. Columns are matched by id, as in any old file: dropped ones are omitted, added ones are null.
@@ -55,7 +58,8 @@ def restore_state(store: FileStore, target: Snapshot, commit_id: str, *, threads
             current.work.extend(write.prepare_commit())
 
     def publish(messages: Sequence[CommitMessage]) -> CommitResult:
-        return commit.overwrite(messages, partitions=partitions(), copied=target) if others else _NOTHING
+        noted = commit_properties("restore", {"restored_snapshot": target.id}, properties)
+        return commit.overwrite(messages, partitions=partitions(), copied=target, properties=noted) if others else _NOTHING
 
     transaction = RowTransaction(commit, commit_id, threads=threads)
     rework = partial(rebucket, store, commit_id=commit_id, threads=threads, overwrite=True)

@@ -25,7 +25,7 @@ from manifest.commit.changes import Compactions, analyze_change, append_change, 
 from manifest.commit.commit_markers import CommitMarker
 from manifest.commit.history import CommitHistory, base_of, commit_history, committed_since, refuse_expired_replay
 from manifest.commit.index_rewrite import IndexRewrites
-from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.message import CommitMessage, CommitResult, compaction_counts
 from manifest.commit.resequence import ResequenceFiles, Resequencer
 from manifest.commit.runs import begin_commit
 from manifest.commit.transaction import AttemptOutcome, Committed, LostRace, NothingToCommit, Refused, Unknown
@@ -45,6 +45,7 @@ from manifest.io.errors import (
 )
 from manifest.io.paths import MAIN_BRANCH
 from manifest.lost_snapshots import refuse_lost_snapshots
+from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, EMPTY_TABLE, CommitKind, ReadState, Snapshot, SnapshotKey
 from manifest.stats.table_stats import EXACT, Statistics
 from manifest.store import FileStore
@@ -128,7 +129,9 @@ class FileStoreCommit:
         compacted = history.found.get(CommitKind.COMPACT)
         lost: tuple[tuple[bytes, int], ...] = resequencer.lost
         if compacted is None:
-            identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties)
+            identity = CommitIdentity(
+                self.user, identifier, CommitKind.COMPACT, _compaction_properties(properties, rows, resequencer.messages)
+            )
             compacted, also_lost = self._compact(resequencer.messages, identity, rows=rows)
             lost += also_lost
         self._maintain(compacted or rows)
@@ -172,14 +175,20 @@ class FileStoreCommit:
         compacted = history.found.get(CommitKind.COMPACT)
         lost: tuple[tuple[bytes, int], ...] = ()
         if compacted is None:
-            identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties)
+            identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, _compaction_properties(properties, rows, filled))
             compacted, lost = self._compact(filled, identity, rows=rows)
         self._maintain(compacted or rows)
         return CommitResult(rows, compacted, bool(history.found), lost)
 
-    def truncate(self, identifier: int = BATCH_IDENTIFIER, *, partitions: Collection[bytes] | None = None) -> CommitResult:
+    def truncate(
+        self,
+        identifier: int = BATCH_IDENTIFIER,
+        *,
+        partitions: Collection[bytes] | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> CommitResult:
         """Delete all rows of ``partitions`` or of the whole table."""
-        return self.overwrite((), identifier, partitions=partitions)
+        return self.overwrite((), identifier, partitions=partitions, properties=properties)
 
     def replace(
         self,
@@ -214,7 +223,7 @@ class FileStoreCommit:
             counted: Snapshot whose rows were counted.
             identifier: Commit identifier.
         """
-        identity = CommitIdentity(self.user, identifier, CommitKind.ANALYZE, properties={EXACT: "exact"})
+        identity = CommitIdentity(self.user, identifier, CommitKind.ANALYZE, properties={EXACT: "exact", **commit_properties("analyze")})
         committed = self._run(identity, lambda store, latest: analyze_change(store, latest, statistics, counted))
         self._maintain(committed)
         return committed or 0
@@ -522,6 +531,17 @@ class _PendingCommit:
     def _commits_since_read(self, newest: Snapshot | None) -> tuple[int | None, int]:
         identity = self.identity
         return committed_since(self.store, identity.user, identity.identifier, identity.kind, self.seen, newest=newest)
+
+
+def _compaction_properties(
+    properties: Mapping[str, str] | None, rows: int | None, messages: Sequence[CommitMessage]
+) -> Mapping[str, str] | None:
+    """Return the properties of a COMPACT snapshot.
+
+    ``rows``: snapshot that committed rows before it. The operation and the user's properties are there.
+    """
+    compacted = [message for message in messages if message.has_compaction]
+    return properties if rows is None else commit_properties("compact", compaction_counts(compacted))
 
 
 def _try_delete(store: FileStore, path: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
@@ -156,4 +156,23 @@ class CommitResult:
         return bool(self.lost_compactions)
 
 
-__all__ = ["CommitMessage", "CommitResult"]
+def compaction_counts(messages: Sequence[CommitMessage]) -> dict[str, int]:
+    """Return counts of files, bytes, rows and buckets of compactions.
+
+    A file that only changed its level was neither read nor written.
+    """
+    before = [file for message in messages for file in message.compact_before]
+    after = [file for message in messages for file in message.compact_after]
+    made = [file for message in messages for file in message.compaction_files()]
+    kept = {file.file_name for file in after} - {file.file_name for file in made}
+    return {
+        "files_before": len(before),
+        "files_after": len(after),
+        "bytes_read": sum(file.file_size for file in before if file.file_name not in kept),
+        "bytes_written": sum(file.file_size for file in made),
+        "rows": sum(file.row_count for file in after),
+        "buckets": len(messages),
+    }
+
+
+__all__ = ["CommitMessage", "CommitResult", "compaction_counts"]

@@ -41,7 +41,7 @@ COMMANDS = {
     "orphans": ("upkeep.show_orphans", "Show orphan files; with --remove delete them."),
     "fsck": ("fsck.run_fsck", "Check the integrity of a table."),
     "alter": ("alter.alter", "Change columns and options without rewriting files."),
-    "history": ("history.show_history", "Show snapshots, tags, branches, schemas, partitions or consumers."),
+    "history": ("history.show_history", "Show commits, snapshots, tags, branches, schemas, partitions or consumers."),
     "tag": ("history.tag_snapshot", "Create or delete a tag."),
     "branch": ("history.branch_off", "Create, delete or fast-forward a branch."),
     "rollback": ("history.roll_back", "Roll back to an older state and delete newer snapshots."),

@@ -18,12 +18,12 @@ Name = Annotated[str, typer.Argument(metavar="NAME")]
 Delete = Annotated[bool, typer.Option("--delete", help="Delete it, and the files that only it needs.")]
 SnapshotId = Annotated[int | None, typer.Option("--snapshot", help="Snapshot id.")]
 TagName = Annotated[str | None, typer.Option("--tag", help="Tag name.")]
-_VIEWS = ("snapshots", *get_args(View))
+_VIEWS = ("history", "snapshots", *get_args(View))
 
 
 @on_table
-def show_history(target: TableOption, view: Annotated[str, typer.Argument(metavar="VIEW", help=", ".join(_VIEWS))] = "snapshots") -> None:
-    """Show snapshots, tags, branches, schemas, partitions or consumers."""
+def show_history(target: TableOption, view: Annotated[str, typer.Argument(metavar="VIEW", help=", ".join(_VIEWS))] = "history") -> None:
+    """Show commits, snapshots, tags, branches, schemas, partitions or consumers."""
     if view not in _VIEWS:
         raise InvalidArgument(f"unknown view '{view}'; use one of {', '.join(_VIEWS)}")
     rows = getattr(target.open(), view)()

@@ -102,11 +102,19 @@ def _show(known: dict[str, Any], columns: Sequence[tuple[str, str, str]]) -> Non
     print_grid("options", ("key", "value", "effect", "note"), effects)
     snapshots = known["snapshots"]
     shown = [
-        (row["snapshot_id"], row["commit_kind"], f"{row['commit_time']:%Y-%m-%d %H:%M:%S}", *_counts(row), row["commit_user"])
+        (
+            row["snapshot_id"],
+            row["operation"] or row["commit_kind"],
+            f"{row['commit_time']:%Y-%m-%d %H:%M:%S}",
+            *_counts(row),
+            row["commit_user"],
+        )
         for row in snapshots[-_LAST:]
     ]
     print_grid(
-        f"last {len(shown)} of {count_text(len(snapshots), 'snapshot')}", ("id", "kind", "time (UTC)", "rows", "change", "user"), shown
+        f"last {len(shown)} of {count_text(len(snapshots), 'snapshot')}",
+        ("id", "operation", "time (UTC)", "records", "change", "user"),
+        shown,
     )
     if known["levels"] is not None:
         levels = [(row["level"], row["files"], f"{row['rows']:,}", size_text(row["bytes"])) for row in known["levels"]]

@@ -11,8 +11,8 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.texts import count_text
 from pyspark_paimon.cli.rows_of_files import STANDARD_INPUT, rows_of_files
 from pyspark_paimon.cli.scan import column_names
-from pyspark_paimon.cli.target import TableOption, destructive
-from pyspark_paimon.cli.write import CommitName, Files, InputFormat
+from pyspark_paimon.cli.target import TableOption, destructive, options_of
+from pyspark_paimon.cli.write import CommitName, Files, InputFormat, Properties
 from pyspark_paimon.table.merge import Merge
 from pyspark_paimon.table.table import Table
 
@@ -33,6 +33,7 @@ def merge_files(
     ] = "insert",
     form: InputFormat = None,
     commit_id: CommitName = None,
+    properties: Properties = None,
 ) -> None:
     """Merge rows of files into a primary-key table by key.
 
@@ -40,7 +41,7 @@ def merge_files(
     Otherwise the rows are held in memory and matched with the table. Two rows that match one row, or are inserted with one key,
     are an error. Concurrent commits are taken into account. Deleting asks for confirmation.
     """
-    table = target.open()
+    table, noted = target.open(), options_of(properties, "--property")
     _check(table, on, when_matched, when_not_matched)
     if STANDARD_INPUT in files and when_matched == "delete" and not (target.yes or target.dry_run):
         raise InvalidArgument("the command reads rows from standard input and cannot ask for confirmation: add --yes or --dry-run")
@@ -54,10 +55,11 @@ def merge_files(
         target.report({"dry_run": target.dry_run, "matched": matched, "not_matched": others}, f"nothing merged: {counts}")
         return
     if (when_matched, when_not_matched) == ("update", "insert"):
-        done = table.write(rows, commit_id=commit_id)
+        done = table.write(rows, commit_id=commit_id, properties=noted)
         summary = f"{count_text(done.rows, 'row')} updated or inserted by their keys"
     else:
-        done = merged = _merge(table, rows.read_all(), when_matched, when_not_matched, commit_id).execute()
+        merge = table.merge(rows.read_all(), on=list(table.primary_keys), commit_id=commit_id, properties=noted)
+        done = merged = _clauses(merge, when_matched, when_not_matched).execute()
         summary = f"{count_text(merged.updated, 'row')} updated, {merged.deleted:,} deleted, {merged.inserted:,} inserted"
     target.report(
         done.model_dump(mode="json"),
@@ -65,8 +67,7 @@ def merge_files(
     )
 
 
-def _merge(table: Table, rows: pa.Table, when_matched: str, when_not_matched: str, commit_id: str | None) -> Merge:
-    merge = table.merge(rows, on=list(table.primary_keys), commit_id=commit_id)
+def _clauses(merge: Merge, when_matched: str, when_not_matched: str) -> Merge:
     if when_matched == "update":
         merge = merge.when_matched_update_all()
     elif when_matched == "delete":

@@ -10,7 +10,8 @@ import typer
 from fileindex.base.texts import count_text, size_text
 from pyspark_paimon.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.cli.scan import Columns, column_names
-from pyspark_paimon.cli.target import TableOption, destructive, on_table
+from pyspark_paimon.cli.target import TableOption, destructive, on_table, options_of
+from pyspark_paimon.cli.write import Properties
 from pyspark_paimon.request.results import repr_fields
 
 Full = Annotated[bool, typer.Option("--full", help="Merge all files, not only those that universal compaction picks.")]
@@ -18,9 +19,9 @@ OlderThan = Annotated[str | None, typer.Option("--older-than", help="Date or tim
 
 
 @on_table
-def run_compact(target: TableOption, *, full: Full = False) -> None:
+def run_compact(target: TableOption, *, full: Full = False, properties: Properties = None) -> None:
     """Compact sorted runs, or small files of an append table."""
-    result = target.open().compact(full=full)
+    result = target.open().compact(full=full, properties=options_of(properties, "--property"))
     target.report(result)
 
 

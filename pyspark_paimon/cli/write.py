@@ -9,12 +9,16 @@ import typer
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.texts import count_text
 from pyspark_paimon.cli.rows_of_files import STANDARD_INPUT, rows_of_files
-from pyspark_paimon.cli.target import TableOption, destructive
+from pyspark_paimon.cli.target import TableOption, destructive, options_of
 from pyspark_paimon.request.backend import Mode
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines, by extension; - is standard input.")]
 InputFormat = Annotated[str | None, typer.Option("--format", help="Format of all files: parquet, csv or jsonl.")]
 CommitName = Annotated[str | None, typer.Option("--commit-id", help="UUID of the write. Repeating it with the same UUID writes nothing.")]
+
+Properties = Annotated[
+    list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="Text to store with the snapshot; repeatable.")
+]
 
 
 @destructive
@@ -25,6 +29,7 @@ def write_files(
     form: InputFormat = None,
     mode: Annotated[str | None, typer.Option("--mode", help=f"{', '.join(get_args(Mode))}; default: upsert or append.")] = None,
     commit_id: CommitName = None,
+    properties: Properties = None,
 ) -> None:
     """Write the rows of files in one commit.
 
@@ -41,7 +46,7 @@ def write_files(
         result = {"dry_run": target.dry_run, "rows": counted, "columns": names}
         target.report(result, f"nothing written: {count_text(counted, 'row')} can be read, with the columns {', '.join(names)}")
         return
-    done = table.write(rows, mode, commit_id=commit_id)  # type: ignore[arg-type]  # checked above
+    done = table.write(rows, mode, commit_id=commit_id, properties=options_of(properties, "--property"))  # type: ignore[arg-type]  # checked above
     target.report(done)
 
 
@@ -50,11 +55,14 @@ def run_delete(
     target: TableOption,
     *,
     filter_: Annotated[str, typer.Option("--filter", "-f", help='SQL as after WHERE; "TRUE" deletes all rows.')],
+    properties: Properties = None,
 ) -> None:
     """Delete the rows for which a filter is true."""
     table = target.open()
     would_delete = table.delete(filter_, dry_run=True).rows
-    done = table.delete(filter_) if would_delete and target.confirm(f"delete {count_text(would_delete, 'row')} of {table.path}") else None
+    noted = options_of(properties, "--property")
+    confirmed = would_delete and target.confirm(f"delete {count_text(would_delete, 'row')} of {table.path}")
+    done = table.delete(filter_, properties=noted) if confirmed else None
     result = {"dry_run": target.dry_run, "would_delete": would_delete, **({} if done is None else done.model_dump(mode="json"))}
     if done is None:
         target.report(result, f"{count_text(would_delete, 'row')} would be deleted" if target.dry_run else "no row was deleted")
@@ -62,4 +70,4 @@ def run_delete(
         target.report(result, f"{count_text(done.rows, 'row')} deleted, snapshot {done.snapshot_id}")
 
 
-__all__ = ["CommitName", "Files", "InputFormat", "run_delete", "write_files"]
+__all__ = ["CommitName", "Files", "InputFormat", "Properties", "run_delete", "write_files"]

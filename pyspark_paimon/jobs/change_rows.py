@@ -24,9 +24,10 @@ from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import Round
+from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, Snapshot
 from manifest.store import FileStore
-from pyspark_paimon.jobs.counting import write_counters, write_result
+from pyspark_paimon.jobs.counting import write_counters, write_counts, write_result
 from pyspark_paimon.jobs.progress import FlushProgress, PieceProgress, Steps
 from pyspark_paimon.request.assignments import Assignments, refuse_delete
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
@@ -101,7 +102,7 @@ class Change:
         def publish(messages: Sequence[CommitMessage]) -> CommitResult:
             if base is None and not messages:
                 return CommitResult()
-            result = self._publish(commit, messages, base)
+            result = self._publish(commit, messages, base, rows)
             stopwatch("commit")
             return result
 
@@ -146,7 +147,7 @@ class Change:
     def _change_files(self, base: Snapshot, messages: list[CommitMessage]) -> int:
         """Mark the rows in their files, or rewrite the files."""
         change = AppendChange(self.store, base, self._predicate, self.request.commit_id, self.update)
-        return self.rewrite_files(change, "delete" if self.update is None else "update", messages)
+        return self.rewrite_files(change, self.verb, messages)
 
     def rewrite_files(self, change: AppendChange, stage: str, messages: list[CommitMessage]) -> int:
         """Change an append table's files; return the number of rows."""
@@ -175,10 +176,21 @@ class Change:
     def _predicate(self) -> Predicate:
         return TRUE if self.request.predicate is None else self.request.predicate
 
-    def _publish(self, commit: FileStoreCommit, messages: Sequence[CommitMessage], base: Snapshot | None) -> CommitResult:
+    @property
+    def verb(self) -> str:
+        """Name of the operation in the table's history."""
+        return "delete" if self.update is None else "update"
+
+    @property
+    def changed(self) -> dict[str, int]:
+        """Numbers of rows by kind of change, if there are several kinds."""
+        return {}
+
+    def _publish(self, commit: FileStoreCommit, messages: Sequence[CommitMessage], base: Snapshot | None, rows: int) -> CommitResult:
         rewrites = not self.store.schema.is_primary_key_table and not self.store.options.deletion_vectors_enabled
         publish = commit.replace if rewrites else commit.commit
-        return publish(messages, read=ReadState(EMPTY_TABLE if base is None else base.key, self.reads_all))
+        properties = commit_properties(self.verb, {**write_counts(messages, rows=rows), **self.changed}, self.request.properties)
+        return publish(messages, properties=properties, read=ReadState(EMPTY_TABLE if base is None else base.key, self.reads_all))
 
 
 __all__ = ["Change", "Read", "delete_rows", "update_rows"]

@@ -16,25 +16,6 @@ from pyspark_paimon.request.partition_spec import Spec, predicate_of, values_of
 from pyspark_paimon.request.results import WriteResult
 
 
-def compaction_counts(messages: Sequence[CommitMessage]) -> dict[str, int]:
-    """Return counts by the names of ``CompactResult``.
-
-    A file that only changed its level was neither read nor written.
-    """
-    before = [file for message in messages for file in message.compact_before]
-    after = [file for message in messages for file in message.compact_after]
-    made = [file for message in messages for file in message.compaction_files()]
-    kept = {file.file_name for file in after} - {file.file_name for file in made}
-    return {
-        "files_before": len(before),
-        "files_after": len(after),
-        "bytes_read": sum(file.file_size for file in before if file.file_name not in kept),
-        "bytes_written": sum(file.file_size for file in made),
-        "rows": sum(file.row_count for file in after),
-        "buckets": len(messages),
-    }
-
-
 def write_counters(
     messages: Iterable[CommitMessage], *, rows: int, retries: int, millis: dict[str, float], bytes_in: int = 0
 ) -> WriteCounters:
@@ -83,14 +64,21 @@ def publish_rows(
     commit: FileStoreCommit,
     request: WriteRequest,
     messages: Sequence[CommitMessage],
+    rows: int,
+    kinds: Mapping[str, int] | None = None,
     *,
-    properties: Mapping[str, str] | None = None,
     read: ReadState | None = None,
 ) -> CommitResult:
     """Commit the messages as the request's mode requires.
 
-    ``read``: used for appends only. Raises the errors of ``FileStoreCommit``.
+    Raises the errors of ``FileStoreCommit``.
+
+    rows: Number of rows, for the table's history.
+    kinds: Number of rows by kind of change, as for ``rows``.
+    read: Used for appends only.
     """
+    files = sum(len(message.new_files) for message in messages)
+    properties = request.noted({**write_counts(messages, rows=rows), "files": files, **(kinds or {})})
     if request.mode != "overwrite":
         return commit.commit(messages, request.identifier, properties=properties, read=read)
     dynamic = request.dynamic and request.partition is None
@@ -113,4 +101,4 @@ def _replaced_partitions(store: FileStore, spec: Spec | None, messages: Sequence
     return own.union(store.live_partitions(store.snapshots.latest(), EntryFilter(predicate=wanted)))
 
 
-__all__ = ["compaction_counts", "publish_rows", "write_counters", "write_counts", "write_result"]
+__all__ = ["publish_rows", "write_counters", "write_counts", "write_result"]

@@ -43,6 +43,7 @@ from pyspark_paimon.request.merge import Clause, MergeRequest, check_merge
 from pyspark_paimon.request.results import MergeResult
 
 _KINDS = {"update": UPDATE_AFTER, "delete": DELETE, "insert": INSERT}
+_CHANGED = {"update": "updated", "delete": "deleted", "insert": "inserted"}
 _NOWHERE = np.zeros(0, np.int64)
 Places = Mapping[str, Int64s]
 """Row indexes by side. Equal positions belong together."""
@@ -271,9 +272,15 @@ class MergeChange(Change):
     _last: list[MergeRows] = field(default_factory=list)
 
     @property
-    def counts(self) -> dict[str, int]:
-        """Rows by action of the committed evaluation."""
-        return self._last[-1].counts if self._last else dict.fromkeys(_KINDS, 0)
+    def verb(self) -> str:
+        """See ``Change``."""
+        return "merge"
+
+    @property
+    def changed(self) -> dict[str, int]:
+        """Rows by kind of change, by the names of ``MergeResult``."""
+        counts = self._last[-1].counts if self._last else {}
+        return {name: counts.get(action, 0) for action, name in _CHANGED.items()}
 
     @property
     def reads_all(self) -> bool:
@@ -290,7 +297,7 @@ class MergeChange(Change):
         if base is not None:
             predicate = TRUE if merge.reads_all else merge.predicate
             change = AppendMerge(self.store, base, predicate, self.request.commit_id, decide=merge.successors, tell=merge.count_changes)
-            self.rewrite_files(change, "merge", messages)
+            self.rewrite_files(change, self.verb, messages)
         return self._write_rows(merge, base, (), messages)
 
     def _write_rows(self, merge: MergeRows, base: Snapshot | None, batches: Iterable[pa.RecordBatch], messages: list[CommitMessage]) -> int:
@@ -344,10 +351,7 @@ def merge_rows(
     check_merge(wanted.clauses, store.schema, store.root)
     change = MergeChange(store, request, partial(read, stage="merge"), threads, progress, None, wanted)
     result = change.run()
-    counts = change.counts
-    return MergeResult.model_validate(
-        {**dict(result), "updated": counts["update"], "deleted": counts["delete"], "inserted": counts["insert"]}
-    )
+    return MergeResult.model_validate({**dict(result), **change.changed})
 
 
 def _write(write: TableWrite, made: Iterable[WrittenRows]) -> None:

@@ -102,7 +102,7 @@ class OpenWrite:
         commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id), fresh=request.first_run)
 
         def publish(messages: list[CommitMessage]) -> CommitResult:
-            result = publish_rows(commit, request, messages)
+            result = publish_rows(commit, request, messages, self.rows)
             stopwatch("commit")
             return result
 

@@ -65,9 +65,9 @@ def run_tasks(operation: TaskOperation[A], store: FileStore, *, threads: int, pr
         stopwatch("merge")
 
     def publish(messages: Sequence[CommitMessage]) -> CommitResult:
-        result = this.commit(commit, base, messages, None) if messages else CommitResult()
-        stopwatch("commit")
         work = TaskWork(list(messages), sum(counted, Counter()))
+        result = this.commit(commit, base, messages, this.noted(work)) if messages else CommitResult()
+        stopwatch("commit")
         totals = {**this.counts(work, result.lost_compactions), "retries": commit.retries}
         outcomes.append(Outcome(snapshot_id=result.snapshot_id, compact_snapshot_id=result.compact_snapshot_id, counts=totals))
         return result

@@ -42,6 +42,11 @@ class ChangeFiles(TaskOperation[WriteResult]):
     predicate: BoundFilter | None
     values: str | None = None
 
+    @property
+    def verb(self) -> str:
+        """See ``TaskOperation``."""
+        return "delete" if self.values is None else "update"
+
     def plan(self, store: FileStore) -> TaskPlan:
         """List buckets that may have matching rows."""
         store.check_writable()
@@ -80,7 +85,7 @@ class ChangeFiles(TaskOperation[WriteResult]):
         commit: FileStoreCommit,
         base: SnapshotKey,
         messages: Sequence[CommitMessage],
-        properties: dict[str, str] | None,
+        properties: dict[str, str],
     ) -> CommitResult:
         """Commit deletion vectors, or replace files."""
         publish = commit.commit if commit.store.options.deletion_vectors_enabled else commit.replace

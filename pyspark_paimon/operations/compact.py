@@ -10,14 +10,15 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import columns_of
+from manifest.commit.message import compaction_counts
 from manifest.entry.live import EntryFilter
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.schema.clustering import MAX_COLUMNS, NO_ORDER
 from manifest.schema.table_schema import BucketMode
+from manifest.snapshot.commit_info import check_properties
 from manifest.snapshot.snapshot import EMPTY_TABLE, CommitKind, ReadState, SnapshotKey
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.parse import bind_filter
-from pyspark_paimon.jobs.counting import compaction_counts
 from pyspark_paimon.request.backend import ClusterStrategyName
 from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.operation import TaskOperation
@@ -81,6 +82,7 @@ class Compact(_Buckets):
         order_by: Sequence[str] | str | None,
         strategy: ClusterStrategyName,
         options: Mapping[str, str] | None,
+        properties: Mapping[str, str] | None = None,
     ) -> Self:
         """Return the operation of ``Table.compact``.
 
@@ -104,6 +106,7 @@ class Compact(_Buckets):
             order_by=() if order_by is None else _order_columns(schema, order_by, strategy),
             strategy=strategy,
             options=check_options(options),
+            properties=check_properties(properties),
         )
 
     def plan(self, store: FileStore) -> TaskPlan:
@@ -153,7 +156,7 @@ class Compact(_Buckets):
         commit: FileStoreCommit,
         base: SnapshotKey,
         messages: Sequence[CommitMessage],
-        properties: dict[str, str] | None,
+        properties: dict[str, str],
     ) -> CommitResult:
         """Commit; buckets that other commits changed drop out."""
         del base
@@ -182,6 +185,11 @@ class MovePostponed(_Buckets):
     stage: ClassVar[str] = "settle"
     unit: ClassVar[str] = "partitions"
 
+    @property
+    def verb(self) -> str:
+        """See ``TaskOperation``: users call ``compact``."""
+        return Compact.stage
+
     def plan(self, store: FileStore) -> TaskPlan:
         """List partitions with files in the postponed bucket."""
         store.check_writable()
@@ -207,7 +215,7 @@ class MovePostponed(_Buckets):
         commit: FileStoreCommit,
         base: SnapshotKey,
         messages: Sequence[CommitMessage],
-        properties: dict[str, str] | None,
+        properties: dict[str, str],
     ) -> CommitResult:
         """Show the rows in their buckets."""
         return commit.replace(messages, properties=properties, read=ReadState(base), kind=CommitKind.COMPACT)
@@ -225,7 +233,11 @@ def compact_table(backend: Backend, schema: TableSchema, compact: Compact) -> Co
     if schema.bucket_mode is not BucketMode.POSTPONE_MODE:
         return backend.run(compact)
     move = MovePostponed(
-        commit_id=commit_identity(None), partitions=compact.partitions, predicate=compact.predicate, options=compact.options
+        commit_id=commit_identity(None),
+        partitions=compact.partitions,
+        predicate=compact.predicate,
+        options=compact.options,
+        properties=compact.properties,
     )
     moved, done = backend.run(move), backend.run(compact)
     return done if done.snapshot_id is not None else done.model_copy(update={"snapshot_id": moved.snapshot_id})

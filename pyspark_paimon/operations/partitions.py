@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
 
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.runs import committed_before
 from manifest.entry.live import EntryFilter
 from manifest.expire.partitions import expired_partitions
+from manifest.snapshot.commit_info import commit_properties
 from pyspark_paimon.operations.removal import Destruction, partition_names, preview_partitions
-from pyspark_paimon.request.message import CommitId
+from pyspark_paimon.request.message import CommitId, CommitProperties
 from pyspark_paimon.request.operation import OpenTable
 from pyspark_paimon.request.partition_spec import predicate_of
 from pyspark_paimon.request.state_results import TableChangeResult
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
 
 
 class _PartitionRemoval(Destruction):
+    verb: ClassVar[str]
     commit_id: CommitId
+    properties: CommitProperties = Field(default_factory=dict)
 
     def run(self, table: OpenTable) -> TableChangeResult:
         """Commit an overwrite of the partitions without new files."""
@@ -35,7 +40,9 @@ class _PartitionRemoval(Destruction):
         earlier = committed_before(store, self.commit_id)
         if earlier is not None:
             return TableChangeResult(snapshot_id=earlier.snapshot_id)
-        done = FileStoreCommit(store, self.commit_id).truncate(partitions=partitions)
+        done = FileStoreCommit(store, self.commit_id).truncate(
+            partitions=partitions, properties=commit_properties(self.verb, {"partitions": len(partitions)}, self.properties)
+        )
         return TableChangeResult(snapshot_id=done.snapshot_id, partitions=names)
 
     @abstractmethod
@@ -46,6 +53,7 @@ class _PartitionRemoval(Destruction):
 class DropPartitions(_PartitionRemoval):
     """Remove all rows of partitions."""
 
+    verb: ClassVar[str] = "drop-partitions"
     partitions: tuple[dict[str, str | None], ...]
 
     def partitions_of(self, store: FileStore) -> list[bytes]:
@@ -60,6 +68,7 @@ class ExpirePartitions(_PartitionRemoval):
     ``older_than`` is local wall-clock time.
     """
 
+    verb: ClassVar[str] = "expire-partitions"
     older_than: datetime | None = None
 
     def partitions_of(self, store: FileStore) -> list[bytes]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from pydantic import Field
+
 from fileindex.base.errors import InvalidArgument
 from lsm.commit.restore import differing_partitions, restore_state
 from manifest.expire.tags import delete_tag
 from manifest.io.errors import SnapshotNotFound
 from pyspark_paimon.operations.removal import Destruction, preview_partitions
-from pyspark_paimon.request.message import CommitId
+from pyspark_paimon.request.message import CommitId, CommitProperties
 from pyspark_paimon.request.operation import OpenTable
 from pyspark_paimon.request.state_results import TableChangeResult
 
@@ -24,6 +26,7 @@ class Restore(Destruction):
     snapshot_id: int | None = None
     tag: str | None = None
     timestamp_millis: int | None = None
+    properties: CommitProperties = Field(default_factory=dict)
 
     def run(self, table: OpenTable) -> TableChangeResult:
         """Overwrite the partitions that differ."""
@@ -34,13 +37,13 @@ class Restore(Destruction):
         if self.dry_run:
             return preview_partitions(store, differing_partitions(store, target, store.snapshots.latest()))
         if self.tag is not None:
-            return TableChangeResult(snapshot_id=restore_state(store, target, self.commit_id).snapshot_id)
+            return TableChangeResult(snapshot_id=restore_state(store, target, self.commit_id, properties=self.properties).snapshot_id)
         # A temporary tag protects the snapshot from expiry while its rows are copied.
         pin = f"restore-{self.commit_id}"
         if pin not in store.snapshots.tags():
             store.snapshots.create_tag(pin, target)
         try:
-            return TableChangeResult(snapshot_id=restore_state(store, target, self.commit_id).snapshot_id)
+            return TableChangeResult(snapshot_id=restore_state(store, target, self.commit_id, properties=self.properties).snapshot_id)
         finally:
             with suppress(SnapshotNotFound):  # a concurrent rollback deletes the tag, too
                 delete_tag(store, pin)

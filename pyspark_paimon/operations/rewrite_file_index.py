@@ -76,7 +76,7 @@ class RewriteFileIndex(TaskOperation[IndexRewriteResult]):
         commit: FileStoreCommit,
         base: SnapshotKey,
         messages: Sequence[CommitMessage],
-        properties: dict[str, str] | None,
+        properties: dict[str, str],
     ) -> CommitResult:
         """Commit; files that are gone drop out."""
         del base

@@ -8,7 +8,7 @@ Rows are an Arrow stream in this process, or a Spark DataFrame that stays on the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
@@ -20,9 +20,10 @@ from fileindex.predicate.tree import Predicate
 from lsm.aggregate.names import AggregateName
 from lsm.keys.sort import SortColumn
 from manifest.options.core_options import OWN_BRANCH
+from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from pyspark_paimon.request.bound import BoundFilter, BoundKeys
-from pyspark_paimon.request.message import CommitId, Message
+from pyspark_paimon.request.message import CommitId, CommitProperties, Message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -137,6 +138,8 @@ class WriteRequest(Message):
     ``batch_id``: ``commit_id`` names a job that commits numbered batches.
     ``first_run``: the client created the name for this call, so no earlier commit can have it.
     ``schema_id``: version of the schema that the rows were checked against.
+    ``operation``: name in the table's history. None: the mode.
+    ``properties``: the user's properties of the snapshot.
 
     >>> WriteRequest(commit_id="job", mode="append", batch_id=7).identity
     'job#7'
@@ -152,7 +155,13 @@ class WriteRequest(Message):
     dynamic: bool = False
     order_by: str | None = None
     row_kinds: bool = False
+    operation: str | None = None
+    properties: CommitProperties = Field(default_factory=dict)
     options: dict[str, str] = Field(default_factory=dict)
+
+    def noted(self, metrics: Mapping[str, int]) -> dict[str, str]:
+        """Return the properties of the snapshot."""
+        return commit_properties(self.operation or self.mode, metrics, self.properties)
 
     @property
     def identifier(self) -> int:
@@ -193,12 +202,14 @@ class DeleteRequest(Message):
 
     ``predicate`` None: all rows. ``first_run``: see ``WriteRequest``.
     ``keys``: for primary-key tables, change only rows with one of these keys.
+    ``properties``: as in ``WriteRequest``.
     """
 
     commit_id: CommitId
     first_run: bool = Field(default=False, exclude=True)
     predicate: BoundFilter | None
     keys: BoundKeys | None = None
+    properties: CommitProperties = Field(default_factory=dict)
     options: dict[str, str] = Field(default_factory=dict)
 
 

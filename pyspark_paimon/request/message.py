@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from manifest.snapshot.commit_info import check_properties
 
 CommitId: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.#-]{1,200}$")]
 """Name of a commit. It becomes part of file names, so a server rejects other forms."""
+CommitProperties: TypeAlias = Annotated[dict[str, str], AfterValidator(check_properties)]
+"""The user's properties of a commit."""
 
 
 class Message(BaseModel):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 from pydantic import Field, TypeAdapter, ValidationError
 
 from fileindex.base.errors import InvalidArgument
-from pyspark_paimon.request.message import CommitId, Message
+from manifest.snapshot.commit_info import commit_properties
+from pyspark_paimon.request.message import CommitId, CommitProperties, Message
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker
 
 if TYPE_CHECKING:
@@ -185,6 +186,8 @@ class TaskOperation(Operation[A], Generic[A]):
 
     commit_id: CommitId
     options: dict[str, str] = Field(default_factory=dict)
+    properties: CommitProperties = Field(default_factory=dict)
+    """The user's properties of the snapshot."""
 
     @property
     def identity(self) -> str | None:
@@ -225,6 +228,15 @@ class TaskOperation(Operation[A], Generic[A]):
         del small_at_once
         return [[task] for task in tasks], []
 
+    @property
+    def verb(self) -> str:
+        """Name of the operation in the table's history."""
+        return self.stage
+
+    def noted(self, work: TaskWork) -> dict[str, str]:
+        """Return the properties of the snapshot."""
+        return commit_properties(self.verb, self.counts(work), self.properties)
+
     def counts(self, work: TaskWork, lost: Sequence[BucketId] = ()) -> dict[str, int]:
         """Return the counts of committed work.
 
@@ -239,7 +251,7 @@ class TaskOperation(Operation[A], Generic[A]):
         commit: FileStoreCommit,
         base: SnapshotKey,
         messages: Sequence[CommitMessage],
-        properties: dict[str, str] | None,
+        properties: dict[str, str],
     ) -> CommitResult:
         """Commit the messages of all tasks. Raises ``CommitConflict``."""
 

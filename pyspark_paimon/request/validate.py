@@ -27,6 +27,7 @@ from fileindex.base.time_zone import time_zone
 from manifest.options.core_options import option_texts
 from manifest.options.support import check_call
 from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.commit_info import check_properties
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.backend import Mode, TravelRequest, WriteRequest
@@ -52,12 +53,13 @@ def write_request(
     options: Mapping[str, str] | None = None,
     commit_id: str | None = None,
     batch_id: int | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> WriteRequest:
     """Return the request of ``Table.write``.
 
     Raises ``InvalidArgument``, ``UnsupportedOption``, ``UnknownColumn``.
     """
-    natural: Mode = "upsert" if schema.is_primary_key_table else "append"
+    natural = natural_mode(schema)
     chosen = mode or natural
     if chosen not in {natural, "overwrite"}:
         kind = "a primary-key table" if natural == "upsert" else "a table without primary key"
@@ -79,8 +81,14 @@ def write_request(
         partition=None if partition is None else spec_of(partition, schema),
         dynamic=bool(schema.partition_keys) and effective.dynamic_partition_overwrite,
         order_by=None if order_by is None else resolve(order_by, schema.column_types),
+        properties=check_properties(properties),
         options=settings,
     )
+
+
+def natural_mode(schema: TableSchema) -> Mode:
+    """Return the mode that adds rows to a table."""
+    return "upsert" if schema.is_primary_key_table else "append"
 
 
 def commit_identity(given: object) -> str:
@@ -356,6 +364,7 @@ __all__ = [
     "commit_identity",
     "cutoff_of",
     "millis_of",
+    "natural_mode",
     "projection",
     "text_columns",
     "travel_of",

@@ -61,7 +61,7 @@ def describe_history(names: KnownTables, words: TokenCursor) -> Any:
         return None
     most = words.whole_number() if words.take("LIMIT") else None
     words.end()
-    return frame_of_rows(names.spark, table.snapshots().sort_by([("snapshot_id", "descending")]).slice(0, most))
+    return frame_of_rows(names.spark, table.history(most))
 
 
 def describe(names: KnownTables, words: TokenCursor) -> Any:

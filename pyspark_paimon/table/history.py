@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
+from manifest.snapshot.commit_info import check_properties
 from pyspark_paimon.request.partition_spec import spec_of
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import commit_identity, millis_of
@@ -127,6 +128,7 @@ class TableHistory(TableRole):
         tag: str | None = None,
         timestamp: Time | None = None,
         commit_id: str | None = None,
+        properties: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> TableChangeResult:
         """Commit a snapshot with the rows of an older state.
@@ -139,6 +141,7 @@ class TableHistory(TableRole):
             tag: Tag name.
             timestamp: The newest snapshot committed until this time.
             commit_id: As for ``write``.
+            properties: As for ``write``.
             dry_run: Report the partitions that would be rewritten and what the newest state has in them, and change nothing.
 
         Raises:
@@ -157,7 +160,14 @@ class TableHistory(TableRole):
             raise InvalidArgument("restore needs exactly one of snapshot, tag and timestamp")
         # Deleted files must not be added again: the expiry of the deleting snapshot would remove them.
         identity, millis = commit_identity(commit_id), millis_of(timestamp)
-        change = restore.Restore(commit_id=identity, snapshot_id=snapshot, tag=tag, timestamp_millis=millis, dry_run=dry_run)
+        change = restore.Restore(
+            commit_id=identity,
+            snapshot_id=snapshot,
+            tag=tag,
+            timestamp_millis=millis,
+            properties=check_properties(properties),
+            dry_run=dry_run,
+        )
         return self._backend.run(change)
 
     def reset_consumer(self, name: str, next_snapshot: int | None = None) -> TableChangeResult:
@@ -305,7 +315,12 @@ class TableHistory(TableRole):
         return self._backend.run(branches.FastForward(name=branch, dry_run=dry_run))
 
     def drop_partitions(
-        self, partitions: Sequence[Mapping[str, object]], *, commit_id: str | None = None, dry_run: bool = False
+        self,
+        partitions: Sequence[Mapping[str, object]],
+        *,
+        commit_id: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        dry_run: bool = False,
     ) -> TableChangeResult:
         """Delete all rows of the given partitions.
 
@@ -314,6 +329,7 @@ class TableHistory(TableRole):
         Args:
             partitions: Partitions like ``{"day": "2024-01-31"}``. A column that is left out matches all its values.
             commit_id: As for ``write``.
+            properties: As for ``write``.
             dry_run: Report the partitions with their files and rows, and change nothing.
 
         Raises:
@@ -331,10 +347,19 @@ class TableHistory(TableRole):
         specs = tuple(spec_of(spec, schema) for spec in partitions)
         if not specs:
             raise InvalidArgument("drop_partitions: no partition is given; to empty the table, delete with the filter 'TRUE'")
-        return self._backend.run(partition_changes.DropPartitions(commit_id=commit_identity(commit_id), partitions=specs, dry_run=dry_run))
+        return self._backend.run(
+            partition_changes.DropPartitions(
+                commit_id=commit_identity(commit_id), partitions=specs, properties=check_properties(properties), dry_run=dry_run
+            )
+        )
 
     def expire_partitions(
-        self, older_than: datetime | None = None, *, commit_id: str | None = None, dry_run: bool = False
+        self,
+        older_than: datetime | None = None,
+        *,
+        commit_id: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        dry_run: bool = False,
     ) -> TableChangeResult:
         """Delete partitions that are older than a time.
 
@@ -345,6 +370,7 @@ class TableHistory(TableRole):
         Args:
             older_than: Partitions from before this local time are deleted. None: those older than ``partition.expiration-time``.
             commit_id: As for ``write``.
+            properties: As for ``write``.
             dry_run: Report what would be deleted, and change nothing.
 
         Raises:
@@ -363,7 +389,9 @@ class TableHistory(TableRole):
         if older_than is not None and older_than.tzinfo is not None:
             older_than = older_than.astimezone().replace(tzinfo=None)
         return self._backend.run(
-            partition_changes.ExpirePartitions(commit_id=commit_identity(commit_id), older_than=older_than, dry_run=dry_run)
+            partition_changes.ExpirePartitions(
+                commit_id=commit_identity(commit_id), older_than=older_than, properties=check_properties(properties), dry_run=dry_run
+            )
         )
 
 

@@ -77,16 +77,43 @@ class TableInspection(TableRole):
     def snapshots(self) -> pa.Table:
         """Return one row for each snapshot, oldest first.
 
-        The columns have id, kind, user, time and record counts.
+        The first columns are as for ``history``. ``commit_kind`` is Paimon's word for the change of files. ``total_record_count``
+        counts the records in all files, several for a key that was updated; ``count()`` counts rows.
 
         >>> from pyspark_paimon.example import cities
-        >>> cities().snapshots().select(["snapshot_id", "commit_kind", "total_record_count"]).to_pylist()
-        [{'snapshot_id': 1, 'commit_kind': 'APPEND', 'total_record_count': 3}]
+        >>> cities().snapshots().select(["snapshot_id", "operation", "commit_kind", "total_record_count"]).to_pylist()
+        [{'snapshot_id': 1, 'operation': 'upsert', 'commit_kind': 'APPEND', 'total_record_count': 3}]
         """
         from pyspark_paimon.views.table_views import snapshots_table  # noqa: PLC0415  # see test_imports
 
         retained = self._backend.ask(Snapshots())
         return snapshots_table(retained)
+
+    def history(self, limit: int | None = None) -> pa.Table:
+        """Return what each commit did, newest first.
+
+        - ``operation``: ``append``, ``upsert``, ``overwrite``, ``delete``, ``update``, ``merge``, ``compact``, ``restore`` or another
+          method. Null for a commit of another engine.
+        - ``metrics``: Numbers of rows, files and bytes.
+        - ``properties``: The texts that the caller gave as ``properties``.
+
+        Args:
+            limit: Largest number of commits. None: all snapshots that have not expired.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.delete("id = 1", properties={"ticket": "DATA-7"}).rows
+        1
+        >>> newest = table.history(1).to_pylist()[0]
+        >>> newest["operation"], dict(newest["metrics"])["rows"], newest["properties"]
+        ('delete', 1, [('ticket', 'DATA-7')])
+        """
+        from pyspark_paimon.views.table_views import HISTORY  # noqa: PLC0415  # see test_imports
+
+        if limit is not None and limit < 0:
+            raise InvalidArgument(f"history: limit must be 0 or more, not {limit}")
+        newest_first = self.snapshots().select(HISTORY).sort_by([("snapshot_id", "descending")])
+        return newest_first if limit is None else newest_first.slice(0, min(limit, newest_first.num_rows))
 
     def statistics(self, snapshot: int | None = None) -> pa.Table:
         """Return the statistics of a snapshot.

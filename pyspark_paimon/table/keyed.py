@@ -11,6 +11,7 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import Predicate
 from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.commit_info import check_properties
 from manifest.snapshot.snapshot import Snapshot
 from manifest.types.data_type import arrow_schema
 from pyspark_paimon.filter.parse import bind_filter
@@ -103,6 +104,7 @@ class TableRows(TableRole):
         keys: Keys | None = None,
         options: Mapping[str, str] | None = None,
         commit_id: str | None = None,
+        properties: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> results.WriteResult:
         """Delete rows by filter or by key.
@@ -117,6 +119,7 @@ class TableRows(TableRole):
             keys: Primary keys of the rows, as for ``lookup``, instead of a filter.
             options: Table options for this call only.
             commit_id: As for ``write``.
+            properties: As for ``write``.
             dry_run: Count the rows that would be deleted, and change nothing.
 
         Returns:
@@ -134,13 +137,13 @@ class TableRows(TableRole):
         (2, 1)
         """
         if keys is None:
-            request = self._delete_request("delete", filter, params, self._write_options(options), commit_id)
+            request = _request(self._predicate("delete", filter, params), self._write_options(options), commit_id, properties)
             return self._run_change(change_rows.DeleteRows(request=request), dry_run=dry_run)
         if filter is not None or params:
             raise InvalidArgument("delete takes a filter or keys, not both; remove one of them")
         schema = self.table_schema
         wanted = keys_of(keys, schema, "delete")
-        request = _request(any_of_keys(wanted, schema), self._write_options(options), commit_id)
+        request = _request(any_of_keys(wanted, schema), self._write_options(options), commit_id, properties)
         named = request.model_copy(update={"keys": None if distinguishes_keys(schema) else wanted})
         return self._run_change(change_rows.DeleteRows(request=named), dry_run=dry_run)
 
@@ -152,6 +155,7 @@ class TableRows(TableRole):
         params: Mapping[str, object] | None = None,
         options: Mapping[str, str] | None = None,
         commit_id: str | None = None,
+        properties: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> results.WriteResult:
         """Set columns of the rows that match a filter.
@@ -164,6 +168,7 @@ class TableRows(TableRole):
             params: As for ``scan``.
             options: Table options for this call only.
             commit_id: As for ``write``.
+            properties: As for ``write``.
             dry_run: Count the rows that would be updated, and change nothing.
 
         Returns:
@@ -187,11 +192,17 @@ class TableRows(TableRole):
         from pyspark_paimon.request.assignments import Assignments  # noqa: PLC0415  # see test_imports
 
         values = Assignments.of(set, self.table_schema)
-        request = self._delete_request("update", filter, params, self._write_options(options), commit_id)
+        request = _request(self._predicate("update", filter, params), self._write_options(options), commit_id, properties)
         return self._run_change(change_rows.UpdateRows(request=request, values=values), dry_run=dry_run)
 
     def merge(
-        self, source: Data, on: Expression | Sequence[str], *, options: Mapping[str, str] | None = None, commit_id: str | None = None
+        self,
+        source: Data,
+        on: Expression | Sequence[str],
+        *,
+        options: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> Merge:
         """Start a merge of ``source`` into the table.
 
@@ -206,6 +217,7 @@ class TableRows(TableRole):
                 (the source).
             options: Table options for this call only.
             commit_id: As for ``write``.
+            properties: As for ``write``.
 
         Raises:
             InvalidArgument, InvalidFilter, UnknownColumn, UnsupportedType, SchemaMismatch: An argument is not valid.
@@ -228,7 +240,7 @@ class TableRows(TableRole):
         sides = sides_of(schema, rows.schema)
         held = rows.reader.read_all() if isinstance(rows, ArrowRows) else rows
         wanted = MergeRequest(source=held, join=join_of(on, sides))
-        return Merge(self._backend, _request(None, self._write_options(options), commit_id), wanted, schema, sides)
+        return Merge(self._backend, _request(None, self._write_options(options), commit_id, properties), wanted, schema, sides)
 
     def _run_change(self, change: change_rows.DeleteRows | change_rows.UpdateRows, *, dry_run: bool) -> results.WriteResult:
         """Run a change; a dry run counts its rows."""
@@ -242,18 +254,15 @@ class TableRows(TableRole):
         counted = self._backend.count(matching) if matching.keys is None else sum(batch.num_rows for batch in self._backend.read(matching))
         return results.WriteResult(rows=counted, files=0, snapshot_id=None, removal=results.Removal(rows=counted))
 
-    def _delete_request(
-        self,
-        verb: str,
-        filter: Filter,  # noqa: A002  # as above
-        params: Mapping[str, object] | None,
-        options: Mapping[str, str] | None,
-        commit_id: str | None,
-    ) -> DeleteRequest:
+    def _predicate(self, verb: str, filter: Filter, params: Mapping[str, object] | None) -> Predicate:  # noqa: A002  # as above
+        """Return the bound filter of a change.
+
+        Raises ``InvalidArgument`` without a filter.
+        """
         predicate = bind_filter(filter, self.table_schema.column_types, params)
         if predicate is None:
             raise InvalidArgument(f"{verb} needs a filter; 'TRUE' means every row")
-        return _request(predicate, options, commit_id)
+        return predicate
 
 
 def find_rows(
@@ -288,9 +297,15 @@ def find_rows(
     return shape.arranged(wanted, found, named)
 
 
-def _request(predicate: Predicate | None, options: Mapping[str, str] | None, commit_id: str | None) -> DeleteRequest:
+def _request(
+    predicate: Predicate | None, options: Mapping[str, str] | None, commit_id: str | None, properties: Mapping[str, str] | None
+) -> DeleteRequest:
     return DeleteRequest(
-        commit_id=commit_identity(commit_id), first_run=commit_id is None, predicate=predicate, options=check_options(options)
+        commit_id=commit_identity(commit_id),
+        first_run=commit_id is None,
+        predicate=predicate,
+        properties=check_properties(properties),
+        options=check_options(options),
     )
 
 

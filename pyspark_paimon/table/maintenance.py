@@ -54,6 +54,7 @@ class TableMaintenance(TableRole):
         order_by: Sequence[str] | str | None = None,
         strategy: ClusterStrategyName = "order",
         options: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> CompactResult:
         """Compact sorted runs, or small files of an append table.
 
@@ -68,6 +69,7 @@ class TableMaintenance(TableRole):
             strategy: ``order`` sorts by one column after the other. ``zorder`` and ``hilbert`` sort along a curve that treats
                 up to 8 columns equally.
             options: Table options for this call only.
+            properties: As for ``write``.
 
         Raises:
             InvalidArgument, InvalidFilter, UnknownColumn, UnsupportedOption: An argument is not valid.
@@ -87,6 +89,7 @@ class TableMaintenance(TableRole):
             order_by=order_by,
             strategy=strategy,
             options=self._write_options(options),
+            properties=properties,
         )
         return compaction.compact_table(self._backend, schema, operation)
 

@@ -18,7 +18,6 @@ CALLS = {
     "fetch": "scan(filter).to_arrow()",
     "filter": _READ,
     "get": "lookup(keys)",
-    "history": "snapshots()",
     "insert": _WRITE,
     "load": _READ,
     "load_cdf": "changelog(from_snapshot, to_snapshot)",
@@ -46,7 +45,7 @@ CALLS = {
     "truncate": 'delete("TRUE")',
     "upsert": _WRITE,
     "vacuum": "expire_snapshots() and remove_orphan_files()",
-    "version": "snapshots()",
+    "version": "history()",
     "where": _READ,
 }
 """The call of ``Table`` for each name."""

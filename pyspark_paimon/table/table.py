@@ -141,6 +141,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         options: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         batch_id: int | None = None,
+        properties: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> WriteResult:
         """Write rows and commit them atomically.
@@ -163,6 +164,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
                 remembers ids: the option ``commit-id.time-retained``, 30 days by default.
             batch_id: Number of the batch in the job ``commit_id``, as ``foreachBatch`` counts them. A batch that is already in the
                 table, or older than one that is, is not written again, even after its snapshot has expired.
+            properties: Texts to store with the snapshot, such as a ticket or a job's name. ``history()`` shows them.
             dry_run: For an overwrite, report in ``removal`` what it would delete, and write nothing.
 
         Raises:
@@ -191,6 +193,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             options=self._write_options(options),
             commit_id=commit_id,
             batch_id=batch_id,
+            properties=properties,
         )
         rows = rows_of(data, schema.arrow)
         if dry_run:

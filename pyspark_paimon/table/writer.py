@@ -85,7 +85,7 @@ class TableWriter(CheckedMethods):
             raise
         self._rows.take(request.model_copy(update={"row_kinds": kinds}), rows)
 
-    def commit(self, batch_id: int | None = None) -> WriteResult:
+    def commit(self, batch_id: int | None = None, *, properties: Mapping[str, str] | None = None) -> WriteResult:
         """Make the rows since the last commit visible.
 
         All rows become visible at once. On an error none does, and they are discarded.
@@ -94,6 +94,7 @@ class TableWriter(CheckedMethods):
             batch_id: Number of the batch in the job ``commit_id``, from 0. Required if the writer has a ``commit_id``, else not
                 allowed. A batch that is already in the table, or older than one that is, is not written again; its rows are
                 discarded.
+            properties: As for ``Table.write``.
 
         Raises:
             InvalidArgument: ``batch_id`` is missing or not allowed, or the writer is closed.
@@ -113,7 +114,7 @@ class TableWriter(CheckedMethods):
         self._check_open()
         if self._commit_id is not None and batch_id is None:
             raise InvalidArgument(f"commit: the writer has commit_id '{self._commit_id}', so each commit needs a number; give batch_id")
-        request = self._request(batch_id)
+        request = self._request(batch_id, properties)
         if self._commit_id is None:
             request = request.model_copy(update={"batch_id": self._batch})
             self._batch += 1
@@ -151,8 +152,10 @@ class TableWriter(CheckedMethods):
             self._schema = self._backend.ask(SchemaOf())
         return self._schema
 
-    def _request(self, batch_id: int | None = None) -> WriteRequest:
-        made = write_request(self._write_schema(), None, options=self._options, commit_id=self._commit_id, batch_id=batch_id)
+    def _request(self, batch_id: int | None = None, properties: Mapping[str, str] | None = None) -> WriteRequest:
+        made = write_request(
+            self._write_schema(), None, options=self._options, commit_id=self._commit_id, batch_id=batch_id, properties=properties
+        )
         return made.model_copy(update={"commit_id": self._name})
 
     def _check_open(self) -> None:

@@ -21,7 +21,8 @@ from fileindex.base.float_order import spark_order_key
 from manifest.entry.data_file import DataFileMeta, ManifestEntry
 from manifest.row.binary_row import decode_row
 from manifest.schema.table_schema import TableSchema
-from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.commit_info import CommitInfo
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER, Snapshot
 from manifest.stats.column_stats import decode_bounds
 from manifest.stats.table_stats import Statistics
 from pyspark_paimon.filter.columns import resolve
@@ -34,15 +35,20 @@ from pyspark_paimon.request.state import Pin, SchemaOf
 SNAPSHOTS = pa.schema(
     [
         ("snapshot_id", pa.int64()),
+        ("commit_time", pa.timestamp("ms", tz="UTC")),
+        ("operation", pa.string()),
+        ("metrics", pa.map_(pa.string(), pa.int64())),
+        ("properties", pa.map_(pa.string(), pa.string())),
         ("commit_kind", pa.string()),
         ("commit_user", pa.string()),
         ("commit_identifier", pa.int64()),
-        ("commit_time", pa.timestamp("ms", tz="UTC")),
         ("schema_id", pa.int64()),
-        ("total_record_count", pa.int64()),
         ("delta_record_count", pa.int64()),
+        ("total_record_count", pa.int64()),
     ]
 )
+HISTORY = ["snapshot_id", "commit_time", "operation", "metrics", "properties", "commit_user"]
+"""Columns of ``SNAPSHOTS`` that say what a commit did."""
 FILES = pa.schema(
     [
         ("partition", pa.string()),
@@ -93,21 +99,28 @@ _Range = tuple[Plain, Plain]
 
 
 def snapshots_table(snapshots: Iterable[Snapshot]) -> pa.Table:
-    """Return snapshots in the columns of ``SNAPSHOTS``."""
-    rows = [
-        {
-            "snapshot_id": snapshot.id,
-            "commit_kind": snapshot.commit_kind.value,
-            "commit_user": snapshot.commit_user,
-            "commit_identifier": snapshot.commit_identifier,
-            "commit_time": datetime.fromtimestamp(snapshot.time_millis / 1000, UTC),
-            "schema_id": snapshot.schema_id,
-            "total_record_count": snapshot.total_record_count,
-            "delta_record_count": snapshot.delta_record_count,
-        }
-        for snapshot in snapshots
-    ]
-    return pa.Table.from_pylist(rows, SNAPSHOTS)
+    """Return snapshots in the columns of ``SNAPSHOTS``.
+
+    ``commit_identifier`` is null unless the commit is a numbered batch.
+    """
+    return pa.Table.from_pylist([_snapshot_row(snapshot) for snapshot in snapshots], SNAPSHOTS)
+
+
+def _snapshot_row(snapshot: Snapshot) -> dict[str, object]:
+    info = CommitInfo.of(snapshot)
+    return {
+        "snapshot_id": snapshot.id,
+        "commit_time": datetime.fromtimestamp(snapshot.time_millis / 1000, UTC),
+        "operation": info.operation,
+        "metrics": list(info.metrics.items()),
+        "properties": list(info.properties.items()),
+        "commit_kind": snapshot.commit_kind.value,
+        "commit_user": snapshot.commit_user,
+        "commit_identifier": None if snapshot.commit_identifier == BATCH_IDENTIFIER else snapshot.commit_identifier,
+        "schema_id": snapshot.schema_id,
+        "delta_record_count": snapshot.delta_record_count,
+        "total_record_count": snapshot.total_record_count,
+    }
 
 
 def files_table(entries: Iterable[ManifestEntry], schema: TableSchema) -> pa.Table:
@@ -254,6 +267,7 @@ def _depths(ranges: Sequence[tuple[Any, Any]]) -> tuple[npt.NDArray[np.int64], n
 __all__ = [
     "CLUSTERING",
     "FILES",
+    "HISTORY",
     "SNAPSHOTS",
     "STATISTICS",
     "clustering_information",

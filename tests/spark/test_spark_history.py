@@ -7,7 +7,7 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 
-from pyspark_paimon import InvalidSchema, SnapshotNotFound, Table
+from pyspark_paimon import InvalidSchema, SnapshotNotFound, Table, sql
 
 pytestmark = pytest.mark.spark
 
@@ -73,3 +73,33 @@ def test_a_branch_is_read_by_sparks_own_reader(spark, tmp_path):
     assert sorted(row.id for row in spark.read.format("paimon").option("branch", "dev").load(table.path).collect()) == [1, 2]
     assert [row.id for row in spark.read.format("paimon").load(table.path).collect()] == [1]
     assert content(Table.open(table.path, branch="dev")) == [1, 2]
+
+
+def test_history_names_operations_on_spark(spark, tmp_path):
+    made = Table.create(tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": "1"})
+    table = Table.open(made.path, spark=spark)
+    table.write(rows((1, "mon", 1), (2, "tue", 2)), properties={"ticket": "DATA-7"})
+    table.delete("id = 1", properties={"ticket": "DATA-8"})
+    table.update("id = 2", {"n": 7})
+    source = rows((2, "wed", 1), (3, "wed", 3))
+    table.merge(source, on="id", properties={"ticket": "DATA-9"}).when_matched_update_all().when_not_matched_insert_all().execute()
+    frame = spark.createDataFrame([(5, "thu", 5)], "id BIGINT, day STRING, n INT")
+    frame.write.format("paimon").option("commit.property.Ticket", "DATA-10").mode("append").save(made.path)
+    table.compact(full=True)
+    shown = sql(spark, f"DESCRIBE HISTORY paimon.`{made.path}`").toArrow().to_pylist(maps_as_pydicts="strict")
+    assert [(row["operation"], row["properties"]) for row in reversed(shown)] == [
+        ("upsert", {"ticket": "DATA-7"}),
+        ("delete", {"ticket": "DATA-8"}),
+        ("update", {}),
+        ("merge", {"ticket": "DATA-9"}),
+        ("upsert", {"ticket": "DATA-10"}),
+        ("compact", {}),
+    ]
+    counts = [row["metrics"]["rows"] for row in reversed(shown)]
+    assert counts == [2, 1, 1, 2, 1, 3]
+    assert shown[2]["metrics"].items() >= {"updated": 1, "inserted": 1}.items()
+    log = Table.create(tmp_path / "log", DDL, spark=spark)
+    log.write(rows((1, "mon", 1), (2, "tue", 2)))
+    log.delete("id = 1", properties={"ticket": "DATA-8"})
+    assert [row["operation"] for row in log.history().to_pylist()] == ["delete", "append"]
+    assert dict(log.history(1)["properties"][0].as_py()) == {"ticket": "DATA-8"}

@@ -230,7 +230,15 @@ class SparkBackend(SparkScans):
         if earlier is not None:
             return WriteResult.of(earlier, _since(started), {}, replayed=True)
         sent = None if values is None else values.to_text()
-        return self.run_tasks(ChangeFiles(commit_id=request.commit_id, predicate=request.predicate, values=sent, options=request.options))
+        return self.run_tasks(
+            ChangeFiles(
+                commit_id=request.commit_id,
+                predicate=request.predicate,
+                values=sent,
+                options=request.options,
+                properties=request.properties,
+            )
+        )
 
     def _until_committed(
         self, request: DeleteRequest, stage: Callable[[Snapshot | None], Staged | None]
@@ -269,7 +277,14 @@ class SparkBackend(SparkScans):
             schema_id=schema.id,
             options=EVERY_LEVEL,
         )
-        write = WriteRequest(commit_id=request.commit_id, mode="upsert", row_kinds=True, options=request.options)
+        write = WriteRequest(
+            commit_id=request.commit_id,
+            mode="upsert",
+            row_kinds=True,
+            operation="delete" if values is None else "update",
+            properties=request.properties,
+            options=request.options,
+        )
         return stage_changes(self._spark, self.frame(scan, None), target, write, None if values is None else values.values)
 
     def run_tasks(self, operation: TaskOperation[A]) -> A:

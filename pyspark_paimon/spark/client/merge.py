@@ -274,7 +274,14 @@ def stage_merge(
     schema = target.schema
     scan = ScanRequest(columns=schema.names, snapshot_id=target.snapshot_id, schema_id=schema.id, options=EVERY_LEVEL)
     keyed = schema.is_primary_key_table
-    write = WriteRequest(commit_id=request.commit_id, mode="upsert" if keyed else "append", row_kinds=keyed, options=request.options)
+    write = WriteRequest(
+        commit_id=request.commit_id,
+        mode="upsert" if keyed else "append",
+        row_kinds=keyed,
+        operation="merge",
+        properties=request.properties,
+        options=request.options,
+    )
     source: SparkRows = wanted.source
     refuse_case_twins(spark, schema.names, "table")
     refuse_case_twins(spark, source.schema.names, "source")

@@ -18,12 +18,12 @@ from manifest.commit.transaction import EVALUATIONS
 from manifest.io.errors import CommitConflict
 from manifest.schema.table_schema import BucketMode
 from manifest.store import FileStore
-from pyspark_paimon.jobs.counting import publish_rows, write_counts
+from pyspark_paimon.jobs.counting import publish_rows
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.partition_spec import replaced_partitions
 from pyspark_paimon.request.tasks import TaskWork
 from pyspark_paimon.spark.driver.job_files import answer_once
-from pyspark_paimon.spark.driver.outcome import PREFIX, compaction_threads, job_name, outcome_of
+from pyspark_paimon.spark.driver.outcome import compaction_threads, job_name, outcome_of
 from pyspark_paimon.spark.wire.jobs import RowsJob, TasksJob
 
 
@@ -52,10 +52,7 @@ def commit_rows(
     commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id))
 
     def publish(made: Sequence[CommitMessage]) -> CommitResult:
-        properties = _properties(
-            **{**write_counts(made, rows=rows), "files": sum(len(message.new_files) for message in made)}, **(kinds or {})
-        )
-        return publish_rows(commit, request, made, properties=properties, read=job.read)
+        return publish_rows(commit, request, made, rows, kinds, read=job.read)
 
     crosses = store.schema.bucket_mode is BucketMode.KEY_DYNAMIC
     assigns = crosses or (store.schema.bucket_mode is BucketMode.HASH_DYNAMIC and not job.owned)
@@ -92,7 +89,7 @@ def commit_tasks(store: FileStore, job: TasksJob, operation: TaskOperation[Any],
     Raises ``CommitConflict`` if a part lost to another commit. The client then runs another round.
     """
     commit = FileStoreCommit(store, operation.commit_id, resequence=resequence(store, operation.commit_id))
-    result = operation.commit(commit, job.base, work.messages, _properties(**operation.counts(work)))
+    result = operation.commit(commit, job.base, work.messages, operation.noted(work))
     _keep(store, job.identity, result, commit.retries, operation.counts(work, result.lost_compactions))
     if result.compact_lost:
         raise CommitConflict(
@@ -110,10 +107,6 @@ def _keep(store: FileStore, identity: str, result: CommitResult, retries: int, c
             return found.model_copy(update={"counts": {**found.counts, **(counts or {}), "retries": retries}}).model_dump_json()
 
         answer_once(job_name(store, identity), answer)
-
-
-def _properties(**counts: int) -> dict[str, str]:
-    return {f"{PREFIX}{name}": str(count) for name, count in counts.items()}
 
 
 __all__ = ["commit_rows", "commit_tasks"]

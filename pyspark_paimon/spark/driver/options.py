@@ -17,6 +17,7 @@ from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.paths import with_branch
 from manifest.options.known_keys import RIGHTS
 from manifest.options.support import check_call, check_settable
+from manifest.snapshot.commit_info import check_properties
 from pyspark_paimon.jobs.incremental import MODES, Point
 from pyspark_paimon.request.backend import IncrementalModeName, TravelRequest
 
@@ -30,6 +31,8 @@ FILTER = "filter"
 PUSHDOWN = "pushdown"
 DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
 OVERWRITE_PARTITION = "overwrite-partition"
+COMMIT_PROPERTY = "commit.property."
+"""Prefix of options that are properties of the snapshot."""
 SPARK_OVERWRITE_MODE = "partitionoverwritemode"  # name in Spark's own sources, in lower case
 _TRAVEL = {"scan.snapshot-id": "snapshot_id", "scan.tag-name": "tag", "scan.timestamp-millis": "timestamp_millis"}
 _BETWEEN, _BETWEEN_MODE = "incremental-between", "incremental-between-scan-mode"
@@ -224,12 +227,23 @@ def write_options(options: Mapping[str, str]) -> dict[str, str]:
     for key in sorted(_READ - _WRITE):
         if key in options:
             raise UnsupportedOption(key, "is an option of reads: remove it from the write")
-    given = {key: value for key, value in options.items() if key not in _WRITE}
+    given = {key: value for key, value in options.items() if not (key in _WRITE or key.startswith(COMMIT_PROPERTY))}
     check_call(given)
     return given
 
 
+def properties_of_commit(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the user's properties of the snapshot.
+
+    >>> properties_of_commit({"path": "/t", "commit.property.ticket": "DATA-7"})
+    {'ticket': 'DATA-7'}
+    """
+    found = {key.removeprefix(COMMIT_PROPERTY): value for key, value in options.items() if key.startswith(COMMIT_PROPERTY)}
+    return check_properties(found)
+
+
 __all__ = [
+    "COMMIT_PROPERTY",
     "DYNAMIC_OVERWRITE",
     "FILTER",
     "OVERWRITE_PARTITION",
@@ -241,6 +255,7 @@ __all__ = [
     "has_stored_options",
     "is_catalog_request",
     "properties",
+    "properties_of_commit",
     "pushes_once",
     "read_options",
     "stored_options",

@@ -12,6 +12,7 @@ from typing import Any
 from manifest.commit.message import CommitResult
 from manifest.commit.runs import committed_before
 from manifest.io.errors import CommitReplayed
+from manifest.snapshot.commit_info import CommitInfo
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
 from pyspark_paimon.request.operation import OpenTable, Operation
@@ -27,8 +28,6 @@ from pyspark_paimon.spark.driver.job_files import (
 )
 from pyspark_paimon.system.opened import local_backend
 
-PREFIX = "pyspark-paimon."
-"""Prefix of the counts in the properties of a snapshot."""
 _THREADS = 4
 """Maximum number of buckets compacted in parallel. The driver is shared and is not a worker."""
 
@@ -90,8 +89,7 @@ def _has_expired(store: FileStore, kept: Outcome) -> bool:
 def outcome_of(store: FileStore, result: CommitResult) -> Outcome:
     """Return the snapshots of a commit and their counts."""
     noted = result.snapshot_id or result.compact_snapshot_id
-    properties = (store.snapshots.get(noted).properties or {}) if noted is not None else {}
-    counts = {key.removeprefix(PREFIX): int(value) for key, value in properties.items() if key.startswith(PREFIX)}
+    counts = {} if noted is None else CommitInfo.of(store.snapshots.get(noted)).metrics
     return Outcome(
         snapshot_id=result.snapshot_id, compact_snapshot_id=result.compact_snapshot_id, compact_lost=result.compact_lost, counts=counts
     )
@@ -131,4 +129,4 @@ def answer_of_command(command_id: str) -> str | None:
     return wait_for_end(command_id, lambda: stored_answer(command_id))
 
 
-__all__ = ["PREFIX", "answer_of_command", "compaction_threads", "job_name", "outcome", "outcome_of", "run_command", "run_if_small"]
+__all__ = ["answer_of_command", "compaction_threads", "job_name", "outcome", "outcome_of", "run_command", "run_if_small"]

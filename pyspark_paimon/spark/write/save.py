@@ -18,12 +18,14 @@ from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.request.backend import SparkRows, WriteRequest
 from pyspark_paimon.request.inputs import has_row_kinds
 from pyspark_paimon.request.partition_spec import Spec, spec_of
+from pyspark_paimon.request.validate import natural_mode
 from pyspark_paimon.spark.driver.catalog_tables import explain_stale_columns
 from pyspark_paimon.spark.driver.options import (
     DYNAMIC_OVERWRITE,
     OVERWRITE_PARTITION,
     SPARK_OVERWRITE_MODE,
     flag,
+    properties_of_commit,
     write_options,
 )
 from pyspark_paimon.spark.wire.jobs import RowsJob
@@ -42,12 +44,15 @@ def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, ov
         InvalidArgument, UnsupportedOption, UnknownColumn: The options do not.
     """
     settings = write_options({key: value for key, value in options.items() if key not in {OVERWRITE_PARTITION, SPARK_OVERWRITE_MODE}})
-    request = WriteRequest(commit_id=str(uuid.uuid4()), mode="overwrite" if overwrite else "append", options=settings)
+    request = WriteRequest(
+        commit_id=str(uuid.uuid4()), mode="overwrite" if overwrite else "append", properties=properties_of_commit(options), options=settings
+    )
     store = open_store(path, request)
     with explain_stale_columns(schema):
         kinds = check_columns(schema, store.schema)
     partition = _partition(options, store.schema, overwrite=overwrite)
-    changes = {"row_kinds": kinds, "dynamic": _is_dynamic(options), "partition": partition}
+    mode = "overwrite" if overwrite else natural_mode(store.schema)
+    changes = {"mode": mode, "row_kinds": kinds, "dynamic": _is_dynamic(options), "partition": partition}
     has_mode = partition is not None or not {SPARK_OVERWRITE_MODE, DYNAMIC_OVERWRITE}.isdisjoint(options)
     asks = overwrite and bool(store.schema.partition_keys) and not has_mode
     return RowsJob(request=request.model_copy(update=changes), owned=False, plain=True, asks_mode=asks), store

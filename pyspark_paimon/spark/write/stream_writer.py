@@ -17,9 +17,9 @@ from pyspark.sql.types import StructType
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon.request.backend import WriteRequest
-from pyspark_paimon.request.validate import commit_identity
+from pyspark_paimon.request.validate import commit_identity, natural_mode
 from pyspark_paimon.spark.driver.commit import commit_rows
-from pyspark_paimon.spark.driver.options import DYNAMIC_OVERWRITE, table_path, write_options
+from pyspark_paimon.spark.driver.options import DYNAMIC_OVERWRITE, properties_of_commit, table_path, write_options
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.jobs import RowsJob
 from pyspark_paimon.spark.write.save import check_columns
@@ -88,7 +88,7 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
         None: there is nothing to commit.
         """
         request = WriteRequest.model_validate_json(self.request)
-        if request.mode == "append" and not commit_messages(messages):
+        if request.mode != "overwrite" and not commit_messages(messages):
             return None
         query = self.user or next((message.query for message in messages if message is not None and message.query), None)
         if query is None:
@@ -107,11 +107,14 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
         if DYNAMIC_OVERWRITE in options:
             raise UnsupportedOption(DYNAMIC_OVERWRITE, "is for batch writes: output mode 'complete' replaces the whole table")
         given = write_options({key: value for key, value in options.items() if key not in _OF_SPARK})
-        request = WriteRequest(commit_id=user or _UNNAMED, mode="overwrite" if overwrite else "append", options=given)
+        request = WriteRequest(
+            commit_id=user or _UNNAMED, mode="overwrite" if overwrite else "append", properties=properties_of_commit(options), options=given
+        )
         store = open_store(path, request)
         store.check_writable()
         kinds = check_columns(schema, store.schema)
-        return PaimonStreamWriter(path, request.model_copy(update={"row_kinds": kinds}), user, first_sequence(store))
+        mode = "overwrite" if overwrite else natural_mode(store.schema)
+        return PaimonStreamWriter(path, request.model_copy(update={"mode": mode, "row_kinds": kinds}), user, first_sequence(store))
 
 
 __all__ = ["COMMIT_USER", "BatchMessage", "PaimonStreamWriter", "stream_writer"]

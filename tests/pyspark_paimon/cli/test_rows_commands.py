@@ -253,3 +253,24 @@ def test_what_is_not_utf8_on_standard_input_is_told(table) -> None:
     assert "standard input cannot be read as csv" in told(
         "write", table.path, "-", "--format", "csv", code=1, given=io.BytesIO(b"id,city\n1,\xff\n").read()
     )
+
+
+def test_properties_are_shown_in_the_history(tmp_path) -> None:
+    path = tmp_path / "t"
+    Table.create(path, "id BIGINT, n INT", primary_keys=["id"], options={"bucket": "1"})
+    file = tmp_path / "rows.csv"
+    file.write_text("id,n\n1,1\n2,2\n")
+    told("write", path, file, "--property", "ticket=DATA-7")
+    told("delete", path, "--filter", "id = 1", "--yes", "--property", "ticket=DATA-8")
+    told("merge", path, file, "--when-matched", "ignore", "--property", "ticket=DATA-9")
+    told("compact", path, "--full", "--property", "by=me")
+    shown = json.loads(told("history", path, "--json"))
+    noted = [(row["operation"], row["properties"]) for row in shown]
+    assert noted == [
+        ("compact", {"by": "me"}),
+        ("merge", {"ticket": "DATA-9"}),
+        ("delete", {"ticket": "DATA-8"}),
+        ("upsert", {"ticket": "DATA-7"}),
+    ]
+    assert "DATA-7" in told("history", path)
+    assert "upsert" in told("inspect", path)

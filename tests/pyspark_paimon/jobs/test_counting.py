@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from lsm.write.table_write import compact_together
+from manifest.commit.message import compaction_counts
 from manifest.store import FileStore
 from pyspark_paimon import Table
-from pyspark_paimon.jobs.counting import compaction_counts
 
 
 def test_a_changelog_is_among_what_a_compaction_wrote(tmp_path: Path) -> None:
