@@ -22,7 +22,7 @@ from fileindex.base.column_type import Kind
 from fileindex.base.errors import InvalidArgument, UnsupportedType
 from manifest.io.paths import MAIN_BRANCH
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.request.backend import Mode
+from pyspark_paimon.request.backend import MissingColumns, Mode
 from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
 from pyspark_paimon.table.table import Table
@@ -92,6 +92,7 @@ def to_paimon(
     commit_id: str | None = None,
     branch: str = MAIN_BRANCH,
     index_col: str | Sequence[str] | None = None,
+    missing: MissingColumns = "refuse",
 ) -> WriteResult:
     """Write a pandas-on-Spark DataFrame to an existing table.
 
@@ -109,6 +110,7 @@ def to_paimon(
         branch: Branch of the table.
         index_col: Columns for the levels of the index. None: a level is written to the column of its name. Levels without a name, such as
             the default index, are not written.
+        missing: As in ``Table.write``.
 
     Raises:
         SparkUnavailable: pandas on Spark cannot be imported. The message says what to install.
@@ -122,7 +124,7 @@ def to_paimon(
 
     table = Table.open(path, spark=psdf.spark.frame().sparkSession, branch=branch)
     frame = spark_frame(psdf, table.schema, index_col)
-    return table.write(frame, mode, partition=partition, order_by=order_by, options=options, commit_id=commit_id)
+    return table.write(frame, mode, partition=partition, order_by=order_by, options=options, commit_id=commit_id, missing=missing)
 
 
 def pandas_on_spark() -> ModuleType:

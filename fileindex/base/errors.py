@@ -90,14 +90,16 @@ class UnknownColumn(PaimonError, KeyError):
     ``column`` is the name.
     """
 
-    def __init__(self, column: str, known: tuple[str, ...] = ()) -> None:
-        super().__init__(column, known)
+    def __init__(self, column: str, known: tuple[str, ...] = (), advice: str = "") -> None:
+        super().__init__(column, known, *([advice] if advice else []))
         self.column = column
         self.known = known
+        self.advice = advice
 
     def __str__(self) -> str:
         hint = f"; columns are: {', '.join(self.known)}" if self.known else ""
-        return f"unknown column '{self.column}'{did_you_mean(self.column, self.known)}{hint}"
+        advice = f"; {self.advice}" if self.advice else ""
+        return f"unknown column '{self.column}'{did_you_mean(self.column, self.known)}{hint}{advice}"
 
 
 @public

@@ -217,7 +217,7 @@ class TableWrite:
             SchemaMismatch: The rows do not fit.
         """
         for piece, given in in_pieces(batch, kinds):
-            self._waiting.append(self._kinds.of(conform(piece, self.store.schema, given), given))
+            self._waiting.append(self._kinds.of(conform(piece, self.store.schema, given, fills_null=self._job.fills_null), given))
             if (
                 sum(t.num_rows for t, _ in self._waiting) >= thresholds.route_rows
                 or sum(t.nbytes for t, _ in self._waiting) >= thresholds.route_bytes

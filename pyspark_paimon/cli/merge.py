@@ -12,7 +12,7 @@ from fileindex.base.texts import count_text
 from pyspark_paimon.cli.rows_of_files import STANDARD_INPUT, rows_of_files
 from pyspark_paimon.cli.scan import column_names
 from pyspark_paimon.cli.target import TableOption, destructive, options_of
-from pyspark_paimon.cli.write import CommitName, Files, InputFormat, Properties
+from pyspark_paimon.cli.write import CommitName, Files, InputFormat, Missing, Properties
 from pyspark_paimon.table.merge import Merge
 from pyspark_paimon.table.table import Table
 
@@ -34,6 +34,7 @@ def merge_files(
     form: InputFormat = None,
     commit_id: CommitName = None,
     properties: Properties = None,
+    missing: Missing = "refuse",
 ) -> None:
     """Merge rows of files into a primary-key table by key.
 
@@ -46,8 +47,8 @@ def merge_files(
     if STANDARD_INPUT in files and when_matched == "delete" and not (target.yes or target.dry_run):
         raise InvalidArgument("the command reads rows from standard input and cannot ask for confirmation: add --yes or --dry-run")
     rows = rows_of_files(files, form, table.schema)
-    if missing := [name for name in table.primary_keys if name not in rows.schema.names]:
-        raise InvalidArgument(f"the files have no column '{missing[0]}', which is part of the primary key; add it")
+    if keys := [name for name in table.primary_keys if name not in rows.schema.names]:
+        raise InvalidArgument(f"the files have no column '{keys[0]}', which is part of the primary key; add it")
     asks = when_matched == "delete" and not target.dry_run
     if target.dry_run or (asks and not target.confirm(f"delete the rows of {table.path} whose keys the files have")):
         matched, others = _count_matches(table, rows)
@@ -55,7 +56,7 @@ def merge_files(
         target.report({"dry_run": target.dry_run, "matched": matched, "not_matched": others}, f"nothing merged: {counts}")
         return
     if (when_matched, when_not_matched) == ("update", "insert"):
-        done = table.write(rows, commit_id=commit_id, properties=noted)
+        done = table.write(rows, commit_id=commit_id, properties=noted, missing=missing)  # type: ignore[arg-type]  # checked there
         summary = f"{count_text(done.rows, 'row')} updated or inserted by their keys"
     else:
         merge = table.merge(rows.read_all(), on=list(table.primary_keys), commit_id=commit_id, properties=noted)

@@ -16,6 +16,10 @@ Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Parquet, CS
 InputFormat = Annotated[str | None, typer.Option("--format", help="Format of all files: parquet, csv or jsonl.")]
 CommitName = Annotated[str | None, typer.Option("--commit-id", help="UUID of the write. Repeating it with the same UUID writes nothing.")]
 
+Missing = Annotated[
+    str,
+    typer.Option("--missing", help="Columns that the files lack in an upsert: refuse, null, or keep their stored values."),
+]
 Properties = Annotated[
     list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="Text to store with the snapshot; repeatable.")
 ]
@@ -30,6 +34,7 @@ def write_files(
     mode: Annotated[str | None, typer.Option("--mode", help=f"{', '.join(get_args(Mode))}; default: upsert or append.")] = None,
     commit_id: CommitName = None,
     properties: Properties = None,
+    missing: Missing = "refuse",
 ) -> None:
     """Write the rows of files in one commit.
 
@@ -46,7 +51,7 @@ def write_files(
         result = {"dry_run": target.dry_run, "rows": counted, "columns": names}
         target.report(result, f"nothing written: {count_text(counted, 'row')} can be read, with the columns {', '.join(names)}")
         return
-    done = table.write(rows, mode, commit_id=commit_id, properties=options_of(properties, "--property"))  # type: ignore[arg-type]  # checked above
+    done = table.write(rows, mode, commit_id=commit_id, properties=options_of(properties, "--property"), missing=missing)  # type: ignore[arg-type]  # checked above
     target.report(done)
 
 
@@ -70,4 +75,4 @@ def run_delete(
         target.report(result, f"{count_text(done.rows, 'row')} deleted, snapshot {done.snapshot_id}")
 
 
-__all__ = ["CommitName", "Files", "InputFormat", "Properties", "run_delete", "write_files"]
+__all__ = ["CommitName", "Files", "InputFormat", "Missing", "Properties", "run_delete", "write_files"]

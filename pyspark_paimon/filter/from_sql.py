@@ -384,6 +384,16 @@ def _insert_groups(text: str, known: dict[str, exp.Expression], parse: Callable[
     return tree
 
 
+def writes_column(tokens: Iterable[Any], names: Iterable[str]) -> bool:
+    """Return whether one of the tokens is a column's name.
+
+    >>> writes_column(sql_tokens("1 = 1 OR `a b` > 'n'"), ["n", "A b"])
+    True
+    """
+    known = {name.lower() for name in names}
+    return any(token.token_type is not TokenType.STRING and token.text.lower() in known for token in tokens)
+
+
 def refuse_quoted_names(text: str, names: Iterable[str], tokenize: Callable[[str], list[Any]]) -> None:
     """Raise ``InvalidFilter`` for a column name in double quotes.
 
@@ -424,4 +434,5 @@ __all__ = [
     "sql_condition",
     "sql_tokens",
     "syntax_error_text",
+    "writes_column",
 ]

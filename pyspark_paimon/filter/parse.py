@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -86,6 +86,19 @@ def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = 
     return bind(_cached_condition(text, zone), types)
 
 
+def refuse_constant(verb: str, text: str, names: Iterable[str]) -> None:
+    """Raise ``InvalidArgument`` for the filter of a change that has no column.
+
+    ``TRUE`` and ``FALSE`` are allowed.
+    """
+    from pyspark_paimon.filter.from_sql import sql_tokens, writes_column  # noqa: PLC0415  # importing sqlglot takes 0.3 s
+
+    if text.strip().upper() not in {"TRUE", "FALSE"} and not writes_column(sql_tokens(text), names):
+        raise InvalidArgument(
+            f"{verb}: the filter '{text:.60}' has no column, so it means every row or none; write 'TRUE' for every row, or compare a column"
+        )
+
+
 def _condition(text: str, params: Mapping[str, object] | None = None) -> Condition:
     from pyspark_paimon.filter.from_sql import sql_condition  # noqa: PLC0415  # importing sqlglot takes 0.3 s
 
@@ -97,4 +110,4 @@ def _cached_condition(text: str, zone: str) -> Condition:  # noqa: ARG001  # par
     return _condition(text)
 
 
-__all__ = ["bind_filter", "parse_filter"]
+__all__ = ["bind_filter", "parse_filter", "refuse_constant"]

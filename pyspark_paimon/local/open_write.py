@@ -56,6 +56,7 @@ class OpenWrite:
                 threads=threads,
                 overwrites=request.mode == "overwrite",
                 replaces=self._replaces,
+                fills_null=request.fills_null,
                 write_only=None if compacts else True,
             ),
         )

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
+from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
+from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, map_columns
 from lsm.python_values.columns import python_scalar
 from lsm.schema.conform_input import conform
 from lsm.schema.validate_arrow import validate_rows
@@ -41,6 +41,32 @@ class Assignments:
     values: Mapping[str, Any]
 
     @classmethod
+    def parse(
+        cls, expressions: Mapping[str, Any] | None, values: Mapping[str, Any] | None, schema: TableSchema, spark: Any = None
+    ) -> Assignments:
+        """Return the assignments of ``Table.update``.
+
+        Raises the errors of ``of``, and ``InvalidFilter`` for a text that is not an expression.
+
+        expressions: SQL texts, Arrow expressions, Spark Columns or constants.
+        values: Constants.
+        spark: Session that computes the rows of a table with a primary key. None: this process.
+        """
+        constants, bound = dict(values or {}), dict(expressions or {})
+        for name, value in constants.items():
+            if isinstance(value, pc.Expression) or is_spark_column(value):
+                raise InvalidArgument(f"column '{name}': values takes constants; give the expression in set={{'{name}': ...}}")
+            if name in bound:
+                raise InvalidArgument(f"column '{name}' is in both set and values; remove one of them")
+        refuse_fixed({resolve(name, schema.column_types) for name in bound}, schema)  # before an error in one of the texts
+        for name, value in bound.items():
+            if isinstance(value, str):
+                constants[name] = _bind_text(resolve(name, schema.column_types), value, schema, spark)
+            else:
+                constants[name] = value
+        return cls.of(constants, schema)
+
+    @classmethod
     def of(cls, values: Mapping[str, Any], schema: TableSchema) -> Assignments:
         """Check the column names and the Python values.
 
@@ -50,7 +76,7 @@ class Assignments:
             SchemaMismatch: a value does not fit its column.
         """
         if not values:
-            raise InvalidArgument("update sets no column; give set={column: value}")
+            raise InvalidArgument("update sets no column; give set={column: expression} or values={column: constant}")
         bound: dict[str, Any] = {}
         for given, value in values.items():
             name = resolve(given, schema.column_types)
@@ -91,7 +117,9 @@ class Assignments:
         """Raise ``InvalidArgument`` for an expression that Spark cannot compute."""
         for name, value in self.values.items():
             if isinstance(value, pc.Expression):
-                raise InvalidArgument(f"column '{name}' is set to a pyarrow expression, which Spark cannot compute; use a Spark Column")
+                raise InvalidArgument(
+                    f"column '{name}' is set to a pyarrow expression, which Spark cannot compute; use SQL text or a Spark Column"
+                )
 
     def refuse_columns(self, where: str) -> None:
         """Raise ``InvalidArgument`` for a Spark ``Column``."""
@@ -129,7 +157,9 @@ class Assignments:
         except SchemaMismatch as error:
             if not isinstance(value, str):
                 raise
-            raise SchemaMismatch(f"{error}; to compute a value from the old row, give an expression like pc.field('{name}') + 1") from error
+            raise SchemaMismatch(
+                f"{error}; to compute a value from the old row, give an expression: set={{'{name}': '{name} + 1'}}"
+            ) from error
 
     def _check(self) -> None:
         """Check the values that are the same for all rows."""
@@ -138,6 +168,37 @@ class Assignments:
                 continue
             if not self._scalar(name).is_valid and not self.schema.field(name).type.nullable:
                 raise SchemaMismatch(f"column '{name}' is {self.schema.field(name).type} and cannot be set to null")
+
+
+def _bind_text(name: str, text: str, schema: TableSchema, spark: Any) -> Any:
+    """Bind the SQL text of a new value.
+
+    Where Spark computes the rows, a text with functions that only Spark has becomes a Column.
+    """
+    from sqlglot.errors import ParseError  # noqa: PLC0415  # see test_imports
+
+    from lsm.schema.lossless_cast import may_cast  # noqa: PLC0415  # as above
+    from pyspark_paimon.filter.joined_sql import TARGET, bind_value  # noqa: PLC0415  # as above
+
+    advice = f"in set= a text is a SQL expression; for the text itself write values={{'{name}': {text!r:.60}}}, or quote it: \"'...'\""
+    computes = spark is not None and schema.is_primary_key_table
+    try:
+        value = bind_value(text, {TARGET: schema.column_types})
+    except UnknownColumn as error:
+        raise UnknownColumn(error.column, schema.names, advice) from error
+    except InvalidFilter as error:
+        if computes and not isinstance(error.__cause__, ParseError):
+            from pyspark_paimon.frames.spark_functions import functions_of  # noqa: PLC0415  # needed with Spark only
+
+            return functions_of(spark).expr(text)
+        raise InvalidFilter(f"column '{name}': {error}; {advice}") from error
+    if isinstance(value, LiteralValue) and value.value is None:
+        return None  # NULL alone is of any type
+    bound = map_columns(value, lambda column: ColumnValue(column.name.partition(".")[2], column.key, column.type))
+    wanted = schema.field(name).type
+    if not wanted.is_nested and not may_cast(bound.type.arrow, wanted.arrow):
+        raise SchemaMismatch(f"column '{name}' is {wanted}, and '{text:.60}' is of type {bound.type.kind}; cast it, or {advice}")
+    return bound
 
 
 def _sent_text(values: Assignments | str) -> str:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 Mode: TypeAlias = Literal["upsert", "append", "overwrite"]
+MissingColumns: TypeAlias = Literal["refuse", "null", "keep"]
 Progress: TypeAlias = "Callable[[ProgressEvent], None]"
 
 ClusterStrategyName: TypeAlias = Literal["order", "zorder", "hilbert"]
@@ -138,6 +139,7 @@ class WriteRequest(Message):
     ``batch_id``: ``commit_id`` names a job that commits numbered batches.
     ``first_run``: the client created the name for this call, so no earlier commit can have it.
     ``schema_id``: version of the schema that the rows were checked against.
+    ``missing``: whether columns that the rows leave out are set to null where that clears stored values.
     ``operation``: name in the table's history. None: the mode.
     ``properties``: the user's properties of the snapshot.
 
@@ -155,9 +157,15 @@ class WriteRequest(Message):
     dynamic: bool = False
     order_by: str | None = None
     row_kinds: bool = False
+    missing: Literal["refuse", "null"] = "refuse"
     operation: str | None = None
     properties: CommitProperties = Field(default_factory=dict)
     options: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def fills_null(self) -> bool:
+        """Whether missing columns become null in any case."""
+        return self.missing == "null" or self.mode == "overwrite"
 
     def noted(self, metrics: Mapping[str, int]) -> dict[str, str]:
         """Return the properties of the snapshot."""
@@ -230,6 +238,8 @@ class ArrowRows:
     """
 
     reader: pa.RecordBatchReader
+    ragged: tuple[str, ...] = ()
+    """Columns that some of the given dicts do not have."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -259,6 +269,7 @@ __all__ = [
     "IncrementalModeName",
     "IncrementalRange",
     "IndexView",
+    "MissingColumns",
     "Mode",
     "OrphanFile",
     "Progress",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,14 @@ from fileindex.base.errors import InvalidArgument, UnsupportedType
 from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KIND, ROW_KINDS
 from lsm.python_values.columns import python_column
+from lsm.schema.conform_input import missing_text
 from lsm.schema.lossless_cast import LossyCast, lossless_cast, may_cast
 from lsm.schema.validate_arrow import validate_batches
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
+from manifest.types.data_type import default_scalar
 from pyspark_paimon.frames.pandas_frames import index_levels, spark_frame
-from pyspark_paimon.request.backend import ArrowRows, Rows, SparkRows
+from pyspark_paimon.request.backend import ArrowRows, Rows, SparkRows, WriteRequest
 from pyspark_paimon.typing import Data
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ def rows_of(data: Data, schema: pa.Schema) -> Rows:
     """
     rows = _rows(data, schema)
     if isinstance(rows, ArrowRows):
-        rows = ArrowRows(validate_batches(rows.reader))
+        rows = replace(rows, reader=validate_batches(rows.reader))
     repeated = [name for name, times in Counter(rows.schema.names).items() if times > 1]
     if repeated:
         raise SchemaMismatch(f"the rows to write have several columns named {', '.join(repeated)}")
@@ -90,7 +93,8 @@ def _iterable_rows(data: Iterable[object], schema: pa.Schema) -> Rows:
     if first is None:
         return ArrowRows(pa.RecordBatchReader.from_batches(schema, []))
     if isinstance(first, Mapping):
-        return ArrowRows(_dict_rows([first, *items], schema).to_reader())
+        dicts = [first, *items]
+        return ArrowRows(_dict_rows(dicts, schema).to_reader(), _ragged(dicts))
     if not isinstance(first, pa.RecordBatch | pa.Table):
         raise InvalidArgument(f"rows cannot be written from an iterable of {type(first).__name__}; hand in {_ACCEPTED}")
 
@@ -121,6 +125,35 @@ def _dict_rows(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
         raise InvalidArgument(f"an iterable of dicts has {wrong!r:.40} of type {type(wrong).__name__}; give all rows as dicts, or none")
     names = dict.fromkeys(chain.from_iterable(rows))
     return _named_columns({name: [row.get(name) for row in rows] for name in names}, schema)
+
+
+def _ragged(rows: Sequence[Any]) -> tuple[str, ...]:
+    """Return the keys that some of the dicts do not have."""
+    names = dict.fromkeys(chain.from_iterable(rows))
+    if all(len(row) == len(names) for row in rows):
+        return ()
+    return tuple(name for name in names if any(name not in row for row in rows))
+
+
+def leaves_out(rows: Rows, schema: TableSchema) -> bool:
+    """Return whether an upsert of the rows would clear columns.
+
+    It would where the newest row replaces the stored one.
+    """
+    replaces = schema.is_primary_key_table and schema.core.engine.newest_replaces
+    return replaces and (not set(schema.names).issubset(rows.schema.names) or bool(isinstance(rows, ArrowRows) and rows.ragged))
+
+
+def refuse_ragged(rows: Rows, schema: TableSchema, request: WriteRequest) -> None:
+    """Raise ``SchemaMismatch`` for dicts without some of the columns.
+
+    Dicts with row kinds may leave out columns: deletes need only their key.
+    """
+    kinds = request.row_kinds or schema.core.rowkind_field is not None
+    if isinstance(rows, ArrowRows) and rows.ragged and not (request.fills_null or kinds) and leaves_out(rows, schema):
+        lost = [name for name in rows.ragged if name in schema.names and default_scalar(schema.field(name)) is None]
+        if lost:
+            raise SchemaMismatch(f"some of the rows have other keys: {missing_text(lost, schema)}")
 
 
 def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema) -> pa.Table:
@@ -261,4 +294,4 @@ def split_kinds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
     return batch.remove_column(at), codes.cast(pa.int8())
 
 
-__all__ = ["collect", "has_row_kinds", "is_a", "rows_of", "split_kinds"]
+__all__ = ["collect", "has_row_kinds", "is_a", "leaves_out", "refuse_ragged", "rows_of", "split_kinds"]

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, wraps
 from numbers import Integral
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 from pydantic import ValidationError
@@ -30,7 +30,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.commit_info import check_properties
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.request.backend import Mode, TravelRequest, WriteRequest
+from pyspark_paimon.request.backend import MissingColumns, Mode, TravelRequest, WriteRequest
 from pyspark_paimon.request.partition_spec import spec_of
 from pyspark_paimon.typing import Time
 
@@ -54,6 +54,7 @@ def write_request(
     commit_id: str | None = None,
     batch_id: int | None = None,
     properties: Mapping[str, str] | None = None,
+    missing: MissingColumns = "refuse",
 ) -> WriteRequest:
     """Return the request of ``Table.write``.
 
@@ -70,6 +71,8 @@ def write_request(
         raise InvalidArgument("order_by chooses among rows of one key; the table has no primary key")
     if batch_id is not None and (commit_id is None or type(batch_id) is not int or not 0 <= batch_id < BATCH_IDENTIFIER):
         raise InvalidArgument("batch_id numbers the batches of a job from 0 up; the job's name is given as commit_id")
+    if missing not in get_args(MissingColumns):
+        raise InvalidArgument(f"missing must be one of {', '.join(get_args(MissingColumns))}, not {missing!r}")
     settings = check_options(options)
     effective = schema.model_copy(update={"options": {**schema.options, **settings}}).core
     return WriteRequest(
@@ -81,6 +84,7 @@ def write_request(
         partition=None if partition is None else spec_of(partition, schema),
         dynamic=bool(schema.partition_keys) and effective.dynamic_partition_overwrite,
         order_by=None if order_by is None else resolve(order_by, schema.column_types),
+        missing="refuse" if missing == "refuse" else "null",
         properties=check_properties(properties),
         options=settings,
     )
@@ -264,6 +268,7 @@ _KINDS: dict[str, tuple[str, Check]] = {
     "Progress": ("a function", callable),
     "os.PathLike[str]": ("a path", lambda value: isinstance(value, os.PathLike)),
     "Depth": ("a depth", lambda value: isinstance(value, str)),
+    "MissingColumns": ("text", lambda value: isinstance(value, str)),
     "Mode": ("a mode's name", lambda value: isinstance(value, str)),
     "IncrementalModeName": ("a mode's name", lambda value: isinstance(value, str)),
     "ClusterStrategyName": ("a strategy's name", lambda value: isinstance(value, str)),

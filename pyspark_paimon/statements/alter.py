@@ -12,10 +12,6 @@ from typing import Any, TypeAlias
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
 from fileindex.base.errors import InvalidArgument
-from fileindex.expression.tree import ColumnValue, map_columns
-from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.filter.joined_sql import TARGET, bind_value
-from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.new_table import spark_type_text
@@ -179,8 +175,8 @@ def update(names: KnownTables, words: TokenCursor) -> Any:
     words.expect("SET")
     values = assignments(words, ("WHERE",), sides)
     condition = _condition(words, sides)
-    made = {column: _value(table, replace_qualifiers(text, sides), names.spark) for column, text in values.items()}
-    return frame_of_result(names.spark, table.update(condition, set=made))
+    expressions = {column: replace_qualifiers(text, sides) for column, text in values.items()}
+    return frame_of_result(names.spark, table.update(condition, set=expressions))
 
 
 def delete(names: KnownTables, words: TokenCursor) -> Any:
@@ -269,17 +265,6 @@ def _condition(words: TokenCursor, sides: Mapping[NameParts, str]) -> str:
         return "TRUE"
     words.expect("WHERE")
     return replace_qualifiers(words.rest(), sides)
-
-
-def _value(table: Table, text: str, spark: Any) -> Any:
-    """Return the new value of a column, for ``Table.update``."""
-    schema = table.table_schema
-    if schema.is_primary_key_table:  # Spark computes the new rows; other tables are changed in their files by our own tasks
-        return functions_of(spark).expr(text)
-    bound = bind_value(text, {TARGET: schema.column_types})
-    return map_columns(
-        bound, lambda column: ColumnValue(resolve(column.name.split(".", 1)[1], schema.column_types), column.key, column.type)
-    )
 
 
 __all__ = ["ACTIONS", "alter_table", "assignments", "delete", "qualifiers", "replace_qualifiers", "truncate", "update"]

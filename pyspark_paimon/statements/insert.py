@@ -50,6 +50,7 @@ def insert(names: KnownTables, words: TokenCursor) -> Any:
         mode="overwrite" if overwrite else None,
         partition=static or None if overwrite else None,
         options={"dynamic-partition-overwrite": "false"} if dynamic and not _dynamic(names) else None,
+        missing="null",  # columns that a list of columns leaves out are null in SQL
     )
     return frame_of_result(names.spark, done)
 

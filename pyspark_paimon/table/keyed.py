@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
-from fileindex.predicate.tree import Predicate
+from fileindex.predicate.tree import Predicate, columns_of
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.commit_info import check_properties
 from manifest.snapshot.snapshot import Snapshot
 from manifest.types.data_type import arrow_schema
-from pyspark_paimon.filter.parse import bind_filter
+from pyspark_paimon.filter.parse import bind_filter, refuse_constant
 from pyspark_paimon.request.backend import EVERY_LEVEL, ArrowRows, DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.inputs import rows_of
@@ -150,8 +150,9 @@ class TableRows(TableRole):
     def update(
         self,
         filter: Filter,  # noqa: A002  # SQL's word
-        set: Mapping[str, object],  # noqa: A002  # SQL's word
+        set: Mapping[str, object] | None = None,  # noqa: A002  # SQL's word
         *,
+        values: Mapping[str, object] | None = None,
         params: Mapping[str, object] | None = None,
         options: Mapping[str, str] | None = None,
         commit_id: str | None = None,
@@ -164,7 +165,9 @@ class TableRows(TableRole):
 
         Args:
             filter: As for ``scan``. ``"TRUE"`` updates all rows.
-            set: New values by column: Python values, pyarrow expressions on the old row (in process) or Spark Columns (on Spark).
+            set: Expressions on the old row by column, as in SQL and ``merge``: ``{"n": "n + 1", "s": "upper(s)"}``. A text is SQL, also
+                ``"'a'"`` for a constant. Also Arrow expressions (in process), Spark Columns (on Spark), and constants that are no texts.
+            values: Constants by column: ``{"s": "any text"}``.
             params: As for ``scan``.
             options: Table options for this call only.
             commit_id: As for ``write``.
@@ -182,18 +185,19 @@ class TableRows(TableRole):
             CommitConflict: Other commits won every retry. Nothing is updated.
 
         >>> from pyspark_paimon.example import cities
-        >>> import pyarrow.compute as pc
         >>> table = cities()
-        >>> table.update("country = 'NO'", set={"city": pc.utf8_upper(pc.field("city")), "attrs": None}).rows
+        >>> table.update("country = 'NO'", set={"city": "upper(city)", "attrs": None}).rows
         1
-        >>> table.scan("id = 1", columns=["city", "attrs"]).to_arrow().to_pylist()
-        [{'city': 'OSLO', 'attrs': None}]
+        >>> table.update("id = 2", values={"city": "Cusco"}).rows
+        1
+        >>> table.scan("id < 3", columns=["city"]).to_arrow().to_pylist()
+        [{'city': 'OSLO'}, {'city': 'Cusco'}]
         """
         from pyspark_paimon.request.assignments import Assignments  # noqa: PLC0415  # see test_imports
 
-        values = Assignments.of(set, self.table_schema)
+        assigned = Assignments.parse(set, values, self.table_schema, self._backend.spark)
         request = _request(self._predicate("update", filter, params), self._write_options(options), commit_id, properties)
-        return self._run_change(change_rows.UpdateRows(request=request, values=values), dry_run=dry_run)
+        return self._run_change(change_rows.UpdateRows(request=request, values=assigned), dry_run=dry_run)
 
     def merge(
         self,
@@ -262,6 +266,8 @@ class TableRows(TableRole):
         predicate = bind_filter(filter, self.table_schema.column_types, params)
         if predicate is None:
             raise InvalidArgument(f"{verb} needs a filter; 'TRUE' means every row")
+        if isinstance(filter, str) and not columns_of(predicate):
+            refuse_constant(verb, filter, self.table_schema.names)
         return predicate
 
 

@@ -13,10 +13,11 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
 from manifest.io.paths import MAIN_BRANCH, with_branch
 from pyspark_paimon.request.backend import (
+    MissingColumns,
     Mode,
     Progress,
 )
-from pyspark_paimon.request.inputs import has_row_kinds, rows_of
+from pyspark_paimon.request.inputs import has_row_kinds, leaves_out, refuse_ragged, rows_of
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import travel_of, write_request
 from pyspark_paimon.table.engine_choice import backend_for
@@ -142,6 +143,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         commit_id: str | None = None,
         batch_id: int | None = None,
         properties: Mapping[str, str] | None = None,
+        missing: MissingColumns = "refuse",
         dry_run: bool = False,
     ) -> WriteResult:
         """Write rows and commit them atomically.
@@ -165,6 +167,10 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             batch_id: Number of the batch in the job ``commit_id``, as ``foreachBatch`` counts them. A batch that is already in the
                 table, or older than one that is, is not written again, even after its snapshot has expired.
             properties: Texts to store with the snapshot, such as a ticket or a job's name. ``history()`` shows them.
+            missing: Columns that the rows leave out, in an upsert into a table whose newest row replaces the stored one (merge engine
+                ``deduplicate``). ``refuse``: an error, unless they have a default. ``null``: they become null. ``keep``: they keep
+                their stored values, by a merge in one commit; of a local input with several rows of a key the last row wins.
+                Append tables and other merge engines always accept such rows, and deletes need only their key.
             dry_run: For an overwrite, report in ``removal`` what it would delete, and write nothing.
 
         Raises:
@@ -194,6 +200,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             commit_id=commit_id,
             batch_id=batch_id,
             properties=properties,
+            missing=missing,
         )
         rows = rows_of(data, schema.arrow)
         if dry_run:
@@ -202,10 +209,17 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             from pyspark_paimon.table.writer import dry_run_overwrite  # noqa: PLC0415  # rarely needed
 
             return dry_run_overwrite(self._backend, schema, request, rows)
-        kinds = has_row_kinds(rows, schema)
-        return self._backend.write(request.model_copy(update={"row_kinds": kinds}), rows)
+        request = request.model_copy(update={"row_kinds": has_row_kinds(rows, schema)})
+        if missing == "keep" and leaves_out(rows, schema):
+            from pyspark_paimon.table.kept_columns import merge_known_columns  # noqa: PLC0415  # rarely needed
 
-    def writer(self, *, options: Mapping[str, str] | None = None, commit_id: str | None = None) -> TableWriter:
+            return merge_known_columns(self, schema, request, rows).execute()
+        refuse_ragged(rows, schema, request)
+        return self._backend.write(request, rows)
+
+    def writer(
+        self, *, options: Mapping[str, str] | None = None, commit_id: str | None = None, missing: MissingColumns = "refuse"
+    ) -> TableWriter:
         """Open a writer for many commits.
 
         The writer compacts in the background while it takes the next rows. Each ``commit()`` makes the rows since the last
@@ -217,6 +231,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         Args:
             options: Table options for these writes only.
             commit_id: Identifies a job that may be repeated. Its commits are numbered by ``commit(batch_id)``.
+            missing: As for ``write``, without ``keep``.
 
         Raises:
             InvalidArgument: The table was opened with Spark, where this process does not hold the rows.
@@ -233,7 +248,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         """
         from pyspark_paimon.table.writer import TableWriter  # noqa: PLC0415  # rarely needed
 
-        return TableWriter(self._backend, options=options, commit_id=commit_id)
+        return TableWriter(self._backend, options=options, commit_id=commit_id, missing=missing)
 
     def reader(
         self, *, snapshot: int | None = None, tag: str | None = None, timestamp: Time | None = None, cache: str = "256 mb"

@@ -13,9 +13,9 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.operations.partitions import DropPartitions
-from pyspark_paimon.request.backend import ArrowRows, Rows, WriteRequest
+from pyspark_paimon.request.backend import ArrowRows, MissingColumns, Rows, WriteRequest
 from pyspark_paimon.request.executor import Backend
-from pyspark_paimon.request.inputs import has_row_kinds, rows_of
+from pyspark_paimon.request.inputs import has_row_kinds, refuse_ragged, rows_of
 from pyspark_paimon.request.partition_spec import Spec, spec_of
 from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.request.state import SchemaOf
@@ -36,8 +36,10 @@ class TableWriter(CheckedMethods):
     1
     """
 
-    def __init__(self, backend: Backend, *, options: Mapping[str, str] | None, commit_id: str | None) -> None:
-        self._backend, self._options, self._commit_id = backend, options, commit_id
+    def __init__(self, backend: Backend, *, options: Mapping[str, str] | None, commit_id: str | None, missing: MissingColumns) -> None:
+        if missing == "keep":
+            raise InvalidArgument("missing='keep' merges rows, which a writer does not: use Table.write(rows, missing='keep') or merge()")
+        self._backend, self._options, self._commit_id, self._missing = backend, options, commit_id, missing
         self._name = commit_identity(commit_id)
         self._schema: TableSchema | None = None
         self._batch = 0
@@ -79,11 +81,12 @@ class TableWriter(CheckedMethods):
                 self._schema = None
             request = self._request()
             rows = rows_of(data, self._write_schema().arrow)
-            kinds = has_row_kinds(rows, self._write_schema())
+            request = request.model_copy(update={"row_kinds": has_row_kinds(rows, self._write_schema())})
+            refuse_ragged(rows, self._write_schema(), request)
         except BaseException:
             self._rows.discard()
             raise
-        self._rows.take(request.model_copy(update={"row_kinds": kinds}), rows)
+        self._rows.take(request, rows)
 
     def commit(self, batch_id: int | None = None, *, properties: Mapping[str, str] | None = None) -> WriteResult:
         """Make the rows since the last commit visible.
@@ -154,7 +157,13 @@ class TableWriter(CheckedMethods):
 
     def _request(self, batch_id: int | None = None, properties: Mapping[str, str] | None = None) -> WriteRequest:
         made = write_request(
-            self._write_schema(), None, options=self._options, commit_id=self._commit_id, batch_id=batch_id, properties=properties
+            self._write_schema(),
+            None,
+            options=self._options,
+            commit_id=self._commit_id,
+            batch_id=batch_id,
+            properties=properties,
+            missing=self._missing,
         )
         return made.model_copy(update={"commit_id": self._name})
 

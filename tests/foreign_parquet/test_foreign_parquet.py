@@ -160,7 +160,7 @@ def test_files_are_indexed_changed_compacted_and_evolved_as_ours(tmp_path: Path,
     table.delete("s = 's1' OR id BETWEEN 120 AND 140")
     expected = [row for row in expected if row["s"] != "s1" and not 120 <= row["id"] <= 140]
     check_rows(table, expected)
-    table.update("t LIKE 'text-001%' OR n IS NULL", {"n": 7, "s": "new"})
+    table.update("t LIKE 'text-001%' OR n IS NULL", values={"n": 7, "s": "new"})
     expected = [row | {"n": 7, "s": "new"} if row["t"].startswith("text-001") or row["n"] is None else row for row in expected]
     check_rows(table, expected)
     if vectors:

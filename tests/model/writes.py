@@ -245,13 +245,13 @@ class Update(Step):
     def run(self, world: World, side: Side) -> None:
         wanted, count = side.state.updated(partial(self.condition.matches, language=self.language), self.values)
         said, params = self.condition.said(self.language, side.table.schema)
-        expected_rows(side.table.update(said, set=self._set(side), params=params).rows, count, "update")
+        expected_rows(side.table.update(said, values=self._set(side), params=params).rows, count, "update")
         side.state = wanted
 
     def code(self, world: World, side: Side) -> list[str]:
         text = self.condition.code(self.language, side.table.schema)
         filtered, _, comment = text.partition("  # ")
-        return [f"table.update({filtered}, set={self._set(side)!r})" + (f"  # {comment}" if comment else "")]
+        return [f"table.update({filtered}, values={self._set(side)!r})" + (f"  # {comment}" if comment else "")]
 
 
 @dataclass

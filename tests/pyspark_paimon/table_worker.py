@@ -36,7 +36,7 @@ def run(path: str) -> None:
         elif what == "delete":
             result = table.delete(argument, commit_id=commit)
         elif what == "update":
-            result = table.update(argument[0], set={"city": argument[1]}, commit_id=commit)
+            result = table.update(argument[0], values={"city": argument[1]}, commit_id=commit)
         elif what == "compact":
             result = table.compact(full=argument)
         elif what == "rewrite-index":

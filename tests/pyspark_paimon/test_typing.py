@@ -76,9 +76,9 @@ def changes(table: Table, keys: Keys, column: spark.Column) -> None:
     table.lookup(5)  # error
     table.lookup([1, 2])  # error
     table.delete(5)  # error
-    table.update("id = 1", {"city": "Oslo", "n": pc.field("n") + 1, "m": column + 1})
+    table.update("id = 1", set={"n": pc.field("n") + 1, "m": column + 1}, values={"city": "Oslo"})
     table.update("id = 1", ["city"])  # error
-    table.update(True, {"city": "Oslo"})  # error
+    table.update(True, values={"city": "Oslo"})  # error
     merge = table.merge([{"id": 1}], on="id").when_matched_delete(column > 3).when_not_matched_insert_all("s.id > 3")
     merge.when_matched_delete(5)  # error
     table.merge(5, on="id")  # error

@@ -198,7 +198,7 @@ class Case:
         # Not a wide text: as many rows as match would have it.
         value = made(column, self.dice, 9)[0].as_py() if column.asked and column.name != "w" else None
         self.note(f"update {asked}: {column.name} = {str(value)[:60]}")
-        self.table.update(asked.sql, {column.name: value}, params=asked.params)
+        self.table.update(asked.sql, values={column.name: value}, params=asked.params)
         self.model.update(asked.rows, column.name, value)
 
     def _compact(self) -> None:

@@ -99,7 +99,7 @@ def rows(spark, table) -> None:
     assert table.count() == 110
     assert table.lookup({"p": ["a"], "id": [1]}).num_rows == table.take({"p": ["a"], "id": [1]}).num_rows == 1
     assert table.delete("id = 5").rows == 1
-    assert table.update("id = 6", set={"s": "q"}).rows == 1
+    assert table.update("id = 6", values={"s": "q"}).rows == 1
     source = spark.createDataFrame(pd.DataFrame({"p": ["a", "a"], "id": [6, 500], "n": [0, 0]}))
     assert table.merge(source, ["p", "id"]).when_matched_update({"n": "s.n"}).when_not_matched_insert_all().execute().rows == 2
     assert table.head(2).num_rows == 2

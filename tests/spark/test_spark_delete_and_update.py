@@ -33,7 +33,7 @@ def test_an_append_table_is_changed_by_tasks(spark, tmp_path, options):
     table = make(spark, tmp_path, **options)
     table.write(rows(0, 10))
     assert table.delete("n >= 50").rows == 5
-    assert table.update("id IN (1, 2)", set={"s": "new", "n": None}).rows == 2
+    assert table.update("id IN (1, 2)", values={"s": "new", "n": None}).rows == 2
     assert table.update("id = 99", set={"n": 1}).snapshot_id is None
     assert read(table) == [(0, 0, "0"), (1, None, "new"), (2, None, "new"), (3, 30, "3"), (4, 40, "4")]
     assert read(Table.open(table.path)) == read(table)
@@ -45,7 +45,7 @@ def test_keyed_rows_are_updated_by_columns_and_values(spark, tmp_path):
 
     table = make(spark, tmp_path, ["id"], **VECTORS)
     table.write(rows(0, 4))
-    result = table.update(sf.col("id") >= 2, set={"n": sf.col("n") + sf.col("id").cast("int"), "s": "new"})
+    result = table.update(sf.col("id") >= 2, set={"n": sf.col("n") + sf.col("id").cast("int")}, values={"s": "new"})
     assert result.rows == 2
     assert read(table) == [(0, 0, "0"), (1, 10, "1"), (2, 22, "new"), (3, 33, "new")]
     assert table.scan(snapshot=result.snapshot_id).count() == 4

@@ -54,7 +54,7 @@ told["frame"] = table.write(spark.range(500, 1500).selectExpr("id", "'b' AS city
 spark.sql(f"CREATE TEMPORARY VIEW t USING paimon OPTIONS (path '{warehouse}/default.db/t')")
 spark.sql("INSERT INTO t VALUES (5000, 'sql')")
 told["deleted"] = table.delete("id < 10").rows
-told["updated"] = table.update("id = 5000", set={"city": "more sql"}).rows
+told["updated"] = table.update("id = 5000", values={"city": "more sql"}).rows
 told["compacted"] = table.compact(full=True).files_after
 told["counts"] = {row.city: row["count"] for row in table.scan().to_spark().groupBy("city").count().collect()}
 told["problems"] = [str(problem) for problem in table.fsck("deep").problems]

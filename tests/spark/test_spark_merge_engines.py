@@ -46,8 +46,8 @@ def test_columns_are_set_whatever_folds_them(spark, tmp_path, set_thresholds):
         table.update("TRUE", set={"at": sf.col("at") - 1})
     table.write([{"id": 3, "n": 5, "c": "c", "o": "w"}])
     with pytest.raises(InvalidArgument, match=r"'n, c' has values where 'at'.* is null: the next version loses them"):
-        table.update("id = 3", set={"o": "v"})
-    table.update("id = 3", set={"at": 1, "o": "v"})
+        table.update("id = 3", values={"o": "v"})
+    table.update("id = 3", values={"at": 1, "o": "v"})
     assert read(table) == [(1, 7, None, 1, "x"), (2, 5, "b", 1, "z"), (3, 5, "c", 1, "v")]
 
 

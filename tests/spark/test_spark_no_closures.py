@@ -96,7 +96,7 @@ def everything(spark, path, shape):
     table.write(rows.limit(20), mode="overwrite")
     table.delete("id = 3")
     if table.primary_keys != ("city",):
-        table.update("id = 4", set={"city": "moved"})
+        table.update("id = 4", values={"city": "moved"})
     table.compact(full=True)
     table.scan("city LIKE 'c%' OR id IN (1, 2)", columns=["id"]).to_arrow()
     table.scan("id = 5").count()

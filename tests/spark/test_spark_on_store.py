@@ -44,7 +44,7 @@ def test_frames_in_every_form_are_upserts(session, warehouse):
     assert table.write(session.range(1000).selectExpr("id", "'old' AS city")).rows == 1000
     assert table.write(pa.table({"id": [1, 2000], "city": ["arrow", "arrow"]})).rows == 2
     session.createDataFrame([(3001, "df"), (2, "df")], "id BIGINT, city STRING").write.format("paimon").mode("append").save(path)
-    assert table.update("id = 2000", set={"city": "changed"}).rows == 1
+    assert table.update("id = 2000", values={"city": "changed"}).rows == 1
     found = table.scan("city <> 'old'").to_spark().orderBy("id").collect()
     assert [tuple(row) for row in found] == [(1, "arrow"), (2, "df"), (2000, "changed"), (3001, "df")]
     assert session.read.format("paimon").load(path).count() == table.scan().count() == 1002

@@ -58,7 +58,7 @@ def test_rows_go_to_the_buckets_of_their_partition(spark, tmp_path):
     ids = list(range(5))
     table.write(pa.table({"id": pa.array(ids, pa.int64()), "p": ["y"] * 5, "s": [f"d{i}" for i in ids]}))
     table.delete("p = 'x' AND id < 10")
-    table.update("p = 'x' AND id = 20", {"s": "new"})
+    table.update("p = 'x' AND id = 20", values={"s": "new"})
     table.compact(full=True)
     model = {key: s for key, s in model.items() if key[0] != "x" or key[1] >= 10}
     assert content(path) == model | {("y", i): f"d{i}" for i in ids} | {("x", 20): "new"}

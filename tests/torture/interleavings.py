@@ -94,7 +94,7 @@ STEPS: dict[str, Step] = {
     "overwrite": Step(lambda t: t.write(_rows(range(0, 6, 3), 5, t), "overwrite")),
     "delete": Step(lambda t: t.delete("id >= 3 AND id < 7"), _changes_rows),
     "delete keys": Step(lambda t: t.delete(keys=_rows(range(5, 7), 0, t).select(t.primary_keys)), lambda k: k.engine == "deduplicate"),
-    "update": Step(lambda t: t.update("id >= 5 AND id < 9", set={"s": "updated"}), _changes_rows),
+    "update": Step(lambda t: t.update("id >= 5 AND id < 9", values={"s": "updated"}), _changes_rows),
     "merge": Step(_merge, _changes_rows),
     "truncate": Step(lambda t: t.write(_rows(range(0), 0, t), "overwrite")),
     "compact": Step(lambda t: t.compact()),

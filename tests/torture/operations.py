@@ -197,7 +197,7 @@ _DO: dict[str, Callable[[Table, Operation], Any]] = {
     "write": _write,
     "overwrite": _write,
     "delete": lambda table, operation: table.delete(_filter(operation), commit_id=operation["id"]),
-    "update": lambda table, operation: table.update(_filter(operation), operation["set"], commit_id=operation["id"]),
+    "update": lambda table, operation: table.update(_filter(operation), values=operation["set"], commit_id=operation["id"]),
     "compact": lambda table, _: table.compact(),
     "compact-full": lambda table, _: table.compact(full=True),
     "index": _index,

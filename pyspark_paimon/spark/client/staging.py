@@ -7,7 +7,7 @@ Rows of this process are bucketed here and travel as blobs. ``ownership`` assign
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import TIMESTAMPS, Kind
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.thresholds import thresholds
+from fileindex.expression.tree import map_columns
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.python_values.columns import python_scalar
 from lsm.schema.conform_input import conform
@@ -26,13 +27,13 @@ from manifest.snapshot.snapshot import ReadState
 from pyspark_paimon.filter.columns import case_twins
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name
 from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
-from pyspark_paimon.request.assignments import is_spark_column
+from pyspark_paimon.request.assignments import is_bound, is_spark_column
 from pyspark_paimon.request.backend import ArrowRows, Rows, SparkRows, WriteRequest
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.tasks import Task
 from pyspark_paimon.scheduling.task_packing import assign_by_size, task_count
 from pyspark_paimon.spark.client.estimate import cores
-from pyspark_paimon.spark.client.expression_sql import scalar_sql
+from pyspark_paimon.spark.client.expression_sql import scalar_sql, spark_sql
 from pyspark_paimon.spark.client.ownership import Ownership, Target
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
@@ -59,7 +60,7 @@ def stage_rows(spark: Any, rows: Rows, target: Target, request: WriteRequest) ->
     schema = target.schema
     if isinstance(rows, SparkRows):
         return _stage_frame(spark, rows, target, request)
-    blobs = blob_frame(_order(rows, request.order_by), schema, cores(spark), kinds=request.row_kinds)
+    blobs = blob_frame(_order(rows, request.order_by), schema, cores(spark), kinds=request.row_kinds, fills_null=request.fills_null)
     if not blobs.num_rows:  # Spark cannot make a DataFrame of no rows from Arrow
         return Staged(
             spark.range(0).selectExpr(f"cast(NULL AS binary) AS {BLOB}"), wire_jobs.RowsJob(request=request, owned=True, blobs=True)
@@ -76,9 +77,9 @@ def stage_changes(spark: Any, frame: Any, target: Target, request: WriteRequest,
 
     ``frame`` was read from the target's snapshot. ``values`` are new values by column. None: delete the rows.
     """
-    schema = target.schema
+    schema, frame = target.schema, frame.alias("t")  # bound expressions and texts name its columns by this side
     kept = set(schema.names) - set(values or ()) if values is not None else {*schema.primary_keys, *schema.core.sequence_field}
-    new = {name: value if is_spark_column(value) else _literal(frame, schema, name, value) for name, value in (values or {}).items()}
+    new = {name: value if is_spark_column(value) else _column(frame, schema, name, value) for name, value in (values or {}).items()}
     version = None if values is None else NewVersion.of(schema, new)
     if version is not None:
         from pyspark_paimon.spark.client.expression_sql import with_new_versions  # noqa: PLC0415  # few calls need it
@@ -109,8 +110,13 @@ def stage_row_kinds(
     return Staged(done.frame, done.job.model_copy(update={"read": ReadState(target.key, reads_all)}))
 
 
-def _literal(frame: Any, schema: TableSchema, name: str, value: Any) -> Any:
-    """Return a value as a Column of the table's type."""
+def _column(frame: Any, schema: TableSchema, name: str, value: Any) -> Any:
+    """Return a bound expression or a constant as a Column.
+
+    A constant gets the table's type.
+    """
+    if is_bound(value):
+        return functions_of(frame).expr(spark_sql(map_columns(value, lambda column: replace(column, name=f"t.{column.name}"))))
     wanted = schema.field(name).type
     if value is not None and wanted.is_nested:
         raise InvalidArgument(f"column '{name}' is {wanted}; on Spark set it to a Column, such as functions.array(...)")
@@ -138,7 +144,7 @@ def _stage_frame(spark: Any, rows: SparkRows, target: Target, request: WriteRequ
     schema = target.schema
     extra = [ROW_KIND] if request.row_kinds else []
     given = [field for field in rows.schema if field.name not in extra]
-    conform(pa.schema(given).empty_table(), schema, [] if request.row_kinds else None)
+    conform(pa.schema(given).empty_table(), schema, [] if request.row_kinds else None, fills_null=request.fills_null)
     refuse_case_twins(spark, rows.schema.names, "rows")
     wanted = [quote_name(name) for name in [*schema.names, *extra] if name in rows.schema.names]
     frame = rows.frame.select(*wanted)

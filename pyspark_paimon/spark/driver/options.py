@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.paths import with_branch
@@ -31,6 +31,8 @@ FILTER = "filter"
 PUSHDOWN = "pushdown"
 DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
 OVERWRITE_PARTITION = "overwrite-partition"
+MISSING = "missing"
+"""Option: columns that the rows leave out are set to ``null``, or the write is refused."""
 COMMIT_PROPERTY = "commit.property."
 """Prefix of options that are properties of the snapshot."""
 SPARK_OVERWRITE_MODE = "partitionoverwritemode"  # name in Spark's own sources, in lower case
@@ -38,7 +40,7 @@ _TRAVEL = {"scan.snapshot-id": "snapshot_id", "scan.tag-name": "tag", "scan.time
 _BETWEEN, _BETWEEN_MODE = "incremental-between", "incremental-between-scan-mode"
 _READ = frozenset({PATH, BRANCH_OPTION, COLUMNS, FILTER, PUSHDOWN, *_TRAVEL, _BETWEEN, _BETWEEN_MODE})
 _METADATA = "paimon.options"
-_WRITE = frozenset({PATH, BRANCH_OPTION, DYNAMIC_OVERWRITE})
+_WRITE = frozenset({PATH, BRANCH_OPTION, DYNAMIC_OVERWRITE, MISSING})
 _CATALOG = "provider"  # an option only while Spark's catalog creates or loads a table
 _SPARKS = frozenset({"owner", "location", "comment", "external", "is_managed_location", _CATALOG})
 """Properties of Spark's catalog; some are also names of Paimon options."""
@@ -232,6 +234,22 @@ def write_options(options: Mapping[str, str]) -> dict[str, str]:
     return given
 
 
+def missing_columns(options: Mapping[str, str]) -> Literal["refuse", "null"]:
+    """Return how a write treats missing columns.
+
+    Raises ``InvalidArgument`` for other values than refuse and null.
+
+    >>> missing_columns({"missing": "NULL"})
+    'null'
+    """
+    text = options.get(MISSING, "refuse").lower()
+    if text == "keep":
+        raise InvalidArgument(f"option '{MISSING}' is 'keep', which merges rows: call Table.write(df, missing='keep'), or MERGE INTO")
+    if text not in {"refuse", "null"}:
+        raise InvalidArgument(f"option '{MISSING}' is refuse or null, not {text!r}")
+    return "null" if text == "null" else "refuse"
+
+
 def properties_of_commit(options: Mapping[str, str]) -> dict[str, str]:
     """Return the user's properties of the snapshot.
 
@@ -246,6 +264,7 @@ __all__ = [
     "COMMIT_PROPERTY",
     "DYNAMIC_OVERWRITE",
     "FILTER",
+    "MISSING",
     "OVERWRITE_PARTITION",
     "PATH",
     "SPARK_OVERWRITE_MODE",
@@ -254,6 +273,7 @@ __all__ = [
     "flag",
     "has_stored_options",
     "is_catalog_request",
+    "missing_columns",
     "properties",
     "properties_of_commit",
     "pushes_once",

@@ -25,6 +25,7 @@ from pyspark_paimon.spark.driver.options import (
     OVERWRITE_PARTITION,
     SPARK_OVERWRITE_MODE,
     flag,
+    missing_columns,
     properties_of_commit,
     write_options,
 )
@@ -45,11 +46,15 @@ def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, ov
     """
     settings = write_options({key: value for key, value in options.items() if key not in {OVERWRITE_PARTITION, SPARK_OVERWRITE_MODE}})
     request = WriteRequest(
-        commit_id=str(uuid.uuid4()), mode="overwrite" if overwrite else "append", properties=properties_of_commit(options), options=settings
+        commit_id=str(uuid.uuid4()),
+        mode="overwrite" if overwrite else "append",
+        missing=missing_columns(options),
+        properties=properties_of_commit(options),
+        options=settings,
     )
     store = open_store(path, request)
     with explain_stale_columns(schema):
-        kinds = check_columns(schema, store.schema)
+        kinds = check_columns(schema, store.schema, request)
     partition = _partition(options, store.schema, overwrite=overwrite)
     mode = "overwrite" if overwrite else natural_mode(store.schema)
     changes = {"mode": mode, "row_kinds": kinds, "dynamic": _is_dynamic(options), "partition": partition}
@@ -58,14 +63,19 @@ def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, ov
     return RowsJob(request=request.model_copy(update=changes), owned=False, plain=True, asks_mode=asks), store
 
 
-def check_columns(schema: StructType, table: TableSchema) -> bool:
+def check_columns(schema: StructType, table: TableSchema, request: WriteRequest) -> bool:
     """Return whether ``schema`` has a column of row kinds.
 
     Raises ``SchemaMismatch`` and other errors if its columns do not fit the table.
     """
     rows = arrow_for_spark(schema)
     kinds = has_row_kinds(SparkRows(None, rows), table)
-    conform((rows.remove(rows.get_field_index(ROW_KIND)) if kinds else rows).empty_table(), table, [] if kinds else None)
+    conform(
+        (rows.remove(rows.get_field_index(ROW_KIND)) if kinds else rows).empty_table(),
+        table,
+        [] if kinds else None,
+        fills_null=request.fills_null,
+    )
     return kinds
 
 

@@ -19,7 +19,7 @@ from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.request.validate import commit_identity, natural_mode
 from pyspark_paimon.spark.driver.commit import commit_rows
-from pyspark_paimon.spark.driver.options import DYNAMIC_OVERWRITE, properties_of_commit, table_path, write_options
+from pyspark_paimon.spark.driver.options import DYNAMIC_OVERWRITE, missing_columns, properties_of_commit, table_path, write_options
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.jobs import RowsJob
 from pyspark_paimon.spark.write.save import check_columns
@@ -108,11 +108,15 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
             raise UnsupportedOption(DYNAMIC_OVERWRITE, "is for batch writes: output mode 'complete' replaces the whole table")
         given = write_options({key: value for key, value in options.items() if key not in _OF_SPARK})
         request = WriteRequest(
-            commit_id=user or _UNNAMED, mode="overwrite" if overwrite else "append", properties=properties_of_commit(options), options=given
+            commit_id=user or _UNNAMED,
+            mode="overwrite" if overwrite else "append",
+            missing=missing_columns(options),
+            properties=properties_of_commit(options),
+            options=given,
         )
         store = open_store(path, request)
         store.check_writable()
-        kinds = check_columns(schema, store.schema)
+        kinds = check_columns(schema, store.schema, request)
         mode = "overwrite" if overwrite else natural_mode(store.schema)
         return PaimonStreamWriter(path, request.model_copy(update={"mode": mode, "row_kinds": kinds}), user, first_sequence(store))
 

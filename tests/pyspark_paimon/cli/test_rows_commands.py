@@ -171,7 +171,9 @@ def test_a_file_that_cannot_be_written_is_named_and_nothing_is_committed(table, 
 def test_files_of_other_columns_are_refused_together(table, tmp_path) -> None:
     pq.write_table(pa.table({"id": [5]}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"id": ["6"]}), tmp_path / "b.parquet")
-    assert "b.parquet has the columns (id string)" in told("write", table.path, tmp_path / "a.parquet", tmp_path / "b.parquet", code=1)
+    assert "b.parquet has the columns (id string)" in told(
+        "write", table.path, tmp_path / "a.parquet", tmp_path / "b.parquet", "--missing", "null", code=1
+    )
 
 
 def test_an_overwrite_asks_and_a_repetition_is_told(table, tmp_path) -> None:

@@ -244,7 +244,7 @@ def test_tables_answer_with_the_rows_that_are_true(table, text, compacted):
 def test_updates_and_deletes_take_computed_filters_and_parameters(table):
     before = table.count()
     found = table.scan("a + b > :n", params={"n": 3}).count()
-    assert table.update("a + b > :n", {"city": "Bonn"}, params={"n": 3}).rows == found
+    assert table.update("a + b > :n", values={"city": "Bonn"}, params={"n": 3}).rows == found
     assert table.scan("city = 'Bonn'").count() == found
     assert table.delete("city LIKE '%nn' AND part % 2 = :p", params={"p": 1}).rows > 0
     assert table.scan("endswith(city, 'nn') AND part % 2 = 1").count() == 0

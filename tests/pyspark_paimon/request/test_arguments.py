@@ -93,7 +93,7 @@ def test_the_error_names_the_method_the_argument_and_what_is_wanted(tmp_path):
     made = table(tmp_path / "t")
     for call, told in (
         (lambda: made.compact(partitions=7), "compact: partitions is a list of dicts or None, not 7"),
-        (lambda: made.update("id = 1", 7), "update: set is a dict, not 7"),
+        (lambda: made.update("id = 1", 7), "update: set is a dict or None, not 7"),
         (lambda: made.write(NEEDED["data"], mode=[1]), r"write: mode is a mode's name or None, not \[1\]"),
         (lambda: made.scan(timestamp=pd.NaT), "scan: timestamp is milliseconds"),
         (lambda: Table.open(str(tmp_path / "t"), spark=7), "spark must be a Spark session, classic or Connect, not int"),

@@ -332,7 +332,7 @@ def test_nothing_is_written_deleted_or_updated_by_a_value_that_would_change(tmp_
         lambda: table.delete(keys={"k": [1.9]}),
         lambda: table.lookup([{"k": 1.9}]),
         lambda: table.write([{"k": 2.7, "v": 5.9}]),
-        lambda: table.update("k = 1", set={"l": "ab"}),
+        lambda: table.update("k = 1", values={"l": "ab"}),
         lambda: table.update("k = 1", set={"v": 1.5}),
         lambda: table.merge([{"k": 1.5, "v": 1}], on="k").when_matched_update({"v": "s.v"}).execute(),
     ):

@@ -73,7 +73,7 @@ CALLS: dict[str, Callable[[Path, bool], Any]] = {
     ),
     "delete": lambda home, dry: opened(home).delete("id < 4", dry_run=dry),
     "delete keys": lambda home, dry: opened(home).delete(keys={"id": [1], "day": ["2020-01-01"]}, dry_run=dry),
-    "update": lambda home, dry: opened(home).update("id < 4", {"city": "x"}, dry_run=dry),
+    "update": lambda home, dry: opened(home).update("id < 4", values={"city": "x"}, dry_run=dry),
     "drop_partitions": lambda home, dry: opened(home).drop_partitions([{"day": "2020-01-01"}], dry_run=dry),
     "expire_partitions": lambda home, dry: opened(home).expire_partitions(datetime.fromisoformat("2020-01-02T12:00"), dry_run=dry),
     "expire_snapshots": lambda home, dry: opened(home).expire_snapshots(retain_min=1, retain_max=1, older_than=LATER, dry_run=dry),

@@ -28,7 +28,7 @@ def rows_of(table: Table) -> list[dict]:
 def test_null_rows_with_parts_that_cannot_be_null(create, file_format, keys) -> None:
     table = create(f"id BIGINT, v {COLUMN}", primary_keys=keys, options={"file.format": file_format, "bucket": "1" if keys else "-1"})
     table.write(pa.table({"id": pa.array([1, 2], pa.int64()), "v": pa.array([None, WHOLE], LOOSE)}))
-    table.write(pa.table({"id": pa.array([3], pa.int64())}))
+    table.write(pa.table({"id": pa.array([3], pa.int64())}), missing="null")
     assert rows_of(table) == ROWS
     table.compact(full=True)
     assert rows_of(table) == ROWS
@@ -40,7 +40,7 @@ def test_rows_older_than_a_column_are_compacted(create) -> None:
     table.write(pa.table({"id": pa.array([1], pa.int64())}))
     table.add_column("v", COLUMN)
     table.write(pa.table({"id": pa.array([2], pa.int64()), "v": pa.array([WHOLE], LOOSE)}))
-    table.write(pa.table({"id": pa.array([3], pa.int64())}))
+    table.write(pa.table({"id": pa.array([3], pa.int64())}), missing="null")
     table.compact(full=True)
     assert rows_of(table) == ROWS
 

@@ -42,7 +42,7 @@ def test_a_table_s_whole_life_on_a_store(s3, warehouse):
     table.write(rows(range(50, 150), "Lima"))
     assert table.scan("city = 'Lima-70'").to_arrow().to_pylist() == [{"id": 70, "city": "Lima-70"}]
     assert table.delete("id < 10").rows == 10
-    assert table.update("id = 20", set={"city": "Rome"}).rows == 1
+    assert table.update("id = 20", values={"city": "Rome"}).rows == 1
     table.create_tag("kept")
     table.create_branch("trial", "kept")
     table.add_column("n", "INT")

@@ -66,7 +66,7 @@ def filled(table, rows=2000):
     ],
 )
 def test_rows_are_written_from(table, given):
-    table.write(given())
+    table.write(given(), missing="null")
     expected = read(table)
     assert len(expected) == 3
     assert [row.split("'s': ")[1].split(", 'f'")[0] for row in expected] == ["'a'", "None", '"b\'\\x00"']
@@ -179,7 +179,7 @@ def test_notebooks_show_what_is_escaped(tmp_path):
 
 
 def test_texts_come_as_dictionaries_where_that_is_asked_for(table):
-    filled(table).write(ROWS)
+    filled(table).write(ROWS, missing="null")
     plain, coded = (table.scan(columns=["id", "s"]).to_arrow(dictionaries=wanted) for wanted in (False, ["s"]))
     assert coded.schema.field("s").type == pa.dictionary(pa.int32(), pa.string())
     assert coded.schema.field("id") == plain.schema.field("id")

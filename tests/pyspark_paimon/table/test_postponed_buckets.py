@@ -43,7 +43,7 @@ def test_writes_go_to_the_buckets_of_the_partition(tmp_path):
     expected = {("x", i): f"a{i}" for i in range(20)} | {("x", i): f"b{i}" for i in range(20, 60)} | {("y", i): f"c{i}" for i in range(30)}
     assert found(table) == expected
     table.delete("p = 'x' AND id < 5")
-    table.update("id = 7", {"s": "seven"})
+    table.update("id = 7", values={"s": "seven"})
     table.compact(full=True)
     expected = {key: "seven" if key[1] == 7 else text for key, text in expected.items() if key[0] != "x" or key[1] >= 5}
     assert found(table) == expected

@@ -306,7 +306,7 @@ def test_the_rows_that_a_merge_did_not_find_are_checked_at_commit(tmp_path, monk
     acts = {
         "insert": lambda: Table.open(path).write(rows(3, v="c")),
         "delete": lambda: Table.open(path).delete("id = 2"),
-        "update": lambda: Table.open(path).update("id = 2", set={"v": "c"}),
+        "update": lambda: Table.open(path).update("id = 2", values={"v": "c"}),
     }
     meanwhile_in_prepare(monkeypatch, table, acts[change])
     source = pa.table({"k": pa.array([7, 8], pa.int32()), "v": ["a", "c"]})

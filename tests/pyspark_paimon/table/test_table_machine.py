@@ -129,7 +129,7 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.engine.changes)
     @rule(chosen=st.sampled_from(FILTERS), city=TEXTS)
     def update(self, chosen: tuple[str, Any], city: str | None) -> None:
-        self.table.update(chosen[0], set={"city": city})
+        self.table.update(chosen[0], values={"city": city})
         for row in self.rows.values():
             if chosen[1](row):
                 row["city"] = city

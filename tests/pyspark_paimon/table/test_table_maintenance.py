@@ -35,7 +35,7 @@ def table(tmp_path):
     )
     for turn in range(4):
         for day in ("2020-01-01", "2999-01-01"):
-            made.write(pa.table({"id": [turn, 7], "day": [day] * 2, "city": [f"c{turn}", "x"]}))
+            made.write(pa.table({"id": [turn, 7], "day": [day] * 2, "city": [f"c{turn}", "x"]}), missing="null")
     return made
 
 
@@ -80,7 +80,7 @@ def test_a_dry_run_changes_nothing_and_tells_what_would_go(table):
     assert table.drop_partitions([{"day": "2020-01-01"}], dry_run=True).partitions == ("day=2020-01-01",)
     assert table.delete("city LIKE 'c%'", dry_run=True).rows == 8
     assert table.delete(keys={"day": ["2020-01-01"] * 2, "id": [7, 99]}, dry_run=True).rows == 1
-    assert table.update("id = 7", {"city": "y"}, dry_run=True).rows == 2
+    assert table.update("id = 7", values={"city": "y"}, dry_run=True).rows == 2
     assert table.expire_snapshots(retain_min=3, retain_max=3, older_than=LATER, dry_run=True).snapshots == 5
     assert table.rollback_to(5, dry_run=True).snapshots == 3
     assert [len(table.remove_orphan_files(dry_run=True)), len(table.list_orphan_files())] == [1, 1]

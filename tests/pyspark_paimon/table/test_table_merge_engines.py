@@ -65,10 +65,10 @@ def test_rows_may_say_nothing_about_columns_of_a_partial_update_table(create) ->
         table.write(pa.table({"id": [1], "city": ["c"]}))
 
 
-def test_columns_that_are_left_out_are_null_as_insert_has_them(create) -> None:
+def test_columns_that_are_left_out_are_null_on_demand(create) -> None:
     table = create("id BIGINT, city STRING")
     table.write(pa.table({"id": [1], "city": ["a"]}))
-    table.write(pa.table({"id": [1, 2]}))
+    table.write(pa.table({"id": [1, 2]}), missing="null")
     assert content(table) == [(1, None), (2, None)]
     with pytest.raises(SchemaMismatch, match="'id' is missing, and it places rows"):
         table.write(pa.table({"city": ["a"]}))
@@ -195,7 +195,7 @@ ORDERED = "id BIGINT, city STRING, n INT, at INT, other STRING"
 def test_an_update_sets_columns_and_leaves_the_others_whatever_folds_them(create, merges) -> None:
     def change(table, values):
         if not merges:
-            return table.update("id = 1", set=values)
+            return table.update("id = 1", values=values)
         texts = {name: "null" if value is None else repr(value) for name, value in values.items()}
         return table.merge([{"id": 1}], "id").when_matched_update(texts).execute()
 
@@ -214,14 +214,14 @@ def test_an_update_sets_columns_and_leaves_the_others_whatever_folds_them(create
         with pytest.raises(InvalidArgument, match=told):
             change(table, values)
     with pytest.raises(InvalidArgument, match=r"'at' is null but orders .*fields\.at\.sequence-group"):
-        table.update("id = 2", set={"city": "Bonn"})
+        table.update("id = 2", values={"city": "Bonn"})
     with pytest.raises(
         InvalidArgument, match=r"'city, n' has values where 'at'.* is null: the next version loses them. Set 'at' in the same update"
     ):
-        table.update("id = 2", set={"other": "y"})
+        table.update("id = 2", values={"other": "y"})
     assert table.snapshots().num_rows == last
     for values in ({"at": 1, "other": "y"}, {"n": 8}):
-        table.update("id = 2", set=values)
+        table.update("id = 2", values=values)
     assert table.scan("id = 2").to_arrow().to_pylist() == [{"id": 2, "city": "Rome", "n": 8, "at": 1, "other": "y"}]
 
 

@@ -1,0 +1,209 @@
+"""Upserts that leave out columns: refused, null, or the stored values."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pyspark_paimon import InvalidArgument, NullInKey, SchemaMismatch, Table
+
+DDL = "id BIGINT, a INT, b STRING, c INT NOT NULL"
+FULL = {"id": [1, 2], "a": [10, 20], "b": ["x", "y"], "c": [7, 8]}
+
+
+def make(root, ddl=DDL, **options: str) -> Table:
+    return Table.create(
+        f"{root}/t", ddl, primary_keys=["id"], options={"bucket": "1"} | {k.replace("_", "-"): v for k, v in options.items()}
+    )
+
+
+def rows(table: Table) -> list[tuple]:
+    return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
+
+
+@pytest.fixture
+def table(table_root) -> Table:
+    made = make(table_root, "id BIGINT, a INT, b STRING")
+    made.write({"id": [1, 2], "a": [10, 20], "b": ["x", "y"]})
+    return made
+
+
+def test_an_upsert_without_columns_is_refused(table):
+    for data in ({"id": [1], "a": [5]}, pd.DataFrame({"id": [1], "a": [5]}), pa.table({"id": [1], "a": [5]}), [{"id": 1, "a": 5}]):
+        with pytest.raises(SchemaMismatch) as refused:
+            table.write(data)
+        text = str(refused.value)
+        assert "column 'b' is missing" in text
+        assert "nothing was committed" in text
+        for way in ("missing='keep'", "missing='null'", "update()", "merge()", "partial-update"):
+            assert way in text
+    with pytest.raises(SchemaMismatch, match="columns 'a', 'b' are missing"):
+        table.write({"id": [1]})
+    assert rows(table) == [(1, 10, "x"), (2, 20, "y")]
+    assert table.snapshots().num_rows == 1
+
+
+def test_missing_columns_become_null_on_demand(table):
+    table.write({"id": [1, 3], "a": [5, 6]}, missing="null")
+    assert rows(table) == [(1, 5, None), (2, 20, "y"), (3, 6, None)]
+
+
+def test_missing_columns_keep_stored_values_in_one_commit(table):
+    done = table.write({"id": [1, 3], "a": [5, 6]}, missing="keep", properties={"ticket": "1"})
+    assert (done.rows, done.snapshot_id) == (2, 2)
+    assert rows(table) == [(1, 5, "x"), (2, 20, "y"), (3, 6, None)]
+    assert table.history(1)["properties"].to_pylist() == [[("ticket", "1")]]
+    assert table.write({"id": [2, 9]}, missing="keep").rows == 1, "a key alone is inserted, and changes nothing of a stored row"
+    assert rows(table) == [(1, 5, "x"), (2, 20, "y"), (3, 6, None), (9, None, None)]
+
+
+def test_the_last_row_of_a_key_wins_with_keep(table):
+    table.write({"id": [1, 3, 1, 3], "a": [5, 6, 7, 8]}, missing="keep")
+    assert rows(table) == [(1, 7, "x"), (2, 20, "y"), (3, 8, None)]
+
+
+def test_kinds_with_keep(table):
+    changes = {"id": [1, 2, 3, 4], "a": [5, None, 6, None], "_row_kind": ["+U", "-D", "+I", "-D"]}
+    table.write(changes, missing="keep")
+    assert rows(table) == [(1, 5, "x"), (3, 6, None)]
+
+
+def test_whole_rows_with_keep_are_a_plain_upsert(table):
+    table.write({"id": [1], "a": [5], "b": [None]}, missing="keep")
+    assert rows(table) == [(1, 5, None), (2, 20, "y")]
+    assert table.history(1)["operation"].to_pylist() == ["upsert"]
+
+
+def test_a_repeated_keep_writes_once(table):
+    first = table.write({"id": [1], "a": [5]}, missing="keep", commit_id="job-1")
+    again = table.write({"id": [1], "a": [6]}, missing="keep", commit_id="job-1")
+    assert (again.replayed, again.snapshot_id) == (True, first.snapshot_id)
+    assert rows(table) == [(1, 5, "x"), (2, 20, "y")]
+
+
+def test_deletes_need_only_their_key(table):
+    table.write({"id": [1], "_row_kind": ["-D"]})
+    assert rows(table) == [(2, 20, "y")]
+    with pytest.raises(SchemaMismatch, match="'b' is missing"):
+        table.write({"id": [2, 3], "a": [1, 1], "_row_kind": ["-D", "+I"]})
+    assert rows(table) == [(2, 20, "y")]
+
+
+def test_columns_with_a_default_may_be_left_out(table_root):
+    table = make(table_root, "id BIGINT, b STRING").add_column("a", "INT", after="id", default="5")
+    table.write({"id": [1], "b": ["x"]})
+    assert rows(table) == [(1, 5, "x")]
+    table.write({"id": [1, 2], "a": [6, 7], "b": ["x", "y"]})
+    table.write({"id": [1, 3], "b": ["z", "z"]}, missing="keep")
+    assert rows(table) == [(1, 6, "z"), (2, 7, "y"), (3, 5, "z")]
+
+
+def test_not_null_columns_may_be_left_out_of_existing_rows(table_root):
+    table = make(table_root)
+    table.write(FULL)
+    table.write({"id": [1], "a": [1]}, missing="keep")
+    assert rows(table) == [(1, 1, "x", 7), (2, 20, "y", 8)]
+    for missing in ("keep", "null", "refuse"):
+        with pytest.raises(SchemaMismatch, match="'c' is missing"):
+            table.write({"id": [9], "a": [1], "b": ["z"]}, missing=missing)
+    assert rows(table) == [(1, 1, "x", 7), (2, 20, "y", 8)]
+
+
+@pytest.mark.parametrize("engine", ["partial-update", "aggregation", "first-row"])
+def test_other_engines_take_any_columns(table_root, engine):
+    options = {"fields.a.aggregate-function": "sum"} if engine == "aggregation" else {}
+    table = make(table_root, "id BIGINT, a INT, b STRING", merge_engine=engine, **options)
+    for missing in ("refuse", "null", "keep"):
+        table.write({"id": [1], "a": [5]}, missing=missing)
+        table.write({"id": [1], "b": ["x"]}, missing=missing)
+    expected = {"partial-update": (1, 5, "x"), "aggregation": (1, 15, "x"), "first-row": (1, 5, None)}[engine]
+    table.compact()
+    assert rows(table) == [expected]
+
+
+def test_append_tables_and_overwrites_take_any_columns(table, tmp_path):
+    log = Table.create(tmp_path / "log", "id BIGINT, a INT, b STRING")
+    log.write({"id": [1]})
+    assert rows(log) == [(1, None, None)]
+    table.write({"id": [5]}, "overwrite")
+    assert rows(table) == [(5, None, None)]
+
+
+def test_dicts_with_other_keys_are_refused(table):
+    ragged = [{"id": 1, "a": 5, "b": "z"}, {"id": 2, "a": 6}]
+    with pytest.raises(SchemaMismatch, match=r"other keys: column 'b' is missing"):
+        table.write(ragged)
+    with pytest.raises(InvalidArgument, match="same columns in all rows"):
+        table.write(ragged, missing="keep")
+    with table.writer() as writer, pytest.raises(SchemaMismatch, match="other keys"):
+        writer.write(ragged)
+    table.write([{"id": 1, "_row_kind": "-D"}, {"id": 3, "a": 1, "b": "n", "_row_kind": "+I"}])
+    assert rows(table) == [(2, 20, "y"), (3, 1, "n")]
+    table.write(ragged, missing="null")
+    assert rows(table) == [(1, 5, "z"), (2, 6, None), (3, 1, "n")]
+
+
+def test_a_writer_refuses_or_fills(table):
+    with table.writer() as writer, pytest.raises(SchemaMismatch, match="'b' is missing"):
+        writer.write({"id": [1], "a": [5]})
+    with table.writer(missing="null") as writer:
+        writer.write({"id": [1], "a": [5]})
+    assert rows(table) == [(1, 5, None), (2, 20, "y")]
+    with pytest.raises(InvalidArgument, match="writer"):
+        table.writer(missing="keep")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"missing": "drop"}, "must be one of refuse, null, keep"),
+        ({"missing": "keep", "mode": "overwrite"}, "mode 'overwrite'"),
+        ({"missing": "keep", "commit_id": "job", "batch_id": 1}, "batch_id cannot"),
+        ({"missing": "keep", "order_by": "a"}, "order_by cannot"),
+    ],
+)
+def test_arguments_that_do_not_fit(table, arguments, message):
+    with pytest.raises(InvalidArgument, match=message):
+        table.write({"id": [1], "a": [5]}, **arguments)
+    assert rows(table) == [(1, 10, "x"), (2, 20, "y")]
+
+
+def test_keep_checks_columns_and_keys(table):
+    with pytest.raises(SchemaMismatch, match="'z' is unknown"):
+        table.write({"id": [1], "z": [5]}, missing="keep")
+    with pytest.raises(SchemaMismatch, match="'id' is missing"):
+        table.write({"a": [5]}, missing="keep")
+    with pytest.raises(SchemaMismatch, match="cannot become INT"):
+        table.write({"id": [1], "a": pa.array(["x"])}, missing="keep")
+    with pytest.raises(NullInKey):
+        table.write({"id": [None], "a": [5]}, missing="keep")
+    assert rows(table) == [(1, 10, "x"), (2, 20, "y")]
+
+
+_VALUES = st.one_of(st.none(), st.integers(-3, 3))
+_WRITES = st.lists(
+    st.tuples(st.sets(st.sampled_from(["a", "b"])), st.lists(st.tuples(st.integers(0, 4), _VALUES, _VALUES), min_size=1, max_size=5)),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(writes=_WRITES)
+def test_keep_is_an_update_of_a_dict(writes, tmp_path_factory):
+    table = make(tmp_path_factory.mktemp("keep"), "id BIGINT, a BIGINT, b BIGINT")
+    stored: dict[int, dict[str, int | None]] = {}
+    for columns, given_rows in writes:
+        data = {"id": [row[0] for row in given_rows]}
+        for at, name in enumerate(("a", "b"), 1):
+            if name in columns:
+                data[name] = [row[at] for row in given_rows]
+        table.write(pa.table({name: pa.array(values, pa.int64()) for name, values in data.items()}), missing="keep")
+        last = {row[0]: row for row in given_rows}
+        for key, row in last.items():
+            old = stored.setdefault(key, {"a": None, "b": None})
+            old.update({name: row[at] for at, name in enumerate(("a", "b"), 1) if name in columns})
+    assert rows(table) == sorted((key, row["a"], row["b"]) for key, row in stored.items())

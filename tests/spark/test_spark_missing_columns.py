@@ -1,0 +1,69 @@
+"""Missing columns of upserts, and texts in updates, over Spark Connect."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from pyspark_paimon import InvalidArgument, InvalidFilter, SchemaMismatch, Table, UnknownColumn, sql
+
+pytestmark = pytest.mark.spark
+
+DDL = "id BIGINT, a INT, b STRING"
+
+
+def make(spark, path) -> Table:
+    table = Table.create(path / "t", DDL, primary_keys=["id"], options={"bucket": "2"}, spark=spark)
+    table.write(pa.table({"id": [1, 2], "a": pa.array([10, 20], pa.int32()), "b": ["x", "y"]}))
+    return table
+
+
+def rows(table: Table) -> list[tuple]:
+    return sorted(tuple(row.values()) for row in Table.open(table.path).scan().to_arrow().to_pylist())
+
+
+def test_missing_columns_are_refused_null_or_kept(spark, tmp_path):
+    table = make(spark, tmp_path)
+    frame = spark.createDataFrame([(1, 5), (3, 6)], "id BIGINT, a INT")
+    local = pa.table({"id": [1, 3], "a": pa.array([5, 6], pa.int32())})
+    for data in (frame, local, [{"id": 1, "a": 5}]):
+        with pytest.raises(SchemaMismatch, match=r"column 'b' is missing.*missing='keep'"):
+            table.write(data)
+    with pytest.raises(Exception, match="column 'b' is missing"):
+        frame.write.format("paimon").mode("append").save(table.path)
+    with pytest.raises(Exception, match=r"Table.write\(df, missing='keep'\)"):
+        frame.write.format("paimon").option("missing", "keep").mode("append").save(table.path)
+    assert rows(table) == [(1, 10, "x"), (2, 20, "y")]
+    assert table.write(frame, missing="keep").rows == 2
+    assert rows(table) == [(1, 5, "x"), (2, 20, "y"), (3, 6, None)]
+    assert table.write(pa.table({"id": [2, 2], "a": pa.array([1, 7], pa.int32())}), missing="keep").rows == 1
+    assert rows(table) == [(1, 5, "x"), (2, 7, "y"), (3, 6, None)]
+    frame.write.format("paimon").option("missing", "null").mode("append").save(table.path)
+    assert rows(table) == [(1, 5, None), (2, 7, "y"), (3, 6, None)]
+    kinds = spark.createDataFrame([(2, "-D")], "id BIGINT, _row_kind STRING")
+    kinds.write.format("paimon").mode("append").save(table.path)
+    assert rows(table) == [(1, 5, None), (3, 6, None)]
+    sql(spark, f"INSERT INTO paimon.`{table.path}` (id, b) VALUES (9, 'q')")
+    assert rows(table) == [(1, 5, None), (3, 6, None), (9, None, "q")]
+
+
+def test_texts_in_updates(spark, tmp_path):
+    table = make(spark, tmp_path)
+    log = Table.create(tmp_path / "log", DDL, spark=spark)
+    log.write(pa.table({"id": [1, 2], "a": pa.array([10, 20], pa.int32()), "b": ["x", "y"]}))
+    for one in (table, log):
+        one.update("id = 1", set={"b": "upper(b)", "a": "t.a + 1"})
+        one.update("id = 2", values={"b": "upper(b)"})
+        assert rows(one) == [(1, 11, "X"), (2, 20, "upper(b)")]
+        sql(spark, f"UPDATE paimon.`{one.path}` SET b = concat(b, '!'), a = NULL WHERE id = 1")
+        assert rows(one) == [(1, None, "X!"), (2, 20, "upper(b)")]
+        for text, kind in (("Anna", UnknownColumn), ("New York", InvalidFilter), ("a", SchemaMismatch)):
+            with pytest.raises(kind) as refused:
+                one.update("id = 1", set={"b": text})
+            assert f"values={{'b': {text!r}}}" in str(refused.value)
+        with pytest.raises(InvalidArgument, match="has no column"):
+            one.delete("1 = 1")
+        with pytest.raises(InvalidArgument, match="has no column"):
+            sql(spark, f"DELETE FROM paimon.`{one.path}` WHERE 1 = 1")
+    table.update("id = 2", set={"b": "soundex(b)"})
+    assert rows(table)[1] == (2, 20, "U161"), "Spark computes functions that only it has"
