@@ -60,7 +60,8 @@ def conform(rows: Any, schema: TableSchema, kinds: Any = None, *, fills_null: bo
         if name not in known_names:
             alike = [known for known in schema.names if known.lower() == name.lower()]
             hint = f" (rows keep the case of names: write it '{alike[0]}')" if alike else did_you_mean(name, schema.names)
-            raise SchemaMismatch(f"column '{name}' is unknown{hint}; the table has: {', '.join(schema.names)}")
+            more = "" if alike else "; to add the column, write with schema_mode='merge' (option write.merge-schema) or call add_column()"
+            raise SchemaMismatch(f"column '{name}' is unknown{hint}; the table has: {', '.join(schema.names)}{more}")
     table = complete_deletes(rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]), schema, kinds)
     given = dict(zip(table.schema.names, table.columns, strict=True))  # looking up each column in the table is slow with 1,000 columns
     columns = [

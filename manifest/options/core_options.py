@@ -113,6 +113,9 @@ _DOTTED = {
     "sequence_field_sort_order": "sequence.field.sort-order",
     "rowkind_field": "rowkind.field",
     "deletion_vectors_enabled": "deletion-vectors.enabled",
+    "write_merge_schema": "write.merge-schema",
+    "write_merge_schema_type_widening": "write.merge-schema.type-widening",
+    "write_merge_schema_explicit_cast": "write.merge-schema.explicit-cast",
     "data_evolution_enabled": "data-evolution.enabled",
     "postpone_default_bucket_num": "postpone.default-bucket-num",
     "row_tracking_enabled": "row-tracking.enabled",
@@ -251,6 +254,9 @@ class CoreOptions(BaseModel):
     commit_min_retry_wait: Millis = 10
     commit_max_retry_wait: Millis = 10_000
     dynamic_partition_overwrite: Flag = True
+    write_merge_schema: Flag = False
+    write_merge_schema_type_widening: Flag = False
+    write_merge_schema_explicit_cast: Flag = False
     overwrite_upgrade: Flag = True
     snapshot_num_retained_min: int = Field(default=10, ge=1)
     snapshot_num_retained_max: int = _MAX_INT

@@ -35,6 +35,7 @@ def write_files(
     commit_id: CommitName = None,
     properties: Properties = None,
     missing: Missing = "refuse",
+    merge_schema: Annotated[bool, typer.Option("--merge-schema", help="Add columns that only the files have.")] = False,
 ) -> None:
     """Write the rows of files in one commit.
 
@@ -51,7 +52,14 @@ def write_files(
         result = {"dry_run": target.dry_run, "rows": counted, "columns": names}
         target.report(result, f"nothing written: {count_text(counted, 'row')} can be read, with the columns {', '.join(names)}")
         return
-    done = table.write(rows, mode, commit_id=commit_id, properties=options_of(properties, "--property"), missing=missing)  # type: ignore[arg-type]  # checked above
+    done = table.write(
+        rows,
+        mode,  # type: ignore[arg-type]  # checked above
+        commit_id=commit_id,
+        properties=options_of(properties, "--property"),
+        missing=missing,  # type: ignore[arg-type]  # checked there
+        schema_mode="merge" if merge_schema else None,
+    )
     target.report(done)
 
 

@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from fileindex.base.errors import UnsupportedOption
+from lsm.arrow.row_kind import ROW_KIND
+from manifest.commit.transaction import EVALUATIONS
+from manifest.io.errors import InvalidSchema, SchemaMismatch
 from manifest.options.core_options import CoreOptions
 from manifest.schema.change import ChangeOptions, SchemaChange
+from manifest.schema.merge_on_write import MergeRules, merge_changes
+from manifest.types.data_type import from_arrow
 from pyspark_paimon.request.operation import OpenTable, Operation
+from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.state_results import TableChangeResult
 
 if TYPE_CHECKING:
+    from manifest.schema.table_schema import TableSchema
     from manifest.store import FileStore
+    from pyspark_paimon.request.executor import Backend
 
 
 class AlterSchema(Operation[TableChangeResult]):
@@ -26,6 +36,43 @@ class AlterSchema(Operation[TableChangeResult]):
         check_rescale(store, self.changes)
         store.schemas.alter(self.changes)
         return TableChangeResult()
+
+
+def merge_schema(backend: Backend, schema: TableSchema, rows: pa.Schema, options: CoreOptions) -> TableSchema:
+    """Add the columns of incoming rows to the table.
+
+    One new version of the schema has all changes. After a lost race they are computed again. Returns the newest schema.
+
+    Raises:
+        UnsupportedType: A new column has a type that no table has.
+        InvalidSchema, SchemaMismatch: The table cannot get such a column, or changed in each attempt.
+    """
+    for _ in range(EVALUATIONS):
+        changes = schema_changes(schema, rows, options)
+        if not changes:
+            return schema
+        lost: InvalidSchema | None = None
+        try:
+            backend.run(AlterSchema(changes=changes))
+        except InvalidSchema as error:  # perhaps another writer added the same column
+            lost = error
+        newest = backend.ask(SchemaOf())
+        if lost is not None and newest.id == schema.id:
+            raise lost
+        schema = newest
+    raise SchemaMismatch(
+        f"{backend.path}: the schema changed {EVALUATIONS} times while this write merged its columns; nothing was written. Write again"
+    )
+
+
+def schema_changes(schema: TableSchema, rows: pa.Schema, options: CoreOptions) -> tuple[SchemaChange, ...]:
+    """Return the changes that make the table fit incoming rows.
+
+    A new column whose values are all null has no type and is left out.
+    """
+    rules = MergeRules(options.write_merge_schema_type_widening, options.write_merge_schema_explicit_cast)
+    given = [field for field in rows if field.name != ROW_KIND and not pa.types.is_null(field.type)]
+    return merge_changes(schema, from_arrow(pa.schema(given)), rules)
 
 
 def check_rescale(store: FileStore, changes: Sequence[SchemaChange]) -> None:
@@ -49,4 +96,4 @@ def check_rescale(store: FileStore, changes: Sequence[SchemaChange]) -> None:
         )
 
 
-__all__ = ["AlterSchema", "check_rescale"]
+__all__ = ["AlterSchema", "check_rescale", "merge_schema", "schema_changes"]

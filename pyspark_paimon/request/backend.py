@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 Mode: TypeAlias = Literal["upsert", "append", "overwrite"]
 MissingColumns: TypeAlias = Literal["refuse", "null", "keep"]
+SchemaMode: TypeAlias = Literal["merge"]
 Progress: TypeAlias = "Callable[[ProgressEvent], None]"
 
 ClusterStrategyName: TypeAlias = Literal["order", "zorder", "hilbert"]
@@ -275,6 +276,7 @@ __all__ = [
     "Progress",
     "Rows",
     "ScanRequest",
+    "SchemaMode",
     "SparkRows",
     "TravelRequest",
     "View",

@@ -30,7 +30,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.commit_info import check_properties
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.request.backend import MissingColumns, Mode, TravelRequest, WriteRequest
+from pyspark_paimon.request.backend import MissingColumns, Mode, SchemaMode, TravelRequest, WriteRequest
 from pyspark_paimon.request.partition_spec import spec_of
 from pyspark_paimon.typing import Time
 
@@ -55,6 +55,7 @@ def write_request(
     batch_id: int | None = None,
     properties: Mapping[str, str] | None = None,
     missing: MissingColumns = "refuse",
+    schema_mode: SchemaMode | None = None,
 ) -> WriteRequest:
     """Return the request of ``Table.write``.
 
@@ -73,7 +74,9 @@ def write_request(
         raise InvalidArgument("batch_id numbers the batches of a job from 0 up; the job's name is given as commit_id")
     if missing not in get_args(MissingColumns):
         raise InvalidArgument(f"missing must be one of {', '.join(get_args(MissingColumns))}, not {missing!r}")
-    settings = check_options(options)
+    if schema_mode not in {None, "merge"}:
+        raise InvalidArgument(f"schema_mode must be 'merge' or None, not {schema_mode!r}; to change other columns, alter the table first")
+    settings = check_options(options) | ({} if schema_mode is None else {"write.merge-schema": "true"})
     effective = schema.model_copy(update={"options": {**schema.options, **settings}}).core
     return WriteRequest(
         commit_id=commit_identity(commit_id),
@@ -268,6 +271,7 @@ _KINDS: dict[str, tuple[str, Check]] = {
     "Progress": ("a function", callable),
     "os.PathLike[str]": ("a path", lambda value: isinstance(value, os.PathLike)),
     "Depth": ("a depth", lambda value: isinstance(value, str)),
+    "SchemaMode": ("a mode's name", lambda value: isinstance(value, str)),
     "MissingColumns": ("text", lambda value: isinstance(value, str)),
     "Mode": ("a mode's name", lambda value: isinstance(value, str)),
     "IncrementalModeName": ("a mode's name", lambda value: isinstance(value, str)),

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
 from manifest.io.paths import MAIN_BRANCH, with_branch
+from manifest.options.core_options import CoreOptions
 from pyspark_paimon.request.backend import (
     MissingColumns,
     Mode,
     Progress,
+    SchemaMode,
 )
 from pyspark_paimon.request.inputs import has_row_kinds, leaves_out, refuse_ragged, rows_of
 from pyspark_paimon.request.state import SchemaOf
@@ -144,6 +146,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         batch_id: int | None = None,
         properties: Mapping[str, str] | None = None,
         missing: MissingColumns = "refuse",
+        schema_mode: SchemaMode | None = None,
         dry_run: bool = False,
     ) -> WriteResult:
         """Write rows and commit them atomically.
@@ -171,6 +174,9 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
                 ``deduplicate``). ``refuse``: an error, unless they have a default. ``null``: they become null. ``keep``: they keep
                 their stored values, by a merge in one commit; of a local input with several rows of a key the last row wins.
                 Append tables and other merge engines always accept such rows, and deletes need only their key.
+            schema_mode: ``merge`` adds columns and nested fields of the rows that the table does not have, before the write; existing
+                rows have null there. With the options ``write.merge-schema.type-widening`` and ``.explicit-cast`` existing columns get
+                the type of the rows. None: such rows are refused, unless the table has the option ``write.merge-schema``.
             dry_run: For an overwrite, report in ``removal`` what it would delete, and write nothing.
 
         Raises:
@@ -201,6 +207,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             batch_id=batch_id,
             properties=properties,
             missing=missing,
+            schema_mode=schema_mode,
         )
         rows = rows_of(data, schema.arrow)
         if dry_run:
@@ -209,7 +216,12 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             from pyspark_paimon.table.writer import dry_run_overwrite  # noqa: PLC0415  # rarely needed
 
             return dry_run_overwrite(self._backend, schema, request, rows)
-        request = request.model_copy(update={"row_kinds": has_row_kinds(rows, schema)})
+        effective = CoreOptions.of({**schema.options, **request.options})
+        if effective.write_merge_schema:
+            from pyspark_paimon.operations.alter import merge_schema  # noqa: PLC0415  # rarely needed
+
+            schema = merge_schema(self._backend, schema, rows.schema, effective)
+        request = request.model_copy(update={"schema_id": schema.id, "row_kinds": has_row_kinds(rows, schema)})
         if missing == "keep" and leaves_out(rows, schema):
             from pyspark_paimon.table.kept_columns import merge_known_columns  # noqa: PLC0415  # rarely needed
 

@@ -11,7 +11,9 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
+from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.operations.alter import merge_schema, schema_changes
 from pyspark_paimon.operations.partitions import DropPartitions
 from pyspark_paimon.request.backend import ArrowRows, MissingColumns, Rows, WriteRequest
 from pyspark_paimon.request.executor import Backend
@@ -81,6 +83,8 @@ class TableWriter(CheckedMethods):
                 self._schema = None
             request = self._request()
             rows = rows_of(data, self._write_schema().arrow)
+            self._merge_schema(request, rows)
+            request = self._request()  # of the merged schema
             request = request.model_copy(update={"row_kinds": has_row_kinds(rows, self._write_schema())})
             refuse_ragged(rows, self._write_schema(), request)
         except BaseException:
@@ -148,6 +152,19 @@ class TableWriter(CheckedMethods):
         """
         self._closed = True
         self._rows.close()
+
+    def _merge_schema(self, request: WriteRequest, rows: Rows) -> None:
+        """Add the columns of the rows where ``write.merge-schema`` is set.
+
+        Raises ``InvalidArgument`` if uncommitted rows have other columns.
+        """
+        schema = self._write_schema()
+        options = CoreOptions.of({**schema.options, **request.options})
+        if not options.write_merge_schema:
+            return
+        if self._rows.is_open and schema_changes(schema, rows.schema, options):
+            raise InvalidArgument(f"{self._backend.path}: rows since the last commit have other columns; call commit() before these rows")
+        self._schema = merge_schema(self._backend, schema, rows.schema, options)
 
     def _write_schema(self) -> TableSchema:
         """Return the schema of the rows since the last commit."""

@@ -67,3 +67,25 @@ def test_texts_in_updates(spark, tmp_path):
             sql(spark, f"DELETE FROM paimon.`{one.path}` WHERE 1 = 1")
     table.update("id = 2", set={"b": "soundex(b)"})
     assert rows(table)[1] == (2, 20, "U161"), "Spark computes functions that only it has"
+
+
+def test_new_columns_are_added_by_writes_and_streams(spark, tmp_path):
+    table = make(spark, tmp_path)
+    frame = spark.createDataFrame([(3, 5, "z", 1.5)], "id BIGINT, a INT, b STRING, c DOUBLE")
+    with pytest.raises(SchemaMismatch, match=r"'c' is unknown.*schema_mode='merge'"):
+        table.write(frame)
+    with pytest.raises(Exception, match=r"'c' is unknown.*write.merge-schema"):
+        frame.write.format("paimon").mode("append").save(table.path)
+    assert table.write(frame, schema_mode="merge").rows == 1
+    more = spark.createDataFrame([(4, 5, "z", 2.5, True)], "id BIGINT, a INT, b STRING, c DOUBLE, d BOOLEAN")
+    more.write.format("paimon").option("mergeSchema", "true").mode("append").save(table.path)
+    wide = spark.createDataFrame([(5, 2**40, "z", 3.5, True)], "id BIGINT, a BIGINT, b STRING, c DOUBLE, d BOOLEAN")
+    options = {"write.merge-schema": "true", "write.merge-schema.type-widening": "true"}
+    wide.write.format("paimon").options(**options).mode("append").save(table.path)
+    assert rows(table)[2:] == [(3, 5, "z", 1.5, None), (4, 5, "z", 2.5, True), (5, 2**40, "z", 3.5, True)]
+    assert [str(field.type) for field in Table.open(table.path).table_schema.fields[1:]] == ["BIGINT", "STRING", "DOUBLE", "BOOLEAN"]
+    log = Table.create(tmp_path / "log", "id BIGINT, a BIGINT, b STRING", spark=spark)
+    stream = spark.readStream.format("paimon").load(table.path).writeStream.format("paimon").option("mergeSchema", "true")
+    started = stream.option("checkpointLocation", f"{tmp_path}/checkpoint").trigger(availableNow=True).start(log.path)
+    started.awaitTermination()
+    assert rows(log) == rows(table)

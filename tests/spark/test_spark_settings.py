@@ -105,7 +105,11 @@ def test_paimons_settings_of_writes(spark, table, settings):
 
 
 def test_a_setting_that_cannot_be_honoured_is_refused_when_it_is_set(spark, table, settings):
-    for text in ("SET spark.paimon.bucket=3", "SET `spark.paimon.*.db.t.write.merge-schema` = true", "SET spark.paimon.nonsense = 1"):
+    for text in (
+        "SET spark.paimon.bucket=3",
+        "SET `spark.paimon.*.db.t.write.hive-style-dynamic-partition.enabled` = true",
+        "SET spark.paimon.nonsense = 1",
+    ):
         with pytest.raises(UnsupportedOption, match=r"spark\.paimon\."):
             sql(spark, text)
     settings("spark.paimon.branch", "b")

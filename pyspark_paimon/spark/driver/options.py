@@ -31,6 +31,8 @@ FILTER = "filter"
 PUSHDOWN = "pushdown"
 DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
 OVERWRITE_PARTITION = "overwrite-partition"
+MERGE_SCHEMA = "mergeschema"
+"""Delta's and Paimon's short name of ``write.merge-schema``, in lower case."""
 MISSING = "missing"
 """Option: columns that the rows leave out are set to ``null``, or the write is refused."""
 COMMIT_PROPERTY = "commit.property."
@@ -40,7 +42,7 @@ _TRAVEL = {"scan.snapshot-id": "snapshot_id", "scan.tag-name": "tag", "scan.time
 _BETWEEN, _BETWEEN_MODE = "incremental-between", "incremental-between-scan-mode"
 _READ = frozenset({PATH, BRANCH_OPTION, COLUMNS, FILTER, PUSHDOWN, *_TRAVEL, _BETWEEN, _BETWEEN_MODE})
 _METADATA = "paimon.options"
-_WRITE = frozenset({PATH, BRANCH_OPTION, DYNAMIC_OVERWRITE, MISSING})
+_WRITE = frozenset({PATH, BRANCH_OPTION, DYNAMIC_OVERWRITE, MERGE_SCHEMA, MISSING})
 _CATALOG = "provider"  # an option only while Spark's catalog creates or loads a table
 _SPARKS = frozenset({"owner", "location", "comment", "external", "is_managed_location", _CATALOG})
 """Properties of Spark's catalog; some are also names of Paimon options."""
@@ -230,6 +232,8 @@ def write_options(options: Mapping[str, str]) -> dict[str, str]:
         if key in options:
             raise UnsupportedOption(key, "is an option of reads: remove it from the write")
     given = {key: value for key, value in options.items() if not (key in _WRITE or key.startswith(COMMIT_PROPERTY))}
+    if MERGE_SCHEMA in options:
+        given["write.merge-schema"] = str(flag(options, MERGE_SCHEMA)).lower()
     check_call(given)
     return given
 
@@ -264,6 +268,7 @@ __all__ = [
     "COMMIT_PROPERTY",
     "DYNAMIC_OVERWRITE",
     "FILTER",
+    "MERGE_SCHEMA",
     "MISSING",
     "OVERWRITE_PARTITION",
     "PATH",

@@ -15,6 +15,7 @@ from lsm.schema.conform_input import conform
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 from pyspark_paimon.frames.spark_types import arrow_for_spark
+from pyspark_paimon.operations.alter import merge_schema
 from pyspark_paimon.request.backend import SparkRows, WriteRequest
 from pyspark_paimon.request.inputs import has_row_kinds
 from pyspark_paimon.request.partition_spec import Spec, spec_of
@@ -31,6 +32,7 @@ from pyspark_paimon.spark.driver.options import (
 )
 from pyspark_paimon.spark.wire.jobs import RowsJob
 from pyspark_paimon.spark.write.task import open_store
+from pyspark_paimon.system.opened import local_backend
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -52,7 +54,7 @@ def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, ov
         properties=properties_of_commit(options),
         options=settings,
     )
-    store = open_store(path, request)
+    store = open_merged(path, request, schema)
     with explain_stale_columns(schema):
         kinds = check_columns(schema, store.schema, request)
     partition = _partition(options, store.schema, overwrite=overwrite)
@@ -61,6 +63,18 @@ def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, ov
     has_mode = partition is not None or not {SPARK_OVERWRITE_MODE, DYNAMIC_OVERWRITE}.isdisjoint(options)
     asks = overwrite and bool(store.schema.partition_keys) and not has_mode
     return RowsJob(request=request.model_copy(update=changes), owned=False, plain=True, asks_mode=asks), store
+
+
+def open_merged(path: str, request: WriteRequest, schema: StructType) -> FileStore:
+    """Open the table, with the columns of the rows.
+
+    They are added first if ``write.merge-schema`` is set.
+    """
+    store = open_store(path, request)
+    if store.options.write_merge_schema:
+        merge_schema(local_backend(path), store.schema, arrow_for_spark(schema), store.options)
+        store = open_store(path, request)
+    return store
 
 
 def check_columns(schema: StructType, table: TableSchema, request: WriteRequest) -> bool:
@@ -114,4 +128,4 @@ def parse_partition(text: str) -> Spec:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-__all__ = ["check_columns", "parse_partition", "plain_write"]
+__all__ = ["check_columns", "open_merged", "parse_partition", "plain_write"]

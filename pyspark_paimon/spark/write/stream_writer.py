@@ -22,7 +22,7 @@ from pyspark_paimon.spark.driver.commit import commit_rows
 from pyspark_paimon.spark.driver.options import DYNAMIC_OVERWRITE, missing_columns, properties_of_commit, table_path, write_options
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.jobs import RowsJob
-from pyspark_paimon.spark.write.save import check_columns
+from pyspark_paimon.spark.write.save import check_columns, open_merged
 from pyspark_paimon.spark.write.task import TaskMessage, commit_messages, open_store
 from pyspark_paimon.spark.write.writer import RowsWriter, first_sequence
 
@@ -114,7 +114,7 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
             properties=properties_of_commit(options),
             options=given,
         )
-        store = open_store(path, request)
+        store = open_merged(path, request, schema)
         store.check_writable()
         kinds = check_columns(schema, store.schema, request)
         mode = "overwrite" if overwrite else natural_mode(store.schema)

@@ -37,7 +37,13 @@ def test_a_setting_that_is_no_option_is_refused_by_name(key) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("bucket", "3"), ("branch", "b"), ("write.merge-schema", "true"), ("chain-table.enabled", "true"), ("query-auth.enabled", "false")],
+    [
+        ("bucket", "3"),
+        ("branch", "b"),
+        ("write.hive-style-dynamic-partition.enabled", "true"),
+        ("chain-table.enabled", "true"),
+        ("query-auth.enabled", "false"),
+    ],
 )
 def test_what_one_call_cannot_have_is_refused_when_it_is_set(key, value) -> None:
     for place in ("", "*.db.t."):

@@ -1,0 +1,90 @@
+"""Schema changes that make a table fit incoming rows (``SchemaMergingUtils``)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from fileindex.base.column_type import FLOATS, INTEGERS, Kind
+from manifest.schema.change import AddColumn, ChangeType, SchemaChange
+from manifest.schema.evolution import hashed_columns
+from manifest.schema.table_schema import TableSchema
+from manifest.types.cast_rules import INTEGER_BITS, NUMBERS, Cast, cast_of, keeps_order
+from manifest.types.data_type import DataField, DataType
+
+
+@dataclass(frozen=True)
+class MergeRules:
+    """Which changes incoming rows may make.
+
+    New columns and fields are always added. ``widens``: existing columns get the wider type if it keeps all values.
+    ``casts``: existing columns get the type of the rows although values may change or be lost.
+    """
+
+    widens: bool = False
+    casts: bool = False
+
+
+def merge_changes(schema: TableSchema, fields: Sequence[DataField], rules: MergeRules) -> tuple[SchemaChange, ...]:
+    """Return the changes that add and widen columns for ``fields``.
+
+    Keys keep their types. A name that differs from a column's only in case is left to the check of the rows.
+
+    >>> from manifest.types.ddl import parse_ddl
+    >>> schema = TableSchema(id=0, fields=parse_ddl("id BIGINT, n INT, r ROW<a INT>"), primary_keys=("id",))
+    >>> rows = parse_ddl("id BIGINT, n BIGINT, r ROW<a INT, b DATE>, s STRING")
+    >>> [(change.change, change.path) for change in merge_changes(schema, rows, MergeRules(widens=True))]
+    [('type', ('n',)), ('add', ('r', 'b')), ('add', ('s',))]
+    """
+    fixed = {*schema.primary_keys, *schema.partition_keys, *hashed_columns(schema.options, schema.primary_keys)}
+    return tuple(_merge_fields((), schema.fields, fields, rules, fixed))
+
+
+def _merge_fields(
+    path: tuple[str, ...], stored: Sequence[DataField], given: Sequence[DataField], rules: MergeRules, fixed: Collection[str] = ()
+) -> Iterator[SchemaChange]:
+    known = {field.name: field for field in stored}
+    folded = {name.lower() for name in known}
+    for field in given:
+        if field.name in known and field.name not in fixed:
+            yield from _merge_types((*path, field.name), known[field.name].type, field.type, rules)
+        elif field.name.lower() not in folded:
+            folded.add(field.name.lower())
+            added = field.type.with_nullable(nullable=True)
+            yield AddColumn(path=(*path, field.name), type=added.to_json(), comment=field.description)
+
+
+def _merge_types(path: tuple[str, ...], stored: DataType, given: DataType, rules: MergeRules) -> Iterator[SchemaChange]:
+    if stored.kind is given.kind is Kind.ROW:
+        yield from _merge_fields(path, stored.fields, given.fields, rules)
+    elif stored.kind is given.kind and stored.kind in _PARTS:
+        part = _PARTS[stored.kind]
+        yield from _merge_types((*path, part), stored.part(part), given.part(part), rules)
+    elif not (stored.is_nested or given.is_nested) and (
+        (rules.widens and _is_wider(stored, given))
+        or (rules.casts and stored.kind is not given.kind and cast_of(stored, given) is not Cast.NONE)
+    ):
+        yield ChangeType(path=path, type=given.with_nullable(stored.nullable).to_json())
+
+
+_PARTS = {Kind.ARRAY: "element", Kind.MAP: "value"}
+
+
+def _is_wider(stored: DataType, given: DataType) -> bool:
+    """Return whether ``given`` has all values of ``stored`` and more.
+
+    Texts and times keep the length and precision that their column declares: rows without a declared one have the largest.
+    """
+    if stored.kind not in NUMBERS or given.kind not in NUMBERS or stored.with_nullable(nullable=True) == given.with_nullable(nullable=True):
+        return False
+    if given.kind in FLOATS:  # a float has fewer exact digits than most integers and decimals
+        exact = stored.kind in INTEGERS and INTEGER_BITS[stored.kind] <= _EXACT_BITS[given.kind]
+        return exact or (stored.kind is Kind.FLOAT and given.kind is Kind.DOUBLE)
+    return keeps_order(stored, given)
+
+
+_EXACT_BITS = {Kind.FLOAT: 16, Kind.DOUBLE: 32}
+"""Widest integers whose values are exact in a type."""
+
+
+__all__ = ["MergeRules", "merge_changes"]

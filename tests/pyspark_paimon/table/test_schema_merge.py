@@ -1,0 +1,204 @@
+"""Columns of incoming rows that the table does not have: refused, or added by the write."""
+
+from __future__ import annotations
+
+import datetime as dt
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from threading import Barrier
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from manifest.schema.merge_on_write import MergeRules, merge_changes
+from manifest.schema.table_schema import TableSchema
+from manifest.types.ddl import parse_ddl
+from pyspark_paimon import InvalidArgument, SchemaMismatch, Table, UnsupportedType
+from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.operations.alter import AlterSchema
+
+WIDEN = {"write.merge-schema.type-widening": "true"}
+CAST = {**WIDEN, "write.merge-schema.explicit-cast": "true"}
+
+
+@pytest.fixture(params=["keyed", "append"])
+def table(request, table_root) -> Table:
+    keys = {"primary_keys": ["id"], "options": {"bucket": "1"}} if request.param == "keyed" else {}
+    made = Table.create(f"{table_root}/t", "id BIGINT, n INT", **keys)
+    made.write({"id": [1], "n": [10]})
+    return made
+
+
+def types(table: Table) -> dict[str, str]:
+    return {field.name: str(field.type.with_nullable(nullable=True)) for field in table.table_schema.fields}
+
+
+def rows(table: Table) -> list[dict]:
+    return sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+
+
+def test_unknown_columns_are_refused_and_the_error_names_the_way(table):
+    with pytest.raises(SchemaMismatch, match=r"'s' is unknown.*schema_mode='merge'.*write.merge-schema.*add_column"):
+        table.write({"id": [2], "n": [1], "s": ["x"]})
+    with pytest.raises(SchemaMismatch) as refused:
+        table.write({"id": [2], "N": [1]})
+    assert "schema_mode" not in str(refused.value), "another case is a mistake"
+    with pytest.raises(SchemaMismatch, match="'N' is unknown"):
+        table.write({"id": [2], "n": [1], "N": [1]}, schema_mode="merge")
+    assert types(table) == {"id": "BIGINT", "n": "INT"}
+    assert table.schemas().num_rows == 1
+
+
+def test_new_columns_are_added_in_one_version(table):
+    day = dt.date(2024, 1, 31)
+    frame = pd.DataFrame({"id": [2], "n": [20], "s": ["x"], "price": [Decimal("1.50")], "d": [day]})
+    done = table.write(frame, schema_mode="merge")
+    assert done.rows == 1
+    assert table.schemas().num_rows == 2
+    assert types(table) == {"id": "BIGINT", "n": "INT", "s": "STRING", "price": "DECIMAL(38, 2)", "d": "DATE"}
+    assert rows(table) == [
+        {"id": 1, "n": 10, "s": None, "price": None, "d": None},
+        {"id": 2, "n": 20, "s": "x", "price": Decimal("1.50"), "d": day},
+    ]
+    table.write(frame.assign(id=3), schema_mode="merge")
+    assert table.schemas().num_rows == 2, "rows that fit change no schema"
+    assert table.scan(snapshot=1).to_arrow().column_names == ["id", "n"]
+
+
+def test_the_option_of_the_table_and_of_the_call(table):
+    table.write({"id": [2], "n": [1], "a": [True]}, options={"write.merge-schema": "true"})
+    table.alter_options({"write.merge-schema": "true"})
+    table.write({"id": [3], "n": [1], "a": [True], "b": ["x"]})
+    with table.writer() as writer:
+        writer.write({"id": [4], "n": [1], "a": [True], "b": ["x"], "c": [1.5]})
+        with pytest.raises(InvalidArgument, match=r"call commit\(\)"):
+            writer.write({"id": [5], "n": [1], "a": [True], "b": ["x"], "c": [1.5], "d": [2]})
+    with table.writer() as writer:
+        writer.write({"id": [5], "n": [1], "a": [True], "b": ["x"], "c": [1.5], "d": [2]})
+    assert types(table) == {"id": "BIGINT", "n": "INT", "a": "BOOLEAN", "b": "STRING", "c": "DOUBLE", "d": "BIGINT"}
+    with pytest.raises(SchemaMismatch, match="'e' is unknown"):
+        table.write({"id": [5], "n": [1], "a": [True], "b": ["x"], "c": [1.5], "d": [2], "e": [1]}, options={"write.merge-schema": "false"})
+
+
+def test_nested_fields_are_added(table):
+    inner = pa.struct([("a", pa.int32())])
+    outer = pa.struct([("r", inner), ("l", pa.list_(inner)), ("m", pa.map_(pa.string(), inner))])
+    table.write(
+        pa.table(
+            {"id": [2], "n": pa.array([1], pa.int32()), "x": pa.array([{"r": {"a": 1}, "l": [{"a": 1}], "m": [("k", {"a": 1})]}], outer)}
+        ),
+        schema_mode="merge",
+    )
+    more = pa.struct([("a", pa.int32()), ("b", pa.string())])
+    wide = pa.struct([("r", more), ("l", pa.list_(more)), ("m", pa.map_(pa.string(), more)), ("z", pa.int32())])
+    value = {"r": {"a": 2, "b": "r"}, "l": [{"a": 2, "b": "l"}], "m": [("k", {"a": 2, "b": "m"})], "z": 5}
+    table.write(pa.table({"id": [3], "n": pa.array([1], pa.int32()), "x": pa.array([value], wide)}), schema_mode="merge")
+    assert table.schemas().num_rows == 3
+    assert rows(table)[2]["x"] == value
+    assert rows(table)[1]["x"] == {"r": {"a": 1, "b": None}, "l": [{"a": 1, "b": None}], "m": [("k", {"a": 1, "b": None})], "z": None}
+
+
+def test_existing_types_stay_unless_widening_is_on(table):
+    table.write(pa.table({"id": [2], "n": pa.array([5], pa.int64())}), schema_mode="merge")
+    assert types(table)["n"] == "INT"
+    big = pa.table({"id": [3], "n": pa.array([2**40], pa.int64())})
+    with pytest.raises(SchemaMismatch, match="does not fit"):
+        table.write(big, schema_mode="merge")
+    table.write(big, schema_mode="merge", options=WIDEN)
+    assert types(table)["n"] == "BIGINT"
+    assert [row["n"] for row in rows(table)] == [10, 5, 2**40]
+    with pytest.raises(SchemaMismatch, match="cannot become BIGINT"):
+        table.write(pa.table({"id": [4], "n": ["x"]}), schema_mode="merge", options=WIDEN)
+    table.write(pa.table({"id": [4], "n": ["x"]}), schema_mode="merge", options=CAST)
+    assert types(table)["n"] == "STRING"
+    assert [row["n"] for row in rows(table)] == ["10", "5", str(2**40), "x"]
+
+
+def test_nothing_is_added_where_the_type_is_unknown_or_unsupported(table):
+    with pytest.raises(SchemaMismatch, match="'z' is unknown"):
+        table.write({"id": [2], "n": [1], "z": [None]}, schema_mode="merge")
+    with pytest.raises(UnsupportedType, match="'z'"):
+        table.write(pa.table({"id": [2], "n": pa.array([1], pa.int32()), "z": pa.array([1], pa.uint64())}), schema_mode="merge")
+    with pytest.raises(InvalidArgument, match="schema_mode must be 'merge'"):
+        table.write({"id": [2], "n": [1]}, schema_mode="overwrite")
+    assert types(table) == {"id": "BIGINT", "n": "INT"}
+
+
+def test_kinds_and_kept_columns_with_new_columns(table_root):
+    table = Table.create(f"{table_root}/t", "id BIGINT, n INT", primary_keys=["id"], options={"bucket": "1"})
+    table.write({"id": [1, 2], "n": [1, 2]})
+    changes = {"id": [1, 2], "n": [5, None], "s": ["x", None], "_row_kind": ["+U", "-D"]}
+    table.write(changes, schema_mode="merge")
+    assert rows(table) == [{"id": 1, "n": 5, "s": "x"}]
+    table.write({"id": [1, 3], "t": ["y", "z"]}, schema_mode="merge", missing="keep")
+    assert rows(table) == [{"id": 1, "n": 5, "s": "x", "t": "y"}, {"id": 3, "n": None, "s": None, "t": "z"}]
+
+
+def test_writers_that_add_columns_at_once_all_succeed(table):
+    start = Barrier(4)
+
+    def write(number: int) -> None:
+        start.wait()
+        shared = {"shared": ["x"], f"own{number}": [number]}
+        Table.open(table.path).write({"id": [100 + number], "n": [1], **shared}, schema_mode="merge", missing="null")
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(write, number) for number in range(4)]:
+            done.result()
+    assert set(types(table)) == {"id", "n", "shared", *(f"own{number}" for number in range(4))}
+    assert [row["shared"] for row in rows(table)] == [None, "x", "x", "x", "x"]
+
+
+def test_a_column_that_another_writer_adds_first_is_used(table, monkeypatch):
+    run = LocalBackend.run
+
+    def first_another(self, operation):
+        if isinstance(operation, AlterSchema):
+            monkeypatch.setattr(LocalBackend, "run", run)
+            Table.open(table.path).add_column("s", "STRING").add_column("other", "INT")
+        return run(self, operation)
+
+    monkeypatch.setattr(LocalBackend, "run", first_another)
+    table.write({"id": [2], "n": [1], "s": ["x"], "t": ["y"]}, schema_mode="merge", missing="null")
+    assert list(types(table)) == ["id", "n", "s", "other", "t"]
+    assert rows(table)[1] == {"id": 2, "n": 1, "s": "x", "other": None, "t": "y"}
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "rules", "expected"),
+    [
+        ("INT", "BIGINT", MergeRules(widens=True), "BIGINT"),
+        ("BIGINT", "INT", MergeRules(widens=True), None),
+        ("INT", "BIGINT", MergeRules(), None),
+        ("INT", "DOUBLE", MergeRules(widens=True), "DOUBLE"),
+        ("BIGINT", "DOUBLE", MergeRules(widens=True), None),
+        ("BIGINT", "DOUBLE", MergeRules(casts=True), "DOUBLE"),
+        ("FLOAT", "DOUBLE", MergeRules(widens=True), "DOUBLE"),
+        ("INT", "FLOAT", MergeRules(widens=True), None),
+        ("SMALLINT", "FLOAT", MergeRules(widens=True), "FLOAT"),
+        ("INT", "DECIMAL(12, 2)", MergeRules(widens=True), "DECIMAL(12, 2)"),
+        ("INT", "DECIMAL(10, 2)", MergeRules(widens=True), None),
+        ("DECIMAL(10, 2)", "DECIMAL(12, 2)", MergeRules(widens=True), "DECIMAL(12, 2)"),
+        ("DECIMAL(10, 2)", "DECIMAL(10, 4)", MergeRules(widens=True), None),
+        ("VARCHAR(5)", "STRING", MergeRules(widens=True, casts=True), None),
+        ("TIMESTAMP(3)", "TIMESTAMP(9)", MergeRules(widens=True, casts=True), None),
+        ("STRING", "DATE", MergeRules(widens=True, casts=True), "DATE"),
+        ("DATE", "DOUBLE", MergeRules(widens=True, casts=True), None),
+        ("ARRAY<INT>", "ARRAY<BIGINT>", MergeRules(widens=True), "BIGINT"),
+        ("ARRAY<INT>", "INT", MergeRules(widens=True, casts=True), None),
+        ("INT NOT NULL", "BIGINT", MergeRules(widens=True), "BIGINT NOT NULL"),
+    ],
+)
+def test_types_that_rows_may_change(stored, given, rules, expected):
+    schema = TableSchema(id=0, fields=parse_ddl(f"id BIGINT, v {stored}"), primary_keys=("id",))
+    changes = merge_changes(schema, parse_ddl(f"id INT, v {given}"), rules)
+    assert [change.type for change in changes] == ([] if expected is None else [expected])
+
+
+def test_keys_keep_their_types():
+    schema = TableSchema(
+        id=0, fields=parse_ddl("id INT, p INT, b INT, n INT"), primary_keys=("id", "p"), partition_keys=("p",), options={"bucket-key": "id"}
+    )
+    given = parse_ddl("id BIGINT, p BIGINT, b BIGINT, n BIGINT")
+    assert [change.path for change in merge_changes(schema, given, MergeRules(widens=True))] == [("b",), ("n",)]
