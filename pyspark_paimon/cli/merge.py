@@ -12,7 +12,7 @@ from fileindex.base.texts import count_text
 from pyspark_paimon.cli.rows_of_files import STANDARD_INPUT, rows_of_files
 from pyspark_paimon.cli.scan import column_names
 from pyspark_paimon.cli.target import TableOption, destructive, options_of
-from pyspark_paimon.cli.write import CommitName, Files, InputFormat, Missing, Properties
+from pyspark_paimon.cli.write import CommitName, Errors, Files, InputFormat, Missing, Properties, print_rejected
 from pyspark_paimon.table.merge import Merge
 from pyspark_paimon.table.table import Table
 
@@ -35,6 +35,7 @@ def merge_files(
     commit_id: CommitName = None,
     properties: Properties = None,
     missing: Missing = "refuse",
+    errors: Errors = "raise",
 ) -> None:
     """Merge rows of files into a primary-key table by key.
 
@@ -46,7 +47,7 @@ def merge_files(
     _check(table, on, when_matched, when_not_matched)
     if STANDARD_INPUT in files and when_matched == "delete" and not (target.yes or target.dry_run):
         raise InvalidArgument("the command reads rows from standard input and cannot ask for confirmation: add --yes or --dry-run")
-    rows = rows_of_files(files, form, table.schema)
+    rows, rejected = rows_of_files(files, form, table.table_schema, errors)  # type: ignore[arg-type]  # checked there
     if keys := [name for name in table.primary_keys if name not in rows.schema.names]:
         raise InvalidArgument(f"the files have no column '{keys[0]}', which is part of the primary key; add it")
     asks = when_matched == "delete" and not target.dry_run
@@ -66,6 +67,7 @@ def merge_files(
         done.model_dump(mode="json"),
         f"nothing to commit: {summary}" if done.snapshot_id is None else f"{summary}, snapshot {done.snapshot_id}",
     )
+    print_rejected(rejected)
 
 
 def _clauses(merge: Merge, when_matched: str, when_not_matched: str) -> Merge:

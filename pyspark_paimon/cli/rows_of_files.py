@@ -11,14 +11,16 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, get_args
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.thresholds import thresholds
 from manifest.io.errors import SchemaMismatch
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.request.backend import CastErrors
+from pyspark_paimon.request.cast_rows import CastRows
 from pyspark_paimon.request.inputs import collect, rows_of
 
 STANDARD_INPUT = "-"
@@ -33,28 +35,53 @@ _ENDINGS = {
 }
 
 
-def rows_of_files(files: Sequence[str], form: str | None, schema: pa.Schema) -> pa.RecordBatchReader:
+def rows_of_files(
+    files: Sequence[str], form: str | None, schema: TableSchema, errors: CastErrors = "raise"
+) -> tuple[pa.RecordBatchReader, list[pa.Table]]:
     """Read the rows of all files in batches.
 
-    CSV files have names in the first line; an empty field is null, ``""`` an empty text. Texts are converted to the types of
-    ``schema``.
+    CSV files have names in the first line; an empty field is null, ``""`` an empty text. Texts are cast to the types of
+    ``schema``, as by ``Table.write(cast=True)``.
+
+    Also returns a list that gets the rejected rows while the rows are read.
 
     form: Format of all files. None: by the extension of each file.
+    errors: Treatment of texts that cannot be cast.
     Raises ``InvalidArgument`` for a file that cannot be read, and ``SchemaMismatch`` for files with different columns.
     """
-    found, first = _open_file(files[0], _format(files[0], form), schema)
+    if errors not in get_args(CastErrors):
+        raise InvalidArgument(f"--errors takes {', '.join(get_args(CastErrors))}, not '{errors}'")
+    rejected: list[pa.Table] = []
+
+    def open_file(file: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        chosen = _format(file, form)
+        found, batches = _open_file(file, chosen, schema.arrow)
+        if chosen == "parquet":
+            return found, batches
+        cast = CastRows(schema, False, errors, rejected).reader(pa.RecordBatchReader.from_batches(found, batches))
+        return cast.schema, _name_file(file, cast)
+
+    found, first = open_file(files[0])
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield from first
         for file in files[1:]:
-            other, more = _open_file(file, _format(file, form), schema)
+            other, more = open_file(file)
             if other.names != found.names or not other.equals(found):
                 raise SchemaMismatch(
                     f"{file} has the columns ({_columns_text(other)}), {files[0]} ({_columns_text(found)}); write them one by one"
                 )
             yield from more
 
-    return pa.RecordBatchReader.from_batches(found, batches())
+    return pa.RecordBatchReader.from_batches(found, batches()), rejected
+
+
+def _name_file(file: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Add the file to errors of values."""
+    try:
+        yield from batches
+    except SchemaMismatch as error:
+        raise SchemaMismatch(f"{file}: {error}") from error
 
 
 def _format(file: str, form: str | None) -> str:
@@ -108,7 +135,7 @@ def _parquet(source: BinaryIO, _: pa.Schema) -> tuple[pa.Schema, Iterator[pa.Rec
 def _csv(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     import pyarrow.csv as pa_csv  # noqa: PLC0415  # as above
 
-    read_as = {field.name: field.type for field in schema if not pa.types.is_nested(field.type)}
+    read_as = {field.name: field.type if _is_bytes(field.type) else pa.string() for field in schema if not pa.types.is_nested(field.type)}
     convert = pa_csv.ConvertOptions(
         column_types=read_as, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False, include_missing_columns=False
     )
@@ -121,17 +148,21 @@ def _csv(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.Re
 def _jsonl(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Read JSON lines.
 
-    Times are ISO texts, bytes hexadecimal digits.
+    Times are ISO texts, bytes hexadecimal digits. The caller casts times.
     """
     # Arrow's reader does not accept objects as maps: parse tables with maps in Python.
     texts = {field.name for field in schema if _is_text_in_json(field.type)}
     read_as = pa.schema([pa.field(field.name, pa.string() if field.name in texts else field.type) for field in schema])
     parsed, batches = (_json_objects if any(pa.types.is_map(field.type) for field in schema) else _json_by_arrow)(source, read_as)
-    found = pa.schema([pa.field(field.name, schema.field(field.name).type) if field.name in texts else field for field in parsed])
+    binary = {name for name in texts if _is_bytes(schema.field(name).type)}
+    found = pa.schema([pa.field(field.name, schema.field(field.name).type) if field.name in binary else field for field in parsed])
 
     def typed() -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            columns = [_cast_column(name, batch.column(name), found.field(name).type) for name in found.names]
+            columns = [
+                _from_digits(name, batch.column(name), found.field(name).type) if name in binary else batch.column(name)
+                for name in found.names
+            ]
             yield pa.RecordBatch.from_arrays(columns, schema=found)
 
     return found, typed()
@@ -148,13 +179,9 @@ def _json_by_arrow(source: BinaryIO, read_as: pa.Schema) -> tuple[pa.Schema, Ite
     return reader.schema, iter(reader)
 
 
-def _cast_column(name: str, column: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _from_digits(name: str, column: pa.Array, wanted: pa.DataType) -> pa.Array:
     try:
-        if pa.types.is_timestamp(wanted) and pa.types.is_string(column.type) and wanted.unit != "ns":
-            column = pc.cast(column, pa.timestamp("us", wanted.tz))  # accept more digits than the unit if they are zeros
-        if _is_bytes(wanted) and pa.types.is_string(column.type):
-            return pa.array([None if digits is None else bytes.fromhex(digits) for digits in column.to_pylist()], wanted)
-        return column if column.type.equals(wanted) else pc.cast(column, wanted)
+        return pa.array([None if digits is None else bytes.fromhex(digits) for digits in column.to_pylist()], wanted)
     except (pa.ArrowException, ValueError) as error:
         raise SchemaMismatch(f"column '{name}' cannot be converted to {wanted}: {error}") from error
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, get_args
 
+import pyarrow as pa
 import typer
 
 from fileindex.base.errors import InvalidArgument
@@ -11,7 +13,10 @@ from fileindex.base.texts import count_text
 from pyspark_paimon.cli.rows_of_files import STANDARD_INPUT, rows_of_files
 from pyspark_paimon.cli.target import TableOption, destructive, options_of
 from pyspark_paimon.request.backend import Mode
+from pyspark_paimon.request.cast_rows import ERROR
 
+_REASONS = 10
+"""Number of rejected rows whose reasons are printed."""
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines, by extension; - is standard input.")]
 InputFormat = Annotated[str | None, typer.Option("--format", help="Format of all files: parquet, csv or jsonl.")]
 CommitName = Annotated[str | None, typer.Option("--commit-id", help="UUID of the write. Repeating it with the same UUID writes nothing.")]
@@ -19,6 +24,9 @@ CommitName = Annotated[str | None, typer.Option("--commit-id", help="UUID of the
 Missing = Annotated[
     str,
     typer.Option("--missing", help="Columns that the files lack in an upsert: refuse, null, or keep their stored values."),
+]
+Errors = Annotated[
+    str, typer.Option("--errors", help="Texts of CSV and JSON that do not fit: raise, null, or collect their rows without writing them.")
 ]
 Properties = Annotated[
     list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="Text to store with the snapshot; repeatable.")
@@ -35,6 +43,7 @@ def write_files(
     commit_id: CommitName = None,
     properties: Properties = None,
     missing: Missing = "refuse",
+    errors: Errors = "raise",
     merge_schema: Annotated[bool, typer.Option("--merge-schema", help="Add columns that only the files have.")] = False,
 ) -> None:
     """Write the rows of files in one commit.
@@ -46,7 +55,7 @@ def write_files(
     if STANDARD_INPUT in files and mode == "overwrite" and not (target.yes or target.dry_run):
         raise InvalidArgument("the command reads rows from standard input and cannot ask for confirmation: add --yes or --dry-run")
     table = target.open()
-    rows = rows_of_files(files, form, table.schema)
+    rows, rejected = rows_of_files(files, form, table.table_schema, errors)  # type: ignore[arg-type]  # checked there
     if target.dry_run or (mode == "overwrite" and not target.confirm(f"replace rows of {table.path}")):
         names, counted = rows.schema.names, sum(batch.num_rows for batch in rows)
         result = {"dry_run": target.dry_run, "rows": counted, "columns": names}
@@ -60,7 +69,17 @@ def write_files(
         missing=missing,  # type: ignore[arg-type]  # checked there
         schema_mode="merge" if merge_schema else None,
     )
-    target.report(done)
+    target.report(done.model_copy(update={"rejected": pa.concat_tables(rejected)}) if rejected else done)
+    print_rejected(rejected)
+
+
+def print_rejected(rejected: Sequence[pa.Table]) -> None:
+    """Print the reasons of the first rejected rows on standard error."""
+    reasons = [reason for rows in rejected for reason in rows.column(ERROR).to_pylist()]
+    for reason in reasons[:_REASONS]:
+        typer.echo(f"rejected: {reason}", err=True)
+    if len(reasons) > _REASONS:
+        typer.echo(f"rejected: {count_text(len(reasons) - _REASONS, 'more row', 'more rows')}", err=True)
 
 
 @destructive
@@ -83,4 +102,4 @@ def run_delete(
         target.report(result, f"{count_text(done.rows, 'row')} deleted, snapshot {done.snapshot_id}")
 
 
-__all__ = ["CommitName", "Files", "InputFormat", "Missing", "Properties", "run_delete", "write_files"]
+__all__ = ["CommitName", "Errors", "Files", "InputFormat", "Missing", "Properties", "print_rejected", "run_delete", "write_files"]

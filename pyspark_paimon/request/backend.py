@@ -38,6 +38,8 @@ A = TypeVar("A")
 Mode: TypeAlias = Literal["upsert", "append", "overwrite"]
 MissingColumns: TypeAlias = Literal["refuse", "null", "keep"]
 SchemaMode: TypeAlias = Literal["merge"]
+CastMode: TypeAlias = bool | Literal["round"]
+CastErrors: TypeAlias = Literal["raise", "null", "collect"]
 Progress: TypeAlias = "Callable[[ProgressEvent], None]"
 
 ClusterStrategyName: TypeAlias = Literal["order", "zorder", "hilbert"]
@@ -265,6 +267,8 @@ Rows: TypeAlias = ArrowRows | SparkRows
 __all__ = [
     "EVERY_LEVEL",
     "ArrowRows",
+    "CastErrors",
+    "CastMode",
     "ClusterStrategyName",
     "DeleteRequest",
     "IncrementalModeName",

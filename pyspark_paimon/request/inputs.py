@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +25,7 @@ from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import default_scalar
 from pyspark_paimon.frames.pandas_frames import index_levels, spark_frame
-from pyspark_paimon.request.backend import ArrowRows, Rows, SparkRows, WriteRequest
+from pyspark_paimon.request.backend import ArrowRows, CastErrors, CastMode, Rows, SparkRows, WriteRequest
 from pyspark_paimon.typing import Data
 
 if TYPE_CHECKING:
@@ -57,6 +57,29 @@ def rows_of(data: Data, schema: pa.Schema) -> Rows:
     if repeated:
         raise SchemaMismatch(f"the rows to write have several columns named {', '.join(repeated)}")
     return rows
+
+
+def castable_rows(data: Data, schema: TableSchema, cast: CastMode, errors: CastErrors) -> tuple[Rows, list[pa.Table]]:
+    """Return ``data`` as rows with the types of the table.
+
+    Also returns a list that gets the rejected rows while the rows are read, for ``errors`` ``collect``.
+
+    Raises:
+        InvalidArgument: ``errors`` is unknown, or ``data`` is a Spark DataFrame.
+        SchemaMismatch: As for ``rows_of``. Reading raises it for a value that does not fit, if ``errors`` is ``raise``.
+    """
+    if errors not in get_args(CastErrors):
+        raise InvalidArgument(f"errors must be one of {', '.join(get_args(CastErrors))}, not {errors!r}")
+    # Types of nested columns help to convert dicts; other Python values keep their own type until the cast.
+    rows = rows_of(data, pa.schema([field for field in schema.arrow if pa.types.is_nested(field.type)]))
+    if not isinstance(rows, ArrowRows):
+        raise InvalidArgument(
+            "cast=True casts rows of this process; cast the columns of a DataFrame in Spark, such as df.withColumn('n', try_cast('n', 'int'))"
+        )
+    from pyspark_paimon.request.cast_rows import CastRows  # noqa: PLC0415  # few writes cast
+
+    casts = CastRows(schema, cast == "round", errors)
+    return replace(rows, reader=casts.reader(rows.reader)), casts.rejected
 
 
 def _rows(data: Any, schema: pa.Schema) -> Rows:
@@ -294,4 +317,4 @@ def split_kinds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
     return batch.remove_column(at), codes.cast(pa.int8())
 
 
-__all__ = ["collect", "has_row_kinds", "is_a", "leaves_out", "refuse_ragged", "rows_of", "split_kinds"]
+__all__ = ["castable_rows", "collect", "has_row_kinds", "is_a", "leaves_out", "refuse_ragged", "rows_of", "split_kinds"]

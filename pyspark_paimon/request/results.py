@@ -76,6 +76,7 @@ class WriteResult(Result):
     A retry with the same ``commit_id``, or the next write or compaction, repeats it.
     ``rows``: input rows. ``files``: data files written.
     ``removal``: result of a dry run. ``counters``: None for a replay.
+    ``rejected``: Arrow table of rows that did not fit, with the reason in ``_error``, of a write with ``errors="collect"``.
 
     >>> WriteResult(rows=3, files=1, snapshot_id=1, seconds=0.25)
     WriteResult(3 rows in 1 file, 0.25 s, snapshot 1)
@@ -90,6 +91,7 @@ class WriteResult(Result):
     removal: Removal | None = None
     counters: WriteCounters | None = None
     seconds: float = 0.0
+    rejected: Any = Field(default=None, exclude=True)
 
     @classmethod
     def of(cls, outcome: Outcome | None, seconds: float, millis: dict[str, float], *, replayed: bool = False) -> Self:
@@ -121,12 +123,14 @@ class WriteResult(Result):
             return f"already committed by snapshot {self.snapshot_id}"
         compacted = None if self.compact_snapshot_id is None else f"compacted in snapshot {self.compact_snapshot_id}"
         lost = "the compaction lost to another commit" if self.compact_lost else None
+        rejected = f"{count_text(self.rejected.num_rows, 'row')} rejected" if self.rejected is not None and self.rejected.num_rows else None
         return list_text(
             f"{self._rows_text} in {count_text(self.files, 'file')}",
             f"{self.seconds:.2f} s",
             f"snapshot {self.snapshot_id}",
             compacted,
             lost,
+            rejected,
         )
 
     @property

@@ -272,6 +272,8 @@ _KINDS: dict[str, tuple[str, Check]] = {
     "os.PathLike[str]": ("a path", lambda value: isinstance(value, os.PathLike)),
     "Depth": ("a depth", lambda value: isinstance(value, str)),
     "SchemaMode": ("a mode's name", lambda value: isinstance(value, str)),
+    "CastMode": ("True, False or 'round'", lambda value: _is_flag(value) or (isinstance(value, str) and value == "round")),
+    "CastErrors": ("text", lambda value: isinstance(value, str)),
     "MissingColumns": ("text", lambda value: isinstance(value, str)),
     "Mode": ("a mode's name", lambda value: isinstance(value, str)),
     "IncrementalModeName": ("a mode's name", lambda value: isinstance(value, str)),

@@ -9,17 +9,21 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
 from manifest.io.paths import MAIN_BRANCH, with_branch
 from manifest.options.core_options import CoreOptions
 from pyspark_paimon.request.backend import (
+    CastErrors,
+    CastMode,
     MissingColumns,
     Mode,
     Progress,
     SchemaMode,
 )
-from pyspark_paimon.request.inputs import has_row_kinds, leaves_out, refuse_ragged, rows_of
+from pyspark_paimon.request.inputs import castable_rows, has_row_kinds, leaves_out, refuse_ragged, rows_of
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import travel_of, write_request
 from pyspark_paimon.table.engine_choice import backend_for
@@ -147,6 +151,8 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         properties: Mapping[str, str] | None = None,
         missing: MissingColumns = "refuse",
         schema_mode: SchemaMode | None = None,
+        cast: CastMode = False,
+        errors: CastErrors = "raise",
         dry_run: bool = False,
     ) -> WriteResult:
         """Write rows and commit them atomically.
@@ -177,6 +183,11 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             schema_mode: ``merge`` adds columns and nested fields of the rows that the table does not have, before the write; existing
                 rows have null there. With the options ``write.merge-schema.type-widening`` and ``.explicit-cast`` existing columns get
                 the type of the rows. None: such rows are refused, unless the table has the option ``write.merge-schema``.
+            cast: Convert values to the types of the table: texts to numbers, dates, times and booleans, numbers to other numbers and
+                texts. ``True`` changes no value: 0.1 fits DECIMAL(2, 1) and 0.15 does not. ``"round"`` rounds numbers half away from
+                zero, and cuts off fractions of seconds. For rows of this process.
+            errors: Treatment of values that cannot be cast. ``raise``: an error, and nothing is written. ``null``: they become null.
+                ``collect``: their rows are not written, and are returned in ``rejected`` of the result, with the reason in ``_error``.
             dry_run: For an overwrite, report in ``removal`` what it would delete, and write nothing.
 
         Raises:
@@ -209,7 +220,13 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             missing=missing,
             schema_mode=schema_mode,
         )
-        rows = rows_of(data, schema.arrow)
+        rejected: list[pa.Table] = []
+        if cast:
+            rows, rejected = castable_rows(data, schema, cast, errors)
+        elif errors != "raise":
+            raise InvalidArgument(f"errors={errors!r} is for casts; give cast=True, too")
+        else:
+            rows = rows_of(data, schema.arrow)
         if dry_run:
             if request.mode != "overwrite":
                 raise InvalidArgument(f"dry_run reports what an overwrite would delete; mode '{request.mode}' deletes nothing")
@@ -225,9 +242,11 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         if missing == "keep" and leaves_out(rows, schema):
             from pyspark_paimon.table.kept_columns import merge_known_columns  # noqa: PLC0415  # rarely needed
 
-            return merge_known_columns(self, schema, request, rows).execute()
-        refuse_ragged(rows, schema, request)
-        return self._backend.write(request, rows)
+            done: WriteResult = merge_known_columns(self, schema, request, rows).execute()
+        else:
+            refuse_ragged(rows, schema, request)
+            done = self._backend.write(request, rows)
+        return done.model_copy(update={"rejected": pa.concat_tables(rejected)}) if rejected else done
 
     def writer(
         self, *, options: Mapping[str, str] | None = None, commit_id: str | None = None, missing: MissingColumns = "refuse"

@@ -153,12 +153,12 @@ def test_maps_are_objects_in_json_lines(tmp_path) -> None:
     [
         ("none.csv", None, "none.csv cannot be read as csv: No such file"),
         ("empty.csv", "", "empty.csv cannot be read as csv"),
-        ("wrong.csv", "id,price\nx,1\n", "wrong.csv cannot be read as csv"),
+        ("wrong.csv", "id,price\nx,1\n", "wrong.csv: row 0: column 'id': 'x' is no BIGINT"),
         ("wrong.jsonl", "{no json\n", "wrong.jsonl cannot be read as jsonl"),
         ("wrong.parquet", "PAR1", "wrong.parquet cannot be read as parquet"),
         ("rows.txt", "id\n1\n", "the extension of"),
         ("other.jsonl", '{"id": 9, "citi": "x"}\n', "citi"),
-        ("day.jsonl", '{"id": 9, "day": "yesterday"}\n', "column 'day' cannot be converted to date32"),
+        ("day.jsonl", '{"id": 9, "day": "yesterday"}\n', "column 'day': 'yesterday' is no DATE"),
     ],
 )
 def test_a_file_that_cannot_be_written_is_named_and_nothing_is_committed(table, tmp_path, name, content, says) -> None:
@@ -276,3 +276,18 @@ def test_properties_are_shown_in_the_history(tmp_path) -> None:
     ]
     assert "DATA-7" in told("history", path)
     assert "upsert" in told("inspect", path)
+
+
+def test_texts_that_do_not_fit_are_null_or_collected(tmp_path) -> None:
+    path = tmp_path / "t"
+    Table.create(path, "id BIGINT, day DATE, n INT", primary_keys=["id"], options={"bucket": "1"})
+    file = tmp_path / "rows.csv"
+    file.write_text("id,day,n\n1,2024-01-31, 7\n2,2024-02-31,x\n3,,\n")
+    assert "rows.csv: row 1: column 'day'" in told("write", path, file, code=1)
+    shown = CliRunner().invoke(app, ["write", str(path), str(file), "--errors", "collect"])
+    assert "1 row rejected" in shown.stdout
+    assert "rejected: column 'day': '2024-02-31' is no DATE; column 'n': 'x' is no INT" in shown.stderr
+    assert rows_of(path) == [{"id": 1, "day": date(2024, 1, 31), "n": 7}, {"id": 3, "day": None, "n": None}]
+    told("merge", path, file, "--errors", "null")
+    assert rows_of(path)[1] == {"id": 2, "day": None, "n": None}
+    assert "--errors takes raise, null, collect" in told("write", path, file, "--errors", "skip", code=1)

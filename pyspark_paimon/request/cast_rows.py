@@ -1,0 +1,257 @@
+"""Casts of input rows to the types of a table, for ``Table.write(cast=True)``.
+
+Whole columns are cast at once. Each cast also returns which values do not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
+from manifest.io.errors import SchemaMismatch
+from manifest.schema.table_schema import TableSchema
+from manifest.types.cast_rules import INTEGER_BITS, INTEGER_DIGITS
+from manifest.types.data_type import DataField, DataType
+from pyspark_paimon.request.backend import CastErrors
+
+ERROR = "_error"
+"""Column of rejected rows with the reason."""
+_TRUE, _FALSE = pa.array(["true", "t", "yes", "y", "1"]), pa.array(["false", "f", "no", "n", "0"])
+_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_INFINITE = r"[+-]?(nan|inf|infinity)"
+_DATE = r"\d{4}-\d{1,2}-\d{1,2}"
+_OFFSET = r"(Z|[+-]\d{2}:?\d{2})"
+
+
+@dataclass
+class CastRows:
+    """Cast of a stream of batches.
+
+    Args:
+        schema: Schema of the table.
+        rounds: Round numbers to the scale of their column, and cut off digits of seconds. False: such values do not fit.
+        errors: Treatment of values that do not fit.
+        rejected: Rows with such a value, for ``collect``, as they were given and with the reason in ``_error``.
+    """
+
+    schema: TableSchema
+    rounds: bool
+    errors: CastErrors
+    rejected: list[pa.Table] = field(default_factory=list)
+    _row: int = 0
+
+    def reader(self, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """Return the rows with the types of the table where they can be cast."""
+        empty, _ = self._cast(pa.record_batch([pa.nulls(0, one.type) for one in rows.schema], schema=rows.schema))
+        return pa.RecordBatchReader.from_batches(empty.schema, self._batches(rows))
+
+    def _batches(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            cast, unfit = self._cast(batch)
+            bad = np.zeros(batch.num_rows, np.bool_)
+            for name, mask in unfit.items():
+                if self.errors == "raise":
+                    raise self._error(batch, name, int(np.flatnonzero(mask)[0]))
+                bad |= mask
+            if self.errors == "collect" and bad.any():
+                self.rejected.append(self._rejected(batch, bad, unfit))
+                cast = cast.filter(pa.array(~bad))
+            self._row += batch.num_rows
+            yield cast
+
+    def _cast(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, Any]]:
+        """Return the cast rows, and by column which values do not fit."""
+        arrays, unfit = [], {}
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            array = column
+            if name in self.schema.names:
+                array, mask = cast_column(column, self.schema.field(name).type, rounds=self.rounds)
+                if mask.any():
+                    unfit[name] = mask
+            arrays.append(array)
+        return pa.record_batch(arrays, names=batch.schema.names), unfit
+
+    def _error(self, batch: pa.RecordBatch, name: str, row: int) -> SchemaMismatch:
+        reason = _reason(self.schema.field(name), batch.column(name)[row].as_py())
+        hint = "" if self.rounds else ", cast='round' rounds numbers"
+        return SchemaMismatch(
+            f"row {self._row + row}: {reason}; nothing was committed. errors='null' stores NULL, errors='collect' leaves such rows out{hint}"
+        )
+
+    def _rejected(self, batch: pa.RecordBatch, bad: Any, unfit: dict[str, Any]) -> pa.Table:
+        rows = pa.Table.from_batches([batch.filter(pa.array(bad))])
+        reasons = [list[str]() for _ in range(rows.num_rows)]
+        for name, mask in unfit.items():
+            values = rows.column(name)
+            for at in np.flatnonzero(mask[bad]):  # rejected rows only
+                reasons[at].append(_reason(self.schema.field(name), values[int(at)].as_py()))
+        return rows.append_column(ERROR, pa.array(["; ".join(texts) for texts in reasons], pa.string()))
+
+
+def _reason(column: DataField, value: object) -> str:
+    return f"column '{column.name}': {value!r:.60} is no {column.type.with_nullable(nullable=True)}"
+
+
+def cast_column(column: Any, wanted: DataType, *, rounds: bool) -> tuple[Any, Any]:
+    """Return the cast values, and which of them do not fit.
+
+    Values that do not fit are null. A column that needs no such cast is returned as it is.
+
+    >>> from manifest.types.ddl import parse_ddl
+    >>> values, unfit = cast_column(pa.array([" 7", "x", None, "7.5"]), parse_ddl("n INT")[0].type, rounds=True)
+    >>> values.to_pylist(), unfit.tolist()
+    ([7, None, None, 8], [False, True, False, False])
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    given = column.type
+    if given == wanted.arrow or wanted.is_nested or pa.types.is_nested(given) or pa.types.is_null(given):
+        return column, np.zeros(len(column), np.bool_)
+    if wanted.kind in STRINGS:
+        cast = column if _is_text(given) or _is_bytes(given) else pc.cast(column, pa.string())
+    elif pa.types.is_floating(given) and (wanted.kind in INTEGERS or wanted.kind is Kind.DECIMAL):
+        cast = _float_to_decimal(column, wanted, rounds=rounds)
+    elif _is_text(given) or (_is_exact(given) and wanted.kind in _FROM_TEXT_OF_NUMBERS):
+        text = column if pa.types.is_string(given) else pc.cast(column, pa.string())
+        cast = _from_text(pc.utf8_trim_whitespace(text), wanted, rounds=rounds)
+    else:
+        cast = column
+    known, left = np.asarray(column.is_valid()), np.asarray(cast.is_valid())
+    return cast, known & ~left
+
+
+_FROM_TEXT_OF_NUMBERS = INTEGERS | {Kind.DECIMAL, Kind.BOOLEAN}
+
+
+def _is_text(given: pa.DataType) -> bool:
+    return bool(pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given))
+
+
+def _is_bytes(given: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(given)
+        or pa.types.is_large_binary(given)
+        or pa.types.is_binary_view(given)
+        or pa.types.is_fixed_size_binary(given)
+    )
+
+
+def _is_exact(given: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(given) or pa.types.is_decimal(given))
+
+
+def _from_text(text: pa.Array, wanted: DataType, *, rounds: bool) -> pa.Array:
+    """Parse texts; null where one does not fit."""
+    if wanted.kind is Kind.DECIMAL:
+        return _decimal(text, wanted.precision, wanted.scale, rounds=rounds).cast(wanted.arrow)
+    if wanted.kind in INTEGERS:
+        return _integer(_decimal(text, INTEGER_DIGITS[wanted.kind], 0, rounds=rounds), wanted)
+    if wanted.kind in FLOATS:
+        return _float(text, wanted)
+    if wanted.kind is Kind.BOOLEAN:
+        lowered = pc.utf8_lower(text)
+        return pc.if_else(pc.is_in(lowered, _TRUE), True, pc.if_else(pc.is_in(lowered, _FALSE), False, pa.scalar(None, pa.bool_())))
+    if wanted.kind in {Kind.DATE, Kind.TIME} or wanted.kind in TIMESTAMPS:
+        return _time(text, wanted, rounds=rounds)
+    return text
+
+
+def _matching(text: pa.Array, pattern: str) -> pa.Array:
+    """Return the texts that match as a whole, else null."""
+    return pc.if_else(pc.match_substring_regex(text, f"^(?:{pattern})$", ignore_case=True), text, pa.scalar(None, text.type))
+
+
+def _decimal(text: pa.Array, precision: int, scale: int, *, rounds: bool) -> pa.Array:
+    """Parse decimal texts as DECIMAL of 256 bits; null where one has too many digits."""
+    whole = precision - scale
+    fraction = r"\d*" if rounds else rf"\d{{0,{scale}}}0*"
+    exact = _matching(
+        pc.if_else(pc.match_substring_regex(text, r"\d"), text, pa.scalar(None, text.type)), rf"[+-]?0*\d{{0,{whole}}}(\.{fraction})?"
+    )
+    # One more digit decides how to round half away from zero; the others do not matter.
+    kept = pc.replace_substring_regex(exact, rf"(\.\d{{0,{scale + 1}}})\d*$", r"\1")
+    numbers = pc.cast(pc.replace_substring_regex(kept, r"^([+-]?)0+(\d)", r"\1\2"), pa.decimal256(precision + 2, scale + 1))
+    return _within(pc.round(numbers, scale, "half_towards_infinity"), precision, scale)
+
+
+def _within(numbers: pa.Array, precision: int, scale: int) -> pa.Array:
+    """Return rounded numbers as DECIMAL(precision, scale), null above it."""
+    limit = pa.scalar(10 ** (precision - scale), pa.decimal256(precision - scale + 1, 0))
+    fitting = pc.if_else(pc.less(pc.abs(numbers), limit), numbers, pa.scalar(None, numbers.type))
+    return fitting.cast(pa.decimal256(precision, scale))
+
+
+def _integer(numbers: pa.Array, wanted: DataType) -> pa.Array:
+    bits = INTEGER_BITS[wanted.kind]
+    wide = pa.decimal256(numbers.type.precision, 0)
+    low, high = pa.scalar(-(1 << (bits - 1)), pa.decimal256(20, 0)), pa.scalar((1 << (bits - 1)) - 1, pa.decimal256(20, 0))
+    fits = pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high))
+    return pc.if_else(fits, numbers, pa.scalar(None, wide)).cast(wanted.arrow)
+
+
+def _float(text: pa.Array, wanted: DataType) -> pa.Array:
+    numbers = _matching(text, f"{_NUMBER}|{_INFINITE}").cast(pa.float64()).cast(wanted.arrow, safe=False)
+    overflows = pc.and_(pc.is_inf(numbers), pc.invert(pc.match_substring_regex(text, r"[iI]")))
+    return pc.if_else(overflows, pa.scalar(None, wanted.arrow), numbers)
+
+
+def _float_to_decimal(column: pa.Array, wanted: DataType, *, rounds: bool) -> pa.Array:
+    """Cast floats to numbers with few digits.
+
+    A float fits if a number of the column converts back to it: 0.1 is a DECIMAL(2, 1).
+    """
+    precision, scale = (wanted.precision, wanted.scale) if wanted.kind is Kind.DECIMAL else (INTEGER_DIGITS[wanted.kind], 0)
+    floats = column.cast(pa.float64())
+    inside = pc.if_else(pc.less(pc.abs(floats), 10.0 ** (precision - scale)), floats, pa.scalar(None, pa.float64()))
+    if rounds:  # enough digits to see on which side of a half the float is
+        numbers = pc.round(inside.cast(pa.decimal256(precision + 22, scale + 20), safe=False), scale, "half_towards_infinity")
+    else:
+        numbers = inside.cast(pa.decimal256(precision + 2, scale), safe=False)
+        same = pc.equal(numbers.cast(pa.string()).cast(column.type), column)  # Arrow's own cast to floats is one digit off for some
+        numbers = pc.if_else(same, numbers, pa.scalar(None, numbers.type))
+    fitting = _within(numbers, precision, scale)
+    return fitting.cast(wanted.arrow) if wanted.kind is Kind.DECIMAL else _integer(fitting, wanted)
+
+
+def _time(text: pa.Array, wanted: DataType, *, rounds: bool) -> pa.Array:
+    """Parse ISO dates and times by polars; null where one is none."""
+    import polars as pl  # noqa: PLC0415  # takes 0.1 s, and few writes cast
+
+    if wanted.kind is Kind.DATE:
+        return pl.Series(pl.from_arrow(_matching(text, _DATE))).str.to_date("%Y-%m-%d", strict=False).to_arrow().cast(wanted.arrow)
+    digits = r"\d*" if rounds else rf"\d{{0,{wanted.precision}}}0*"
+    clock = rf"\d{{1,2}}:\d{{2}}(:\d{{2}}(\.{digits})?)?"
+    if wanted.kind is Kind.TIME:
+        whole = _with_seconds(_matching(text, clock), r"^(\d{1,2}:\d{2})$")
+        parsed = pl.Series(pl.from_arrow(_cut(whole, wanted.precision))).str.to_time("%H:%M:%S%.f", strict=False).to_arrow()
+        return parsed.cast(wanted.arrow, safe=False)
+    zoned = wanted.kind is Kind.TIMESTAMP_LTZ
+    spaced = pc.replace_substring_regex(_matching(text, rf"{_DATE}([ T]{clock} ?{_OFFSET if zoned else ''})?"), r"^(\S+?)[Tt]", r"\1 ")
+    whole = spaced if zoned else _with_seconds(pc.replace_substring_regex(spaced, r"^(\S+)$", r"\1 00:00"), r"^(\S+ \d{1,2}:\d{2})$")
+    if zoned:
+        whole = pc.replace_substring_regex(whole, r"( \d{1,2}:\d{2})( ?[Zz+-])", r"\1:00\2")
+    unit: Any = "ns" if wanted.arrow.unit == "ns" else "us"
+    series = pl.Series(pl.from_arrow(_cut(whole, 9 if unit == "ns" else min(wanted.precision, 6))))
+    if zoned:
+        parsed = series.str.to_datetime("%Y-%m-%d %H:%M:%S%.f%#z", time_unit=unit, time_zone="UTC", strict=False).to_arrow()
+    else:
+        parsed = series.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit=unit, strict=False).to_arrow()
+    return parsed.cast(wanted.arrow, safe=False)
+
+
+def _with_seconds(text: pa.Array, pattern: str) -> pa.Array:
+    return pc.replace_substring_regex(text, pattern, r"\1:00")
+
+
+def _cut(text: pa.Array, digits: int) -> pa.Array:
+    """Cut fractions of seconds after ``digits`` digits."""
+    return pc.replace_substring_regex(text, rf"(\.\d{{0,{digits}}})\d*", r"\1")
+
+
+__all__ = ["ERROR", "CastRows", "cast_column"]

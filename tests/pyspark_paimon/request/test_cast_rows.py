@@ -1,0 +1,227 @@
+# Wall clocks have no zone.
+# ruff: noqa: DTZ001
+"""Casts of texts and numbers to the types of a table."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from fractions import Fraction
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from manifest.types.ddl import parse_ddl
+from pyspark_paimon import InvalidArgument, NullInKey, SchemaMismatch, Table
+from pyspark_paimon.request.cast_rows import cast_column
+
+UTC = dt.UTC
+
+
+def cast(ddl: str, values: object, *, rounds: bool = False) -> list[object]:
+    """The values, and "unfit" for each that does not fit."""
+    column = values if isinstance(values, pa.Array) else pa.array(values)
+    done, unfit = cast_column(column, parse_ddl(f"v {ddl}")[0].type, rounds=rounds)
+    return ["unfit" if bad else value for value, bad in zip(done.to_pylist(), unfit, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "fits", "unfit"),
+    [
+        ("TINYINT", {"127": 127, " -128 ": -128, "+5": 5, "007": 7, "1.0": 1}, ["128", "1.5", "x", "", ".", "1e2", "0x1"]),
+        ("BIGINT", {"9223372036854775807": 2**63 - 1, "-9223372036854775808": -(2**63)}, ["9223372036854775808", "9" * 40]),
+        (
+            "DECIMAL(5, 2)",
+            {"1.5": Decimal("1.50"), ".5": Decimal("0.50"), "5.": Decimal("5.00"), "000999.9900": Decimal("999.99")},
+            ["1000", "0.005", "1.2.3", "1e1"],
+        ),
+        ("DECIMAL(38, 0)", {"9" * 38: Decimal("9" * 38)}, ["9" * 39]),
+        ("DECIMAL(38, 38)", {"0.5": Decimal("0.5")}, ["1"]),
+        ("DOUBLE", {"1e5": 1e5, "-Infinity": float("-inf"), ".5": 0.5}, ["1e400", "x", "1.5.5", "", "1e"]),
+        ("FLOAT", {"0.5": 0.5}, ["1e39"]),
+        ("BOOLEAN", {"TRUE": True, "f": False, "yes": True, "N": False, "1": True, "0": False}, ["2", "", "maybe"]),
+        (
+            "DATE",
+            {"2024-02-29": dt.date(2024, 2, 29), "0001-01-01": dt.date(1, 1, 1)},
+            ["2023-02-29", "2024-13-01", "x", "2024-01-01 00:00:00"],
+        ),
+        ("TIME(3)", {"10:00": dt.time(10), "10:00:00.123000": dt.time(10, 0, 0, 123000)}, ["25:00:00", "10:00:00.1234", "10"]),
+        (
+            "TIMESTAMP(3)",
+            {
+                "2024-01-31": dt.datetime(2024, 1, 31),
+                "2024-01-31T10:05": dt.datetime(2024, 1, 31, 10, 5),
+                "1969-12-31 23:59:59.999": dt.datetime(1969, 12, 31, 23, 59, 59, 999000),
+            },
+            ["2024-01-31 10:00:00.1234", "2024-01-31 10:00:00Z", "2024-02-30 10:00:00"],
+        ),
+        (
+            "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+            {
+                "2024-01-31T10:00:00Z": dt.datetime(2024, 1, 31, 10, tzinfo=UTC),
+                "2024-01-31 10:00 +0130": dt.datetime(2024, 1, 31, 8, 30, tzinfo=UTC),
+            },
+            ["2024-01-31 10:00:00", "2024-01-31"],
+        ),
+    ],
+)
+def test_texts(ddl, fits, unfit):
+    assert cast(ddl, list(fits)) == list(fits.values())
+    assert cast(ddl, [*unfit, None]) == [*["unfit"] * len(unfit), None]
+    coded = pa.array(list(fits)).dictionary_encode()
+    assert cast(ddl, coded) == list(fits.values())
+    assert cast(ddl, pa.array(list(fits), pa.large_string())) == list(fits.values())
+
+
+def test_numbers_to_other_types():
+    assert cast("DECIMAL(5, 2)", pa.array([0.1, 0.125, 999.99, 1000.0, float("nan"), None])) == [
+        Decimal("0.10"),
+        "unfit",
+        Decimal("999.99"),
+        "unfit",
+        "unfit",
+        None,
+    ]
+    assert cast("DECIMAL(5, 2)", pa.array([0.125, -0.125, 999.999, 1e300]), rounds=True) == [
+        Decimal("0.13"),
+        Decimal("-0.13"),
+        "unfit",
+        "unfit",
+    ]
+    assert cast("INT", pa.array([1.0, 1.5, 2.5, -0.5, 3e9, float("inf")]), rounds=True) == [1, 2, 3, -1, "unfit", "unfit"]
+    assert cast("INT", pa.array([1.0, 1.5])) == [1, "unfit"]
+    assert cast("SMALLINT", pa.array([1, 70000, None])) == [1, "unfit", None]
+    assert cast("BOOLEAN", pa.array([0, 1, 2])) == [False, True, "unfit"]
+    assert cast("DECIMAL(4, 1)", pa.array([Decimal("1.10"), Decimal("1.11")])) == [Decimal("1.1"), "unfit"]
+    assert cast("STRING", pa.array([1, None])) == ["1", None]
+    assert cast("STRING", pa.array([dt.date(2024, 1, 31)])) == ["2024-01-31"]
+    assert cast("BYTES", pa.array([b"a"])) == [b"a"]
+
+
+_TEXTS = st.one_of(
+    st.from_regex(r"[+-]?[0-9]{0,12}(\.[0-9]{0,6})?", fullmatch=True),
+    st.from_regex(r" ?[+-]?0*[0-9]{1,3}\.?[0-9]{0,3} ?", fullmatch=True),
+    st.text(alphabet="0123456789.+- eExX\u0663", max_size=6),
+)
+
+
+def expected_decimal(text: str, precision: int, scale: int, *, rounds: bool) -> object:
+    text = text.strip()
+    if not text.isascii() or "e" in text.lower() or not any(letter.isdigit() for letter in text) or " " in text:
+        return "unfit"
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return "unfit"
+    done = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, Context(prec=100))
+    return done if (rounds or done == value) and abs(done) < 10 ** (precision - scale) else "unfit"
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(_TEXTS, min_size=1, max_size=5), st.booleans(), st.sampled_from([(5, 2), (3, 3), (9, 0), (38, 10)]))
+@example(["-0.005", "999.995", "00.5", "5.", ".", "-"], True, (5, 2))
+def test_decimals_are_those_of_python(texts, rounds, shape):
+    wanted = [expected_decimal(text, *shape, rounds=rounds) for text in texts]
+    assert cast(f"DECIMAL{shape}", texts, rounds=rounds) == wanted
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.floats(width=64), min_size=1, max_size=5), st.booleans())
+@example([0.7, 0.1, 0.29], False)
+@example([2.5, 0.285, 1.005, -0.015, 99999.995], True)
+def test_floats_to_decimals_are_exact_or_the_nearest(values, rounds):
+    found = cast("DECIMAL(7, 2)", pa.array(values), rounds=rounds)
+    for value, number in zip(values, found, strict=True):
+        if number == "unfit":
+            if value == value and abs(value) < 99999:  # noqa: PLR0124  # NaN
+                assert not rounds
+                assert float(Decimal(repr(value)).quantize(Decimal("0.01"), ROUND_HALF_UP, Context(prec=400))) != value
+        elif rounds:
+            assert abs(Fraction(number) - Fraction(value)) <= Fraction(1, 200)
+        else:
+            assert float(number) == value
+
+
+@pytest.fixture
+def table(table_root) -> Table:
+    made = Table.create(f"{table_root}/t", "id BIGINT, n INT, d DATE, price DECIMAL(6, 2)", primary_keys=["id"], options={"bucket": "1"})
+    made.write({"id": [1], "n": [1], "d": [None], "price": [None]})
+    return made
+
+
+def rows(table: Table) -> list[tuple]:
+    return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
+
+
+FIRST = (1, 1, None, None)
+GOOD = {"id": ["2", "3"], "n": ["7", " 8"], "d": ["2024-01-31", None], "price": ["1.5", "2"]}
+AS_CAST = [(2, 7, dt.date(2024, 1, 31), Decimal("1.50")), (3, 8, None, Decimal("2.00"))]
+BAD = {"id": ["2", "3", "4"], "n": ["7", "x", "8"], "d": ["2024-01-31", "2024-02-31", None], "price": ["1.5", "2.555", "2"]}
+
+
+@pytest.mark.parametrize(
+    "make", [dict, pa.table, pd.DataFrame, lambda data: [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]]
+)
+def test_rows_of_any_kind_are_cast(table, make):
+    with pytest.raises(SchemaMismatch):
+        table.write(make(GOOD))
+    table.write(make(GOOD), cast=True)
+    assert rows(table) == [FIRST, *AS_CAST]
+
+
+def test_a_value_that_does_not_fit_is_an_error_with_its_row(table):
+    with pytest.raises(SchemaMismatch, match=r"row 1: column 'n': 'x' is no INT; nothing was committed. errors='null'"):
+        table.write(BAD, cast=True)
+    batches = [
+        pa.record_batch({"id": ["5"], "n": ["1"], "d": ["2024-01-01"], "price": ["1"]}),
+        pa.record_batch({"id": ["6"], "n": ["1"], "d": ["2024-01-01"], "price": ["1.555"]}),
+    ]
+    with pytest.raises(SchemaMismatch, match=r"row 1: column 'price': '1.555' is no DECIMAL\(6, 2\).*cast='round'"):
+        table.write(batches, cast=True)
+    assert rows(table) == [FIRST]
+
+
+def test_values_that_do_not_fit_become_null(table):
+    done = table.write(BAD, cast=True, errors="null")
+    assert (done.rows, done.rejected) == (3, None)
+    assert rows(table)[1:] == [AS_CAST[0], (3, None, None, None), (4, 8, None, Decimal("2.00"))]
+    with pytest.raises(NullInKey):
+        table.write({"id": ["x"], "n": ["1"], "d": [None], "price": [None]}, cast=True, errors="null")
+
+
+def test_rows_that_do_not_fit_are_collected(table):
+    done = table.write(BAD, cast="round", errors="collect")
+    assert rows(table)[1:] == [AS_CAST[0], (4, 8, None, Decimal("2.00"))]
+    assert done.rejected.to_pylist() == [
+        {
+            "id": "3",
+            "n": "x",
+            "d": "2024-02-31",
+            "price": "2.555",
+            "_error": "column 'n': 'x' is no INT; column 'd': '2024-02-31' is no DATE",
+        }
+    ]
+    assert str(done).endswith("1 row rejected")
+    assert "rejected" not in done.model_dump(mode="json")
+    assert table.write(GOOD, cast=True, errors="collect").rejected is None
+
+
+def test_casts_combine_with_kept_and_new_columns(table):
+    table.write({"id": ["1"], "n": ["9"], "note": ["x"]}, cast=True, missing="keep", schema_mode="merge")
+    assert table.lookup([1]).to_pylist() == [{"id": 1, "n": 9, "d": None, "price": None, "note": "x"}]
+    table.write({"id": ["1"], "_row_kind": ["-D"]}, cast=True)
+    assert rows(table) == []
+
+
+def test_arguments(table):
+    with pytest.raises(InvalidArgument, match="errors must be one of raise, null, collect"):
+        table.write(GOOD, cast=True, errors="ignore")
+    with pytest.raises(InvalidArgument, match="give cast=True"):
+        table.write(GOOD, errors="null")
+    with pytest.raises(InvalidArgument, match="True, False or 'round'"):
+        table.write(GOOD, cast="floor")
+    with pytest.raises(SchemaMismatch, match="'n'"):
+        table.write({"id": [1], "n": [b"x"], "d": [None], "price": [None]}, cast=True)
