@@ -22,7 +22,7 @@ from fileindex.base.errors import PaimonError
 from pyspark_paimon._version import __version__
 
 COMMANDS = {
-    "create": ("create.make_table", "Create an empty table."),
+    "create": ("create.make_table", "Create a table from DDL, or from a file and with its rows."),
     "inspect": ("inspect.inspect", "Show columns, options, snapshots and LSM levels of a table."),
     "scan": ("scan.scan_rows", "Show merged and filtered rows, or write a file."),
     "explain": ("scan.explain_scan", "Run a filter and show what each pruning stage kept."),

@@ -8,13 +8,16 @@ from typing import Annotated
 import typer
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.texts import count_text
 from manifest.io.errors import TableExists
+from pyspark_paimon.cli.rows_of_files import typed_rows
 from pyspark_paimon.cli.target import TableOption, on_table, options_of
+from pyspark_paimon.cli.write import InputFormat
 
 Ddl = Annotated[
-    str,
+    str | None,
     typer.Argument(
-        metavar="DDL", help='"id BIGINT, day STRING, PRIMARY KEY (id, day)" PARTITIONED BY (day); - reads it from standard input.'
+        metavar="[DDL]", help='"id BIGINT, day STRING, PRIMARY KEY (id, day)" PARTITIONED BY (day); - reads it from standard input.'
     ),
 ]
 
@@ -22,32 +25,48 @@ Ddl = Annotated[
 @on_table
 def make_table(
     target: TableOption,
-    ddl: Ddl,
+    ddl: Ddl = None,
     *,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="FILE", help="Take the columns from a Parquet, CSV or JSON file, and write its rows.")
+    ] = None,
+    form: InputFormat = None,
+    keys: Annotated[
+        list[str] | None, typer.Option("--primary-key", "-k", metavar="COLUMN", help="Column of the primary key; repeatable.")
+    ] = None,
+    partitions: Annotated[list[str] | None, typer.Option("--partition", metavar="COLUMN", help="Partition column; repeatable.")] = None,
     option: Annotated[list[str] | None, typer.Option("--option", "-O", metavar="KEY=VALUE", help="A table option; repeatable.")] = None,
     table_comment: Annotated[str | None, typer.Option("--comment", help="Comment of the table.")] = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Keep an existing table as it is.")] = False,
 ) -> None:
-    """Create an empty table."""
-    text = sys.stdin.read() if ddl == "-" else ddl
-    if not text.strip():
+    """Create a table from DDL, or from a file and with its rows."""
+    if (ddl is None) == (source is None):
+        raise InvalidArgument('give the columns as DDL, such as "id BIGINT, name STRING, PRIMARY KEY (id)", or a file by --from')
+    rows = None if source is None else typed_rows(source, form)
+    text = (sys.stdin.read() if ddl == "-" else ddl) or ""
+    if rows is None and not text.strip():
         raise InvalidArgument('the DDL is empty; write columns as in "id BIGINT, name STRING, PRIMARY KEY (id)"')
     try:
-        table, made = target.create(text, options_of(option, "--option"), table_comment), True
+        options = options_of(option, "--option")
+        table = target.create(text if rows is None else rows.schema, options, table_comment, keys=keys or (), partitions=partitions or ())
+        made = True
     except TableExists:
         if not if_not_exists:
             raise
         table, made = target.open(), False
+    written = table.write(rows).rows if made and rows is not None else 0
     columns = [f"{field.name} {field.type}" for field in table.table_schema.fields]
     result = {
         "path": table.path,
         "created": made,
+        "rows": written,
         "columns": columns,
         "primary_keys": list(table.primary_keys),
         "partition_keys": list(table.partition_keys),
         "options": table.options,
     }
-    target.report(result, repr(table) if made else f"{table.path} exists already: {table!r}")
+    shown = f"{table!r}, {count_text(written, 'row')}" if rows is not None else repr(table)
+    target.report(result, shown if made else f"{table.path} exists already: {table!r}")
 
 
 __all__ = ["make_table"]

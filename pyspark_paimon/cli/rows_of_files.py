@@ -76,6 +76,15 @@ def rows_of_files(
     return pa.RecordBatchReader.from_batches(found, batches()), rejected
 
 
+def typed_rows(file: str, form: str | None) -> pa.RecordBatchReader:
+    """Read the rows of a file with the types that its values suggest.
+
+    Raises ``InvalidArgument`` for a file that cannot be read.
+    """
+    found, batches = _open_file(file, _format(file, form), pa.schema([]))
+    return pa.RecordBatchReader.from_batches(found, batches)
+
+
 def _name_file(file: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Add the file to errors of values."""
     try:
@@ -247,4 +256,4 @@ _READERS: dict[str, Callable[[Any, pa.Schema], tuple[pa.Schema, Iterator[pa.Reco
 }
 
 
-__all__ = ["STANDARD_INPUT", "rows_of_files"]
+__all__ = ["STANDARD_INPUT", "rows_of_files", "typed_rows"]

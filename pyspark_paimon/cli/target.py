@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Annotated, Any, TypeAlias
 
+import pyarrow as pa
 import typer
 
 from fileindex.base.errors import InvalidArgument
@@ -46,14 +47,22 @@ class TableOption:
             return self.catalog_of().table(with_branch(self.name, self.branch))
         return Table.open(self.name, branch=self.branch, storage_options=self.storage or None, progress=not self.as_json)
 
-    def create(self, ddl: str, options: Mapping[str, str], comment: str | None) -> Table:
+    def create(
+        self,
+        schema: str | pa.Schema,
+        options: Mapping[str, str],
+        comment: str | None,
+        *,
+        keys: Sequence[str] = (),
+        partitions: Sequence[str] = (),
+    ) -> Table:
         """Create the table.
 
         Raises the errors of ``Table.create``.
         """
         if self.catalog:
-            return self.catalog_of().create_table(self.name, ddl, options=options, comment=comment)
-        return Table.create(self.name, ddl, options=options, comment=comment, storage_options=self.storage or None)
+            return self.catalog_of().create_table(self.name, schema, keys, partitions, options, comment=comment)
+        return Table.create(self.name, schema, keys, partitions, options, comment=comment, storage_options=self.storage or None)
 
     def catalog_of(self) -> AnyCatalog:
         """Return the catalog of the options."""

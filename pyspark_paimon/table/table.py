@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.public import public
+from manifest.io.errors import TableExists
 from manifest.io.paths import MAIN_BRANCH, with_branch
 from manifest.options.core_options import CoreOptions
 from pyspark_paimon.request.backend import (
@@ -22,6 +23,7 @@ from pyspark_paimon.request.backend import (
     Mode,
     Progress,
     SchemaMode,
+    SparkRows,
 )
 from pyspark_paimon.request.inputs import castable_rows, has_row_kinds, leaves_out, refuse_ragged, rows_of
 from pyspark_paimon.request.state import SchemaOf
@@ -97,11 +99,12 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
     def create(
         cls,
         path: str | os.PathLike[str],
-        schema: Schema,
+        schema: Schema | Data,
         primary_keys: Sequence[str] = (),
         partition_keys: Sequence[str] = (),
         options: Mapping[str, str] | None = None,
         *,
+        if_not_exists: bool = False,
         comment: str | None = None,
         spark: SparkSession | None = None,
         storage_options: Mapping[str, Any] | None = None,
@@ -111,17 +114,19 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
 
         Args:
             path: Directory or URI of the new table.
-            schema: Arrow schema, Spark StructType or DDL text.
+            schema: Arrow or polars schema, Spark StructType, or DDL text. Or data as for ``write``, of which only the columns are
+                used; ``from_data`` also writes its rows.
             primary_keys: Columns of the primary key. The table then has one row for each key. Empty: an append table.
             partition_keys: Partition columns.
             options: Table options.
+            if_not_exists: Return the table that is at the path, if there is one, as it is.
             comment: Comment of the table.
             spark: As for ``open``.
             storage_options: As for ``open``.
             progress: As for ``open``.
 
         Raises:
-            TableExists: There is a table at the path.
+            TableExists: There is a table at the path, and ``if_not_exists`` is False.
             InvalidSchema, UnsupportedType, UnsupportedOption: The definition is not valid. Nothing is created.
 
         >>> import tempfile
@@ -135,8 +140,78 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
 
         built = new_schema(schema, primary_keys, partition_keys, options, comment)
         backend = backend_for(path, spark, progress, storage_options)
-        backend.run(CreateTable(table_schema=built))
+        try:
+            backend.run(CreateTable(table_schema=built))
+        except TableExists:
+            if not if_not_exists:
+                raise
         return cls(backend)
+
+    @classmethod
+    def from_data(
+        cls,
+        path: str | os.PathLike[str],
+        data: Data,
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+        *,
+        if_not_exists: bool = False,
+        comment: str | None = None,
+        spark: SparkSession | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        progress: Progress | bool | None = None,
+    ) -> Table:
+        """Create a table with the columns of ``data``, and write its rows.
+
+        The types are those of the data: texts become STRING, Python integers BIGINT, decimals DECIMAL(38, s). For other types,
+        call ``create`` with DDL text, then ``write``.
+
+        Args:
+            path: Directory or URI of the new table.
+            data: Rows, as for ``write``.
+            primary_keys: As for ``create``.
+            partition_keys: As for ``create``.
+            options: As for ``create``.
+            if_not_exists: Write the rows to the table that is at the path, if there is one.
+            comment: As for ``create``.
+            spark: As for ``open``.
+            storage_options: As for ``open``.
+            progress: As for ``open``.
+
+        Raises:
+            TableExists: As for ``create``.
+            UnsupportedType: A column has no type, because all its values are null, or a type that no table has.
+            InvalidSchema, UnsupportedOption, InvalidArgument: The definition is not valid. Nothing is created.
+            NullInKey: A key is null. The empty table is created.
+
+        >>> import tempfile
+        >>> from pyspark_paimon import Table
+        >>> table = Table.from_data(f"{tempfile.mkdtemp()}/t", {"id": [1, 2], "city": ["Oslo", "Lima"]}, primary_keys=["id"])
+        >>> table.count(), [str(field.type) for field in table.table_schema.fields]
+        (2, ['BIGINT NOT NULL', 'STRING'])
+        """
+        rows = rows_of(data, pa.schema([]))
+        table = cls.create(
+            path,
+            rows.frame.schema if isinstance(rows, SparkRows) else rows.schema.empty_table(),
+            primary_keys,
+            partition_keys,
+            options,
+            if_not_exists=if_not_exists,
+            comment=comment,
+            spark=spark,
+            storage_options=storage_options,
+            progress=progress,
+        )
+        try:
+            table.write(rows.frame if isinstance(rows, SparkRows) else rows.reader)
+        except PaimonError as error:
+            error.add_note(
+                f"{table.path}: the table exists, and no row was written; correct the rows, then call Table.open(...).write(...)"
+            )
+            raise
+        return table
 
     def write(
         self,

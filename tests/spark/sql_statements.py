@@ -395,7 +395,7 @@ OURS = (
     ),
     Feature(
         "`SHOW PARTITIONS t [PARTITION (...)]`, `SHOW TBLPROPERTIES t`, `DESCRIBE t`, `DESCRIBE HISTORY t [LIMIT n]`, `ANALYZE TABLE t COMPUTE STATISTICS`",
-        "as `table.partitions()`, `options`, `schema`, `snapshots()`, `analyze()`",
+        "as `table.partitions()`, `options`, `schema`, `history()`, `analyze()`",
         (
             Example("SHOW TBLPROPERTIES {t}", returns=[("bucket", "2")]),
             Example("DESCRIBE paimon.`{path}`", returns=[("id", "bigint", None), ("city", "string", None)]),

@@ -89,3 +89,34 @@ def test_new_columns_are_added_by_writes_and_streams(spark, tmp_path):
     started = stream.option("checkpointLocation", f"{tmp_path}/checkpoint").trigger(availableNow=True).start(log.path)
     started.awaitTermination()
     assert rows(log) == rows(table)
+
+
+def test_a_write_creates_the_table_where_it_names_the_keys(spark, tmp_path):
+    path = str(tmp_path / "new")
+    frame = spark.createDataFrame([(1, "mon", 1.5), (2, "tue", None)], "id BIGINT, day STRING, x DOUBLE")
+    with pytest.raises(Exception, match=r"no Paimon table is here.*option\('primary-key'"):
+        frame.write.format("paimon").mode("append").save(path)
+    write = frame.write.format("paimon").option("primary-key", "day, id").option("partition", "day").option("bucket", "2")
+    for _ in range(2):
+        write.mode("append").save(path)
+    table = Table.open(path)
+    assert (table.primary_keys, table.partition_keys, table.options["bucket"]) == (("day", "id"), ("day",), "2")
+    assert rows(table) == [(1, "mon", 1.5), (2, "tue", None)]
+    with pytest.raises(Exception, match="the table exists with primary-key 'day,id', not 'id'"):
+        frame.write.format("paimon").option("primary-key", "id").mode("append").save(path)
+    with pytest.raises(Exception, match=r"option 'bucket'"):
+        frame.write.format("paimon").option("primary-key", "day, id").option("bucket", "3").mode("append").save(path)
+    log = str(tmp_path / "log")
+    started = (
+        spark.readStream.format("paimon")
+        .load(path)
+        .writeStream.format("paimon")
+        .options(partition="day", checkpointLocation=f"{tmp_path}/checkpoint")
+        .trigger(availableNow=True)
+        .start(log)
+    )
+    started.awaitTermination()
+    assert Table.open(log).partition_keys == ("day",)
+    assert rows(Table.open(log)) == rows(table)
+    made = Table.from_data(tmp_path / "frame", frame, ["id"], spark=spark)
+    assert (rows(made), made.primary_keys) == (rows(table), ("id",))

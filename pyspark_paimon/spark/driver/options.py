@@ -31,6 +31,8 @@ FILTER = "filter"
 PUSHDOWN = "pushdown"
 DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
 OVERWRITE_PARTITION = "overwrite-partition"
+PRIMARY_KEY, PARTITION = "primary-key", "partition"
+"""Options with the keys of a table that a write creates if the path has none: columns, separated by commas."""
 MERGE_SCHEMA = "mergeschema"
 """Delta's and Paimon's short name of ``write.merge-schema``, in lower case."""
 MISSING = "missing"
@@ -176,6 +178,15 @@ def between(options: Mapping[str, str]) -> tuple[tuple[Point, Point], Incrementa
     return (start, end), chosen
 
 
+def key_columns(options: Mapping[str, str], key: str) -> tuple[str, ...]:
+    """Return the columns that ``primary-key`` or ``partition`` names.
+
+    >>> key_columns({"primary-key": "id, day"}, "primary-key"), key_columns({"primary-key": ""}, "primary-key")
+    (('id', 'day'), ())
+    """
+    return tuple(name.strip() for name in options.get(key, "").split(",") if name.strip())
+
+
 def columns(options: Mapping[str, str]) -> tuple[str, ...] | None:
     """Return the columns that the option ``columns`` names.
 
@@ -219,6 +230,12 @@ def pushes_once(options: Mapping[str, str]) -> bool:
     return wish == "once"
 
 
+def own_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a write that are table options, unchecked."""
+    others = _WRITE | {PRIMARY_KEY, PARTITION}
+    return {key: value for key, value in options.items() if not (key in others or key.startswith(COMMIT_PROPERTY))}
+
+
 def write_options(options: Mapping[str, str]) -> dict[str, str]:
     """Return the table options of one write.
 
@@ -231,7 +248,7 @@ def write_options(options: Mapping[str, str]) -> dict[str, str]:
     for key in sorted(_READ - _WRITE):
         if key in options:
             raise UnsupportedOption(key, "is an option of reads: remove it from the write")
-    given = {key: value for key, value in options.items() if not (key in _WRITE or key.startswith(COMMIT_PROPERTY))}
+    given = own_options(options)
     if MERGE_SCHEMA in options:
         given["write.merge-schema"] = str(flag(options, MERGE_SCHEMA)).lower()
     check_call(given)
@@ -271,14 +288,18 @@ __all__ = [
     "MERGE_SCHEMA",
     "MISSING",
     "OVERWRITE_PARTITION",
+    "PARTITION",
     "PATH",
+    "PRIMARY_KEY",
     "SPARK_OVERWRITE_MODE",
     "between",
     "columns",
     "flag",
     "has_stored_options",
     "is_catalog_request",
+    "key_columns",
     "missing_columns",
+    "own_options",
     "properties",
     "properties_of_commit",
     "pushes_once",

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fileindex.base.errors import InvalidArgument
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.schema.conform_input import conform
+from manifest.io.errors import TableExists, TableNotFound
 from manifest.schema.table_schema import TableSchema
+from manifest.schema.validation import build_schema
 from manifest.store import FileStore
-from pyspark_paimon.frames.spark_types import arrow_for_spark
+from pyspark_paimon.frames.spark_types import arrow_for_spark, fields_from_spark
 from pyspark_paimon.operations.alter import merge_schema
+from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.request.backend import SparkRows, WriteRequest
 from pyspark_paimon.request.inputs import has_row_kinds
 from pyspark_paimon.request.partition_spec import Spec, spec_of
@@ -24,9 +28,13 @@ from pyspark_paimon.spark.driver.catalog_tables import explain_stale_columns
 from pyspark_paimon.spark.driver.options import (
     DYNAMIC_OVERWRITE,
     OVERWRITE_PARTITION,
+    PARTITION,
+    PRIMARY_KEY,
     SPARK_OVERWRITE_MODE,
     flag,
+    key_columns,
     missing_columns,
+    own_options,
     properties_of_commit,
     write_options,
 )
@@ -46,15 +54,18 @@ def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, ov
         SchemaMismatch: The rows' columns do not fit the table.
         InvalidArgument, UnsupportedOption, UnknownColumn: The options do not.
     """
-    settings = write_options({key: value for key, value in options.items() if key not in {OVERWRITE_PARTITION, SPARK_OVERWRITE_MODE}})
+    options = create_if_named(path, options, schema)
     request = WriteRequest(
         commit_id=str(uuid.uuid4()),
         mode="overwrite" if overwrite else "append",
         missing=missing_columns(options),
         properties=properties_of_commit(options),
-        options=settings,
+        options=write_options(_without_mode(options)),
     )
-    store = open_merged(path, request, schema)
+    try:
+        store = open_merged(path, request, schema)
+    except TableNotFound as error:
+        raise TableNotFound(f"{error}, or give its keys: .option('primary-key', 'id'), .option('partition', 'day')") from error
     with explain_stale_columns(schema):
         kinds = check_columns(schema, store.schema, request)
     partition = _partition(options, store.schema, overwrite=overwrite)
@@ -63,6 +74,43 @@ def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, ov
     has_mode = partition is not None or not {SPARK_OVERWRITE_MODE, DYNAMIC_OVERWRITE}.isdisjoint(options)
     asks = overwrite and bool(store.schema.partition_keys) and not has_mode
     return RowsJob(request=request.model_copy(update=changes), owned=False, plain=True, asks_mode=asks), store
+
+
+def _without_mode(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options without those that say what an overwrite replaces."""
+    return {key: value for key, value in options.items() if key not in {OVERWRITE_PARTITION, SPARK_OVERWRITE_MODE}}
+
+
+def create_if_named(path: str, options: Mapping[str, str], schema: StructType) -> Mapping[str, str]:
+    """Create the table if the write names its keys and the path has none.
+
+    Returns the options of the write: without the keys, and without options that the table has.
+
+    Raises:
+        InvalidArgument: The table has other keys.
+        InvalidSchema, UnsupportedType, UnsupportedOption: The definition is not valid. Nothing is created.
+    """
+    if {PRIMARY_KEY, PARTITION}.isdisjoint(options):
+        return options
+    keys = {name: key_columns(options, name) for name in (PRIMARY_KEY, PARTITION) if name in options}
+    backend = local_backend(path)
+    if not backend.exists():
+        columns = fields_from_spark(type(schema)([field for field in schema.fields if field.name != ROW_KIND]))
+        built = build_schema(
+            columns,
+            primary_keys=keys.get(PRIMARY_KEY, ()),
+            partition_keys=keys.get(PARTITION, ()),
+            options=own_options(_without_mode(options)),
+        )
+        with suppress(TableExists):  # another writer was first: its keys are checked below
+            backend.run(CreateTable(table_schema=built))
+    stored = backend.schema()
+    for name, found in ((PRIMARY_KEY, stored.primary_keys), (PARTITION, stored.partition_keys)):
+        if name in keys and sorted(keys[name]) != sorted(found):
+            raise InvalidArgument(
+                f"{path}: the table exists with {name} '{','.join(found)}', not '{options[name]}'; leave out the option '{name}'"
+            )
+    return {key: value for key, value in options.items() if key not in keys and stored.options.get(key) != value}
 
 
 def open_merged(path: str, request: WriteRequest, schema: StructType) -> FileStore:
@@ -128,4 +176,4 @@ def parse_partition(text: str) -> Spec:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-__all__ = ["check_columns", "open_merged", "parse_partition", "plain_write"]
+__all__ = ["check_columns", "create_if_named", "open_merged", "parse_partition", "plain_write"]

@@ -22,7 +22,7 @@ from pyspark_paimon.spark.driver.commit import commit_rows
 from pyspark_paimon.spark.driver.options import DYNAMIC_OVERWRITE, missing_columns, properties_of_commit, table_path, write_options
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.jobs import RowsJob
-from pyspark_paimon.spark.write.save import check_columns, open_merged
+from pyspark_paimon.spark.write.save import check_columns, create_if_named, open_merged
 from pyspark_paimon.spark.write.task import TaskMessage, commit_messages, open_store
 from pyspark_paimon.spark.write.writer import RowsWriter, first_sequence
 
@@ -106,13 +106,13 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
         user = commit_identity(options[COMMIT_USER]) if COMMIT_USER in options else None
         if DYNAMIC_OVERWRITE in options:
             raise UnsupportedOption(DYNAMIC_OVERWRITE, "is for batch writes: output mode 'complete' replaces the whole table")
-        given = write_options({key: value for key, value in options.items() if key not in _OF_SPARK})
+        options = create_if_named(path, {key: value for key, value in options.items() if key not in _OF_SPARK}, schema)
         request = WriteRequest(
             commit_id=user or _UNNAMED,
             mode="overwrite" if overwrite else "append",
             missing=missing_columns(options),
             properties=properties_of_commit(options),
-            options=given,
+            options=write_options(options),
         )
         store = open_merged(path, request, schema)
         store.check_writable()

@@ -291,3 +291,21 @@ def test_texts_that_do_not_fit_are_null_or_collected(tmp_path) -> None:
     told("merge", path, file, "--errors", "null")
     assert rows_of(path)[1] == {"id": 2, "day": None, "n": None}
     assert "--errors takes raise, null, collect" in told("write", path, file, "--errors", "skip", code=1)
+
+
+def test_a_table_is_created_from_a_file_with_its_rows(table, tmp_path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("id,city,day\n1,Oslo,2024-01-31\n2,,2024-02-01\n")
+    made = json.loads(told("create", tmp_path / "new", "--from", file, "-k", "id", "-O", "bucket=1", "--json"))
+    assert (made["columns"], made["primary_keys"], made["rows"]) == (["id BIGINT NOT NULL", "city STRING", "day DATE"], ["id"], 2)
+    assert rows_of(tmp_path / "new")[1] == {"id": 2, "city": None, "day": date(2024, 2, 1)}
+    assert "exists already" in told("create", tmp_path / "new", "--from", file, "-k", "id", "--if-not-exists")
+    assert len(rows_of(tmp_path / "new")) == 2
+    copy = tmp_path / "rows.parquet"
+    told("scan", tmp_path / "new", "-o", copy)
+    told("create", tmp_path / "log", "--from", copy, "--partition", "day")
+    assert Table.open(tmp_path / "log").partition_keys == ("day",)
+    assert rows_of(tmp_path / "log") == rows_of(tmp_path / "new")
+    for arguments in ((), ("id INT", "--from", file)):
+        assert "give the columns as DDL" in told("create", tmp_path / "other", *arguments, code=1)
+    assert not (tmp_path / "other").exists()
