@@ -1,8 +1,8 @@
-"""Commands ``write`` and ``delete``."""
+"""Commands ``write``, ``delete`` and ``update``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, get_args
 
 import pyarrow as pa
@@ -10,10 +10,11 @@ import typer
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.texts import count_text
+from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.cli.rows_of_files import STANDARD_INPUT, rows_of_files
 from pyspark_paimon.cli.target import TableOption, destructive, options_of
 from pyspark_paimon.request.backend import Mode
-from pyspark_paimon.request.cast_rows import ERROR
+from pyspark_paimon.request.cast_rows import ERROR, CastRows
 
 _REASONS = 10
 """Number of rejected rows whose reasons are printed."""
@@ -102,4 +103,49 @@ def run_delete(
         target.report(result, f"{count_text(done.rows, 'row')} deleted, snapshot {done.snapshot_id}")
 
 
-__all__ = ["CommitName", "Errors", "Files", "InputFormat", "Missing", "Properties", "print_rejected", "run_delete", "write_files"]
+@destructive
+def run_update(
+    target: TableOption,
+    *,
+    filter_: Annotated[str, typer.Option("--filter", "-f", help='SQL as after WHERE; "TRUE" updates all rows.')],
+    expressions: Annotated[
+        list[str] | None, typer.Option("--set", metavar="COLUMN=SQL", help="New value as SQL, such as n=n+1 or s=upper(s); repeatable.")
+    ] = None,
+    values: Annotated[list[str] | None, typer.Option("--value", metavar="COLUMN=TEXT", help="New value as text; repeatable.")] = None,
+    properties: Properties = None,
+) -> None:
+    """Set columns of the rows for which a filter is true."""
+    table = target.open()
+    noted, given = options_of(properties, "--property"), options_of(values, "--value", empty=True)
+    constants = cast_values(given, table.table_schema)
+    expressions_by_column = options_of(expressions, "--set")
+    would = table.update(filter_, expressions_by_column, values=constants, dry_run=True).rows
+    confirmed = would and target.confirm(f"update {count_text(would, 'row')} of {table.path}")
+    done = table.update(filter_, expressions_by_column, values=constants, properties=noted) if confirmed else None
+    result = {"dry_run": target.dry_run, "would_update": would, **({} if done is None else done.model_dump(mode="json"))}
+    if done is None:
+        target.report(result, f"{count_text(would, 'row')} would be updated" if target.dry_run else "no row was updated")
+    else:
+        target.report(result, f"{count_text(done.rows, 'row')} updated, snapshot {done.snapshot_id}")
+
+
+def cast_values(texts: Mapping[str, str], schema: TableSchema) -> dict[str, object]:
+    """Return texts in the types of their columns."""
+    row = pa.table({name: [text] for name, text in texts.items()}) if texts else pa.table({})
+    cast = CastRows(schema, rounds=False, errors="raise").reader(row.to_reader()).read_all()
+    return {name: cast.column(name)[0].as_py() for name in cast.column_names}
+
+
+__all__ = [
+    "CommitName",
+    "Errors",
+    "Files",
+    "InputFormat",
+    "Missing",
+    "Properties",
+    "cast_values",
+    "print_rejected",
+    "run_delete",
+    "run_update",
+    "write_files",
+]

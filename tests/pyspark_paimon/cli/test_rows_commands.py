@@ -309,3 +309,20 @@ def test_a_table_is_created_from_a_file_with_its_rows(table, tmp_path) -> None:
     for arguments in ((), ("id INT", "--from", file)):
         assert "give the columns as DDL" in told("create", tmp_path / "other", *arguments, code=1)
     assert not (tmp_path / "other").exists()
+
+
+def test_rows_are_updated_and_looked_up(tmp_path) -> None:
+    path = tmp_path / "t"
+    made = Table.create(path, "id BIGINT, day DATE, s STRING, n INT", primary_keys=["id", "day"], options={"bucket": "1"})
+    made.write({"id": [1, 2], "day": [date(2024, 1, 31)] * 2, "s": ["a", "b"], "n": [1, 2]})
+    assert "2 rows would be updated" in told("update", path, "-f", "n > 0", "--set", "n=n+1", "--dry-run")
+    assert "there is no terminal" in told("update", path, "-f", "n > 0", "--set", "n=n+1", code=1)
+    shown = told("update", path, "-f", "id = 1", "--set", "n=n * 10", "--value", "s=a=b 'c'", "--yes", "--property", "ticket=7")
+    assert "1 row updated, snapshot 2" in shown
+    found = json.loads(told("lookup", path, "1,2024-01-31", "9,2024-01-31", "--json"))
+    assert found == [{"id": 1, "day": "2024-01-31", "s": "a=b 'c'", "n": 10}]
+    assert "1 row, 1 key not found" in told("lookup", path, "2,2024-01-31", "9,2024-01-31", "-c", "n")
+    assert "values={'s': 'Anna'}" in told("update", path, "-f", "id = 1", "--set", "s=Anna", "--yes", code=1)
+    assert "'x' is no INT" in told("update", path, "-f", "id = 1", "--value", "n=x", "--yes", code=1)
+    assert "the primary key is (id, day)" in told("lookup", path, "1", code=1)
+    assert "no row was updated" in told("update", path, "-f", "id = 9", "--set", "n=1", "--yes")
