@@ -74,6 +74,13 @@ class ArrowExpression(Protocol):
         """Return an expression that tests for values other than null."""
 
 
+class PolarsExpression(Protocol):
+    """A ``polars.Expr``."""
+
+    def is_between(self, lower_bound: Any, upper_bound: Any) -> Any:
+        """Return an expression that tests for a range."""
+
+
 class SparkColumn(Protocol):
     """A ``Column`` of Spark, classic or Connect."""
 
@@ -145,8 +152,8 @@ Keys: TypeAlias = LocalRows | Iterable[object]
 Expression: TypeAlias = str | SparkColumn | ArrowExpression
 """An expression over columns: SQL text, a Column of Spark, or an expression of Arrow."""
 
-Filter: TypeAlias = Expression | Predicate | None
-"""A condition on rows. None: all rows."""
+Filter: TypeAlias = Expression | PolarsExpression | Predicate | None
+"""A condition on rows: an expression, also of polars. None: all rows."""
 
 Schema: TypeAlias = str | ArrowSchema | SparkStructType
 """Columns of a new table: DDL text, a schema of Arrow, or a StructType of Spark."""
@@ -179,6 +186,7 @@ __all__ = [
     "Keys",
     "LocalRows",
     "PandasOnSparkDataFrame",
+    "PolarsExpression",
     "PolarsLazyFrame",
     "Schema",
     "SparkColumn",

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fileindex.base.column_type import BINARIES, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
+from fileindex.base.errors import InvalidFilter, UnknownColumn
 from fileindex.predicate.tree import ColumnRef, Op
 from pyspark_paimon.filter.arrow_values import literal_of_scalar
 from pyspark_paimon.filter.ast import (
@@ -66,6 +67,27 @@ def polars_condition(expression: pl.Expr, types: Mapping[str, ColumnType]) -> Co
         except (LookupError, TypeError, ValueError, AttributeError):  # the tree differs between versions of polars
             continue
     return None if not found else found[0] if len(found) == 1 else And(tuple(found))
+
+
+def whole_polars_condition(expression: pl.Expr, types: Mapping[str, ColumnType]) -> Condition:
+    """Return the condition that is true for the same rows.
+
+    Raises ``UnknownColumn``, and ``InvalidFilter`` for an expression of which a part cannot be translated.
+
+    >>> import polars as pl
+    >>> whole_polars_condition(pl.col("n") > 1, {"n": ColumnType(Kind.INT)})
+    Comparison(column=ColumnRef(name='n', key=None), op=<Op.GT: '>'>, value=1)
+    """
+    for name in expression.meta.root_names():
+        if name not in types:
+            raise UnknownColumn(name, tuple(types))
+    try:
+        return _Translation(types).condition(json.loads(expression.meta.serialize(format="json")))
+    except Exception as error:  # serialization fails for Python functions, and the tree differs between versions of polars
+        raise InvalidFilter(
+            f"the polars expression {expression!s:.120} has a part that filters do not support, or a literal of another type than its column; "
+            "write it as SQL text, or filter the result"
+        ) from error
 
 
 def _conjuncts(node: Any) -> list[Any]:
@@ -187,4 +209,4 @@ def _exact_literal(series: pl.Series, column_type: ColumnType) -> Literal:
     return literal_of_scalar(series.to_arrow()[0])
 
 
-__all__ = ["polars_condition"]
+__all__ = ["polars_condition", "whole_polars_condition"]

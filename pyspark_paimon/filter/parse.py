@@ -26,7 +26,7 @@ _MAX_CACHED_TEXT = 1024
 def bind_filter(filter_: Filter, types: Types, params: Mapping[str, object] | None = None) -> Predicate | None:
     """Bind any supported filter to the columns in ``types``.
 
-    A filter is SQL text in Spark's dialect, a Spark ``Column``, a pyarrow expression, a predicate tree, or None.
+    A filter is SQL text in Spark's dialect, a Spark ``Column``, an expression of pyarrow or polars, a predicate tree, or None.
     params: Values of the parameters that SQL text names as ``:name``.
 
     Raises:
@@ -57,7 +57,12 @@ def bind_filter(filter_: Filter, types: Types, params: Mapping[str, object] | No
         from pyspark_paimon.filter.from_spark import column_condition  # noqa: PLC0415  # needed for a Column only
 
         return bind(column_condition(filter_, types), types)
-    raise InvalidFilter(f"a filter must be SQL text, a Spark Column or a pyarrow expression, not {type(filter_).__name__}")
+    if type(filter_).__module__.startswith("polars."):
+        from pyspark_paimon.filter.from_polars import whole_polars_condition  # noqa: PLC0415  # needed for polars only
+
+        with time_zone(UTC):  # polars reads timestamps without a zone in UTC
+            return bind(whole_polars_condition(filter_, types), types)
+    raise InvalidFilter(f"a filter must be SQL text, a Spark Column or an expression of pyarrow or polars, not {type(filter_).__name__}")
 
 
 def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = None) -> Predicate:

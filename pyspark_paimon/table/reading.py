@@ -54,7 +54,8 @@ class TableReading(TableRole, Readable):
         """Return a lazy read of one snapshot.
 
         Args:
-            filter: SQL text as after WHERE (``"city = 'Oslo' AND attrs['clicks'] > 3"``), a Spark Column or a pyarrow expression.
+            filter: SQL text as after WHERE (``"city = 'Oslo' AND attrs['clicks'] > 3"``), a Spark Column, or an
+                expression of pyarrow or polars.
                 Times without a zone are UTC. Column names match regardless of case if that is unambiguous. Computed conditions
                 (``"lower(city) LIKE '%os%' AND amount % 2 = 0"``) follow Spark's ANSI rules: a sum that overflows is an error.
             columns: Columns to read, in this order. None: all.

@@ -57,7 +57,7 @@ def reads(table: Table, column: spark.Column, session: spark.SparkSession) -> in
         table.scan(wanted).narrowed(wanted)
     table.scan("id = :id", ["id"], params={"id": 3}, timestamp=datetime.now())
     table.scan(5)  # error
-    table.scan(pl.col("id") > 3)  # error
+    table.scan(pl.col("id") > 3)
     table.scan(pd.Series([True]))  # error
     table.scan(lambda row: True)  # error
     table.scan("id > 3", columns=5)  # error
@@ -74,7 +74,7 @@ def changes(table: Table, keys: Keys, column: spark.Column) -> None:
     table.lookup(pl.DataFrame({"id": [1]}))
     table.delete(keys=keys)
     table.lookup(5)  # error
-    table.lookup([1, 2])  # error
+    table.lookup([1, 2])
     table.delete(5)  # error
     table.update("id = 1", set={"n": pc.field("n") + 1, "m": column + 1}, values={"city": "Oslo"})
     table.update("id = 1", ["city"])  # error

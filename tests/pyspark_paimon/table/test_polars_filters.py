@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_paimon import Table
+from pyspark_paimon import InvalidFilter, Table, UnknownColumn
 from pyspark_paimon.filter.from_polars import polars_condition
 
 DDL = "id BIGINT, n INT, b BIGINT, d DOUBLE, f FLOAT, s STRING, ok BOOLEAN, day DATE, t TIMESTAMP(3), z TIMESTAMP_LTZ(6), x BYTES, m DECIMAL(9, 2)"
@@ -127,6 +127,31 @@ def test_conditions_of_conditions_keep_them_too(
         return
     names = ["id"] if narrow else held.columns
     assert lazy.select(names).collect().sort("id").equals(expected.select(names).sort("id"))
+
+
+@given(TREES)
+@settings(deadline=None)
+def test_an_expression_as_filter_keeps_the_rows_of_polars_or_is_refused(table: Table, held: pl.DataFrame, condition: pl.Expr) -> None:
+    try:
+        found = table.scan(condition, columns=["id"]).to_arrow()["id"].to_pylist()
+    except InvalidFilter as error:
+        assert "SQL text" in str(error)  # noqa: PT017  # most expressions are accepted
+        return
+    assert sorted(found) == sorted(held.filter(condition)["id"].to_list())
+
+
+def test_expressions_as_filters_of_every_method(tmp_path) -> None:
+    made = Table.create(tmp_path / "t", "id BIGINT, n INT, s STRING", primary_keys=["id"], options={"bucket": "1"})
+    made.write({"id": [1, 2, 3], "n": [1, 2, None], "s": ["a", "b", "c"]})
+    assert made.scan(c("n") > 1).count() == 1
+    assert made.update(c("s").is_in(["a", "c"]), values={"s": "x"}).rows == 2
+    assert made.delete(c("n").is_null() | (c("n") == 1)).rows == 2
+    assert made.scan(~(c("n") == 1)).to_arrow().to_pylist() == [{"id": 2, "n": 2, "s": "b"}]
+    with pytest.raises(UnknownColumn, match="'m'"):
+        made.scan((c("m") > 1) & (c("n") > 1))
+    for refused in (c("n").sin() > 0, (c("n") > 1) & (c("n") + 1 > 2), c("s").map_elements(len, return_dtype=pl.Int64) > 1, c("n") == 1.5):
+        with pytest.raises(InvalidFilter, match="SQL text"):
+            made.scan(refused)
 
 
 def test_what_both_answer_alike_reaches_the_plan(table: Table) -> None:
