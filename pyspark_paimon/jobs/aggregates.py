@@ -6,7 +6,7 @@ The result has one row, or a row for each value of partition columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -23,13 +23,19 @@ if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
 
 Wanted: TypeAlias = Mapping[str, str | Sequence[str]]
+Function: TypeAlias = AggregateName | Literal["avg"]
+"""Function of a result column. An average is computed of the sum and the count."""
+FUNCTIONS: tuple[Function, ...] = (*AGGREGATES, "avg")
+_OF_AVERAGE: tuple[AggregateName, ...] = ("sum", "count")
+_MORE_SCALE = 4
+"""Additional digits of an average of decimals, as in Spark."""
 _MOST_DIGITS = 38
 _MORE_DIGITS = 10
 """Additional digits of a sum of decimals, as in Spark."""
 
 
-def aggregates_of(wanted: object, schema: TableSchema) -> tuple[dict[str, tuple[AggregateName, ...]], tuple[str, ...]]:
-    """Return aggregates by column, and names of row counts.
+def aggregates_of(wanted: object, schema: TableSchema) -> tuple[dict[str, tuple[Function, ...]], tuple[str, ...]]:
+    """Return functions by column, and names of row counts.
 
     Raises ``InvalidArgument`` for an unknown aggregate or one that the column's type does not support, ``UnknownColumn``.
 
@@ -39,7 +45,7 @@ def aggregates_of(wanted: object, schema: TableSchema) -> tuple[dict[str, tuple[
     """
     if not isinstance(wanted, Mapping) or not wanted:
         raise InvalidArgument(f"aggregate must be a dict like {{'n': 'count', 'amount': ['min', 'max', 'sum']}}, not {wanted!r:.60}")
-    columns: dict[str, tuple[AggregateName, ...]] = {}
+    columns: dict[str, tuple[Function, ...]] = {}
     counts = []
     for name, given in wanted.items():
         functions = _functions(name, given)
@@ -48,24 +54,39 @@ def aggregates_of(wanted: object, schema: TableSchema) -> tuple[dict[str, tuple[
             continue
         column = resolve(str(name), schema.column_types)
         for function in functions:
-            if not can_aggregate(function, schema.field(column).type):
+            if not all(can_aggregate(part, schema.field(column).type) for part in _parts(function)):
                 raise InvalidArgument(f"aggregate: column '{column}' of type {schema.field(column).type} has no {function}")
         columns[column] = tuple(dict.fromkeys((*columns.get(column, ()), *functions)))
     return columns, tuple(counts)
 
 
-def _functions(name: object, given: object) -> tuple[AggregateName, ...]:
+def computed_aggregates(wanted: Mapping[str, Sequence[Function]]) -> dict[str, tuple[AggregateName, ...]]:
+    """Return the aggregates that the functions need.
+
+    >>> computed_aggregates({"n": ("avg", "sum")})
+    {'n': ('sum', 'count')}
+    """
+    return {
+        column: tuple(dict.fromkeys(part for function in functions for part in _parts(function))) for column, functions in wanted.items()
+    }
+
+
+def _parts(function: Function) -> tuple[AggregateName, ...]:
+    return _OF_AVERAGE if function == "avg" else (function,)
+
+
+def _functions(name: object, given: object) -> tuple[Function, ...]:
     found = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else []
     if not found:
-        raise InvalidArgument(f"aggregate: '{name}' must be one of {', '.join(AGGREGATES)}, or a list of them, not {given!r:.60}")
+        raise InvalidArgument(f"aggregate: '{name}' must be one of {', '.join(FUNCTIONS)}, or a list of them, not {given!r:.60}")
     return tuple(_function(name, one) for one in found)
 
 
-def _function(name: object, given: object) -> AggregateName:
-    for function in AGGREGATES:
+def _function(name: object, given: object) -> Function:
+    for function in FUNCTIONS:
         if isinstance(given, str) and given.lower() == function:
             return function
-    raise InvalidArgument(f"aggregate: {given!r:.40} of '{name}' is unknown; use one of {', '.join(AGGREGATES)}")
+    raise InvalidArgument(f"aggregate: {given!r:.40} of '{name}' is unknown; use one of {', '.join(FUNCTIONS)}")
 
 
 def groups_of(by: object, schema: TableSchema) -> tuple[str, ...]:
@@ -89,7 +110,7 @@ def groups_of(by: object, schema: TableSchema) -> tuple[str, ...]:
 
 def aggregate_table(
     found: Mapping[bytes, RowSummary],
-    wanted: Mapping[str, Sequence[AggregateName]],
+    wanted: Mapping[str, Sequence[Function]],
     counts: Sequence[str],
     by: Sequence[str],
     schema: TableSchema,
@@ -100,7 +121,7 @@ def aggregate_table(
     Raises ``OutOfRange``.
     """
     types = {column.name: column.type for column in schema.fields}
-    groups: dict[tuple[Plain, ...], RowSummary] = _group_rows(found, by, schema) if by else {(): _whole(found, wanted)}
+    groups: dict[tuple[Plain, ...], RowSummary] = _group_rows(found, by, schema) if by else {(): _whole(found, computed_aggregates(wanted))}
     keys = sorted(groups, key=lambda values: tuple(map(total_order_key, values)))
     names: list[str] = [*by, *counts]
     arrays: list[pa.Array] = [literal_array([key[at] for key in keys], types[name].column_type) for at, name in enumerate(by)]
@@ -108,8 +129,12 @@ def aggregate_table(
     for column, functions in wanted.items():
         for function in functions:
             names.append(f"{column}_{function}")
-            values = [groups[key].columns[column].value(function) for key in keys]
-            arrays.append(_values(values, function, column, types[column].column_type if function != "count" else None))
+            summaries, column_type = [groups[key].columns[column] for key in keys], types[column].column_type
+            if function == "avg":
+                arrays.append(_averages([(one.value("sum"), one.value("count")) for one in summaries], column_type))
+            else:
+                values = [one.value(function) for one in summaries]
+                arrays.append(_values(values, function, column, column_type if function != "count" else None))
     if twice := [name for name in names if names.count(name) > 1]:
         raise InvalidArgument(f"aggregate: two result columns have the name '{twice[0]}'")
     return pa.table(arrays, names=names)
@@ -149,6 +174,21 @@ def _values(values: Sequence[Plain], function: AggregateName, column: str, colum
     return literal_array(values, column_type)
 
 
+def _averages(sums_and_counts: Sequence[tuple[Any, Any]], column_type: ColumnType) -> pa.Array:
+    """Return averages: DOUBLE, or DECIMAL with four more digits, rounded half away from zero."""
+    if column_type.kind is not Kind.DECIMAL:
+        return pa.array([total / count if count else None for total, count in sums_and_counts], pa.float64())
+    scale = min(_MOST_DIGITS, column_type.scale + _MORE_SCALE)
+    precision = min(_MOST_DIGITS, column_type.precision + _MORE_SCALE)
+    scale = min(scale, max(column_type.scale, precision - (column_type.precision - column_type.scale)))
+    factor = 10 ** (scale - column_type.scale)
+    rounded = [
+        None if not count else (1 if total >= 0 else -1) * ((2 * abs(total) * factor + count) // (2 * count))
+        for total, count in sums_and_counts
+    ]
+    return literal_array(rounded, ColumnType(Kind.DECIMAL, precision=precision, scale=scale))
+
+
 def _sum_type(column_type: ColumnType) -> ColumnType:
     """Return the type of a sum, as in Spark."""
     if column_type.kind in FLOATS:
@@ -166,4 +206,4 @@ def _text(value: Plain, column_type: ColumnType) -> str:
     return f"{value!r}" + (f"E-{column_type.scale}" if column_type.scale else "")
 
 
-__all__ = ["Wanted", "aggregate_table", "aggregates_of", "groups_of"]
+__all__ = ["FUNCTIONS", "Function", "Wanted", "aggregate_table", "aggregates_of", "computed_aggregates", "groups_of"]

@@ -183,15 +183,15 @@ class Scan(CheckedMethods, Readable):
         return self._backend.count(self._request)
 
     def aggregate(self, wanted: aggregates.Wanted, *, by: str | Sequence[str] = ()) -> pa.Table:
-        """Return counts, minima, maxima and sums.
+        """Return counts, minima, maxima, sums and averages.
 
         The result has one row, or one for each value of the partition columns ``by``, in their order. As in Spark, NaN is the
-        greatest value, and sums are BIGINT, DOUBLE, or DECIMAL with ten more digits. Data files are read only where statistics,
+        greatest value, and sums are BIGINT, DOUBLE, or DECIMAL with ten more digits. Averages are DOUBLE, or DECIMAL with four more. Data files are read only where statistics,
         deletion vectors and ``bsi`` indexes are not sufficient. The order of the scan is ignored.
 
         Args:
             wanted: Functions by column: ``{"n": "count", "amount": ["min", "max", "sum"]}`` gives ``n``, ``amount_min``,
-                ``amount_max`` and ``amount_sum``. A name that is not a column counts rows; the ``count`` of a column ignores
+                ``amount_max`` and ``amount_sum``; also ``avg``. A name that is not a column counts rows; the ``count`` of a column ignores
                 nulls.
             by: Partition columns to group by.
 
@@ -201,8 +201,8 @@ class Scan(CheckedMethods, Readable):
             OutOfRange: A sum overflows its type.
 
         >>> from pyspark_paimon.example import cities
-        >>> cities().scan("country <> 'NO'").aggregate({"n": "count", "id": ["min", "max", "sum"]}).to_pylist()
-        [{'n': 2, 'id_min': 2, 'id_max': 3, 'id_sum': 5}]
+        >>> cities().scan("country <> 'NO'").aggregate({"n": "count", "id": ["min", "sum", "avg"]}).to_pylist()
+        [{'n': 2, 'id_min': 2, 'id_sum': 5, 'id_avg': 2.5}]
         """
         if self._request.limit is not None:
             raise InvalidArgument(
@@ -210,7 +210,7 @@ class Scan(CheckedMethods, Readable):
             )
         columns, counts = aggregates.aggregates_of(wanted, self.table_schema)
         groups = aggregates.groups_of(by, self.table_schema)
-        request = self._request.model_copy(update={"columns": (), "order_by": (), "aggregates": columns})
+        request = self._request.model_copy(update={"columns": (), "order_by": (), "aggregates": aggregates.computed_aggregates(columns)})
         return aggregates.aggregate_table(self._backend.aggregate(request), columns, counts, groups, self.table_schema)
 
     def plan(self) -> ScanPlan:

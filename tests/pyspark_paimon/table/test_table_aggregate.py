@@ -80,6 +80,33 @@ def test_changes_are_aggregated_too(create):
     assert table.scan().aggregate({"rows": "count", "n": ["sum", "max"]}).to_pylist() == [{"rows": 2, "n_sum": 65, "n_max": 60}]
 
 
+def test_averages_are_of_the_values_that_are_known(create, tmp_path):
+    table = create("id BIGINT, p STRING, n INT, d DOUBLE, m DECIMAL(10, 2), w DECIMAL(38, 10)", primary_keys=(), partition_keys=["p"])
+    money = [Decimal("0.01"), Decimal("0.02"), Decimal("-9.99"), None]
+    table.write(
+        {
+            "id": [1, 2, 3, 4],
+            "p": ["a", "a", "b", "c"],
+            "n": [1, 2, None, None],
+            "d": [0.5, 1.0, float("inf"), None],
+            "m": money,
+            "w": [Decimal("9" * 28), Decimal("9" * 28), Decimal("-0.0000000001"), None],
+        }
+    )
+    found = table.scan().aggregate({"n": "avg", "m": ["avg", "sum"], "d": ["AVG"]})
+    assert found.to_pylist() == [{"n_avg": 1.5, "m_avg": Decimal("-3.320000"), "m_sum": Decimal("-9.96"), "d_avg": float("inf")}]
+    assert found.schema.field("m_avg").type == pa.decimal128(14, 6)
+    by = table.scan().aggregate({"m": "avg", "n": "avg", "w": "avg"}, by="p")
+    assert by["m_avg"].to_pylist() == [Decimal("0.015000"), Decimal("-9.990000"), None]
+    assert by["n_avg"].to_pylist() == [1.5, None, None]
+    assert by["w_avg"].to_pylist() == [Decimal("9" * 28), Decimal("-0.0000000001"), None]
+    third = table.scan("id <> 2").aggregate({"m": "avg"})["m_avg"].to_pylist()
+    assert third == [Decimal("-4.990000")]
+    thirds = Table.create(tmp_path / "thirds", "m DECIMAL(3, 0)")
+    thirds.write({"m": [Decimal(-1), Decimal(-1), Decimal(0)]})
+    assert thirds.scan().aggregate({"m": "avg"})["m_avg"].to_pylist() == [Decimal("-0.6667")]
+
+
 def test_a_sum_that_does_not_fit_is_an_error(create):
     table = create("id BIGINT, d DECIMAL(38, 0)")
     table.write([{"id": 2**63 - 1, "d": Decimal(10**38 - 1)}, {"id": 1, "d": Decimal(1)}])
@@ -93,7 +120,8 @@ def test_a_sum_that_does_not_fit_is_an_error(create):
     [
         ({}, (), InvalidArgument, "must be a dict like"),
         ("count", (), InvalidArgument, "must be a dict like"),
-        ({"amount": "avg"}, (), InvalidArgument, "'avg' of 'amount' is unknown; use one of count, min, max, sum"),
+        ({"amount": "median"}, (), InvalidArgument, "'median' of 'amount' is unknown; use one of count, min, max, sum, avg"),
+        ({"city": "avg"}, (), InvalidArgument, "column 'city' of type STRING has no avg"),
         ({"amount": []}, (), InvalidArgument, "must be one of count, min, max, sum"),
         ({"city": "sum"}, (), InvalidArgument, "column 'city' of type STRING has no sum"),
         ({"tags": ["min"]}, (), InvalidArgument, "column 'tags' of type ARRAY<STRING> has no min"),
