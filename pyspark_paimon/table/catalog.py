@@ -23,7 +23,7 @@ from pyspark_paimon.table.catalog_base import (
     split_name,
 )
 from pyspark_paimon.table.table import Table
-from pyspark_paimon.typing import Schema, SparkSession
+from pyspark_paimon.typing import Data, Schema, SparkSession
 
 
 @public
@@ -139,11 +139,12 @@ class Catalog(AnyCatalog):
     def create_table(
         self,
         name: str,
-        schema: Schema,
+        schema: Schema | Data,
         primary_keys: Sequence[str] = (),
         partition_keys: Sequence[str] = (),
         options: Mapping[str, str] | None = None,
         *,
+        if_not_exists: bool = False,
         comment: str | None = None,
     ) -> Table:
         """Create a table, as ``Table.create`` does.
@@ -152,7 +153,7 @@ class Catalog(AnyCatalog):
 
         Raises:
             DatabaseNotFound: There is no such database.
-            TableExists: There is such a table.
+            TableExists: There is such a table, and ``if_not_exists`` is False.
 
         >>> import tempfile
         >>> Catalog(tempfile.mkdtemp()).create_table("orders", "id BIGINT", primary_keys=["id"]).primary_keys
@@ -169,6 +170,7 @@ class Catalog(AnyCatalog):
             primary_keys=primary_keys,
             partition_keys=partition_keys,
             options=options,
+            if_not_exists=if_not_exists,
             comment=comment,
             storage_options=self._options,
         )

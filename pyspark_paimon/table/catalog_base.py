@@ -10,7 +10,7 @@ from fileindex.base.public import public
 from pyspark_paimon.request.results import Removal
 from pyspark_paimon.request.validate import CheckedMethods
 from pyspark_paimon.table.table import Table
-from pyspark_paimon.typing import Schema, SparkSession
+from pyspark_paimon.typing import Data, Schema, SparkSession
 
 DATABASE_SUFFIX = ".db"
 DEFAULT_DATABASE = "default"
@@ -81,11 +81,12 @@ class AnyCatalog(CheckedMethods, ABC):
     def create_table(
         self,
         name: str,
-        schema: Schema,
+        schema: Schema | Data,
         primary_keys: Sequence[str] = (),
         partition_keys: Sequence[str] = (),
         options: Mapping[str, str] | None = None,
         *,
+        if_not_exists: bool = False,
         comment: str | None = None,
     ) -> Table:
         """Create a table, as ``Table.create`` does.
@@ -94,7 +95,7 @@ class AnyCatalog(CheckedMethods, ABC):
 
         Raises:
             DatabaseNotFound: There is no such database.
-            TableExists: There is such a table.
+            TableExists: There is such a table, and ``if_not_exists`` is False.
         """
 
     @abstractmethod

@@ -33,7 +33,7 @@ from pyspark_paimon.table.catalog_base import (
 )
 from pyspark_paimon.table.new_schema import new_schema
 from pyspark_paimon.table.table import Table
-from pyspark_paimon.typing import Schema, SparkSession
+from pyspark_paimon.typing import Data, Schema, SparkSession
 
 if TYPE_CHECKING:
     pass
@@ -114,11 +114,12 @@ class RestCatalog(AnyCatalog):
     def create_table(
         self,
         name: str,
-        schema: Schema,
+        schema: Schema | Data,
         primary_keys: Sequence[str] = (),
         partition_keys: Sequence[str] = (),
         options: Mapping[str, str] | None = None,
         *,
+        if_not_exists: bool = False,
         comment: str | None = None,
         path: str | None = None,
     ) -> Table:
@@ -132,20 +133,25 @@ class RestCatalog(AnyCatalog):
             primary_keys: As for ``Table.create``.
             partition_keys: As for ``Table.create``.
             options: As for ``Table.create``.
+            if_not_exists: As for ``Table.create``.
             comment: As for ``Table.create``.
             path: Location of an external table, whose files the server does not manage. None: the server chooses the location.
 
         Raises:
             DatabaseNotFound: There is no such database.
-            TableExists: There is such a table.
+            TableExists: There is such a table, and ``if_not_exists`` is False.
         """
         identifier = _identifier(name)
         _refuse_branch(identifier)
         built = new_schema(schema, primary_keys, partition_keys, options, comment)
         if identifier.database == DEFAULT_DATABASE:
             self.create_database(DEFAULT_DATABASE, ignore_if_exists=True)
-        with _catalog_errors():
-            self._api.create_table(identifier, built, path)
+        try:
+            with _catalog_errors():
+                self._api.create_table(identifier, built, path)
+        except TableExists:
+            if not if_not_exists:
+                raise
         return self.table(name)
 
     def table(self, name: str, spark: SparkSession | None = None) -> Table:

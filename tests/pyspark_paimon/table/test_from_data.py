@@ -98,5 +98,9 @@ def test_create_takes_the_columns_of_anything_that_has_some(tmp_path, schema):
     table = Table.create(tmp_path / "t", schema, primary_keys=["id"])
     assert [str(field.type) for field in table.table_schema.fields][:3] == TYPES
     assert table.count() == 0
-    made = Catalog(str(tmp_path / "warehouse")).create_table("orders", schema)
+    catalog = Catalog(str(tmp_path / "warehouse"))
+    made = catalog.create_table("orders", schema)
     assert made.schema.names == ["id", "city", "day", "price"]
+    assert catalog.create_table("orders", "x INT", if_not_exists=True).schema == made.schema
+    with pytest.raises(TableExists):
+        catalog.create_table("orders", "x INT")
