@@ -193,7 +193,7 @@ def test_columns_of_odd_names_are_merged_and_those_that_only_case_tells_apart_ar
 def test_new_values_reach_spark_unchanged(spark, tmp_path):
     ddl = "id BIGINT, d DATE, t TIMESTAMP(6), z TIMESTAMP_LTZ(6), m DECIMAL(20, 5), f FLOAT, b BYTES, s STRING"
     table = Table.create(tmp_path / "t", ddl, primary_keys=["id"], options={"bucket": "1"}, spark=spark)
-    table.write([{"id": 1}])
+    table.write([{"id": 1}], missing="null")
     values = {
         "d": dt.date(1901, 2, 3),
         "t": dt.datetime(2024, 3, 31, 2, 30, 0, 1),  # noqa: DTZ001  # a wall clock, which Berlin skips
@@ -203,8 +203,8 @@ def test_new_values_reach_spark_unchanged(spark, tmp_path):
         "b": b"\xff\x00",
         "s": "it's \\ `q`",
     }
-    table.update("id = 1", set=values)
+    table.update("id = 1", values=values)
     assert table.scan().to_arrow().to_pylist() == [{"id": 1, **values}]
     for wrong in ({"f": 0.1}, {"d": 5}, {"z": values["t"]}, {"t": values["z"]}, {"m": 1.5}):
         with pytest.raises(SchemaMismatch):
-            table.update("id = 1", set=wrong)
+            table.update("id = 1", values=wrong)

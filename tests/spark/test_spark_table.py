@@ -132,7 +132,7 @@ def test_rows_of_kind_minus_d_delete(spark, table, local):
 @pytest.mark.parametrize("local", [False, True], ids=["dataframe", "arrow"])
 def test_a_delete_needs_no_more_than_its_key(spark, tmp_path, local):
     table = Table.create(tmp_path / "t", "id BIGINT, n INT NOT NULL, s STRING", primary_keys=["id"], options={"bucket": "1"}, spark=spark)
-    table.write({"id": [1, 2], "n": [1, 2]})
+    table.write({"id": [1, 2], "n": [1, 2], "s": [None, None]})
     gone = pa.table({"id": [1], "_row_kind": ["-D"]})
     table.write(gone if local else spark.createDataFrame(gone))
     assert content(table) == [(2, 2, None)]
