@@ -7,9 +7,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import pyarrow as pa
 import typer
 
 from fileindex.base.errors import InvalidArgument
@@ -19,6 +18,9 @@ from pyspark_paimon.request.message import Message
 from pyspark_paimon.table.catalog import Catalog
 from pyspark_paimon.table.catalog_base import AnyCatalog
 from pyspark_paimon.table.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 CommandFunction: TypeAlias = Callable[..., None]
 

@@ -184,3 +184,22 @@ def test_any_texts_return_as_they_were_given(properties, metrics):
         properties=noted,
     ).to_json()
     assert CommitInfo.of(Snapshot.from_json(text, "snapshot-1")) == CommitInfo("update", metrics, properties)
+
+
+def test_a_rollback_is_named_where_it_is_a_commit(table):
+    table.write(rows(1))
+    table.write(rows(2))
+    table.rollback_to(1)
+    operations = table.snapshots()["operation"].to_pylist()
+    assert operations in (["upsert"], ["upsert", "rollback"]), "a rollback on a file system deletes, on a store it commits"
+    table.write(rows(3))
+    assert newest(table)[0] == "upsert"
+
+
+def test_expired_partitions_and_repairs_are_named(tmp_path):
+    options = {"partition.timestamp-formatter": "yyyy-MM-dd", "partition.expiration-time": "7 d"}
+    table = Table.create(tmp_path / "t", DDL, partition_keys=["day"], options=options)
+    table.write(rows(1, day="2020-01-01"))
+    table.write(rows(2, day="2999-01-01"))
+    table.expire_partitions(properties=NOTE)
+    assert newest(table) == ("expire-partitions", {"partitions": 1}, NOTE)
