@@ -266,7 +266,6 @@ FAILING = [
 REFUSED = [
     ("s RLIKE 'o'", "regexp"),
     ("rand() > 0.5", "rand"),
-    ("day = current_date()", "current"),
     ("dec / 3 > 1", "DECIMAL"),
     ("dec % 2 = 0", "DECIMAL"),
     ("dec = d", "DECIMAL and DOUBLE"),

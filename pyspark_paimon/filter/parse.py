@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark_paimon.filter.bind import Types
 
 _HAS_TIMES = re.compile("date|time|cast|year|::", re.IGNORECASE)
+_HAS_NOW = re.compile(r"current_|curdate|localtimestamp|now\s*\(", re.IGNORECASE)
+"""Texts whose constants differ at each call: they are not cached."""
 _MAX_CACHED_TEXT = 1024
 """Longest filter text whose parsed condition is cached. Longer ones rarely repeat."""
 
@@ -80,7 +82,7 @@ def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = 
         from pyspark_paimon.filter.from_sql import refuse_quoted_names, sql_tokens  # noqa: PLC0415  # as below
 
         refuse_quoted_names(text, types, sql_tokens)
-    if params or len(text) > _MAX_CACHED_TEXT:
+    if params or len(text) > _MAX_CACHED_TEXT or _HAS_NOW.search(text):
         return bind(_condition(text, params), types)
     zone = UTC
     if _HAS_TIMES.search(text):  # constants computed during parsing may depend on the zone: it is part of the cache key

@@ -16,6 +16,7 @@ from fileindex.base.column_type import Kind
 from fileindex.base.errors import InvalidFilter
 from pyspark_paimon.filter.ast import DateLiteral, Literal, TimestampLiteral
 from pyspark_paimon.filter.literals import number_of, parse_date, parse_time, parse_timestamp
+from pyspark_paimon.filter.now_literals import is_now, now_literal
 from pyspark_paimon.filter.parameters import GIVEN
 
 _Type = exp.DataType.Type
@@ -36,6 +37,8 @@ def literal_of(node: exp.Expression) -> Literal:
     """
     while isinstance(node, exp.Paren):
         node = node.this
+    if is_now(node):
+        return now_literal(node)
     match node:
         case exp.Null():
             return None
@@ -62,6 +65,8 @@ def literal_of(node: exp.Expression) -> Literal:
 
 def is_literal(node: exp.Expression) -> bool:
     """Return whether ``node`` has the form of a literal."""
+    if is_now(node):
+        return True
     while isinstance(node, exp.Paren | exp.Neg):
         node = node.this
     match node:

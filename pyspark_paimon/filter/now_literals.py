@@ -1,0 +1,107 @@
+"""The current date and time in Spark's SQL, also with an interval added or subtracted.
+
+They are constants of the moment at which the filter is bound.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from sqlglot import exp
+
+from fileindex.base.errors import InvalidFilter
+from fileindex.base.time_zone import session_zone
+from pyspark_paimon.filter.ast import DateLiteral, Literal, TimestampLiteral
+
+_EPOCH = date(1970, 1, 1)
+_MICROS = {"MICROSECOND": 1, "MILLISECOND": 1000, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6}
+_DAYS, _MONTHS = {"DAY": 1, "WEEK": 7}, {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+
+
+def is_now(node: exp.Expression) -> bool:
+    """Return whether ``node`` is the current date or time, perhaps with an interval or a number of days."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    match node:
+        case exp.CurrentDate() | exp.CurrentTimestamp() | exp.Localtimestamp():
+            return node.this is None
+        case exp.Anonymous():
+            return str(node.this).lower() == "now" and not node.expressions
+        case exp.Add() | exp.Sub():
+            return is_now(node.this) and isinstance(node.expression, exp.Interval | exp.Literal)
+    return False
+
+
+def now_literal(node: exp.Expression) -> Literal:
+    """Return the value of such a node.
+
+    Raises ``InvalidFilter`` for an interval that is not a whole number of one unit.
+    """
+    while isinstance(node, exp.Paren):
+        node = node.this
+    match node:
+        case exp.CurrentDate():
+            return DateLiteral.of(_now().astimezone(ZoneInfo(session_zone())).date())
+        case exp.Localtimestamp():
+            return TimestampLiteral(_nanos(_now().astimezone(ZoneInfo(session_zone())).replace(tzinfo=UTC)), wall=True)
+        case exp.Add() | exp.Sub():
+            return _shift(node, now_literal(node.this), -1 if isinstance(node, exp.Sub) else 1)
+    return TimestampLiteral(_nanos(_now()))
+
+
+def _now() -> datetime:
+    return datetime.fromtimestamp(time.time_ns() // 1000 / 10**6, UTC)
+
+
+def _nanos(moment: datetime) -> int:
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+
+
+def _shift(node: exp.Expression, value: Literal, sign: int) -> Literal:
+    by = node.expression
+    unit, number = ("DAY", by) if isinstance(by, exp.Literal) else (str(getattr(by, "unit", None) or "").upper().removesuffix("S"), by.this)
+    days_of_timestamp = isinstance(by, exp.Literal) and not isinstance(value, DateLiteral)
+    try:
+        count = sign * int(str(number.this))
+    except (AttributeError, ValueError):
+        count = None
+    if (
+        count is None
+        or days_of_timestamp
+        or unit not in {**_MICROS, **_DAYS, **_MONTHS}
+        or (unit in _MICROS and isinstance(value, DateLiteral))
+    ):
+        raise InvalidFilter(
+            f"'{node.sql(dialect='spark')[:120]}': write a whole number of one unit, such as now() - INTERVAL 7 DAYS or current_date - 7"
+        )
+    try:
+        if isinstance(value, DateLiteral):
+            return DateLiteral.of(_calendar(_EPOCH + timedelta(value.days), unit, count))
+        assert isinstance(value, TimestampLiteral)  # the other kind of these nodes
+        if unit in _MICROS:
+            return TimestampLiteral(value.nanos + count * _MICROS[unit] * 1000, value.wall)
+        # Days and months are of the calendar of the session: a day may have 23 hours.
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value.nanos // 1000)
+        local = moment if value.wall else moment.astimezone(ZoneInfo(session_zone()))
+        there = datetime.combine(_calendar(local.date(), unit, count), local.timetz())
+        return TimestampLiteral(_nanos(there.astimezone(UTC)), value.wall)
+    except OverflowError as error:
+        raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}' is outside the years 1 to 9999") from error
+
+
+def _calendar(day: date, unit: str, count: int) -> date:
+    """Add days or months; the day of the month is at most its last one."""
+    if unit in _DAYS:
+        return day + timedelta(days=count * _DAYS[unit])
+    months = day.year * 12 + day.month - 1 + count * _MONTHS[unit]
+    year, month = divmod(months, 12)
+    if not 1 <= year <= 9999:
+        raise OverflowError
+    first = date(year, month + 1, 1)
+    last = (date(year + (month == 11), (month + 1) % 12 + 1, 1) - timedelta(1)).day if (year, month) < (9999, 11) else 31
+    return first.replace(day=min(day.day, last))
+
+
+__all__ = ["is_now", "now_literal"]
