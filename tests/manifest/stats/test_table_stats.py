@@ -17,6 +17,7 @@ from manifest.expire.rollback import rollback_to
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io.errors import CommitConflict
 from manifest.schema.change import ChangeOptions
+from manifest.snapshot.commit_info import OPERATION
 from manifest.snapshot.snapshot import CommitKind
 from manifest.stats.table_stats import EXACT, MAX_TEXT, ColumnStatistics, Statistics, parse_value, value_text
 from manifest.types.data_type import DataType
@@ -140,7 +141,7 @@ def test_analyze_commits_a_snapshot_without_changes_that_later_ones_carry_on(tmp
     committer(store).commit([message(store, [data_file(store)])])
     snapshot = store.snapshots.get(analyzed(store))
     assert (snapshot.id, snapshot.commit_kind, snapshot.total_record_count, snapshot.delta_record_count) == (2, CommitKind.ANALYZE, 10, 0)
-    assert snapshot.properties == {EXACT: "exact"}
+    assert snapshot.properties == {EXACT: "exact", OPERATION: "analyze"}
     assert store.statistics_files.read(snapshot.statistics).describes(snapshot)
     committer(store).commit([message(store, [data_file(store)])])
     later = store.snapshots.latest()
