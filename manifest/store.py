@@ -156,7 +156,7 @@ class FileStore:
         None for a table without primary key.
         """
         schema = self.schema
-        return PartitionType(tuple(schema.trimmed_primary_keys), tuple(schema.key_types)) if schema.is_primary_key_table else None
+        return PartitionType(schema.trimmed_primary_keys, schema.key_types) if schema.primary_keys else None
 
     @cached_property
     def schemas(self) -> SchemaManager:
@@ -192,29 +192,21 @@ class FileStore:
         def fields_of(schema_id: int) -> Sequence[DataField]:
             return (schema if schema_id == schema.id else self.schemas.get(schema_id)).fields
 
-        return RangePolicy(fields_of, keys, tuple(schema.partition_keys), values=not keys or self.has_single_version)
+        return RangePolicy(fields_of, keys, tuple(schema.partition_keys), values=schema.kind.prunes_by_value)
 
     def check_readable(self) -> None:
         """Raise ``UnsupportedTable`` if reads would return wrong rows."""
-        support.check_readable(self.options, has_primary_key=self.schema.is_primary_key_table, table=self.root)
+        self.schema.kind.check_readable(self.root)
 
     def check_writable(self) -> None:
         """Raise ``UnsupportedTable`` if writes would violate an option."""
-        support.check_writable(self.options, has_primary_key=self.schema.is_primary_key_table, table=self.root)
+        self.check_readable()
+        support.check_writable(self.options, self.root)
 
     def check_streamable(self) -> None:
         """Raise ``UnsupportedTable`` if streams would return wrong rows."""
-        support.check_streamable(self.options, has_primary_key=self.schema.is_primary_key_table, table=self.root)
-
-    @property
-    def has_single_version(self) -> bool:
-        """Whether a key has one visible version above level 0.
-
-        True for tables with deletion vectors or first-row. Files above level 0 need no merge. Other engines omit level 0 of such a table. This
-        package merges it in, unless ``skips_level0``.
-        """
-        options = self.options
-        return self.schema.is_primary_key_table and (options.deletion_vectors_enabled or options.engine.first_row_wins)
+        self.check_readable()
+        support.check_streamable(self.options, self.root)
 
     @property
     def skips_level0(self) -> bool:
@@ -222,7 +214,7 @@ class FileStore:
 
         Set by ``deletion-vectors.merge-on-read=false``.
         """
-        return self.has_single_version and not self.options.deletion_vectors_merge_on_read
+        return self.schema.kind.has_single_version and not self.options.deletion_vectors_merge_on_read
 
     @cached_property
     def manifest_lists(self) -> ManifestList:

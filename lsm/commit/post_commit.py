@@ -53,7 +53,7 @@ def compact_after_commit(
         result = replace(result, lost_compactions=tuple(sorted({*result.lost_compactions, *failed})))
     if result.snapshot_id is None or store.options.write_only or not _has_buckets(store):
         return result
-    has_readers = has_lookup_readers(store)
+    has_readers = store.schema.kind.has_lookup_readers
     if (owned and not (has_readers and store.options.needs_lookup)) or (result.replayed and not has_readers):
         return result
     compacted = {message.bucket_id for message in touched if message.has_compaction} - set(result.lost_compactions)
@@ -78,7 +78,7 @@ def finish_compaction(store: FileStore, user: str, result: CommitResult, *, thre
 
     Only if readers wait for it. Returns ``result`` with the outcome.
     """
-    if result.snapshot_id is None or store.options.write_only or not (_has_buckets(store) and has_lookup_readers(store)):
+    if result.snapshot_id is None or store.options.write_only or not (_has_buckets(store) and store.schema.kind.has_lookup_readers):
         return result
     lost: tuple[BucketId, ...] = _SOME
     compacted: int | None = None
@@ -111,15 +111,6 @@ def _log_failed_compaction(store: FileStore, user: str) -> Iterator[None]:
 
 def _has_buckets(store: FileStore) -> bool:
     return store.schema.bucket_mode is not BucketMode.BUCKET_UNAWARE
-
-
-def has_lookup_readers(store: FileStore) -> bool:
-    """Return whether readers wait for compactions.
-
-    Other engines, or readers of the changelog, see rows only after a compaction.
-    """
-    options = store.options
-    return store.schema.is_primary_key_table and (options.needs_lookup or options.compacts_fully_at_commit)
 
 
 def _waiting_buckets(store: FileStore, entries: EntryColumns) -> set[BucketId]:
@@ -196,4 +187,4 @@ def _chunks(buckets: Sequence[BucketId]) -> Iterator[list[BucketId]]:
         yield chunk
 
 
-__all__ = ["compact_after_commit", "compact_buckets", "finish_compaction", "has_lookup_readers"]
+__all__ = ["compact_after_commit", "compact_buckets", "finish_compaction"]

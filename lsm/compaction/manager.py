@@ -21,7 +21,7 @@ from lsm.levels.universal import (
     trivial_move,
 )
 from manifest.entry.data_file import DataFileMeta, wall_clock_millis
-from manifest.options.core_options import CoreOptions
+from manifest.schema.table_kind import TableKind
 
 if TYPE_CHECKING:
     from lsm.compaction.record_expiry import RecordExpiry
@@ -42,8 +42,9 @@ class CompactionPolicy:
     force_rewrite: bool = False
 
     @classmethod
-    def of(cls, options: CoreOptions) -> CompactionPolicy:
+    def of(cls, kind: TableKind) -> CompactionPolicy:
         """Return the policy of a primary-key table."""
+        options = kind.options
         early = EarlyFullCompaction(
             options.compaction_optimization_interval,
             options.compaction_total_size_threshold,
@@ -62,7 +63,7 @@ class CompactionPolicy:
         return cls(
             ForceUpLevel0(universal, interval if options.needs_lookup else None) if forced else universal,
             options.max_level + 1,
-            int(options.target_size(has_primary_key=True) * options.compaction_small_file_ratio),
+            int(kind.target_file_size * options.compaction_small_file_ratio),
             options.compaction_force_rewrite_all_files,
         )
 

@@ -15,7 +15,7 @@ from lsm.data_files.writer import FileTarget
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.read.full_scan import file_rows
 from manifest.entry.data_file import DataFileMeta, FileSource
-from manifest.options.core_options import CoreOptions
+from manifest.schema.table_kind import TableKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class SmallFilePolicy:
     min_files: int
 
     @classmethod
-    def of(cls, options: CoreOptions) -> SmallFilePolicy:
+    def of(cls, kind: TableKind) -> SmallFilePolicy:
         """Return the policy of an append table."""
-        target = options.target_size(has_primary_key=False)
-        return cls(target, int(target * options.compaction_small_file_ratio), options.compaction_min_file_num)
+        target = kind.target_file_size
+        return cls(target, int(target * kind.options.compaction_small_file_ratio), kind.options.compaction_min_file_num)
 
     def pick(
         self, files: Sequence[DataFileMeta], *, ordered: bool, full: bool = False, worn: Container[str] = ()

@@ -141,11 +141,7 @@ class CheckedDataFile:
     @property
     def _required(self) -> list[str]:
         names = [name for name in self.schema.names if self.file.write_cols is None or name in self.file.write_cols]
-        return [*([SEQUENCE_NUMBER, VALUE_KIND] if self._has_keys else []), *names]
-
-    @property
-    def _has_keys(self) -> bool:
-        return self.schema.is_primary_key_table
+        return [*([SEQUENCE_NUMBER, VALUE_KIND] if self.schema.kind.has_row_kinds else []), *names]
 
     def _check_rows(self, data: OpenDataFile, indexes: CheckedFileIndexes) -> None:
         """Check all rows in one pass."""
@@ -165,7 +161,7 @@ class CheckedDataFile:
             indexes.write(rows)
             self._check_partition(rows)
             self._check_bucket(rows)
-            if self._has_keys:
+            if self.schema.kind.has_row_kinds:
                 key_statistics.write(rows)
                 numbers.write(rows)
                 if self.unit.unit == "data":
@@ -175,7 +171,7 @@ class CheckedDataFile:
             self._wrong(ProblemKind.COLUMN_STATISTICS, message)
         indexes.finish()
         self._conclude_places()
-        if self._has_keys and self.file.row_count:
+        if self.schema.kind.has_row_kinds and self.file.row_count:
             self._conclude_keys(order, numbers)
 
     def _bounds(self, stats: Any, names: Any) -> Any:
@@ -191,7 +187,11 @@ class CheckedDataFile:
     def _rows(self, data: OpenDataFile) -> Iterator[Any]:
         fields = [
             *self.schema.fields,
-            *((SEQUENCE_FIELD, KIND_FIELD, *key_fields(self.schema.fields, self.schema.trimmed_primary_keys)) if self._has_keys else ()),
+            *(
+                (SEQUENCE_FIELD, KIND_FIELD, *key_fields(self.schema.fields, self.schema.trimmed_primary_keys))
+                if self.schema.kind.has_row_kinds
+                else ()
+            ),
         ]
         present = [column for column in fields if column.name in data.schema.names]
         mapping = SchemaMapping.of(present, present, self.file.schema_id)

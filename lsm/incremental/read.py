@@ -82,7 +82,7 @@ def _additions(
     store: FileStore, split: IncrementalSplit, columns: Sequence[str], predicate: Predicate, report: ReadReport
 ) -> Iterator[Any]:
     """Yield every physical row of the files, in file order."""
-    system = (VALUE_KIND,) if store.schema.is_primary_key_table else ()
+    system = (VALUE_KIND,) if store.schema.kind.has_row_kinds else ()
     values = tuple(name for name in columns if name != ROW_KIND)
     wanted = FileFilter(store, predicate)
     for file in split.files:

@@ -8,6 +8,8 @@ A position always identifies the same rows, whatever the filter or the limits of
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -30,23 +32,19 @@ from manifest.store import FileStore
 
 
 @dataclass(frozen=True)
-class WholeState:
+class WholeState(ABC):
     """Live files of ``snapshot`` from ``min_level`` on.
 
-    A unit is a bucket if rows have a key, otherwise a file. The order of units depends only on the snapshot.
+    The order of units depends only on the snapshot.
     """
 
     store: FileStore
     snapshot: Snapshot
     min_level: int = 0
 
+    @abstractmethod
     def sizes(self) -> Int64s:
         """Return files, rows and bytes of each unit."""
-        files = file_sizes(self._entries)
-        if not self.store.schema.is_primary_key_table:
-            return files
-        counted = [np.bincount(self._bucket_of, weights=size, minlength=len(self._buckets)) for size in files]
-        return np.stack(counted).astype(np.int64)
 
     def plan(self, first: int, end: int | None, predicate: Predicate | None) -> ScanPlan:
         """Return the splits of units ``first`` to ``end``.
@@ -54,19 +52,29 @@ class WholeState:
         Only splits that may match ``predicate``. ``end`` None is the last unit.
         """
         whole = ScanPlanner(self.store, self.min_level).plan(predicate, snapshot=self.snapshot)
-        if self.store.schema.is_primary_key_table:
-            wanted = set(self._buckets[first:end])
-            splits = [split for split in whole.splits if (split.partition, split.bucket) in wanted]
-        else:
-            chosen = self._entries.select(np.arange(len(self._entries))[first:end])
-            names = set(zip(chosen.partition, chosen.bucket.tolist(), chosen.file_name, strict=True))
-            splits = [part for split in whole.splits for part in _part(split, names)]
-        return ScanPlan(whole.snapshot_id, tuple(splits), whole.report)
+        return ScanPlan(whole.snapshot_id, tuple(self._choose(whole.splits, slice(first, end))), whole.report)
+
+    @abstractmethod
+    def _choose(self, splits: Iterable[DataSplit], units: slice) -> Iterator[DataSplit]:
+        """Yield the parts of splits that belong to the units."""
 
     @cached_property
     def _entries(self) -> EntryColumns:
         live = self.store.live_entries(self.snapshot, EntryFilter(min_level=self.min_level))
         return live.select(live.bucket >= 0)  # without the postpone bucket
+
+
+class BucketState(WholeState):
+    """State of a primary-key table: its units are buckets."""
+
+    def sizes(self) -> Int64s:
+        """Return files, rows and bytes of each bucket."""
+        counted = [np.bincount(self._bucket_of, weights=size, minlength=len(self._buckets)) for size in file_sizes(self._entries)]
+        return np.stack(counted).astype(np.int64)
+
+    def _choose(self, splits: Iterable[DataSplit], units: slice) -> Iterator[DataSplit]:
+        wanted = set(self._buckets[units])
+        return (split for split in splits if (split.partition, split.bucket) in wanted)
 
     @cached_property
     def _buckets(self) -> list[tuple[bytes, int]]:
@@ -76,6 +84,19 @@ class WholeState:
     def _bucket_of(self) -> Indices:
         numbers = {bucket: number for number, bucket in enumerate(self._buckets)}
         return np.array([numbers[bucket] for bucket in zip(self._entries.partition, self._entries.bucket.tolist(), strict=True)], np.intp)
+
+
+class FileState(WholeState):
+    """State of an append table: its units are files."""
+
+    def sizes(self) -> Int64s:
+        """Return 1, rows and bytes of each file."""
+        return file_sizes(self._entries)
+
+    def _choose(self, splits: Iterable[DataSplit], units: slice) -> Iterator[DataSplit]:
+        chosen = self._entries.select(np.arange(len(self._entries))[units])
+        names = set(zip(chosen.partition, chosen.bucket.tolist(), chosen.file_name, strict=True))
+        return (part for split in splits for part in _part(split, names))
 
 
 def file_sizes(entries: EntryColumns) -> Int64s:
@@ -310,9 +331,8 @@ class StreamScan:
 
         For a changelog written by compactions, only compacted files.
         """
-        core = self.store.schema.core
-        above = {"lookup": 1, "full-compaction": core.max_level}.get(core.changelog_producer, 0)
-        return WholeState(self._exact, self._snapshot(snapshot_id, whole=True), above if self.store.schema.is_primary_key_table else 0)
+        state = BucketState if self.store.schema.is_primary_key_table else FileState
+        return state(self._exact, self._snapshot(snapshot_id, whole=True), self.store.schema.kind.logged_level)
 
     @cached_property
     def _exact(self) -> FileStore:
@@ -376,4 +396,4 @@ class StreamScan:
             ) from None
 
 
-__all__ = ["UNLIMITED", "Limits", "Position", "StartMode", "StreamScan", "WholeState", "file_sizes"]
+__all__ = ["UNLIMITED", "Limits", "Position", "StartMode", "StreamScan", "file_sizes"]

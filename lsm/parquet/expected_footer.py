@@ -126,7 +126,7 @@ class ExpectedFooter:
             FooterMismatch: A column is missing.
         """
         wanted = [field for field in self.schema.fields if self._is_written(field.name) and field.name not in self.partition]
-        if self.schema.is_primary_key_table:
+        if self.schema.kind.has_row_kinds:
             keys = key_fields(self.schema.fields, self.schema.trimmed_primary_keys)
             wanted += (SEQUENCE_FIELD, KIND_FIELD, *(keys if any(field.name in there for field in keys) else ()))
         for field in wanted:

@@ -76,7 +76,7 @@ def row_columns(store: FileStore) -> tuple[str, ...]:
 
     System columns of a primary-key table come first, then the table's columns.
     """
-    system = (SEQUENCE_NUMBER, VALUE_KIND) if store.schema.is_primary_key_table else ()
+    system = (SEQUENCE_NUMBER, VALUE_KIND) if store.schema.kind.has_row_kinds else ()
     return (*system, *store.schema.names)
 
 

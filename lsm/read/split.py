@@ -238,7 +238,7 @@ class SplitRead:
             self.columns,
             self._filter,
             self._deletion_files.get(file.file_name),
-            drop_retracts=self.store.schema.is_primary_key_table and not self.kinds,
+            drop_retracts=self.store.schema.kind.has_row_kinds and not self.kinds,
             top=self.top,
             report=self.report,
             dictionaries=self.dictionaries,

@@ -314,7 +314,7 @@ class ManifestPruner:
     def __post_init__(self) -> None:
         schema = self.store.schema
         self._by_key = only_columns(self.predicate, {*schema.trimmed_primary_keys, *schema.partition_keys}) or TRUE
-        if schema.is_primary_key_table and not self.store.has_single_version:
+        if not schema.kind.prunes_by_value:
             self.predicate = self._by_key
 
     def select(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
@@ -328,7 +328,7 @@ class ManifestPruner:
             return list(metas)
         ranged = [meta for meta in metas if meta.column_ranges is not None]
         dropped = {id(meta) for meta in ranged if not self._may_hold(meta, self.predicate)}
-        if dropped and self.store.has_single_version and not self.store.skips_level0 and self._by_key != self.predicate:
+        if dropped and self.store.schema.kind.has_single_version and not self.store.skips_level0 and self._by_key != self.predicate:
             dropped -= self._merging(metas, dropped)
         self.note = f"{', '.join(columns)}: {len(ranged)} of {len(metas)} manifests have ranges"
         return [meta for meta in metas if id(meta) not in dropped]

@@ -159,7 +159,7 @@ class _Funnel:
         self._pruner = FilePruner(store, predicate, self._notes)
         self._report = Report()
         self._has_vectors = options.deletion_vectors_enabled
-        self._has_single_version = store.has_single_version
+        self._has_single_version = store.schema.kind.has_single_version
         self._skips_level0 = store.skips_level0
         self._ranges = _ranges_of(store)
         self._min_level = max(min_level, int(self._skips_level0))
@@ -400,9 +400,9 @@ class _Funnel:
     def _limit(self, splits: Sequence[DataSplit], limit: int | None) -> Sequence[DataSplit]:
         """Return the first splits that reach the limit.
 
-        Returns all if a filter, a merge or an unknown count makes the number of rows uncertain.
+        Returns all if a filter or a merge makes the number of rows uncertain.
         """
-        if limit is None or self._predicate != TRUE or self._store.schema.is_primary_key_table:
+        if limit is None or self._predicate != TRUE:
             return splits
         rows = 0
         for position, split in enumerate(splits):

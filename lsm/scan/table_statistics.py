@@ -200,7 +200,7 @@ def counted_rows(store: FileStore, snapshot: Snapshot | None) -> int | None:
 
     None: unknown, or engines may see different rows, or another branch adds rows.
     """
-    found = None if snapshot is None or store.has_single_version or other_branch(store) else own_statistics(store, snapshot)
+    found = None if snapshot is None or store.schema.kind.has_single_version or other_branch(store) else own_statistics(store, snapshot)
     return None if found is None else found.merged_record_count
 
 

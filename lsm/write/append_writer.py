@@ -89,7 +89,7 @@ class AppendOnlyWriter:
             if unit is not None:
                 self._sort(unit.files, incremental.clustering, unit.output_level)
             return
-        policy = SmallFilePolicy.of(context.store.options)
+        policy = SmallFilePolicy.of(context.store.schema.kind)
         bucket = (context.partition, context.bucket)
         result = join_small_files(self._target, *bucket, self._files, policy, full=full, vectors=context.vectors)
         if result is not None:

@@ -53,7 +53,7 @@ class BucketCompaction:
         schema, options = store.schema, store.options
         expiry = RecordExpiry.of(store)
         plain = MergeTreeRewriter(context.target, context.partition, context.bucket, key, fold, context.vectors, expiry)
-        key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(options)
+        key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(schema.kind)
         max_level = max([policy.number_of_levels - 1, *(file.level for file in context.existing)])
         changes = CompactionChangelog.of(schema, log, key, max_level) if context.writes_changelog else None
         rewriter: Rewriter = plain

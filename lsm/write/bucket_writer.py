@@ -59,8 +59,7 @@ class BucketContext:
     @cached_property
     def target(self) -> FileTarget:
         """Target directory, names and format of data files."""
-        schema = self.store.schema
-        size = self.store.options.target_size(has_primary_key=schema.is_primary_key_table)
+        size = self.store.schema.kind.target_file_size
         directory = self.store.paths.bucket_dir(self.values, self.bucket)
         return FileTarget(store=self.store, directory=directory, names=self.names, target_size=size)
 

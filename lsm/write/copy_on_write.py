@@ -176,7 +176,7 @@ class AppendChange:
 
     def _target(self, base: CommitMessage) -> FileTarget:
         directory = self.store.paths.bucket_dir(self.store.partition.decode(base.partition), base.bucket)
-        size = self.store.options.target_size(has_primary_key=False)
+        size = self.store.schema.kind.target_file_size
         return FileTarget(store=self.store, directory=directory, names=data_file_names(self.store, self.commit_id), target_size=size)
 
     def concerns(self, found: MatchingRows) -> bool:  # noqa: ARG002  # overridden in AppendMerge

@@ -30,8 +30,7 @@ class Resequencer:
         self._store = store
         self._resequence = resequence
         self._original = tuple(messages)
-        schema = store.schema
-        self._ordered = schema.is_primary_key_table and not store.options.sequence_field
+        self._ordered = store.schema.kind.orders_by_sequence
 
     def fit(self, base: EntryColumns) -> None:
         """Number new files above the live files of their buckets.

@@ -231,7 +231,7 @@ class CheckedStates:
 
         Information only: the next compaction makes them visible.
         """
-        waiting = [file.bucket_id for file in live.files.values() if self.store.has_single_version and file.level == 0]
+        waiting = [file.bucket_id for file in live.files.values() if self.store.schema.kind.has_single_version and file.level == 0]
         if waiting:
             self.found.counts[WAITING] += len(waiting)
             self.found.counts[WAITING_BUCKETS] += len(set(waiting))

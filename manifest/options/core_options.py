@@ -357,13 +357,6 @@ class CoreOptions(BaseModel):
         """Whether the smaller value of ``sequence.field`` wins."""
         return self.sequence_field_sort_order == "descending"
 
-    def target_size(self, *, has_primary_key: bool) -> int:
-        """Return the bytes at which a data file is closed.
-
-        Unless set, 128 MB for primary-key tables and 256 MB for append tables.
-        """
-        return self.target_file_size or (128 if has_primary_key else 256) * _MIB
-
     def format_at(self, level: int) -> str:
         """Return the format of new files of a level."""
         return self.file_format_per_level.get(level, self.file_format)

@@ -5,7 +5,7 @@ They run at create, at alter, for the arguments of a call, before a write and be
 - ``check_settable`` refuses unknown and unsupported options.
 - ``check_call`` also refuses options that a single call cannot set.
 - ``check_writable`` refuses to write a table whose options a write would violate.
-- ``check_readable`` refuses to read a table whose rows would be wrong.
+- ``check_readable`` and ``check_merges`` refuse to read a table whose rows would be wrong.
 
 Unknown keys of an existing table belong to other engines and are ignored.
 """
@@ -153,19 +153,19 @@ def check_alter(before: Mapping[str, str], after: Mapping[str, str]) -> None:
         raise UnsupportedOption("bucket", "cannot change to or from -1 or -2")
 
 
-def check_readable(options: CoreOptions, *, has_primary_key: bool, table: str) -> None:
-    """Raise ``UnsupportedTable`` if a read would return wrong rows."""
-    if has_primary_key:
-        _check_merges(options, table)
+def check_readable(options: CoreOptions, table: str) -> None:
+    """Raise ``UnsupportedTable`` if a read would return wrong rows.
+
+    ``check_merges`` checks the options of primary-key tables.
+    """
     _check_each(options, ROWS, table)
     for key, value in options.raw.items():
         if MAP_LAYOUT.fullmatch(key) and (reason := field_option_reason(key, value)) is not None:
             raise UnsupportedTable(f"{table}: option '{key}': {reason}")
 
 
-def check_streamable(options: CoreOptions, *, has_primary_key: bool, table: str) -> None:
-    """Raise ``UnsupportedTable`` if a stream would return wrong rows."""
-    check_readable(options, has_primary_key=has_primary_key, table=table)
+def check_streamable(options: CoreOptions, table: str) -> None:
+    """Raise ``UnsupportedTable`` if streams of a readable table would be wrong."""
     _check_each(options, ROWS_OF_STREAMS, table)
 
 
@@ -176,7 +176,8 @@ def _check_each(options: CoreOptions, refusals: Mapping[str, Refusal], table: st
             raise UnsupportedTable(f"{table}: option '{key}': {reason}")
 
 
-def _check_merges(options: CoreOptions, table: str) -> None:
+def check_merges(options: CoreOptions, table: str) -> None:
+    """Raise ``UnsupportedTable`` if versions of a row cannot be merged."""
     if not options.engine.is_built:
         raise UnsupportedTable(f"{table}: option 'merge-engine': '{options.engine.name}' is not supported, so its rows cannot be merged")
     for key, value in options.raw.items() if options.engine.folds_values else ():
@@ -184,9 +185,8 @@ def _check_merges(options: CoreOptions, table: str) -> None:
             raise UnsupportedTable(f"{table}: option '{key}': {reason}")
 
 
-def check_writable(options: CoreOptions, *, has_primary_key: bool, table: str) -> None:
+def check_writable(options: CoreOptions, table: str) -> None:
     """Raise ``UnsupportedTable`` if a write would violate an option."""
-    check_readable(options, has_primary_key=has_primary_key, table=table)
     for key, value in options.raw.items():
         refused = key in REFUSED or key.startswith(REFUSED_PREFIXES)
         if refused and (reason := _reason(key, value)) is not None:
@@ -209,4 +209,13 @@ def check_rewritable(options: CoreOptions, table: str) -> None:
         )
 
 
-__all__ = ["check_alter", "check_call", "check_readable", "check_rewritable", "check_settable", "check_streamable", "check_writable"]
+__all__ = [
+    "check_alter",
+    "check_call",
+    "check_merges",
+    "check_readable",
+    "check_rewritable",
+    "check_settable",
+    "check_streamable",
+    "check_writable",
+]

@@ -18,6 +18,7 @@ from manifest.io.checksum import verify_checksum
 from manifest.io.errors import UnsupportedTable
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.options.core_options import CoreOptions
+from manifest.schema.table_kind import AppendTable, KeyValueTable, TableKind
 from manifest.types.data_type import DataField, DataType, arrow_schema
 
 if TYPE_CHECKING:
@@ -170,6 +171,11 @@ class TableSchema(BaseModel):
     def is_primary_key_table(self) -> bool:
         """Whether the table has a primary key."""
         return bool(self.primary_keys)
+
+    @cached_property
+    def kind(self) -> TableKind:
+        """Kind of table: what a primary key means for files and reads."""
+        return (KeyValueTable if self.primary_keys else AppendTable)(self.core)
 
     def require_primary_key(self, option: str, reason: str) -> None:
         """Raise ``UnsupportedOption`` for a table without primary key."""

@@ -6,6 +6,7 @@ They find rows in one snapshot and apply the change to it. After a conflict they
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +14,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from fileindex.predicate.tree import TRUE, Predicate
+from fileindex.predicate.tree import TRUE
 from lsm.commit.row_transaction import RowTransaction
 from lsm.keys.sort import DELETE, UPDATE_AFTER
 from lsm.scan.splits import DataSplit
@@ -45,7 +46,7 @@ def delete_rows(store: FileStore, request: DeleteRequest, read: Read, *, threads
     Writes deletes of the keys. In append tables, marks the rows or rewrites their files.
     """
     refuse_delete(store.schema, store.root)
-    return Change(store, request, partial(read, stage="delete"), threads, progress, None).run()
+    return _change_of(store)(store, request, partial(read, stage="delete"), threads, progress).run()
 
 
 def update_rows(
@@ -64,11 +65,15 @@ def update_rows(
         new = values.apply(rows)
         return new if version is None else version.apply(rows, new)
 
-    return Change(store, request, partial(read, stage="update"), threads, progress, update).run()
+    return _change_of(store)(store, request, partial(read, stage="update"), threads, progress, update).run()
+
+
+def _change_of(store: FileStore) -> type[Change]:
+    return FilesChange if store.schema.kind.changes_files else KeyedChange
 
 
 @dataclass(frozen=True)
-class Change:
+class Change(ABC):
     """A change computed from and committed on the newest snapshot.
 
     After a conflict it is computed again.
@@ -79,7 +84,8 @@ class Change:
     read: Read
     threads: int
     progress: Progress | None
-    update: Update | None
+    update: Update | None = None
+    """Function that returns the new rows. None: rows are deleted."""
 
     def run(self) -> WriteResult:
         """Evaluate and commit.
@@ -102,7 +108,9 @@ class Change:
         def publish(messages: Sequence[CommitMessage]) -> CommitResult:
             if base is None and not messages:
                 return CommitResult()
-            result = self._publish(commit, messages, base, rows)
+            properties = commit_properties(self.verb, {**write_counts(messages, rows=rows), **self.changed}, self.request.properties)
+            read = ReadState(EMPTY_TABLE if base is None else base.key, self.reads_all)
+            result = self._action(commit)(messages, properties=properties, read=read)
             stopwatch("commit")
             return result
 
@@ -115,14 +123,39 @@ class Change:
         files = sum(len(message.new_files) + len(message.compact_after) for message in done.messages)
         return write_result(done.result, rows, files, start, counters)
 
+    @abstractmethod
     def evaluate(self, base: Snapshot | None, messages: list[CommitMessage]) -> int:
-        """Evaluate on ``base`` and return the number of changed rows."""
+        """Evaluate on ``base`` and return the number of changed rows.
+
+        Adds the written files to ``messages``.
+        """
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether rows in buckets without writes affect the change."""
+        return False
+
+    @property
+    def verb(self) -> str:
+        """Name of the operation in the table's history."""
+        return "delete" if self.update is None else "update"
+
+    @property
+    def changed(self) -> dict[str, int]:
+        """Numbers of rows by kind of change, if there are several kinds."""
+        return {}
+
+    def _action(self, commit: FileStoreCommit) -> Callable[..., CommitResult]:
+        return commit.commit
+
+
+class KeyedChange(Change):
+    """A change that writes new versions of rows."""
+
+    def evaluate(self, base: Snapshot | None, messages: list[CommitMessage]) -> int:
+        """Write a new version of each row that matches."""
         if base is None:
             return 0
-        return self._write_keyed_rows(base, messages) if self.store.schema.is_primary_key_table else self._change_files(base, messages)
-
-    def _write_keyed_rows(self, base: Snapshot, messages: list[CommitMessage]) -> int:
-        """Write new versions of the rows, by their keys."""
         names, user = self.store.schema.names, self.request.commit_id
         scan = ScanRequest(
             predicate=self.request.predicate,
@@ -144,9 +177,16 @@ class Change:
                 messages += write.prepare_commit()
         return found
 
-    def _change_files(self, base: Snapshot, messages: list[CommitMessage]) -> int:
-        """Mark the rows in their files, or rewrite the files."""
-        change = AppendChange(self.store, base, self._predicate, self.request.commit_id, self.update)
+
+class FilesChange(Change):
+    """A change that marks rows in their files, or rewrites the files."""
+
+    def evaluate(self, base: Snapshot | None, messages: list[CommitMessage]) -> int:
+        """Change the files that have matching rows."""
+        if base is None:
+            return 0
+        predicate = TRUE if self.request.predicate is None else self.request.predicate
+        change = AppendChange(self.store, base, predicate, self.request.commit_id, self.update)
         return self.rewrite_files(change, self.verb, messages)
 
     def rewrite_files(self, change: AppendChange, stage: str, messages: list[CommitMessage]) -> int:
@@ -167,30 +207,8 @@ class Change:
         map_in_threads(one, buckets, self.threads)
         return sum(rows)
 
-    @property
-    def reads_all(self) -> bool:
-        """Whether rows in buckets without writes affect the change."""
-        return False
-
-    @property
-    def _predicate(self) -> Predicate:
-        return TRUE if self.request.predicate is None else self.request.predicate
-
-    @property
-    def verb(self) -> str:
-        """Name of the operation in the table's history."""
-        return "delete" if self.update is None else "update"
-
-    @property
-    def changed(self) -> dict[str, int]:
-        """Numbers of rows by kind of change, if there are several kinds."""
-        return {}
-
-    def _publish(self, commit: FileStoreCommit, messages: Sequence[CommitMessage], base: Snapshot | None, rows: int) -> CommitResult:
-        rewrites = not self.store.schema.is_primary_key_table and not self.store.options.deletion_vectors_enabled
-        publish = commit.replace if rewrites else commit.commit
-        properties = commit_properties(self.verb, {**write_counts(messages, rows=rows), **self.changed}, self.request.properties)
-        return publish(messages, properties=properties, read=ReadState(EMPTY_TABLE if base is None else base.key, self.reads_all))
+    def _action(self, commit: FileStoreCommit) -> Callable[..., CommitResult]:
+        return commit.commit if self.store.options.deletion_vectors_enabled else commit.replace
 
 
-__all__ = ["Change", "Read", "delete_rows", "update_rows"]
+__all__ = ["Change", "FilesChange", "KeyedChange", "Read", "delete_rows", "update_rows"]

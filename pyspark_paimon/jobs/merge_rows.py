@@ -5,6 +5,7 @@ Rows are matched by columns and changed by clause. The result is committed on th
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,7 +35,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.filter.joined_sql import SOURCE, TARGET
-from pyspark_paimon.jobs.change_rows import Change, Read
+from pyspark_paimon.jobs.change_rows import Change, FilesChange, Read
 from pyspark_paimon.jobs.progress import FlushProgress
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
 from pyspark_paimon.request.bound import Value
@@ -125,22 +126,19 @@ class MergeRows:
                 yield clause, chosen, sides
 
     def inserts(self) -> Iterator[WrittenRows]:
-        """Yield the source rows to insert.
-
-        Raises ``InvalidArgument`` where two rows have one key.
-        """
+        """Yield the source rows to insert."""
         sides = {SOURCE: self.wanted.source}
-        made = [
-            self._made(clause, chosen, sides)
-            for clause, chosen in self._decide_clauses("not matched", {SOURCE: np.flatnonzero(~self._matched)}, sides)
-        ]
-        if made and self.schema.is_primary_key_table:
-            rows = pa.concat_tables([rows for rows, _ in made])
+        for clause, chosen in self._decide_clauses("not matched", {SOURCE: np.flatnonzero(~self._matched)}, sides):
+            yield self._made(clause, chosen, sides)
+
+    def refuse_repeated_keys(self, inserts: Sequence[WrittenRows]) -> None:
+        """Raise ``InvalidArgument`` if two inserts have one key."""
+        if inserts:
+            rows = pa.concat_tables([rows for rows, _ in inserts])
             numbers = KeySet(rows.select(list(self.schema.primary_keys)).combine_chunks()).numbers
             if len(numbers) and (counts := np.bincount(numbers)).max() > 1:
                 row = int(np.flatnonzero(numbers == int(counts.argmax()))[0])
                 raise InvalidArgument(f"merge: two rows of the source are inserted with the key {self._name(rows, row)}")
-        yield from made
 
     @cached_property
     def _keys(self) -> KeySet:
@@ -264,7 +262,7 @@ def _values(column: Any, column_type: Any) -> tuple[Any, ...]:
     return tuple(plain_values(pc.unique(plain_array(column, column_type)), column_type))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MergeChange(Change):
     """A merge, evaluated on a snapshot and committed on it."""
 
@@ -291,34 +289,43 @@ class MergeChange(Change):
         """See ``Change``."""
         merge = MergeRows(self.store.schema, self.wanted)
         self._last.append(merge)
-        if self.store.schema.is_primary_key_table:
-            base_id = None if base is None else base.id
-            return self._write_rows(merge, base, self._read(None if merge.reads_all else merge.predicate, base_id), messages)
-        if base is not None:
-            predicate = TRUE if merge.reads_all else merge.predicate
-            change = AppendMerge(self.store, base, predicate, self.request.commit_id, decide=merge.successors, tell=merge.count_changes)
-            self.rewrite_files(change, self.verb, messages)
-        return self._write_rows(merge, base, (), messages)
-
-    def _write_rows(self, merge: MergeRows, base: Snapshot | None, batches: Iterable[pa.RecordBatch], messages: list[CommitMessage]) -> int:
-        """Write changed rows of ``batches`` and the inserts.
-
-        ``batches``: rows of ``base``.
-        """
-        user, base_id = self.request.commit_id, None if base is None else base.id
+        base_id = None if base is None else base.id
+        batches = self._read_matches(merge, base, messages)
+        user = self.request.commit_id
         flush = FlushProgress(self.progress)
         store = self.store.with_listener(flush)
         with TableWrite(store, WriteJob(commit_id=user, threads=self.threads, base_snapshot_id=base_id)) as write:
             for batch in batches:
                 _write(write, merge.of_target(batch))
             inserts = list(merge.inserts())
-            if self.store.schema.is_primary_key_table and not self.wanted.join.finds_keys(self.store.schema):
-                self._refuse_existing_keys(inserts, base_id)
+            self._check_inserts(merge, inserts, base_id)
             _write(write, inserts)
             changed = sum(merge.counts.values())
             with flush.begin(changed):
                 messages += write.prepare_commit()
         return changed
+
+    @abstractmethod
+    def _read_matches(self, merge: MergeRows, base: Snapshot | None, messages: list[CommitMessage]) -> Iterable[pa.RecordBatch]:
+        """Return rows of ``base`` whose changes are written like inserts.
+
+        Adds the files that it changes to ``messages``.
+        """
+
+    def _check_inserts(self, merge: MergeRows, inserts: Sequence[WrittenRows], snapshot_id: int | None) -> None:
+        """Raise ``InvalidArgument`` if inserts conflict. Rows without key never do."""
+
+
+class KeyedMerge(MergeChange):
+    """A merge that writes new versions of rows."""
+
+    def _read_matches(self, merge: MergeRows, base: Snapshot | None, messages: list[CommitMessage]) -> Iterable[pa.RecordBatch]:  # noqa: ARG002  # files do not change
+        return self._read(None if merge.reads_all else merge.predicate, None if base is None else base.id)
+
+    def _check_inserts(self, merge: MergeRows, inserts: Sequence[WrittenRows], snapshot_id: int | None) -> None:
+        merge.refuse_repeated_keys(inserts)
+        if not self.wanted.join.finds_keys(self.store.schema):
+            self._refuse_existing_keys(inserts, snapshot_id)
 
     def _read(self, predicate: Predicate | None, snapshot_id: int | None, keys: KeySet | None = None) -> Iterator[pa.RecordBatch]:
         schema = self.store.schema
@@ -341,6 +348,17 @@ class MergeChange(Change):
                     raise InvalidArgument(f"merge: a source row matches no table row, but the table has its key {name}: match by the key")
 
 
+class FilesMerge(MergeChange, FilesChange):
+    """A merge that marks rows in their files, or rewrites the files."""
+
+    def _read_matches(self, merge: MergeRows, base: Snapshot | None, messages: list[CommitMessage]) -> Iterable[pa.RecordBatch]:
+        if base is not None:
+            predicate = TRUE if merge.reads_all else merge.predicate
+            change = AppendMerge(self.store, base, predicate, self.request.commit_id, decide=merge.successors, tell=merge.count_changes)
+            self.rewrite_files(change, self.verb, messages)
+        return ()
+
+
 def merge_rows(
     store: FileStore, request: DeleteRequest, wanted: MergeRequest, read: Read, *, threads: int, progress: Progress | None
 ) -> MergeResult:
@@ -349,7 +367,8 @@ def merge_rows(
     Raises ``InvalidArgument`` where source rows conflict, and the errors of updates.
     """
     check_merge(wanted.clauses, store.schema, store.root)
-    change = MergeChange(store, request, partial(read, stage="merge"), threads, progress, None, wanted)
+    merge_of = FilesMerge if store.schema.kind.changes_files else KeyedMerge
+    change: MergeChange = merge_of(store, request, partial(read, stage="merge"), threads, progress, wanted=wanted)
     result = change.run()
     return MergeResult.model_validate({**dict(result), **change.changed})
 

@@ -118,7 +118,7 @@ def _held(
 
 
 def _top_level(store: FileStore, request: ScanRequest) -> int:
-    return store.options.max_level if request.read_optimized and store.schema.is_primary_key_table else 0
+    return store.schema.kind.top_level if request.read_optimized else 0
 
 
 def _metadata_files(store: FileStore, snapshot: Snapshot) -> tuple[StatIdentity, ...] | None:

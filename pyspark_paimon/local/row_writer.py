@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lsm.commit.background import BackgroundCompaction
-from lsm.commit.post_commit import has_lookup_readers
 from manifest.store import FileStore
 from pyspark_paimon.local.open_write import OpenWrite
 from pyspark_paimon.request.backend import Progress, Rows, WriteRequest
@@ -81,7 +80,7 @@ class LocalWriter:
     def _start(self, request: WriteRequest) -> OpenWrite:
         store = self._opened(request.options, request.schema_id)
         store.check_writable()
-        return OpenWrite(store, request, threads=self._threads, progress=self._progress, compacts=has_lookup_readers(store))
+        return OpenWrite(store, request, threads=self._threads, progress=self._progress, compacts=store.schema.kind.has_lookup_readers)
 
 
 __all__ = ["LocalWriter"]

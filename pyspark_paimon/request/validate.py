@@ -95,7 +95,7 @@ def write_request(
 
 def natural_mode(schema: TableSchema) -> Mode:
     """Return the mode that adds rows to a table."""
-    return "upsert" if schema.is_primary_key_table else "append"
+    return schema.kind.write_mode
 
 
 def commit_identity(given: object) -> str:

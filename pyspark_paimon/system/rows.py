@@ -60,7 +60,7 @@ class AuditBackend(SystemBackend):
     def _split_rows(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
         store = self._base.store(request.options, request.schema_id)
         wanted, schema = self._table_request(request), self.schema(request.schema_id).arrow
-        has_kinds = store.schema.is_primary_key_table
+        has_kinds = store.schema.kind.has_row_kinds
         for rows in read_split(store, split, columns=wanted.columns, predicate=wanted.predicate, kinds=has_kinds):
             kinds = (
                 kind_texts(one_array(rows.column(VALUE_KIND)).to_numpy(zero_copy_only=False))

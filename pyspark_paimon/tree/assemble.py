@@ -143,11 +143,10 @@ def tree_advice(
     unindexed: Number of files without an index file.
     """
     found = [
-        *_compaction(store, buckets),
-        *_space(store.schema, buckets),
+        *(_sorted_runs(store, buckets) if store.schema.is_primary_key_table else _small_files(store, buckets)),
+        *_space(buckets),
         *_index_state(store.schema, indexes, unindexed),
         *_for_filter(store.schema, predicate, buckets),
-        *_shape(store, buckets),
     ]
     if snapshots > _MANY_SNAPSHOTS:
         found.append(
@@ -157,26 +156,28 @@ def tree_advice(
     return tuple(found) or (TreeAdvice(weight="fine", text="There is nothing to do."),)
 
 
-def _compaction(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[TreeAdvice]:
-    if store.schema.is_primary_key_table:
-        trigger = store.options.num_sorted_run_compaction_trigger
-        due = [bucket for bucket in buckets if bucket.runs >= trigger]
-        waiting = sum(bucket.level_0_files for bucket in buckets)
-        if due:
-            most = max(bucket.runs for bucket in due)
-            yield TreeAdvice(
-                weight="act",
-                text=f"In {len(due):,} of {len(buckets):,} buckets a read merges {trigger} sorted runs or more (up to {most}).",
-                call="table.compact()",
-            )
-        elif waiting and store.has_single_version:
-            yield TreeAdvice(
-                weight="look",
-                text=f"{waiting:,} files on level 0 wait for a compaction; other engines do not read them yet.",
-                call="table.compact()",
-            )
-        return
-    target = store.options.target_size(has_primary_key=False)
+def _sorted_runs(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[TreeAdvice]:
+    trigger = store.options.num_sorted_run_compaction_trigger
+    due = [bucket for bucket in buckets if bucket.runs >= trigger]
+    waiting = sum(bucket.level_0_files for bucket in buckets)
+    if due:
+        most = max(bucket.runs for bucket in due)
+        yield TreeAdvice(
+            weight="act",
+            text=f"In {len(due):,} of {len(buckets):,} buckets a read merges {trigger} sorted runs or more (up to {most}).",
+            call="table.compact()",
+        )
+    elif waiting and store.schema.kind.has_single_version:
+        yield TreeAdvice(
+            weight="look",
+            text=f"{waiting:,} files on level 0 wait for a compaction; other engines do not read them yet.",
+            call="table.compact()",
+        )
+    yield from _skew(store, buckets)
+
+
+def _small_files(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[TreeAdvice]:
+    target = store.schema.kind.target_file_size
     small = [bucket for bucket in buckets if bucket.files >= _FEW_FILES and bucket.size / bucket.files < target / 4]
     if small:
         files, size = sum(bucket.files for bucket in small), sum(bucket.size for bucket in small)
@@ -187,12 +188,12 @@ def _compaction(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[Tre
         )
 
 
-def _space(schema: TableSchema, buckets: Sequence[TreeBucket]) -> Iterator[TreeAdvice]:
+def _space(buckets: Sequence[TreeBucket]) -> Iterator[TreeAdvice]:
     rows, deleted = sum(bucket.rows for bucket in buckets), sum(bucket.deleted for bucket in buckets)
     if rows and deleted > rows * _MANY_DELETED:
         yield TreeAdvice(weight="look", text=f"{deleted / rows:.0%} of the stored rows are deleted.", call="table.compact(full=True)")
     size, largest = sum(bucket.size for bucket in buckets), sum(bucket.largest_run for bucket in buckets)
-    if schema.is_primary_key_table and largest and size > largest * _MUCH_SPACE:
+    if largest and size > largest * _MUCH_SPACE:
         text = f"The table takes {size / largest:.2f} times the bytes of its largest runs ({size_text(size)} for {size_text(largest)})."
         yield TreeAdvice(weight="look", text=text, call="table.compact(full=True)")
 
@@ -228,12 +229,12 @@ def _for_filter(schema: TableSchema, predicate: Predicate | None, buckets: Seque
         )
 
 
-def _shape(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[TreeAdvice]:
+def _skew(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[TreeAdvice]:
     largest = max(buckets, key=lambda bucket: bucket.size, default=None)
-    if largest is None or len(buckets) < _FEW_FILES or not store.schema.is_primary_key_table:
+    if largest is None or len(buckets) < _FEW_FILES:
         return
     middle = median(bucket.size for bucket in buckets)
-    if largest.size > _SKEW * middle and largest.size > store.options.target_size(has_primary_key=True):
+    if largest.size > _SKEW * middle and largest.size > store.schema.kind.target_file_size:
         text = f"{largest.name} holds {size_text(largest.size)}, {largest.size / max(middle, 1):.0f} times the median: one task processes it alone."
         yield TreeAdvice(weight="look", text=text, call="choose a bucket-key with more distinct values, or more buckets")
 

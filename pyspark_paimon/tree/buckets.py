@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -64,65 +64,119 @@ def bucket_trees(files: Iterable[TreeFile], schema: TableSchema, *, most_boxes: 
     drawn = drawn[: max(most_boxes // _FEWEST, 1)]
     share = max(_FEWEST, most_boxes // max(len(drawn), 1))
     limits = {key: max(share, _IN_THE_FIRST) if at < _FIRST else share for at, key in enumerate(drawn)}
-    texts = _Texts(schema)
-    ordered = sorted(grouped, key=lambda key: (texts.partition_order(key[0]), key[1]))
-    return tuple(_tree(key, grouped[key], texts, limits.get(key, 0)) for key in ordered)
+    drawing = (_KeyedDrawing if schema.is_primary_key_table else _Drawing)(schema)
+    partition_order = key_decoder(schema.partition_types)
+    ordered = sorted(grouped, key=lambda key: (partition_order(key[0]), key[1]))
+    return tuple(drawing.tree(key, grouped[key], limits.get(key, 0)) for key in ordered)
 
 
-class _Texts:
-    """Comparison and display of keys and partitions."""
+class _Drawing:
+    """Picture of a bucket of an append table: files side by side."""
 
     def __init__(self, schema: TableSchema) -> None:
         self._schema = schema
-        self.has_keys = schema.is_primary_key_table
-        self.key_types = schema.key_types if self.has_keys else ()
-        self.key_of: KeyOf = key_decoder(self.key_types)
-        self.partition_order: KeyOf = key_decoder(schema.partition_types)
 
-    def key(self, key: bytes) -> str:
-        values = decode_row(key, self._schema.key_types)
-        return ", ".join(display_value(value, type_) for value, type_ in zip(values, self._schema.key_types, strict=True))
+    def tree(self, key: tuple[bytes, int], members: list[TreeFile], limit: int) -> TreeBucket:
+        """Return the tree of a bucket, with at most about ``limit`` boxes."""
+        members.sort(key=lambda item: (item.file.level, item.file.min_sequence_number, item.file.file_name))
+        files = [item.file for item in members]
+        placed = self._place(files)
+        lanes = self._lanes(members, placed, limit) if limit else []
+        boxes = [self._box(number, at, members, placed) for number, (_, groups) in enumerate(lanes) for at in groups]
+        runs, largest = self._runs(files)
+        return TreeBucket(
+            partition=display_partition(decode_row(key[0], self._schema.partition_types), self._schema),
+            bucket=key[1],
+            files=len(files),
+            kept=sum(item.kept for item in members),
+            rows=sum(file.row_count for file in files),
+            deleted=sum(item.deleted for item in members),
+            size=sum(file.file_size for file in files),
+            runs=runs,
+            largest_run=largest,
+            level_0_files=sum(file.level == 0 for file in files),
+            lanes=tuple(name for name, _ in lanes),
+            sections=tuple(round(share, 5) for share in placed.sections),
+            boxes=tuple(boxes),
+        )
 
-    def partition(self, partition: bytes) -> str:
-        values: Sequence[Plain] = decode_row(partition, self._schema.partition_types)
-        return display_partition(values, self._schema)
+    def _place(self, files: Sequence[DataFileMeta]) -> Placement:
+        return place_by_rows(files)
 
+    def _lanes(self, members: Sequence[TreeFile], placed: Placement, limit: int) -> list[tuple[str, list[Sequence[int]]]]:  # noqa: ARG002  # see _KeyedDrawing
+        """Return the rows of the picture, from the top."""
+        return [("", group_neighbours(range(len(members)), min(limit, _MOST_IN_A_LANE)))]
 
-def _tree(key: tuple[bytes, int], members: list[TreeFile], texts: _Texts, limit: int) -> TreeBucket:
-    members.sort(key=lambda item: (item.file.level, item.file.min_sequence_number, item.file.file_name))
-    files = [item.file for item in members]
-    placed = place_by_keys(files, texts.key_of, texts.key_types) if texts.has_keys else place_by_rows(files)
-    lanes = _lanes(members, placed if texts.has_keys else None, limit) if limit else []
-    boxes = [_box(number, at, members, placed, texts) for number, (_, groups) in enumerate(lanes) for at in groups]
-    runs, largest = _runs(files, texts)
-    return TreeBucket(
-        partition=texts.partition(key[0]),
-        bucket=key[1],
-        files=len(files),
-        kept=sum(item.kept for item in members),
-        rows=sum(file.row_count for file in files),
-        deleted=sum(item.deleted for item in members),
-        size=sum(file.file_size for file in files),
-        runs=runs,
-        largest_run=largest,
-        level_0_files=sum(file.level == 0 for file in files),
-        lanes=tuple(name for name, _ in lanes),
-        sections=tuple(round(share, 5) for share in placed.sections),
-        boxes=tuple(boxes),
-    )
-
-
-def _runs(files: Sequence[DataFileMeta], texts: _Texts) -> tuple[int, int]:
-    """Return the most runs of a section, and the largest.
-
-    The largest run is in bytes. A run is a level, or on level 0 the files of one task.
-    """
-    if not texts.has_keys:
+    def _runs(self, files: Sequence[DataFileMeta]) -> tuple[int, int]:
+        """Return the most runs of a section, and the bytes of the largest run."""
         return 1, sum(file.file_size for file in files)
-    runs: Counter[int | str] = Counter()
-    for file in files:
-        runs[file.level or writer_prefix(file.file_name)] += file.file_size
-    return max(len(section) for section in interval_partition(files, texts.key_of)), max(runs.values())
+
+    def _key_range(self, files: Sequence[DataFileMeta]) -> tuple[str | None, str | None]:  # noqa: ARG002  # see _KeyedDrawing
+        return None, None
+
+    def _box(self, lane: int, at: Sequence[int], members: Sequence[TreeFile], placed: Placement) -> TreeBox:
+        items = [members[position] for position in at]
+        files = [item.file for item in items]
+        left, right = min(placed.left[position] for position in at), max(placed.right[position] for position in at)
+        low, high = self._key_range(files)
+        return TreeBox(
+            lane=lane,
+            left=round(left, 5),
+            width=round(right - left, 5),
+            level=files[0].level,
+            name=files[0].file_name,
+            files=len(files),
+            kept=sum(item.kept for item in items),
+            rows=sum(file.row_count for file in files),
+            deleted=sum(item.deleted for item in items),
+            size=sum(file.file_size for file in files),
+            low=low,
+            high=high,
+            first_sequence=min(file.min_sequence_number for file in files),
+            last_sequence=max(file.max_sequence_number for file in files),
+            created_millis=max((file.creation_time for file in files if file.creation_time is not None), default=None),
+            indexed=sum(file.embedded_index is not None or file.index_file is not None for file in files),
+            index_bytes=sum(len(file.embedded_index or b"") for file in files),
+        )
+
+
+class _KeyedDrawing(_Drawing):
+    """Picture of a bucket of a primary-key table: levels above one another."""
+
+    def __init__(self, schema: TableSchema) -> None:
+        super().__init__(schema)
+        self._key_of: KeyOf = key_decoder(schema.key_types)
+
+    def _place(self, files: Sequence[DataFileMeta]) -> Placement:
+        return place_by_keys(files, self._key_of, self._schema.key_types)
+
+    def _lanes(self, members: Sequence[TreeFile], placed: Placement, limit: int) -> list[tuple[str, list[Sequence[int]]]]:
+        # Level 0 has a row for each file, newest first; each further level has one row.
+        levels: defaultdict[int, list[int]] = defaultdict(list)
+        for at, item in enumerate(members):
+            levels[item.file.level].append(at)
+        newest = levels.pop(0, [])[::-1]
+        fresh = group_neighbours(newest, min(_MOST_LANES, max(limit // 2, 1) if levels else limit))
+        lanes: list[tuple[str, list[Sequence[int]]]] = [("L0", [group]) for group in fresh]
+        share = max((limit - len(fresh)) // max(len(levels), 1), 1)
+        for level, found in sorted(levels.items()):
+            lanes.append((f"L{level}", group_neighbours(sorted(found, key=placed.left.__getitem__), min(share, _MOST_IN_A_LANE))))
+        return lanes
+
+    def _runs(self, files: Sequence[DataFileMeta]) -> tuple[int, int]:
+        # A run is a level, or on level 0 the files of one task.
+        runs: Counter[int | str] = Counter()
+        for file in files:
+            runs[file.level or writer_prefix(file.file_name)] += file.file_size
+        return max(len(section) for section in interval_partition(files, self._key_of)), max(runs.values())
+
+    def _key_range(self, files: Sequence[DataFileMeta]) -> tuple[str | None, str | None]:
+        low = min((file.min_key for file in files), key=self._key_of)
+        return self._text(low), self._text(max((file.max_key for file in files), key=self._key_of))
+
+    def _text(self, key: bytes) -> str:
+        types = self._schema.key_types
+        return ", ".join(display_value(value, type_) for value, type_ in zip(decode_row(key, types), types, strict=True))
 
 
 def writer_prefix(name: str) -> str:
@@ -134,55 +188,6 @@ def writer_prefix(name: str) -> str:
     'data-8f14e45f'
     """
     return name.rpartition("-")[0]
-
-
-def _lanes(members: Sequence[TreeFile], keyed: Placement | None, limit: int) -> list[tuple[str, list[Sequence[int]]]]:
-    """Return the rows of the picture, from the top.
-
-    Level 0 has a row for each file, newest first; each further level has one row.
-    """
-    if keyed is None:
-        return [("", group_neighbours(range(len(members)), min(limit, _MOST_IN_A_LANE)))]
-    levels: defaultdict[int, list[int]] = defaultdict(list)
-    for at, item in enumerate(members):
-        levels[item.file.level].append(at)
-    newest = levels.pop(0, [])[::-1]
-    fresh = group_neighbours(newest, min(_MOST_LANES, max(limit // 2, 1) if levels else limit))
-    lanes: list[tuple[str, list[Sequence[int]]]] = [("L0", [group]) for group in fresh]
-    share = max((limit - len(fresh)) // max(len(levels), 1), 1)
-    for level, found in sorted(levels.items()):
-        lanes.append((f"L{level}", group_neighbours(sorted(found, key=keyed.left.__getitem__), min(share, _MOST_IN_A_LANE))))
-    return lanes
-
-
-def _box(lane: int, at: Sequence[int], members: Sequence[TreeFile], placed: Placement, texts: _Texts) -> TreeBox:
-    items = [members[position] for position in at]
-    files = [item.file for item in items]
-    left, right = min(placed.left[position] for position in at), max(placed.right[position] for position in at)
-    low, high = min(files, key=lambda file: _order(texts, file.min_key)), max(files, key=lambda file: _order(texts, file.max_key))
-    return TreeBox(
-        lane=lane,
-        left=round(left, 5),
-        width=round(right - left, 5),
-        level=files[0].level,
-        name=files[0].file_name,
-        files=len(files),
-        kept=sum(item.kept for item in items),
-        rows=sum(file.row_count for file in files),
-        deleted=sum(item.deleted for item in items),
-        size=sum(file.file_size for file in files),
-        low=texts.key(low.min_key) if texts.has_keys else None,
-        high=texts.key(high.max_key) if texts.has_keys else None,
-        first_sequence=min(file.min_sequence_number for file in files),
-        last_sequence=max(file.max_sequence_number for file in files),
-        created_millis=max((file.creation_time for file in files if file.creation_time is not None), default=None),
-        indexed=sum(file.embedded_index is not None or file.index_file is not None for file in files),
-        index_bytes=sum(len(file.embedded_index or b"") for file in files),
-    )
-
-
-def _order(texts: _Texts, key: bytes) -> Any:
-    return texts.key_of(key) if texts.has_keys else ()
 
 
 @dataclass(frozen=True, slots=True)

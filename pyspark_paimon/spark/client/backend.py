@@ -216,7 +216,7 @@ class SparkBackend(SparkScans):
 
     def _change_rows(self, request: DeleteRequest, values: Assignments | None) -> WriteResult:
         schema = self.ask(SchemaOf())
-        if not schema.is_primary_key_table:
+        if schema.kind.changes_files:
             return self._change_files(request, values)
 
         def stage(base: Snapshot | None) -> Staged | None:

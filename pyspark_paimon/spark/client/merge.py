@@ -73,7 +73,7 @@ class MergeFrame:
         kinds = " ".join(f"WHEN {number} THEN '{_KINDS[clause.action]}'" for number, clause in enumerate(self.wanted.clauses))
         columns = [self._expr(self._column(name)).alias(name) for name in self.schema.names]
         made = pairs.select(*columns, self._expr(f"CASE {_CLAUSE} {kinds} END").alias(ROW_KIND))
-        if not self.schema.is_primary_key_table:
+        if not self.schema.kind.has_row_kinds:
             return made.drop(ROW_KIND)
         return self._once(made if self.wanted.join.finds_keys(self.schema) else self._refuse_existing_keys(made))
 
@@ -233,7 +233,7 @@ def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Ta
 
     Only the driver changes rows of append tables, in their files. Raises ``UnsupportedTable`` if the source is too large for that.
     """
-    source, in_place = wanted.source, not schema.is_primary_key_table and any(clause.action != "insert" for clause in wanted.clauses)
+    source, in_place = wanted.source, schema.kind.changes_files and any(clause.action != "insert" for clause in wanted.clauses)
     if in_place and isinstance(source, SparkRows):
         source = source.frame.limit(thresholds.held_merge_rows + 1).toArrow()
     if isinstance(source, SparkRows) and (fetched := _fetch(source, wanted)) is not None:
@@ -273,11 +273,11 @@ def stage_merge(
     """
     schema = target.schema
     scan = ScanRequest(columns=schema.names, snapshot_id=target.snapshot_id, schema_id=schema.id, options=EVERY_LEVEL)
-    keyed = schema.is_primary_key_table
+    kind = schema.kind
     write = WriteRequest(
         commit_id=request.commit_id,
-        mode="upsert" if keyed else "append",
-        row_kinds=keyed,
+        mode=kind.write_mode,
+        row_kinds=kind.has_row_kinds,
         operation="merge",
         properties=request.properties,
         options=request.options,

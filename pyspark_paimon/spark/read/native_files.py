@@ -294,7 +294,7 @@ def _check(store: FileStore, wanted: Sequence[str], candidate: _Candidate) -> _N
         with ParquetDataFile(store.file_io, candidate.path, expected) as data:
             footer = Footer(data.metadata)
             sources = [source for name in wanted if (source := mapping.sources[name]) is not None]
-            has_key = store.schema.is_primary_key_table
+            has_key = store.schema.kind.has_row_kinds
             if not sources or not footer.is_unambiguous or not all(map(footer.has, [*sources, *([KIND_FIELD] if has_key else [])])):
                 return None
             return _Native(candidate.path, file.file_size, file.schema_id, has_key and may_have_retracts(data, file.delete_row_count))

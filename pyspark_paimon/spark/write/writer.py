@@ -236,7 +236,7 @@ def first_sequence(store: FileStore) -> int | None:
 
     None: an append table.
     """
-    if not store.schema.is_primary_key_table:
+    if not store.schema.kind.has_row_kinds:
         return None
     entries = store.live_entries(store.snapshots.latest())
     first = int(entries.max_sequence_number.max()) + 1 if len(entries) else 0

@@ -15,6 +15,7 @@ from lsm.levels.universal import CompactUnit, UniversalCompaction
 from manifest.entry.data_file import DataFileMeta
 from manifest.options.core_options import CoreOptions
 from manifest.row.binary_row import encode_row
+from manifest.schema.table_kind import KeyValueTable
 from manifest.types.data_type import DataType
 
 INT = (DataType(Kind.INT, nullable=False),)
@@ -169,12 +170,12 @@ def test_a_failed_compaction_discards_what_it_made_and_leaves_the_levels() -> No
 
 
 def test_the_policy_follows_the_tables_options() -> None:
-    policy = CompactionPolicy.of(CoreOptions.of({"num-sorted-run.compaction-trigger": "3", "target-file-size": "100 mb"}))
+    policy = CompactionPolicy.of(KeyValueTable(CoreOptions.of({"num-sorted-run.compaction-trigger": "3", "target-file-size": "100 mb"})))
     assert policy == CompactionPolicy(policy.strategy, 4, 70 * 2**20)
     assert isinstance(policy.strategy, UniversalCompaction)
     assert policy.strategy.trigger == 3
     assert policy.strategy.early is None
-    assert CompactionPolicy.of(CoreOptions.of({"num-levels": "7"})).number_of_levels == 7
+    assert CompactionPolicy.of(KeyValueTable(CoreOptions.of({"num-levels": "7"}))).number_of_levels == 7
 
 
 def named(*names: str) -> list[DataFileMeta]:

@@ -197,6 +197,21 @@ def test_a_limit_stops_planning_only_where_row_counts_are_certain(tmp_path):
     assert len(scan(keyed, limit=15).plan.splits) == 4
 
 
+def test_a_limit_cuts_the_plan_of_a_compacted_primary_key_table(tmp_path):
+    path = create(tmp_path / "t", "v INT NOT NULL", keys=["v"], bucket="4", source__split__target_size="1b")
+    for _ in range(2):
+        write(path, {"v": list(range(100))})
+    assert len(scan(path, limit=1).plan.splits) == 4
+    compact(path)
+    for limit in (1, 30, 60, 100):
+        cut = scan(path, limit=limit)
+        rows = [split.row_count for split in cut.plan.splits]
+        assert sum(rows[:-1]) < limit <= sum(rows)
+        assert cut.table.num_rows >= limit
+    write(path, {"v": list(range(100))})
+    assert len(scan(path, limit=1).plan.splits) == 4
+
+
 def test_an_empty_table_has_an_empty_plan(tmp_path):
     path = create(tmp_path / "t", "id INT NOT NULL", keys=["id"], bucket="1")
     result = scan(path)

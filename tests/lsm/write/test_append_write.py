@@ -16,6 +16,7 @@ from lsm.compaction.small_files import SmallFilePolicy
 from lsm.write.table_write import TableWrite
 from manifest.entry.data_file import DataFileMeta
 from manifest.options.core_options import CoreOptions
+from manifest.schema.table_kind import AppendTable
 from manifest.schema.validation import build_schema
 from tests.lsm.write_kit import append_rows, commit, compact_all, live, live_files, make, write
 
@@ -126,8 +127,8 @@ def test_which_small_files_are_joined(sizes: list[int], ordered: bool, full: boo
 
 def test_the_policy_follows_the_tables_options() -> None:
     options = CoreOptions.of({"target-file-size": "100 b", "compaction.min.file-num": "3", "compaction.small-file-ratio": "0.5"})
-    assert SmallFilePolicy.of(options) == SmallFilePolicy(100, 50, 3)
-    assert SmallFilePolicy.of(CoreOptions.of({})).target == 256 * 2**20
+    assert SmallFilePolicy.of(AppendTable(options)) == SmallFilePolicy(100, 50, 3)
+    assert SmallFilePolicy.of(AppendTable(CoreOptions.of({}))).target == 256 * 2**20
 
 
 @given(st.lists(st.integers(1, 200), max_size=30), st.booleans(), st.booleans())

@@ -17,10 +17,11 @@ from manifest.io.errors import InvalidSchema, SchemaMismatch, TableExists, Table
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from manifest.options.core_options import CoreOptions
-from manifest.options.support import check_call, check_readable, check_settable, check_writable
+from manifest.options.support import check_call, check_settable, check_writable
 from manifest.schema.change import ChangeOptions
 from manifest.schema.evolution import evolve
 from manifest.schema.manager import SchemaManager
+from manifest.schema.table_kind import AppendTable, KeyValueTable
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
 
@@ -199,22 +200,22 @@ def test_known_options_are_kept_verbatim() -> None:
 def test_unknown_options_of_an_open_table_are_kept_and_do_no_harm() -> None:
     core = CoreOptions.of({"made.by": "someone", "bucket": "2"})
     assert core.raw["made.by"] == "someone"
-    check_readable(core, has_primary_key=True, table="t")
-    check_writable(core, has_primary_key=True, table="t")
+    KeyValueTable(core).check_readable("t")
+    check_writable(core, "t")
 
 
 @pytest.mark.parametrize("options", [{"merge-engine": "newest-row"}, {"sequence.snapshot-ordering": "true"}])
 def test_reading_refuses_what_changes_rows(options: dict[str, str]) -> None:
     with pytest.raises(UnsupportedTable, match=next(iter(options))):
-        check_readable(CoreOptions.of(options), has_primary_key=True, table="t")
+        KeyValueTable(CoreOptions.of(options)).check_readable("t")
 
 
 @pytest.mark.parametrize("options", [{"data-file.external-paths": "s3://b/p"}, {"file.format": "csv"}])
 def test_writing_refuses_what_it_cannot_honour(options: dict[str, str]) -> None:
     core = CoreOptions.of({"bucket": "1"} | options)
-    check_readable(core, has_primary_key=True, table="t")
+    KeyValueTable(core).check_readable("t")
     with pytest.raises(UnsupportedTable, match=next(iter(options))):
-        check_writable(core, has_primary_key=True, table="t")
+        check_writable(core, "t")
 
 
 def manager(tmp_path: Path) -> SchemaManager:
@@ -303,9 +304,9 @@ def test_a_call_cannot_change_what_all_files_of_a_table_share() -> None:
     ids=str,
 )
 def test_stored_options_that_change_what_a_scan_returns_are_refused(options: dict[str, str]) -> None:
-    for has_primary_key in (True, False):
+    for kind in (KeyValueTable, AppendTable):
         with pytest.raises(UnsupportedTable, match=next(iter(options))):
-            check_readable(CoreOptions.of(options), has_primary_key=has_primary_key, table="t")
+            kind(CoreOptions.of(options)).check_readable("t")
 
 
 def stored(tmp_path: Path, options: dict[str, str]) -> SchemaManager:
