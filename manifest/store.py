@@ -116,7 +116,8 @@ class FileStore:
 
     def _replace(self, **changes: Any) -> FileStore:
         seen = replace(self, **changes)
-        seen.__dict__.update({name: self.__dict__[name] for name in _INDEPENDENT_OF_STORAGE if name in self.__dict__})
+        for name in _INDEPENDENT_OF_STORAGE:
+            seen.__dict__[name] = getattr(self, name)
         return seen
 
     @cached_property
@@ -251,7 +252,10 @@ class FileStore:
         Its base list comes first, then its delta list.
         """
         with self.reading(snapshot):
-            listed = self.file_io.run_parallel(*[partial(self._read_list, name, size) for name, size in snapshot.manifest_lists])
+            return self._read_lists(snapshot)
+
+    def _read_lists(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
+        listed = self.file_io.run_parallel(*[partial(self._read_list, name, size) for name, size in snapshot.manifest_lists])
         return list(itertools.chain.from_iterable(listed))
 
     def _read_list(self, name: str, size: int | None) -> Sequence[ManifestFileMeta]:
@@ -279,9 +283,8 @@ class FileStore:
         """
         if snapshot is None:
             return EntryColumns.of(())
-        listed = self.manifest_metas(snapshot)
-        metas = wanted.manifests(listed, self.partition, self.paths.manifests)
         with self.reading(snapshot):
+            metas = wanted.manifests(self._read_lists(snapshot), self.partition, self.paths.manifests)
             blocks = None if wanted.is_everything else partial(wanted.blocks, partition=self.partition)
             entries = self.manifests.read_metas(metas, blocks)
         return live(wanted.entries(entries, self.partition))

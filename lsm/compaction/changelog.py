@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Mask
+from fileindex.base.lazy import cached_property
 from lsm.arrow.row_kind import drop_retracts
 from lsm.data_files.rolling import RollingFileWriter, discard_files, key_value_writer
 from lsm.data_files.writer import FileTarget
@@ -54,8 +55,14 @@ class ChangelogWriter:
     Rows must be in key order.
     """
 
-    target: FileTarget
+    data: FileTarget
+    """Target of the data files."""
     _writer: RollingFileWriter | None = field(default=None, init=False, repr=False)
+
+    @cached_property
+    def target(self) -> FileTarget:
+        """Target of the changelog files."""
+        return changelog_target(self.data)
 
     def write(self, rows: Any) -> None:
         """Append rows with their kinds."""

@@ -86,11 +86,6 @@ class FileTarget:
     target_size: int
 
     @cached_property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the table's columns."""
-        return tuple(field.name for field in self.store.schema.fields)
-
-    @cached_property
     def keys(self) -> tuple[str, ...]:
         """Trimmed primary key. Empty for append tables."""
         return tuple(self.store.schema.trimmed_primary_keys)
@@ -122,7 +117,7 @@ class FileTarget:
     def stats(self, level: int) -> StatsCollector:
         """Return a statistics collector for one file of ``level``."""
         options = self.store.options
-        modes, rows = options.stats_modes(self.columns, level), options.format_at(level) != PARQUET
+        modes, rows = options.stats_modes(self.store.schema.names, level), options.format_at(level) != PARQUET
         return StatsCollector(self.store.schema.fields, modes, dense=options.stats_dense_store, rows=rows, keys=self.keys)
 
     def name(self, level: int) -> str:

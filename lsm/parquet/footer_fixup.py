@@ -18,7 +18,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.thresholds import thresholds
 from lsm.parquet.fields import (
     ChunkStatistics,
     ColumnChunk,
@@ -67,8 +66,6 @@ class FooterSink:
     def __init__(self, sink: Any, schema: pa.Schema, *, int96: bool) -> None:
         self._sink, self._schema, self._int96 = sink, schema, int96
         self._held: bytearray | None = None
-        self._waiting = bytearray()
-        self._write_bytes = thresholds.file_write_bytes
         self.silent: dict[int, list[str]] = {}
         self.closed = False
 
@@ -77,40 +74,27 @@ class FooterSink:
         self._held = bytearray()
 
     def write(self, data: Any) -> int:
-        """Write or keep bytes.
-
-        Small writes, such as page headers, are combined with the following ones.
-        """
-        if self._held is not None:
-            self._held += data
-        elif len(data) >= self._write_bytes:
-            self.flush()
+        """Write or keep bytes."""
+        if self._held is None:
             self._sink.write(data)
         else:
-            self._waiting += data
-            if len(self._waiting) >= self._write_bytes:
-                self.flush()
+            self._held += data
         return len(data)
 
     def tell(self) -> int:
         """Return the number of bytes so far."""
-        return int(self._sink.tell()) + len(self._waiting) + (len(self._held) if self._held is not None else 0)
+        return int(self._sink.tell()) + (0 if self._held is None else len(self._held))
 
     def flush(self) -> None:
-        """Write the combined small writes."""
-        if self._waiting:
-            waiting, self._waiting = bytes(self._waiting), bytearray()
-            self._sink.write(waiting)
+        """Do nothing, because ``write`` keeps no bytes."""
 
     def close(self) -> None:
-        """Close the underlying sink."""
+        """Refuse further bytes. The owner of the sink closes it."""
         self.closed = True
-        self._sink.close()
 
     def finish(self) -> None:
         """Write the kept bytes, with checksums before the footer."""
         assert self._held is not None
-        self.flush()
         held, self._held = bytes(self._held), None
         length = int.from_bytes(held[-_TAIL : -len(_MAGIC)], "little")
         indexes, footer = held[: -_TAIL - length], held[-_TAIL - length : -_TAIL]

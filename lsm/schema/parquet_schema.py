@@ -97,7 +97,8 @@ def needs_int96(fields: Iterable[DataField]) -> bool:
 
     Paimon stores those as INT96 (``lsm.parquet.footer_fixup``).
     """
-    return any(map(is_int96, [field.type for field in fields]))
+    types = [field.type for field in fields]
+    return any(map(is_int96, [kind for kind in types if kind.kind in TIMESTAMPS or kind.is_nested]))
 
 
 def is_int96(data_type: DataType) -> bool:

@@ -93,7 +93,8 @@ class ExistingFiles:
 
     def of(self, partition: tuple[Plain, ...], encoded: bytes, bucket: int) -> list[DataFileMeta]:
         """Return the live files of a bucket."""
-        self.load([partition])
+        if encoded not in self._loaded:
+            self.load([partition])
         entries = self._entries.get((encoded, bucket))
         return [] if entries is None else entries.files()
 
@@ -118,7 +119,8 @@ class ExistingFiles:
         Raises:
             UnsupportedTable: ``new_rows`` is True, and the partition has another number of buckets than the table.
         """
-        self.load([partition])
+        if encoded not in self._loaded:
+            self.load([partition])
         options = self._store.options
         postponed = self._store.schema.bucket_mode is BucketMode.POSTPONE_MODE
         wanted = options.postpone_default_bucket_num if postponed else options.bucket

@@ -60,7 +60,7 @@ class MergeTreeWriter:
 
     @cached_property
     def _log(self) -> changelog.ChangelogWriter:
-        return changelog.ChangelogWriter(changelog.changelog_target(self._target))
+        return changelog.ChangelogWriter(self._target)
 
     @cached_property
     def _compaction(self) -> bucket_compaction.BucketCompaction:

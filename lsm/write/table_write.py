@@ -44,7 +44,6 @@ from manifest.io.errors import SchemaMismatch, UnmergeableRows
 from manifest.io.group_sync import GroupSync
 from manifest.io.paths import FileNames
 from manifest.io.threads import WorkerPool
-from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.schema.validation import check_crossing_keys, check_written_columns
 from manifest.store import FileStore
@@ -91,7 +90,7 @@ class WriteKinds:
             return rows, numbers if numbers.any() else None
         if not self.schema.is_primary_key_table:
             raise SchemaMismatch(f"{self.table}: an append table has no keys, so rows cannot be deleted by writing '-D' or '-U'")
-        options = self._options
+        options = self.schema.core
         dropped = retract if options.ignore_delete else (numbers == UPDATE_BEFORE) & options.ignore_update_before
         if dropped.any():
             rows, numbers = rows.filter(pa.array(~dropped)), numbers[~dropped]
@@ -102,17 +101,13 @@ class WriteKinds:
         return rows, numbers if numbers.any() else None
 
     @cached_property
-    def _options(self) -> CoreOptions:
-        return CoreOptions.of(self.schema.options)
-
-    @cached_property
     def _refusals(self) -> dict[int, str | None]:
         fold = merge_function_for(self.schema)
         return {kind: fold.refusal(kind) for kind in (UPDATE_BEFORE, DELETE)}
 
     def _numbers(self, rows: Any, given: Any) -> Int8s | None:
         if given is None:
-            name = self._options.rowkind_field
+            name = self.schema.core.rowkind_field
             return None if name is None else _parse_kinds(rows.column(name), name)
         numbers: Int8s = one_array(given).cast(pa.int8()).to_numpy(zero_copy_only=False)
         if len(numbers) != rows.num_rows or (len(numbers) and not 0 <= numbers.min() <= numbers.max() <= 3):
@@ -172,6 +167,7 @@ class TableWrite:
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._prepared: list[CommitMessage] = []
         self._waiting: list[tuple[Any, Int8s | None]] = []
+        self._waiting_rows = self._waiting_bytes = 0
         self._assignment = bucket_assignment(
             AssignmentContext(self.store, job, self._existing, self._index_names, self._space, self._pool.map)
         )
@@ -217,11 +213,12 @@ class TableWrite:
             SchemaMismatch: The rows do not fit.
         """
         for piece, given in in_pieces(batch, kinds):
-            self._waiting.append(self._kinds.of(conform(piece, self.store.schema, given, fills_null=self._job.fills_null), given))
-            if (
-                sum(t.num_rows for t, _ in self._waiting) >= thresholds.route_rows
-                or sum(t.nbytes for t, _ in self._waiting) >= thresholds.route_bytes
-            ):
+            rows, numbers = self._kinds.of(conform(piece, self.store.schema, given, fills_null=self._job.fills_null), given)
+            if rows.num_rows:
+                self._waiting.append((rows, numbers))
+                self._waiting_rows += rows.num_rows
+                self._waiting_bytes += rows.nbytes
+            if self._waiting_rows >= thresholds.route_rows or self._waiting_bytes >= thresholds.route_bytes:
                 self._route()
 
     def load_partitions(self, partitions: Iterable[bytes]) -> None:
@@ -304,7 +301,8 @@ class TableWrite:
 
     def _route(self) -> None:
         """Hand the pending rows to their buckets."""
-        waiting, self._waiting = [(table, kinds) for table, kinds in self._waiting if table.num_rows], []
+        waiting, self._waiting = self._waiting, []
+        self._waiting_rows = self._waiting_bytes = 0
         if not waiting:
             return
         table, kinds = pa.concat_tables([table for table, _ in waiting]), concat_kinds([(t.num_rows, k) for t, k in waiting])

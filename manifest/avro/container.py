@@ -132,7 +132,7 @@ class ContainerWriter:
     def content(self) -> bytes:
         """Return the file's bytes so far."""
         # The sync marker, after the header and each block, begins with a checksum of the file's name and all content.
-        parts = [encode_header(self.metadata), *(block for _, block in self.blocks)]
+        parts = [encode_header(self.metadata), *[block for _, block in self.blocks]]
         sync = _crc([*self._names, *parts]) + os.urandom(SYNC_BYTES - _CRC)
         return sync.join([*parts, b""])
 

@@ -23,7 +23,6 @@ from manifest.io.errors import SnapshotExpired, StorageError
 from manifest.io.file_io import FileIO
 from manifest.io.group_sync import GroupSync
 from manifest.io.paths import partition_text
-from manifest.io.wrapped import WrappedFileIO
 from manifest.snapshot.snapshot import NO_WATERMARK, CommitKind, PartitionStatistics, Snapshot
 from manifest.store import FileStore
 
@@ -140,9 +139,8 @@ class CommitAttempt:
     """Writer of one snapshot's metadata. Records every written file."""
 
     def __init__(self, store: FileStore) -> None:
-        self._group_sync = GroupSync(store.file_io)
-        self._record = _Recording(self._group_sync)
-        self.store = store.through(self._record)
+        self._files = _Recording(store.file_io)
+        self.store = store.through(self._files)
         self._changes: EntryColumns | None = None
 
     def prepare(self, latest: Snapshot | None, change: CommitChange, identity: CommitIdentity, *, merging: bool) -> Snapshot:
@@ -174,9 +172,7 @@ class CommitAttempt:
         log_list, log_size = store.manifest_lists.write(store.manifests.write(change.changelog)) if has_changelog else (None, None)
         for name, metas in ((base_list, base), (delta_list, delta)):
             store.cache.put(name, tuple(metas), list_weight(metas))
-        schema_id, *_ = store.file_io.run_parallel(
-            partial(_schema_id, store), self._group_sync.flush, partial(_check_exists, store, latest)
-        )
+        schema_id, *_ = store.file_io.run_parallel(partial(_schema_id, store), self._files.flush, partial(_check_exists, store, latest))
         failpoints.point("after-manifest-list")
         records = record_count(entries)
         return Snapshot(
@@ -208,11 +204,11 @@ class CommitAttempt:
 
     def discard(self) -> None:
         """Delete all files that this attempt wrote."""
-        self._group_sync.close()
-        for path in self._record.written:
+        self._files.close()
+        for path in self._files.written:
             with suppress(OSError):
-                self._record.inner.delete(path)
-        self._record.written.clear()
+                self._files.delete(path)
+        self._files.written.clear()
 
     @contextmanager
     def discard_on_error(self) -> Iterator[None]:
@@ -248,8 +244,8 @@ def record_count(entries: EntryColumns) -> int:
     return int((signs * entries.row_count).sum())
 
 
-class _Recording(WrappedFileIO):
-    """A ``FileIO`` that records the paths of written files."""
+class _Recording(GroupSync):
+    """A ``GroupSync`` that records the paths of written files."""
 
     def __init__(self, inner: FileIO) -> None:
         super().__init__(inner)
@@ -258,7 +254,7 @@ class _Recording(WrappedFileIO):
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
         """Write a file and record it, even if writing fails."""
         self.written.append(path)
-        self.inner.write(path, data, overwrite=overwrite, durable=durable)
+        super().write(path, data, overwrite=overwrite, durable=durable)
 
 
 def verify_not_overwritten(store: FileStore, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> None:

@@ -182,15 +182,10 @@ def _live(store: FileStore, latest: Snapshot | None, messages: Iterable[CommitMe
     changed = list(messages)
     wanted = EntryFilter(
         partitions={message.partition for message in changed},
-        buckets={message.bucket for message in changed}
-        | {bucket for message in changed for _, bucket in _buckets_with_index_changes(message)},
+        buckets={message.bucket for message in changed},
         bucket_counts={message.total_buckets for message in changed},
     )
     return store.live_entries(latest, wanted)
-
-
-def _buckets_with_index_changes(message: CommitMessage) -> set[BucketId]:
-    return {bucket for compaction in (False, True) for bucket, _ in message.index_changes_of(compaction=compaction)}
 
 
 def _refuse(store: FileStore, conflicts: Sequence[Conflict]) -> None:

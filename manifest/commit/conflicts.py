@@ -34,7 +34,7 @@ def file_conflicts(base: EntryColumns, delta: EntryColumns, key: PartitionType |
         delta: Entries to commit.
         key: Key columns of a primary-key table. Files of one level above 0 must then keep disjoint key ranges.
     """
-    if not len(delta):
+    if not len(delta) or _adds_unknown_names(base, delta):
         return []
     both = EntryColumns.concat([base, delta])
     merged = merge(both)
@@ -44,6 +44,15 @@ def file_conflicts(base: EntryColumns, delta: EntryColumns, key: PartitionType |
     if key is not None:
         conflicts += _level_conflicts(merged.entries, set(_buckets(delta)), key)
     return conflicts
+
+
+def _adds_unknown_names(base: EntryColumns, delta: EntryColumns) -> bool:
+    """Return whether ``delta`` adds only files on level 0 with new names."""
+    # Such files fit any base. Most commits are like this, and need not be merged with the live files.
+    if (delta.kind != FileKind.ADD).any() or delta.level.any():
+        return False
+    names = delta.content("_FILE._FILE_NAME")
+    return len(set(names)) == len(names) and set(names).isdisjoint(base.content("_FILE._FILE_NAME"))
 
 
 def read_conflicts(base: EntryColumns, reads: Iterable[tuple[BucketId, Sequence[str]]]) -> list[Conflict]:

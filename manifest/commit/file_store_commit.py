@@ -115,10 +115,11 @@ class FileStoreCommit:
         """
         failpoints.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]
-        history = self._find_earlier(filled, identifier, rows=any(message.has_rows for message in filled))
+        adds = any(message.has_rows for message in filled)
+        history = self._find_earlier(filled, identifier, rows=adds)
         resequencer = Resequencer(self.store, filled, self._resequence)
         rows = history.rows
-        if rows is None and not history.found and any(message.has_rows for message in filled):
+        if rows is None and not history.found and adds:
             # Streams follow APPEND snapshots by their new files only and would miss rows marked as deleted.
             kind = CommitKind.OVERWRITE if any(message.marks_rows for message in filled) else CommitKind.APPEND
             identity = CommitIdentity(self.user, identifier, kind, properties)
@@ -398,10 +399,12 @@ class FileStoreCommit:
         store, manager = self.store, self.store.snapshots
         self._write_latest_hint()
         # On an object store only older versions of this package leave a pending file: look for it after a failed attempt.
-        if store.commits is None and (store.file_io.cancels_creates or not first) and manager.pending_history() is not None:
+        checks = store.commits is None and (store.file_io.cancels_creates or not first)
+        if checks and manager.pending_history() is not None:
             with history_change.lock_history(store, "the commit"):
                 history_change.finish_pending(store)
-        latest = manager.latest()
+        # A change of history that begins now is seen before the snapshot is created.
+        latest = manager.newest_stored() if checks else manager.latest()
         if latest is None:
             refuse_lost_snapshots(store)
         elif latest.first_replaced is not None:

@@ -176,7 +176,7 @@ class EntryColumns:
     def select(self, chosen: Mask | Indices) -> EntryColumns:
         """Return entries by mask or by position."""
         rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.intp, copy=False)
-        if rows.size == len(self) and (chosen.dtype == np.bool_ or np.array_equal(rows, np.arange(rows.size))):
+        if rows.size == self.row.size and (chosen.dtype == np.bool_ or np.array_equal(rows, np.arange(rows.size))):
             return self
         columns = self.columns.take(rows)
         chosen_ones = EntryColumns(self.paths, self.source[rows], self.payload, columns, self.short[rows], self.row[rows], self.built)

@@ -9,6 +9,7 @@ import numpy as np
 
 from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.errors import CorruptFile
+from fileindex.base.lazy import cached_property
 from fileindex.predicate.tree import Predicate
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import FileKind
@@ -82,7 +83,7 @@ def merge(entries: EntryColumns) -> Merged:
     return Merged(entries.select(stays), tuple(rows[twice].tolist()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EntryFilter:
     """Filter of entries by identity fields.
 
@@ -102,7 +103,7 @@ class EntryFilter:
     bucket_counts: Collection[int] | None = None
     min_level: int = 0
 
-    @property
+    @cached_property
     def is_everything(self) -> bool:
         """Whether nothing can be pruned."""
         return self.predicate is None and self.partitions is None and self.buckets is None and self.min_level <= 0

@@ -82,29 +82,32 @@ class TablePaths:
     data_directory: str | None = None
     index_in_data_directory: bool = False
     branch: str = MAIN_BRANCH
+    metadata_root: str = field(init=False, repr=False, compare=False)
+    """Parent of this branch's metadata directories: ``schema``, ``snapshot``, ``tag``, ``changelog`` and ``consumer``."""
+    schemas: str = field(init=False, repr=False, compare=False)
+    """Directory of the schema files."""
+    snapshots: str = field(init=False, repr=False, compare=False)
+    """Directory of the snapshot files and their hints."""
+    latest_hint: str = field(init=False, repr=False, compare=False)
+    """Hint with the newest snapshot's id."""
+    pending_history: str = field(init=False, repr=False, compare=False)
+    """Pending file of a rollback or fast-forward. Other engines ignore it."""
 
-    @cached_property
-    def metadata_root(self) -> str:
-        """Parent of this branch's metadata directories.
-
-        These are ``schema``, ``snapshot``, ``tag``, ``changelog`` and ``consumer``.
-        """
-        return self.root if self.branch == MAIN_BRANCH else f"{self.branches}/{BRANCH}{self.branch}"
+    def __post_init__(self) -> None:
+        root = self.root if self.branch == MAIN_BRANCH else f"{self.root}/branch/{BRANCH}{self.branch}"
+        snapshots = f"{root}/snapshot"
+        vars(self).update(
+            metadata_root=root,
+            schemas=f"{root}/schema",
+            snapshots=snapshots,
+            latest_hint=f"{snapshots}/{LATEST}",
+            pending_history=f"{snapshots}/{ROLLBACK}",
+        )
 
     @cached_property
     def branches(self) -> str:
         """Directory of the branches."""
         return f"{self.root}/branch"
-
-    @cached_property
-    def schemas(self) -> str:
-        """Directory of the schema files."""
-        return f"{self.metadata_root}/schema"
-
-    @cached_property
-    def snapshots(self) -> str:
-        """Directory of the snapshot files and their hints."""
-        return f"{self.metadata_root}/snapshot"
 
     @cached_property
     def tags(self) -> str:
@@ -158,22 +161,9 @@ class TablePaths:
         return f"{self.root}/{self.data_directory.strip('/')}" if self.data_directory else self.root
 
     @cached_property
-    def latest_hint(self) -> str:
-        """Hint with the newest snapshot's id."""
-        return f"{self.snapshots}/{LATEST}"
-
-    @cached_property
     def earliest_hint(self) -> str:
         """Hint with the oldest snapshot's id."""
         return f"{self.snapshots}/{EARLIEST}"
-
-    @cached_property
-    def pending_history(self) -> str:
-        """Pending file of a rollback or fast-forward.
-
-        Other engines ignore it.
-        """
-        return f"{self.snapshots}/{ROLLBACK}"
 
     def schema_file(self, schema_id: int) -> str:
         """Return the path of a schema version."""

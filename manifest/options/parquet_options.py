@@ -6,7 +6,7 @@ A column name may follow after a ``#``.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -121,9 +121,12 @@ class ParquetOptions:
             for name in wanted
         }
 
-    def has_dictionary(self, column: str) -> bool:
-        """Return whether the column may have a dictionary."""
-        return self.dictionary.get(column, self.dictionary.get("*", True))
+    def without_dictionary(self, columns: Iterable[str]) -> frozenset[str]:
+        """Return the columns that must not have a dictionary."""
+        if not self.dictionary:
+            return frozenset()
+        default = self.dictionary.get("*", True)
+        return frozenset([column for column in columns if not self.dictionary.get(column, default)])
 
 
 def parquet_reason(key: str, value: str) -> str | None:
@@ -226,7 +229,7 @@ class StatsMode:
         """
         if self.keep in {Keep.NONE, Keep.COUNTS} or low is None or high is None:
             return None, None
-        if self.keep is Keep.FULL:
+        if self.keep is Keep.FULL or not isinstance(high, str | bytes):
             return low, high
         most = truncate_up(high, self.length)
         return (None, None) if most is None else (truncate_down(low, self.length), most)

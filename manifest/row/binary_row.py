@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind, Plain
 from fileindex.base.errors import UnsupportedType
@@ -36,6 +37,7 @@ _PACK = {
 _NANOS_PER_MILLI = 1_000_000
 
 
+@lru_cache(maxsize=256)
 def header_size(arity: int) -> int:
     """Return the bytes of the null bits, in 8-byte words.
 
@@ -62,8 +64,10 @@ def encode_row(values: Sequence[Plain], types: Sequence[DataType]) -> bytes:
             if reserved := reserved_bytes(data_type):
                 _SLOT.pack_into(row, at, 0, len(row))
                 row += bytes(reserved)
+        elif (packing := _PACK.get(data_type.kind)) is not None:
+            packing.pack_into(row, at, value)
         else:
-            _encode_field(row, at, value, data_type)
+            _encode_variable(row, at, value, data_type)
     return _ARITY.pack(len(types)) + bytes(row)
 
 
@@ -85,11 +89,9 @@ def _per_milli(fine: DataType) -> int:
     return 1_000 if fine.precision <= 6 else _NANOS_PER_MILLI
 
 
-def _encode_field(row: bytearray, at: int, value: Plain, data_type: DataType) -> None:
+def _encode_variable(row: bytearray, at: int, value: Plain, data_type: DataType) -> None:
     kind = data_type.kind
-    if kind in _PACK:
-        _PACK[kind].pack_into(row, at, value)
-    elif kind in STRINGS or kind in BINARIES:
+    if kind in STRINGS or kind in BINARIES:
         data = value.encode() if isinstance(value, str) else value
         assert isinstance(data, bytes)
         if len(data) <= _INLINE:

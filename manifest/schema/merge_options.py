@@ -74,7 +74,7 @@ class MergeOptions:
         >>> [(name, rule.function) for name, rule in MergeOptions.of(schema).aggregates.items()]
         [('n', 'sum'), ('s', 'last_non_null_value')]
         """
-        core, raw = CoreOptions.of(schema.options), schema.options
+        core, raw = schema.core, schema.options
         match core.engine.name:
             case "deduplicate":
                 return cls(core.engine, core.ignore_delete)

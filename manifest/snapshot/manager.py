@@ -72,6 +72,10 @@ class SnapshotManager(ConsumerFiles):
             return self.commits.latest()
         if (pending := self.change_under_way()) is not None:
             return pending.seen(pending.target.id, self.stored(pending.target.id))
+        return self.newest_stored()
+
+    def newest_stored(self) -> Snapshot | None:
+        """Return the newest snapshot file, ignoring a pending change of history."""
         directory = self.paths.snapshots
         known = self.seen.get(directory)
         if known is None:

@@ -173,21 +173,20 @@ def _column(footer: pq.FileMetaData, leaf: int, data_type: DataType) -> tuple[Pl
         if data_type.kind in BINARIES or not statistics.has_min_max:
             low, high = [None], [None]
             continue
-        low.append(_plain(statistics.min_raw, data_type))
-        high.append(_plain(statistics.max_raw, data_type))
+        least, most = statistics.min_raw, statistics.max_raw
+        if isinstance(least, bytes):
+            least, most = _plain(least, data_type), _plain(most, data_type)
+        low.append(least)
+        high.append(most)
     if not low or None in low:
         return None, None, nulls
     return min(low), max(high), nulls  # type: ignore[type-var]  # plain values of one column share a type
 
 
-def _plain(raw: object, data_type: DataType) -> Plain:
-    if isinstance(raw, bytes):
-        if data_type.kind in STRINGS:
-            return raw.decode()
-        if data_type.kind is Kind.DECIMAL:
-            return int.from_bytes(raw, "big", signed=True)
-    assert isinstance(raw, bool | int | float | str | bytes)
-    return raw
+def _plain(raw: bytes, data_type: DataType) -> Plain:
+    if data_type.kind in STRINGS:
+        return raw.decode()
+    return int.from_bytes(raw, "big", signed=True) if data_type.kind is Kind.DECIMAL else raw
 
 
 __all__ = ["StatsCollector"]

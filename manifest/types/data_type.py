@@ -189,11 +189,11 @@ class DataType:
             case _:
                 return ColumnType(self.kind, self.precision, self.scale, self.length).arrow
 
-    @property
+    @cached_property
     def children(self) -> tuple[DataType, ...]:
         """Types nested directly in this one."""
-        parts = tuple(part for part in (self.element, self.key, self.value) if part is not None)
-        return parts + tuple(field.type for field in self.fields)
+        parts = (self.element, self.key, self.value, *[field.type for field in self.fields])
+        return tuple([part for part in parts if part is not None])
 
 
 def _arrow_item(name: str, data_type: DataType) -> pa.Field:

@@ -147,7 +147,6 @@ def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, thre
 
     Raises typed errors, and leaves the table unchanged then.
     """
-    store.check_writable()
     with OpenWrite(store, request, threads=threads, progress=progress) as write:
         return write.commit(batches=_batches(rows, request))
 

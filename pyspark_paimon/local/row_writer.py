@@ -79,7 +79,6 @@ class LocalWriter:
 
     def _start(self, request: WriteRequest) -> OpenWrite:
         store = self._opened(request.options, request.schema_id)
-        store.check_writable()
         return OpenWrite(store, request, threads=self._threads, progress=self._progress, compacts=store.schema.kind.has_lookup_readers)
 
 

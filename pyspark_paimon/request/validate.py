@@ -77,7 +77,7 @@ def write_request(
     if schema_mode not in {None, "merge"}:
         raise InvalidArgument(f"schema_mode must be 'merge' or None, not {schema_mode!r}; to change other columns, alter the table first")
     settings = check_options(options) | ({} if schema_mode is None else {"write.merge-schema": "true"})
-    effective = schema.model_copy(update={"options": {**schema.options, **settings}}).core
+    effective = schema.model_copy(update={"options": {**schema.options, **settings}}).core if settings else schema.core
     return WriteRequest(
         commit_id=commit_identity(commit_id),
         first_run=commit_id is None,
@@ -124,7 +124,8 @@ def check_options(options: Mapping[str, str] | None) -> dict[str, str]:
     Raises ``UnsupportedOption``.
     """
     settings = option_texts(options)
-    check_call(settings)
+    if settings:
+        check_call(settings)
     return settings
 
 

@@ -87,7 +87,7 @@ class ParquetFileWriter:
         self._int96 = int96
         self._group_bytes = row_group_bytes or thresholds.group_bytes
         self._options = options or ParquetOptions()
-        self._plain = plain | {name for name in schema.names if not self._options.has_dictionary(name)}
+        self._plain = plain | self._options.without_dictionary(schema.names)
         self._groups = 0
         self._pending: list[Any] = []
         self._pending_rows = 0
@@ -95,6 +95,7 @@ class ParquetFileWriter:
         self._encoded_from = 0
         self._encoded = as_integers(schema) if int96 else schema
         self._footer: Any = None
+        self._buffer: Any = None
         self._writer: Any = None
 
     def write(self, rows: Any) -> None:
@@ -130,8 +131,10 @@ class ParquetFileWriter:
         """
         self.end_row_group()
         with storage_errors(self.path), encode_errors(self.path):
+            self._buffer.flush()
             self._footer.hold()
             self._writer.close()
+            self._buffer.flush()
             self._footer.finish()
         size = self._output.finish()
         return self._writer.writer.metadata, size
@@ -159,7 +162,7 @@ class ParquetFileWriter:
                     self._footer.silent[self._groups] = silent
                 self._groups += 1
                 self._writer.write_table(rows, row_group_size=group.num_rows)
-                self._footer.flush()
+                self._buffer.flush()
         self._encoded_from += self._pending_bytes
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
 
@@ -170,11 +173,13 @@ class ParquetFileWriter:
         """
         self._encoded = _with_dictionaries(self._encoded, first.schema)
         self._footer = FooterSink(self._output.open(), self._schema, int96=self._int96)
+        # The encoder writes page headers of a few bytes: join them.
+        self._buffer = pa.BufferedOutputStream(pa.PythonFile(self._footer, mode="w"), thresholds.file_write_bytes)
         rows = fit_to_schema(first, self._encoded, self.path)
         layout = column_layout(rows, self._plain, self._codec, self._level, by_sample=self._by_sample, table=self._table)
         blooms = self._blooms(first)
         self._writer = pq.ParquetWriter(
-            pa.PythonFile(self._footer, mode="w"),
+            self._buffer,
             self._encoded,
             version="2.6",
             data_page_version="1.0",
@@ -214,16 +219,15 @@ def fit_to_schema(rows: Any, schema: Any, path: str) -> Any:
     """
     if isinstance(rows, pa.Table) and rows.schema.equals(schema, check_metadata=True):
         return rows
-    columns = []
-    for field in schema:
-        with encode_errors(path, field.name):
-            columns.append(_fit(rows.column(field.name), field.type))
+    columns = [rows.column(name) for name in schema.names]
+    for at, field in enumerate(schema):
+        if pa.types.is_nested(field.type) or not columns[at].type.equals(field.type):
+            with encode_errors(path, field.name):
+                columns[at] = _fit(columns[at], field.type)
     return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _fit(column: Any, kind: Any) -> Any:
-    if column.type.equals(kind) and not pa.types.is_nested(kind):
-        return column
     if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(column.type):
         column = column.cast(kind.value_type).dictionary_encode()
         return column if column.type.equals(kind) else column.cast(kind)

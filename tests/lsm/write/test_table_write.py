@@ -156,6 +156,21 @@ def batches(table: pa.Table, rows: int) -> Iterator[pa.Table]:
     return (table.slice(at, rows) for at in range(0, table.num_rows, rows))
 
 
+def test_many_small_writes_are_counted_once_each(tmp_path: Path, set_thresholds: Callable[..., None]) -> None:
+    set_thresholds(route_rows=1000)
+    store = make(tmp_path / "t", DDL, ("id",), bucket="1")
+    routed: list[int] = []
+    with TableWrite(store) as write:
+        real = write._route
+        write._route = lambda: (routed.append(write._waiting_rows), real())
+        for batch in batches(many(store, 5000), 300):
+            write.write(batch)
+        assert routed == [1200] * 4
+        write.write(many(store, 10).slice(0, 0))
+        write.prepare_commit()
+    assert (sum(routed), write._waiting_rows, write._waiting_bytes) == (5000, 0, 0)
+
+
 @pytest.mark.parametrize("sequence", [None, "version"])
 @pytest.mark.sizes
 def test_spilling_changes_nothing_but_where_rows_wait(

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import math
+import weakref
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fileindex.base.thresholds import thresholds
 from lsm.parquet.write.column_layout import dictionary_columns
 from lsm.parquet.write.writer import ParquetFileWriter
 from lsm.schema.parquet_schema import file_schema, key_value_fields, needs_int96
 from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 from manifest.schema.validation import build_schema
 
 pytestmark = pytest.mark.sizes
@@ -131,6 +137,55 @@ def test_nothing_appears_before_there_is_something_to_write(tmp_path: Path) -> N
     writer.write(pa.table({"a": [1]}))
     writer.abort()
     assert list(tmp_path.iterdir()) == []
+
+
+class Sink(io.BytesIO):
+    """Sink that notes the size of each write."""
+
+    sizes: ClassVar[list[int]] = []
+
+    def write(self, data: Any) -> int:
+        self.sizes.append(len(data))
+        return super().write(data)
+
+
+class OneSink(WrappedFileIO):
+    """Storage with one sink."""
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__(LocalFileIO())
+        self.sink = sink
+
+    def open_output(self, path: str) -> Sink:
+        return self.sink
+
+    def sync(self, path: str) -> None:
+        pass
+
+
+@pytest.mark.parametrize("rows", [0, 1, 100_000])
+def test_small_writes_of_the_encoder_are_joined(rows: int) -> None:
+    sink = Sink()
+    sink.sizes.clear()
+    writer = ParquetFileWriter(
+        OneSink(sink), "f", pa.schema([(name, pa.int64()) for name in "abcdef"]), compression="none", by_sample=False
+    )
+    writer.write(pa.table({name: np.random.default_rng(0).integers(0, 1 << 60, rows) for name in "abcdef"}))
+    writer.close()
+    assert len(sink.sizes) <= 2 + sum(sink.sizes) // thresholds.file_write_bytes * 2
+
+
+@pytest.mark.parametrize("end", ["close", "abort"])
+def test_a_finished_file_releases_its_sink(tmp_path: Path, end: str) -> None:
+    sink = Sink()
+    writer = ParquetFileWriter(OneSink(sink), str(tmp_path / "f"), pa.schema([("a", pa.int64())]))
+    writer.write(pa.table({"a": [1]}))
+    writer.end_row_group()
+    getattr(writer, end)()
+    ended = weakref.ref(sink)
+    del writer, sink
+    gc.collect()
+    assert ended() is None
 
 
 def test_the_size_is_estimated_from_what_is_written_and_what_waits(tmp_path: Path, set_thresholds: Callable[..., None]) -> None:
