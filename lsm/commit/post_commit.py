@@ -24,7 +24,7 @@ from manifest.commit.message import CommitMessage, CommitResult, compaction_coun
 from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.entry.columns import EntryColumns
 from manifest.io.errors import SnapshotNotFound
-from manifest.io.threads import WorkerPool
+from manifest.io.threads import map_in_threads
 from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.commit_info import commit_properties
 from manifest.store import FileStore
@@ -163,8 +163,7 @@ class _Compaction:
         self._transaction.run(self._evaluate, self._publish, redo=lambda result: result.lost_compactions, evaluations=evaluations)
 
     def _evaluate(self, current: Round[CommitMessage]) -> None:
-        with WorkerPool(max(1, self._threads)) as pool:
-            list(pool.map(partial(self._compact_bucket, current.work), sorted(self.left)))
+        map_in_threads(partial(self._compact_bucket, current.work), sorted(self.left), self._threads)
 
     def _compact_bucket(self, messages: list[CommitMessage], bucket: BucketId) -> None:
         full = self._store.options.compacts_fully_at_commit

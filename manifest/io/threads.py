@@ -17,6 +17,7 @@ from manifest.io.file_io import FileIO
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_R = TypeVar("_R")
 
 
 class WorkerPool(ThreadPoolExecutor):
@@ -47,6 +48,25 @@ class WorkerPool(ThreadPoolExecutor):
                 raise OutOfThreads from error
 
 
+def map_in_threads(work: Callable[[_T], _R], items: Sequence[_T], threads: int) -> list[_R]:
+    """Return ``work`` of every item, in order.
+
+    The first error is raised after running calls have ended. Other calls are cancelled.
+
+    >>> map_in_threads(len, ["a", "bb"], threads=2)
+    [1, 2]
+    """
+    if threads <= 1 or len(items) <= 1:
+        return list(map(work, items))
+    with WorkerPool(min(threads, len(items)), "paimon-work") as pool:
+        futures = [pool.submit(work, item) for item in items]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
 def start_some(threads: Sequence[threading.Thread]) -> list[threading.Thread]:
     """Start threads while possible and return the started ones."""
     started: list[threading.Thread] = []
@@ -75,4 +95,4 @@ def run_parallel(file_io: FileIO, jobs: Sequence[Callable[[], Any]]) -> Iterator
         yield from file_io.run_parallel(*jobs[start : start + file_io.max_concurrency])
 
 
-__all__ = ["WorkerPool", "run_parallel", "start_one", "start_some"]
+__all__ = ["WorkerPool", "map_in_threads", "run_parallel", "start_one", "start_some"]

@@ -25,6 +25,7 @@ from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import Round
+from manifest.io.threads import map_in_threads
 from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, Snapshot
 from manifest.store import FileStore
@@ -34,7 +35,6 @@ from pyspark_paimon.request.assignments import Assignments, refuse_delete
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
 from pyspark_paimon.request.counters import Stopwatch
 from pyspark_paimon.request.results import WriteResult
-from pyspark_paimon.scheduling.thread_pool import map_in_threads
 
 Read = Callable[..., Iterator[pa.RecordBatch]]
 """Function that reads a ``ScanRequest``. ``stage`` names the progress."""

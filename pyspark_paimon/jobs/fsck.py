@@ -19,11 +19,11 @@ from manifest.fsck.depth import Depth
 from manifest.fsck.problem import Findings, Origin
 from manifest.fsck.unit import Unit
 from manifest.fsck.walk import count_orphans, gone, walk
+from manifest.io.threads import map_in_threads
 from manifest.store import FileStore
 from pyspark_paimon.jobs.progress import Steps
 from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.state_results import FsckResult
-from pyspark_paimon.scheduling.thread_pool import map_in_threads
 
 STAGE = "fsck"
 _FINDINGS = TypeAdapter(Findings)

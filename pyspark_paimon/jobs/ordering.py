@@ -16,13 +16,13 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import TRUE
 from lsm.keys.order_by import RowOrder, TopRows
 from lsm.keys.sort import SortColumn
+from manifest.io.threads import map_in_threads
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.jobs.incremental import scan_fields
 from pyspark_paimon.request.backend import ScanRequest
-from pyspark_paimon.scheduling.thread_pool import map_in_threads
 
 if TYPE_CHECKING:
     from lsm.read.metrics import ReadReport

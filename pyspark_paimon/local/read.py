@@ -20,8 +20,9 @@ from lsm.read.metrics import ReadReport
 from lsm.read.split import read_split
 from lsm.scan.predicates import whole_keys
 from lsm.scan.splits import DataSplit
+from manifest.io.threads import map_in_threads
 from pyspark_paimon.jobs.incremental import read_changes
-from pyspark_paimon.scheduling.thread_pool import interleave, map_in_threads
+from pyspark_paimon.scheduling.thread_pool import interleave
 
 if TYPE_CHECKING:
     import lsm.aggregate.aggregation as aggregates  # a name that no merge engine has

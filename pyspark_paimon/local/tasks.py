@@ -14,6 +14,7 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.io.errors import CommitGaveUp
+from manifest.io.threads import map_in_threads
 from manifest.snapshot.snapshot import EMPTY_TABLE
 from manifest.store import FileStore
 from pyspark_paimon.jobs.progress import PieceProgress, Steps
@@ -22,7 +23,6 @@ from pyspark_paimon.request.counters import Stopwatch
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.results import Outcome
 from pyspark_paimon.request.tasks import Task, TaskRun, TaskWork
-from pyspark_paimon.scheduling.thread_pool import map_in_threads
 
 A = TypeVar("A")
 

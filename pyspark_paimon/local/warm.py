@@ -9,8 +9,8 @@ from lsm.keys.sorted_keys import SortedKeys
 from lsm.read.keyed_read import KeyedRead
 from lsm.read.split import SplitRead
 from lsm.scan.key_plan import BucketPlace
+from manifest.io.threads import map_in_threads
 from pyspark_paimon.local.plan import hold_buckets, plan_request
-from pyspark_paimon.scheduling.thread_pool import map_in_threads
 
 if TYPE_CHECKING:
     from manifest.store import FileStore

@@ -1,18 +1,17 @@
-"""Parallel reads and work in threads, with limited memory."""
+"""Parallel reads in threads, with limited memory."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from fileindex.base.thresholds import thresholds
-from manifest.io.threads import WorkerPool, start_some
+from manifest.io.threads import start_some
 
 # Threads are sufficient: Arrow releases the GIL.
 T = TypeVar("T")
-R = TypeVar("R")
 
 _LOOK_SECONDS = 1.0
 
@@ -151,20 +150,4 @@ def _pump(number: int, source: Callable[[], Iterator[T]], buffer: _Buffer[T]) ->
     return True
 
 
-def map_in_threads(work: Callable[[Any], R], items: Sequence[Any], threads: int) -> list[R]:
-    """Return ``work`` of every item, in order.
-
-    The first error is raised after running calls have ended. Other calls are cancelled.
-    """
-    if threads <= 1 or len(items) <= 1:
-        return [work(item) for item in items]
-    with WorkerPool(min(threads, len(items)), "paimon-work") as pool:
-        futures = [pool.submit(work, item) for item in items]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
-
-
-__all__ = ["interleave", "map_in_threads"]
+__all__ = ["interleave"]

@@ -21,12 +21,12 @@ from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import FileKind, wall_clock_millis
 from manifest.entry.index_manifest import DELETION_VECTORS
 from manifest.io.errors import SnapshotExpired
+from manifest.io.threads import map_in_threads
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.tree_report import TreeAdvice, TreeBucket, TreeIndex, TreeReport, TreeSnapshot
-from pyspark_paimon.scheduling.thread_pool import map_in_threads
 from pyspark_paimon.tree.buckets import TreeFile, bucket_trees, writer_prefix
 from pyspark_paimon.views.explain import funnel_stage
 from pyspark_paimon.views.index_views import health_summary, index_health_table

@@ -20,12 +20,12 @@ from fileindex.verify.health import payload_health
 from lsm.data_file_format import open_data_file
 from lsm.file_index.locate import IndexPlace, index_place
 from manifest.entry.data_file import ManifestEntry
+from manifest.io.threads import map_in_threads
 from manifest.row.binary_row import decode_row
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import IndexView
 from pyspark_paimon.request.partition_spec import display_partition
-from pyspark_paimon.scheduling.thread_pool import map_in_threads
 
 Row: TypeAlias = dict[str, Any]
 

@@ -19,7 +19,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.process import environment, set_environment
 from fileindex.base.public import public
+from manifest.io.threads import map_in_threads
 from pyspark_paimon._version import HOME
 from pyspark_paimon.spark.client.address import DEFAULT_PORT, Address
 from pyspark_paimon.spark.client.estimate import cores
@@ -307,9 +307,8 @@ def warm(spark: SparkSession) -> float:
     def write(session: Any) -> None:
         session.range(0, tasks, 1, tasks).write.format(UNIQUE_NAME).mode("append").options(**options).save()
 
-    with raise_typed_errors(), ThreadPoolExecutor(2) as both:
-        for job in [both.submit(work, spark) for work in (read, write)]:
-            job.result()
+    with raise_typed_errors():
+        map_in_threads(lambda job: job(spark), (read, write), threads=2)
     return round(time.perf_counter() - started, 3)
 
 

@@ -24,12 +24,12 @@ from manifest.fsck.depth import Depth
 from manifest.fsck.problem import Findings
 from manifest.fsck.unit import Unit
 from manifest.fsck.walk import count_orphans, walk
+from manifest.io.threads import map_in_threads
 from manifest.store import FileStore
 from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.jobs.fsck import findings_from_json, findings_to_json
 from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.scheduling.task_packing import assign_by_size
-from pyspark_paimon.scheduling.thread_pool import map_in_threads
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 

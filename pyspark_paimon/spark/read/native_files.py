@@ -46,7 +46,7 @@ from lsm.schema.evolution import SchemaMapping, is_same
 from lsm.schema.parquet_schema import KIND_FIELD
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.file_io import FileIO
-from manifest.io.threads import WorkerPool
+from manifest.io.threads import map_in_threads
 from manifest.schema.table_schema import TableSchema
 from manifest.storage.allowed_roots import allowed_roots
 from manifest.storage.object_store import ObjectStoreFileIO
@@ -276,8 +276,7 @@ def _is_path_for_spark(store: FileStore, path: str) -> bool:
 
 
 def _check_files(store: FileStore, request: ScanRequest, files: Sequence[_Candidate]) -> list[_Native | None]:
-    with WorkerPool(min(_THREADS, len(files))) as threads:
-        return list(threads.map(partial(_check, store, request.columns), files))
+    return map_in_threads(partial(_check, store, request.columns), files, _THREADS)
 
 
 def _check(store: FileStore, wanted: Sequence[str], candidate: _Candidate) -> _Native | None:

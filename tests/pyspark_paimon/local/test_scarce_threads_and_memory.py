@@ -17,10 +17,10 @@ import manifest.avro.container
 from fileindex.base.errors import CorruptFile
 from lsm.parquet.reader import decoding
 from manifest.io.errors import OutOfMemory, OutOfThreads, StorageError
-from manifest.io.threads import WorkerPool, start_one, start_some
+from manifest.io.threads import WorkerPool, map_in_threads, start_one, start_some
 from manifest.storage.parallel import run_parallel
 from pyspark_paimon import Table
-from pyspark_paimon.scheduling.thread_pool import interleave, map_in_threads
+from pyspark_paimon.scheduling.thread_pool import interleave
 
 NO_MEMORY = [
     MemoryError(),

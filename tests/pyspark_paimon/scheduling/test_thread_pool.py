@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_paimon.scheduling.thread_pool import interleave, map_in_threads
+from manifest.io.threads import map_in_threads
+from pyspark_paimon.scheduling.thread_pool import interleave
 
 ROOT = Path(__file__).parents[3]
 
