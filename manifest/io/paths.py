@@ -90,6 +90,8 @@ class TablePaths:
     """Directory of the snapshot files and their hints."""
     latest_hint: str = field(init=False, repr=False, compare=False)
     """Hint with the newest snapshot's id."""
+    data: str = field(init=False, repr=False, compare=False)
+    """Parent of the partitions and buckets."""
     pending_history: str = field(init=False, repr=False, compare=False)
     """Pending file of a rollback or fast-forward. Other engines ignore it."""
 
@@ -102,6 +104,7 @@ class TablePaths:
             snapshots=snapshots,
             latest_hint=f"{snapshots}/{LATEST}",
             pending_history=f"{snapshots}/{ROLLBACK}",
+            data=f"{self.root}/{self.data_directory.strip('/')}" if self.data_directory else self.root,
         )
 
     @cached_property
@@ -154,11 +157,6 @@ class TablePaths:
         Other engines and orphan removal ignore it.
         """
         return f"{self.root}/_repair"
-
-    @cached_property
-    def data(self) -> str:
-        """Parent of the partitions and buckets."""
-        return f"{self.root}/{self.data_directory.strip('/')}" if self.data_directory else self.root
 
     @cached_property
     def earliest_hint(self) -> str:

@@ -165,7 +165,7 @@ def _slice(row: memoryview, offset: int, length: int) -> bytes:
 def _decode_bytes(row: memoryview, at: int, data_type: DataType) -> Plain:
     mark = row[at + 7]
     if mark & _INLINE_MARK:
-        data = _slice(row, at, min(mark & ~_INLINE_MARK, _INLINE))
+        data = bytes(row[at : at + min(mark & ~_INLINE_MARK, _INLINE)])
     else:
         length, offset = _SLOT.unpack_from(row, at)
         data = _slice(row, offset, length)

@@ -13,7 +13,7 @@ from fileindex.base.errors import CorruptFile
 from fileindex.base.log import logger_of
 from manifest.io.checksum import with_checksum
 from manifest.io.errors import FileReplaced, SchemaMismatch, TableExists, TableNotFound
-from manifest.io.file_cache import SHARED, FileCache
+from manifest.io.file_cache import SHARED, FileCache, StatIdentity
 from manifest.io.file_io import FileIO, FileStatus
 from manifest.io.paths import MAIN_BRANCH, SCHEMA, TablePaths, parse_number
 from manifest.schema.change import SchemaChange
@@ -96,39 +96,34 @@ class SchemaManager:
         if schema_id not in self._cache:
             path = self._paths.schema_file(schema_id)
             try:
-                self._cache[schema_id] = self._files.load(self._file_io, path, "schema", lambda: self._read(schema_id), _weight)
+                self._cache[schema_id] = self._load(schema_id)
             except FileNotFoundError as error:
                 raise CorruptFile(path, "is missing, but data files refer to it") from error
         return self._cache[schema_id]
 
-    def _newest(self, status: FileStatus, schema_id: int, coming: Mapping[int, str]) -> TableSchema:
-        """Return the schema of a file that was just listed."""
-        path, before = self._paths.schema_file(schema_id), self._cache.get(schema_id)
-        try:
-            found = self._files.load(self._file_io, path, "schema", lambda: self._read(schema_id, coming), _weight, listed=status.identity)
-        except FileNotFoundError as error:
-            raise CorruptFile(path, "is missing, but data files refer to it") from error
-        # Another schema of the same id belongs to another table: nothing cached is valid.
-        if before is not None and before is not found and before != found:
-            self._cache.clear()
-        self._cache[schema_id] = found
-        return found
+    def _load(self, schema_id: int, coming: Mapping[int, str] | None = None, listed: StatIdentity = None) -> TableSchema:
+        """Return a cached schema, or read it.
 
-    def _read(self, schema_id: int, coming: Mapping[int, str] | None = None) -> TableSchema:
+        ``coming``: schema files of a pending fast-forward. None: look for one. Raises ``FileNotFoundError``, ``CorruptFile``.
+        """
         path = self._paths.schema_file(schema_id)
+        identity, held = self._files.recall(self._file_io, path, "schema", listed)
+        if held is not None:
+            found: TableSchema = held
+            return found
         if coming is None:
             coming = self._pending_schemas()
         text = coming[schema_id].encode() if schema_id in coming else self._file_io.read(path)
         # A young file may change within the clock's tick, so it is read again. Equal bytes are not parsed again.
         key = "schema text", text
-        held: TableSchema | None = self._files.get(key)
-        if held is not None and held.id == schema_id:
-            return held
-        schema = TableSchema.from_json(text, path)
-        if schema.id != schema_id:
-            raise CorruptFile(path, f"holds schema {schema.id}")
-        self._files.put(key, schema, len(text) + _weight(schema))
-        return schema
+        parsed: TableSchema | None = self._files.get(key)
+        if parsed is None or parsed.id != schema_id:
+            parsed = TableSchema.from_json(text, path)
+            if parsed.id != schema_id:
+                raise CorruptFile(path, f"holds schema {parsed.id}")
+            self._files.put(key, parsed, len(text) + _weight(parsed))
+        self._files.keep(path, "schema", identity, parsed, _weight(parsed))
+        return parsed
 
     def latest(self) -> TableSchema | None:
         """Return the newest schema, None for a path without table."""
@@ -137,8 +132,17 @@ class SchemaManager:
             return None
         coming = self._pending_schemas()
         seen = self._visible_files(stored, coming)
-        newest = max(seen)
-        return self._newest(seen[newest], newest, coming)
+        schema_id = max(seen)
+        path, before = self._paths.schema_file(schema_id), self._cache.get(schema_id)
+        try:
+            found = self._load(schema_id, coming, seen[schema_id].identity)
+        except FileNotFoundError as error:
+            raise CorruptFile(path, "is missing, but data files refer to it") from error
+        # Another schema of the same id belongs to another table: nothing cached is valid.
+        if before is not None and before is not found and before != found:
+            self._cache.clear()
+        self._cache[schema_id] = found
+        return found
 
     def require(self) -> TableSchema:
         """Return the newest schema. Raises ``TableNotFound``."""
@@ -206,12 +210,10 @@ class SchemaManager:
 
         Ignores options. False if the table was dropped and created again.
         """
-        path = self._paths.schema_file(schema.id)
         try:
-            found = self._files.load(self._file_io, path, "schema", lambda: self._read(schema.id), _weight)
+            return _is_same(self._load(schema.id), schema)
         except FileNotFoundError:
             return False
-        return _is_same(found, schema)
 
     def alter(self, changes: Sequence[SchemaChange]) -> TableSchema:
         """Write a new version with all ``changes``.
