@@ -64,6 +64,8 @@ def bind_term(term: Term, types: Mapping[str, ColumnType], depth: int = 0) -> Ex
             return _literal(value)
         case Casting(argument, wanted):
             return _cast(bind_term(argument, types, depth + 1), wanted)
+        case Computation("in", (value, *items)):
+            return bind_term(Computation("or", tuple([Computation("=", (value, item)) for item in items])), types, depth)
         case Computation(name, arguments):
             bound = [bind_term(argument, types, depth + 1) for argument in arguments]
             return _call(name, _parse_time_literals(bound) if name in _MEETING else bound)

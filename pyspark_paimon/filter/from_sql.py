@@ -44,10 +44,11 @@ from pyspark_paimon.filter.ast import (
 )
 from pyspark_paimon.filter.bind_terms import constant_of
 from pyspark_paimon.filter.chains import parse_chain
+from pyspark_paimon.filter.conditions import like
 from pyspark_paimon.filter.literals import nanos_of
 from pyspark_paimon.filter.parameters import extract_long_lists, list_values, parameter_values, set_placeholders
 from pyspark_paimon.filter.sql_literals import is_literal, literal_of
-from pyspark_paimon.filter.sql_terms import like, term_of
+from pyspark_paimon.filter.sql_terms import term_of
 
 _OPS: dict[type[exp.Expression], Op] = {exp.EQ: Op.EQ, exp.NEQ: Op.NE, exp.LT: Op.LT, exp.LTE: Op.LE, exp.GT: Op.GT, exp.GTE: Op.GE}
 _HELP = (

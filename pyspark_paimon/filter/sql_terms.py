@@ -15,18 +15,12 @@ from sqlglot import exp
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import InvalidFilter
-from fileindex.expression.text import like_parts
 from fileindex.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, BYTES_TYPE, DATE_TYPE, DOUBLE_TYPE, INT_TYPE, TEXT_TYPE
-from fileindex.predicate.tree import ColumnRef, Op
+from fileindex.predicate.tree import ColumnRef
 from pyspark_paimon.filter.ast import (
-    And,
     Casting,
-    Comparison,
     Computation,
-    ComputedCondition,
-    Condition,
     GivenValue,
-    Prefix,
     Term,
     computation,
 )
@@ -216,26 +210,4 @@ def _case(node: exp.Case, of: Callable[[exp.Expression], Term]) -> Term:
     return computation("case", (*arguments, GivenValue(None) if default is None else of(default)))
 
 
-def like(column: ColumnRef, pattern: str, escape: str = "\\") -> Condition:
-    r"""Return the condition ``column LIKE pattern``.
-
-    Raises ``InvalidFilter`` if the escape character precedes an ordinary character.
-
-    >>> like(ColumnRef("city"), r"100\%%")
-    Prefix(column=ColumnRef(name='city', key=None), prefix='100%')
-    """
-    parts = like_parts(pattern, escape)
-    match parts:
-        case []:
-            return Comparison(column, Op.EQ, "")
-        case [str(text)]:
-            return Comparison(column, Op.EQ, text)
-        case [None]:
-            return Prefix(column, "")
-        case [str(text), None]:
-            return Prefix(column, text)
-    found = ComputedCondition(Computation("like", (column, GivenValue(pattern), GivenValue(escape))))
-    return And((Prefix(column, parts[0]), found)) if isinstance(parts[0], str) else found
-
-
-__all__ = ["cast_type", "like", "term_of"]
+__all__ = ["cast_type", "term_of"]
