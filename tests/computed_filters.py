@@ -264,6 +264,10 @@ FAILING = [
 ]
 """Conditions that Spark fails to answer for some row of ``TABLE``."""
 REFUSED = [
+    ("datediff(MONTH, day, day) = 1", "unit MONTH"),
+    ("coalesce(k BETWEEN SYMMETRIC 3 AND 1, false)", "symmetric"),
+    ("concat_ws('-', s, u) = 'x'", "concat_ws"),
+    ("coalesce(date_add(day, 1) = day, datediff(YEAR, day, day) = 0)", "unit YEAR"),
     ("s RLIKE 'o'", "regexp"),
     ("rand() > 0.5", "rand"),
     ("dec / 3 > 1", "DECIMAL"),

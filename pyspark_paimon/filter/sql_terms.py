@@ -71,6 +71,27 @@ _UNARY: dict[type[exp.Expression], str] = {
     exp.Minute: "minute",
     exp.Second: "second",
 }
+_COMMON = frozenset({"this", "expression", "expressions"})
+_ARGUMENTS: dict[type[exp.Expression], frozenset[str]] = {
+    exp.Between: frozenset({"this", "low", "high"}),
+    exp.Case: frozenset({"this", "ifs", "default"}),
+    exp.Cast: frozenset({"this", "to"}),
+    exp.Coalesce: _COMMON | {"is_nvl", "is_null"},
+    exp.Concat: frozenset({"expressions", "safe"}),
+    exp.DPipe: _COMMON | {"safe"},
+    exp.DateDiff: _COMMON | {"unit"},
+    exp.Div: _COMMON | {"safe"},
+    exp.If: frozenset({"this", "true", "false"}),
+    exp.Like: _COMMON | {"negate"},
+    exp.Nvl2: frozenset({"this", "true", "false"}),
+    exp.Substring: frozenset({"this", "start", "length"}),
+    exp.TimestampTrunc: frozenset({"this", "unit"}),
+    exp.Trim: frozenset({"this", "position"}),
+    exp.TryCast: frozenset({"this", "to"}),
+    exp.TsOrDsAdd: _COMMON | {"unit"},
+    exp.TsOrDsToDate: frozenset({"this", "safe"}),
+}
+"""Arguments of nodes that terms honour. Others than in this list have those in ``_COMMON``."""
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 _Type = exp.DataType.Type
 _TYPES: dict[object, ColumnType] = {
@@ -103,7 +124,23 @@ def term_of(node: exp.Expression, column: Callable[[exp.Expression], ColumnRef])
     if made is None:
         name = str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name().lower() if isinstance(node, exp.Func) else node.key
         raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}': {name} is not supported in filters; apply it to the result")
+    if not isinstance(node, exp.Column | exp.Bracket) and not is_literal(node):
+        _check_arguments(node)
     return made
+
+
+def _check_arguments(node: exp.Expression) -> None:
+    """Raise ``InvalidFilter`` for an argument that would be ignored."""
+    # The parser attaches what Spark's functions may have: units, formats, flags of newer versions.
+    known = _ARGUMENTS.get(type(node), _COMMON)
+    unknown = [name for name, value in node.args.items() if value and name not in known]
+    unit = node.args.get("unit")
+    if isinstance(node, exp.DateDiff | exp.TsOrDsAdd) and unit is not None and unit.name.upper() != "DAY":
+        unknown.append(f"unit {unit.name.upper()}")
+    if unknown:
+        raise InvalidFilter(
+            f"'{node.sql(dialect='spark')[:120]}': {', '.join(unknown)} is not supported in filters; apply it to the result"
+        )
 
 
 def _term(node: exp.Expression, of: Callable[[exp.Expression], Term], column: Callable[[exp.Expression], ColumnRef]) -> Term | None:
@@ -143,7 +180,7 @@ def _is_typed_number(node: exp.Expression) -> bool:
 
 def _function(node: exp.Expression, of: Callable[[exp.Expression], Term]) -> Term | None:
     match node:
-        case exp.Concat():
+        case exp.Concat() if not isinstance(node, exp.ConcatWs):
             return computation("concat", tuple(map(of, node.expressions)))
         case exp.Coalesce():
             return computation("coalesce", (of(node.this), *map(of, node.expressions)))
