@@ -36,7 +36,7 @@ def plan_request(store: FileStore, request: ScanRequest, pinned: Snapshot | None
         snapshot = request.find_snapshot(store.snapshots)
     else:  # read its manifest lists while the snapshot is checked
         snapshot, _ = store.file_io.run_parallel(partial(store.snapshots.readable, *pinned.key), partial(store.manifest_metas, pinned))
-    limit = None if request.order_by else request.limit  # sorted rows may come from any split
+    limit = None if request.order_by or request.keys is not None else request.limit  # sorted or sought rows may come from any split
     top = _top_level(store, request)
     predicate = request.predicate
     make = partial(ScanPlanner(store, top).plan, predicate, snapshot=snapshot, columns=request.columns, limit=limit)

@@ -11,9 +11,13 @@ import pyarrow as pa
 import pytest
 
 import manifest.io.file_io
+from lsm.keys.key_set import KeySet
 from lsm.scan.planner import ScanPlanner
 from manifest.io.file_cache import SHARED
+from manifest.store import FileStore
 from pyspark_paimon import Table
+from pyspark_paimon.local.plan import plan_request
+from pyspark_paimon.request.backend import ScanRequest
 
 SCHEMA = pa.schema([pa.field("k", pa.int64(), nullable=False), ("v", pa.int64()), ("t", pa.string())])
 FILTERS = ["k = 3", "v >= 4", "k IN (1, 5, 9)", "t = 'b'", "k = 3 AND v < 100", None]
@@ -103,3 +107,15 @@ def test_answers_are_those_of_a_process_that_holds_nothing(tmp_path: Path, seed:
         warm = [table.scan(text).to_arrow().sort_by("k") for text in FILTERS for _ in range(2)]
         SHARED.clear()
         assert warm == [table.scan(text).to_arrow().sort_by("k") for text in FILTERS for _ in range(2)], name
+
+
+def test_a_limit_of_sought_keys_cuts_no_plan(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", "id INT", primary_keys=["id"], options={"bucket": "4", "source.split.target-size": "1b"})
+    for _ in range(2):
+        table.write([{"id": number} for number in range(100)])
+    table.compact(full=True)
+    store = FileStore.open(str(tmp_path / "t"))
+    request = ScanRequest.of(None, columns=["id"], snapshot=store.snapshots.latest(), limit=1)
+    assert len(plan_request(store, request, None).splits) == 1
+    sought = request.model_copy(update={"keys": KeySet(pa.table({"id": pa.array([99], pa.int32())}))})
+    assert len(plan_request(store, sought, None).splits) == 4
