@@ -46,6 +46,8 @@ INDEX_SUFFIX = ".index"
 _LOG = logger_of(__name__)
 _ADVISED: set[tuple[str, str]] = set()
 PARQUET = "parquet"
+_LAYOUT = "columns of data files"
+"""Name in ``TableSchema.derived``."""
 
 
 def data_file_names(store: FileStore, commit_id: str | None = None) -> FileNames:
@@ -95,16 +97,15 @@ class FileTarget:
         """Whether files lack the ``_KEY_`` columns."""
         return self.store.options.data_file_thin_mode
 
-    @cached_property
-    def schema(self) -> Any:
-        """Arrow schema of the files."""
-        return file_schema(self.fields)
-
-    @cached_property
-    def fields(self) -> tuple[DataField, ...]:
-        """Columns of the files."""
-        fields = tuple(self.store.schema.fields)
-        return key_value_fields(fields, self.keys, thin=self.thin) if self.keys else fields
+    @property
+    def _layout(self) -> tuple[tuple[DataField, ...], Any]:
+        """Columns of the files, and their Arrow schema."""
+        schema = self.store.schema
+        held: tuple[tuple[DataField, ...], Any] | None = schema.derived.get(_LAYOUT)
+        if held is None:
+            fields = key_value_fields(schema.fields, self.keys, thin=self.thin) if self.keys else schema.fields
+            held = schema.derived[_LAYOUT] = fields, file_schema(fields)
+        return held
 
     @cached_property
     def index_options(self) -> FileIndexOptions:
@@ -134,9 +135,8 @@ class FileTarget:
         """Return the encoder of a new file."""
         path = f"{self.directory}/{name}"
         store, size = self.store, self.target_size
-        return file_encoder(
-            store.file_io, path, store.options, self.fields, self.schema, level=level, target=size, plain=plain, table=store.root
-        )
+        fields, schema = self._layout
+        return file_encoder(store.file_io, path, store.options, fields, schema, level=level, target=size, plain=plain, table=store.root)
 
 
 def _advise(table: str, index: str, advice: str) -> None:

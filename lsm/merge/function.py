@@ -38,6 +38,9 @@ LEVEL = "_LEVEL"
 """Column with the level of a version's file. Only in rows during a merge, never in files."""
 _NOT_MERGED_YET = np.iinfo(np.int8).max
 
+_DERIVED = "merge function"
+"""Name in ``TableSchema.derived``."""
+
 
 class MergeFunction(Protocol):
     """Fold of groups of versions (``lsm.merge.function.merge_function_for``).
@@ -208,6 +211,8 @@ def _alone(done: Sorted) -> Mask:
 def merge_function_for(schema: TableSchema) -> MergeFunction:
     """Return the merge function of a primary-key table.
 
+    It is made once for a schema.
+
     Raises:
         UnsupportedTable: The engine or one of its options is not implemented; the message names it.
 
@@ -215,6 +220,13 @@ def merge_function_for(schema: TableSchema) -> MergeFunction:
     >>> merge_function_for(build_schema("id BIGINT", primary_keys=["id"], options={"bucket": "1", "ignore-delete": "true"}))
     Deduplicate(ignore_delete=True)
     """
+    held: MergeFunction | None = schema.derived.get(_DERIVED)
+    if held is None:
+        held = schema.derived[_DERIVED] = _merge_function(schema)
+    return held
+
+
+def _merge_function(schema: TableSchema) -> MergeFunction:
     try:
         options = MergeOptions.of(schema)
     except UnsupportedOption as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -116,6 +116,18 @@ class TableSchema(BaseModel):
         for name in set(copied.__dict__).difference(type(self).model_fields):
             del copied.__dict__[name]
         return copied
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """Return the state without cached values."""
+        state = super().__getstate__()
+        state["__dict__"] = {name: value for name, value in self.__dict__.items() if name in type(self).model_fields}
+        return state
+
+    @cached_property
+    def derived(self) -> dict[Hashable, Any]:
+        """Values that higher layers compute from this schema, by name."""
+        # Buckets, files and sections of one table share them: each has thousands in a large write.
+        return {}
 
     def to_json(self) -> str:
         """Return the text of the schema file."""

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from lsm.merge.function import merge_function_for
 from manifest.io.errors import UnmergeableRows
+from manifest.schema.validation import build_schema
 from tests.lsm.aggregate_model import CannotMerge
 from tests.lsm.merge_kit import fold, shown
 from tests.lsm.merge_model import Model, Record
@@ -384,3 +386,11 @@ def test_listagg_of_a_last_key_without_texts_is_null() -> None:
     model = aggregating({"s": "STRING"}, {"s": "listagg"})
     histories = [records(model, (1, "a"), (1, "b")), records(model, (2, X), (2, X))]
     assert [record[2]["s"] for record in fold(model, *histories)] == ["a,b", X]
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "first-row", "partial-update", "aggregation"])
+def test_a_schema_makes_its_merge_function_once(engine: str) -> None:
+    schema = build_schema("id INT, n INT", primary_keys=["id"], options={"bucket": "1", "merge-engine": engine})
+    assert merge_function_for(schema) is merge_function_for(schema)
+    other = schema.model_copy(update={"options": {**schema.options, "ignore-delete": "true"}})
+    assert merge_function_for(other) is not merge_function_for(schema)

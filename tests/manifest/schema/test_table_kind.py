@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from manifest.io.errors import UnsupportedTable
@@ -72,3 +74,13 @@ def test_only_versions_of_rows_need_a_known_merge_engine() -> None:
     AppendTable(options).check_readable("t")
     with pytest.raises(UnsupportedTable, match=r"t: option 'merge-engine': 'newest-row'"):
         KeyValueTable(options).check_readable("t")
+
+
+def test_values_derived_from_a_schema_are_its_own_and_not_sent() -> None:
+    before = schema("id")
+    before.derived["x"] = object()
+    assert before.model_copy(update={"options": {}}).derived == {}
+    sent = pickle.loads(pickle.dumps(before))
+    assert sent == before
+    assert sent.derived == {}
+    assert "kind" not in vars(sent)
