@@ -27,7 +27,7 @@ from lsm.scan.other_branch import other_branch, plan_both
 from lsm.scan.plan import Report, ScanPlan, Tally
 from lsm.scan.planned_splits import splits_of, sums_of
 from lsm.scan.predicates import is_short, only_columns
-from lsm.scan.split_generator import Ranges, bucket_numbers, file_groups
+from lsm.scan.split_generator import Ranges, file_groups
 from lsm.scan.splits import DataSplit
 from lsm.scan.table_statistics import own_statistics, proves_empty
 from manifest.entry.bounds import BoundsColumn, may_match_each
@@ -294,7 +294,7 @@ class _Funnel:
         waiting = visible.select(visible.level == 0)
         if not len(waiting):
             return ""
-        buckets = count_text(len(set(bucket_numbers(waiting).tolist())), "bucket")
+        buckets = count_text(len(set(waiting.bucket_numbers.tolist())), "bucket")
         return f"{count_text(len(waiting), 'file')} not compacted yet in {buckets}"
 
     def _prune(self, entries: EntryColumns) -> EntryColumns:
@@ -327,7 +327,7 @@ class _Funnel:
 
         A file that shares no key, or no row, with other visible files is a section alone.
         """
-        buckets = bucket_numbers(visible)
+        buckets = visible.bucket_numbers
         if np.bincount(buckets, minlength=1).max() <= 1:
             return buckets
         numbers = np.arange(len(visible))

@@ -31,20 +31,6 @@ class WeightedFiles:
     raw_convertible: bool
 
 
-def bucket_numbers(entries: EntryColumns) -> Int64s:
-    """Return a number for each entry's (partition, bucket).
-
-    Numbers are in order of first appearance.
-    """
-    codes, _ = entries.partition_codes
-    buckets = entries.bucket
-    least = int(buckets.min(initial=0))
-    pairs = codes * (int(buckets.max(initial=0)) - least + 1) + buckets - least
-    _, first, numbers = np.unique(pairs, return_index=True, return_inverse=True)
-    renumbered: Int64s = np.argsort(np.argsort(first))[numbers]
-    return renumbered
-
-
 def file_groups(
     entries: EntryColumns, ranges: Ranges | None, target: int, open_cost: int, *, one_version: bool = False
 ) -> list[WeightedFiles]:
@@ -61,7 +47,7 @@ def file_groups(
     """
     if not len(entries):
         return []
-    buckets = bucket_numbers(entries)
+    buckets = entries.bucket_numbers
     clean = entries.delete_row_count <= 0
     alone = _are_independent(entries, buckets, clean, one_version=one_version)[buckets] if ranges else np.ones(len(entries), np.bool_)
     low = high = np.zeros(len(entries), np.int64)
@@ -111,4 +97,4 @@ def _pack(
             yield WeightedFiles(rows, bool(alone[here].all() or (rows.size == 1 and clean[here][0])))
 
 
-__all__ = ["Ranges", "WeightedFiles", "bucket_numbers", "file_groups"]
+__all__ = ["Ranges", "WeightedFiles", "file_groups"]

@@ -117,7 +117,7 @@ def _left_out(field: DataField, schema: TableSchema, rows: int) -> Any:
 
 def _column(column: Any, field: DataField) -> Any:
     target = field.type.arrow
-    if not may_cast(column.type, target):
+    if column.type != target and not may_cast(column.type, target):
         hint = cast_hint(field, column.type)
         raise SchemaMismatch(f"column '{field.name}': Arrow {column.type} cannot become {field.type} without changing values{hint}")
     if has_null(column, field.type):

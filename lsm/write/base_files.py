@@ -11,7 +11,6 @@ import numpy as np
 
 from fileindex.base.column_type import Plain
 from lsm.bucket.router import describe_bucket
-from lsm.scan.split_generator import bucket_numbers
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.index_manifest import DELETION_VECTORS, IndexManifestEntry
@@ -83,7 +82,7 @@ class ExistingFiles:
         if not len(live):
             return
         codes, known = live.partition_codes
-        buckets, totals, numbers = live.bucket, live.total_buckets, bucket_numbers(live)
+        buckets, totals, numbers = live.bucket, live.total_buckets, live.bucket_numbers
         order = np.argsort(numbers, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
             partition, bucket = known[codes[rows[0]]], int(buckets[rows[0]])

@@ -292,6 +292,17 @@ class EntryColumns:
         # Cached, so that grouping does not compare bytes again.
         return self.columns.spans["_PARTITION"].codes(self.payload)
 
+    @property
+    def bucket_numbers(self) -> Int64s:
+        """Number of each entry's (partition, bucket), in order of first appearance."""
+        codes, _ = self.partition_codes
+        buckets = self.bucket
+        least = int(buckets.min(initial=0))
+        pairs = codes * (int(buckets.max(initial=0)) - least + 1) + buckets - least
+        _, first, numbers = np.unique(pairs, return_index=True, return_inverse=True)
+        renumbered: Int64s = np.argsort(np.argsort(first))[numbers]
+        return renumbered
+
     def in_partitions(self, partitions: Iterable[bytes]) -> Mask:
         """Return the entries in one of ``partitions``."""
         wanted = set(partitions)

@@ -14,7 +14,7 @@ from fileindex.base.column_type import Kind
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.levels.sorted_runs import interval_partition, key_decoder
 from lsm.scan.bucket_pruner import key_ranks, sections
-from lsm.scan.split_generator import bucket_numbers, file_groups
+from lsm.scan.split_generator import file_groups
 from lsm.scan.splits import DataSplit, append_groups, pack
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta, FileKind, FileSource, ManifestEntry
@@ -62,7 +62,7 @@ def test_buckets_of_all_partitions_are_numbered_by_first_appearance():
         ManifestEntry(kind=FileKind.ADD, partition=part, bucket=bucket, total_buckets=2, file=file(at, 0, 0, 1))
         for at, (part, bucket) in enumerate(places)
     ]
-    assert bucket_numbers(EntryColumns.of(made)).tolist() == [0, 1, 2, 3, 4, 5, 5, 4, 3, 2, 1, 0]
+    assert EntryColumns.of(made).bucket_numbers.tolist() == [0, 1, 2, 3, 4, 5, 5, 4, 3, 2, 1, 0]
 
 
 SIX = [(0, 10), (0, 12), (15, 60), (18, 40), (82, 85), (100, 200)]
