@@ -79,7 +79,6 @@ BOTH_SIDES = {
     "few_sources",
     "fewest_blocks",
     "fewest_rows",
-    "file_write_bytes",
     "footer_read_bytes",
     "footer_seal_bytes",
     "group_bytes",

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fileindex.base.thresholds import thresholds
 from lsm.parquet.write.column_layout import dictionary_columns
 from lsm.parquet.write.writer import ParquetFileWriter
 from lsm.schema.parquet_schema import file_schema, key_value_fields, needs_int96
@@ -164,7 +163,9 @@ class OneSink(WrappedFileIO):
 
 
 @pytest.mark.parametrize("rows", [0, 1, 100_000])
-def test_small_writes_of_the_encoder_are_joined(rows: int) -> None:
+@pytest.mark.parametrize("size", [16, 1 << 16])
+def test_small_writes_of_the_encoder_are_joined(set_thresholds: Callable[..., None], size: int, rows: int) -> None:
+    set_thresholds(file_write_bytes=size)
     sink = Sink()
     sink.sizes.clear()
     writer = ParquetFileWriter(
@@ -172,7 +173,7 @@ def test_small_writes_of_the_encoder_are_joined(rows: int) -> None:
     )
     writer.write(pa.table({name: np.random.default_rng(0).integers(0, 1 << 60, rows) for name in "abcdef"}))
     writer.close()
-    assert len(sink.sizes) <= 2 + sum(sink.sizes) // thresholds.file_write_bytes * 2
+    assert len(sink.sizes) <= 2 + sum(sink.sizes) // size * 2
 
 
 @pytest.mark.parametrize("end", ["close", "abort"])
