@@ -17,7 +17,7 @@ def due_entries(store: FileStore, entries: EntryColumns, *, added: int = 0) -> E
     ``entries`` must be live. ``added``: number of level-0 files to assume in addition, in each bucket.
     """
     rows = entries.select(entries.bucket >= 0)
-    strategy = CompactionPolicy.of(store.options).strategy if store.schema.is_primary_key_table else None
+    strategy = CompactionPolicy.of(store.schema.kind).strategy if store.schema.is_primary_key_table else None
     if not isinstance(strategy, UniversalCompaction) or strategy.early is not None or not len(rows):
         return rows
     codes, _ = rows.partition_codes

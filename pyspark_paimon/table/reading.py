@@ -196,7 +196,7 @@ class TableReading(TableRole, Readable):
         schema = self.table_schema
         wanted = range_of(self._backend, schema, from_snapshot, to_snapshot, mode)
         if mode is None:
-            wanted = wanted.model_copy(update={"mode": exact_mode(self._backend, schema, wanted), "exact": schema.is_primary_key_table})
+            wanted = wanted.model_copy(update={"mode": exact_mode(self._backend, schema, wanted), "exact": schema.kind.has_row_kinds})
         options = self._read_options(None, placed=True)
         return self._changes(wanted, bind_filter(filter, schema.column_types, params), filter, columns, None, options=options)
 
