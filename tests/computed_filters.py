@@ -61,6 +61,11 @@ TABLE = pa.table(
     }
 )
 SAFE = [
+    "coalesce(k IS DISTINCT FROM 3, true)",
+    "coalesce(k IN (1, 3, NULL), false)",
+    "coalesce(s BETWEEN 'O' AND 'P', true)",
+    "k BETWEEN 1 + 1 AND 2 * 2",
+    "s IN (concat('Os', 'lo'), 'Rome')",
     "k + t > 3",
     "k - l < 0",
     "k * t = 21",

@@ -31,6 +31,7 @@ from pyspark_paimon.filter.ast import (
     Term,
     Truth,
 )
+from pyspark_paimon.filter.bind_terms import constant_of
 
 _OPS = {op.value: op for op in Op}
 Node: TypeAlias = Term | Condition
@@ -60,14 +61,14 @@ def condition_of(node: Node) -> Condition:
             return Or(tuple(map(condition_of, arguments)))
         case Computation("not", (child,)):
             return Not(condition_of(child))
-        case Computation(name, (ColumnRef() as column, GivenValue(value))) if name in _OPS:
-            return Comparison(column, _OPS[name], value)
-        case Computation(name, (GivenValue(value), ColumnRef() as column)) if name in _OPS:
-            return Comparison(column, MIRRORED[_OPS[name]], value)
-        case Computation("<=>", (ColumnRef() as column, GivenValue(value)) | (GivenValue(value), ColumnRef() as column)):
-            return NullSafeEqual(column, value)
-        case Computation("in", (ColumnRef() as column, *items)) if all(isinstance(item, GivenValue) for item in items):
-            return Membership(column, tuple([item.value for item in items if isinstance(item, GivenValue)]))
+        case Computation(name, (ColumnRef() as column, other)) if name in _OPS and _is_constant(other):
+            return Comparison(column, _OPS[name], _value_of(other))
+        case Computation(name, (other, ColumnRef() as column)) if name in _OPS and _is_constant(other):
+            return Comparison(column, MIRRORED[_OPS[name]], _value_of(other))
+        case Computation("<=>", (ColumnRef() as column, other) | (other, ColumnRef() as column)) if _is_constant(other):
+            return NullSafeEqual(column, _value_of(other))
+        case Computation("in", (ColumnRef() as column, *items)) if all(map(_is_constant, items)):
+            return Membership(column, tuple(map(_value_of, items)))
         case Computation("isnull", (ColumnRef() as column,)):
             return NullTest(column)
         case Computation("isnan", (ColumnRef() as column,)):
@@ -79,6 +80,19 @@ def condition_of(node: Node) -> Condition:
         case Computation():
             return ComputedCondition(node)
     return node
+
+
+def _is_constant(term: Term) -> bool:
+    match term:
+        case Computation(_, arguments):
+            return all(map(_is_constant, arguments))
+        case Casting(argument, _):
+            return _is_constant(argument)
+    return isinstance(term, GivenValue)
+
+
+def _value_of(constant: Term) -> Literal:
+    return constant.value if isinstance(constant, GivenValue) else constant_of(constant)
 
 
 def combine(name: str, arguments: tuple[Node, ...]) -> Node:

@@ -23,28 +23,17 @@ from fileindex.base.errors import InvalidFilter
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import ColumnRef, Op
 from pyspark_paimon.filter.ast import (
-    MIRRORED,
     And,
-    Comparison,
-    ComputedCondition,
     Condition,
     Constant,
-    GivenValue,
     Literal,
     Membership,
-    NanTest,
     Not,
-    NullSafeEqual,
-    NullTest,
     Or,
-    Prefix,
     TimestampLiteral,
-    Truth,
-    computation,
 )
-from pyspark_paimon.filter.bind_terms import constant_of
 from pyspark_paimon.filter.chains import parse_chain
-from pyspark_paimon.filter.conditions import like
+from pyspark_paimon.filter.conditions import condition_of
 from pyspark_paimon.filter.literals import nanos_of
 from pyspark_paimon.filter.parameters import extract_long_lists, list_values, parameter_values, set_placeholders
 from pyspark_paimon.filter.sql_literals import is_literal, literal_of
@@ -158,74 +147,14 @@ def _one_condition(node: exp.Expression) -> Condition:
             return And(tuple(_condition(cast("exp.Expression", child)) for child in node.flatten()))
         case exp.Or():
             return Or(tuple(_condition(cast("exp.Expression", child)) for child in node.flatten()))
-        case exp.Boolean():
-            return Constant(bool(node.this))
-        case exp.Null():
-            return Constant(None)
-        case exp.Column() | exp.Bracket():
-            return Truth(column_of(node))
-        case exp.In():
-            return _in(node)
-        case exp.Between():
-            _only(node, "this", "low", "high")
-            low, high = node.args["low"], node.args["high"]
-            return And((_compare(node, node.this, Op.GE, low), _compare(node, node.this, Op.LE, high)))
-        case exp.Is():
-            return _is(node)
-        case exp.NullSafeEQ() | exp.NullSafeNEQ():
-            return _null_safe(node)
-        case exp.Like() | exp.Escape():
-            return _like(node)
-        case exp.StartsWith() if _is_column(node.this):
-            return Prefix(column_of(node.this), _text(node.expression))
-        case exp.IsNan() if _is_column(node.this):
-            return NanTest(column_of(node.this))
-        case exp.Anonymous() if str(node.this).lower() in {"isnull", "isnotnull"} and len(node.expressions) == 1:
-            test = _null_test(node.expressions[0])
-            return test if str(node.this).lower() == "isnull" else Not(test)
-        case _ if type(node) in _OPS:
-            return _compare(node, node.this, _OPS[type(node)], cast("exp.Expression", node.expression))
-    return _computed_condition(node)
-
-
-def _computed_condition(node: exp.Expression) -> Condition:
-    return ComputedCondition(term_of(node, column_of))
-
-
-def _in(node: exp.In) -> Condition:
-    _only(node, "this", "expressions", "field")
-    if node.args.get("field") is not None:
-        return Membership(column_of(node.this), list_values(node.args["field"]))
-    if _is_column(node.this) and all(map(_is_constant, node.expressions)):
-        return Membership(column_of(node.this), tuple(map(_constant_of, node.expressions)))
-    return _computed_condition(node)
-
-
-def _null_test(node: exp.Expression) -> Condition:
-    return NullTest(column_of(node)) if _is_column(node) else ComputedCondition(computation("isnull", (term_of(node, column_of),)))
-
-
-def _compare(node: exp.Expression, left: exp.Expression, op: Op, right: exp.Expression) -> Condition:
-    if _is_column(left) and _is_constant(right):
-        return Comparison(column_of(left), op, _constant_of(right))
-    if _is_column(right) and _is_constant(left):
-        return Comparison(column_of(right), MIRRORED[op], _constant_of(left))
-    if is_literal(left) and is_literal(right):
-        return _constant(node, op, literal_of(left), literal_of(right))
-    return ComputedCondition(computation(op.value, (term_of(left, column_of), term_of(right, column_of))))
-
-
-def _is_column(node: exp.Expression) -> bool:
-    return isinstance(node.unnest(), exp.Column | exp.Bracket)
-
-
-def _is_constant(node: exp.Expression) -> bool:
-    return node.find(exp.Column) is None
-
-
-def _constant_of(node: exp.Expression) -> Literal:
-    """Return the value of a node without columns."""
-    return literal_of(node) if is_literal(node) else constant_of(term_of(node, column_of))
+        case exp.In() if node.args.get("field") is not None:
+            _only(node, "this", "field")
+            return Membership(column_of(node.this), list_values(node.args["field"]))
+    if type(node) in _OPS:
+        left, right = node.this, cast("exp.Expression", node.expression)
+        if is_literal(left) and is_literal(right):
+            return _constant(node, _OPS[type(node)], literal_of(left), literal_of(right))
+    return condition_of(term_of(node, column_of))
 
 
 def _constant(node: exp.Expression, op: Op, left: Literal, right: Literal) -> Condition:
@@ -239,41 +168,6 @@ def _constant(node: exp.Expression, op: Op, left: Literal, right: Literal) -> Co
         raise InvalidFilter(f"'{_sql(node)}' compares two literals of different types")
     order = (left > right) - (left < right)  # type: ignore[operator]  # numbers, or both of one type
     return Constant({Op.EQ: order == 0, Op.NE: order != 0, Op.LT: order < 0, Op.LE: order <= 0, Op.GT: order > 0, Op.GE: order >= 0}[op])
-
-
-def _is(node: exp.Is) -> Condition:
-    match node.expression:
-        case exp.Null():
-            return _null_test(node.this)
-        case exp.Boolean() as word if _is_column(node.this):
-            return NullSafeEqual(column_of(node.this), bool(word.this))
-        case exp.Boolean() as word:
-            return ComputedCondition(computation("<=>", (term_of(node.this, column_of), GivenValue(bool(word.this)))))
-    raise InvalidFilter(f"'{_sql(node)}': IS takes NULL, NOT NULL, TRUE or FALSE")
-
-
-def _null_safe(node: exp.Expression) -> Condition:
-    left, right = node.this, cast("exp.Expression", node.expression)
-    column, literal = (left, right) if _is_column(left) else (right, left)
-    if _is_column(column) and _is_constant(literal):
-        same: Condition = NullSafeEqual(column_of(column), _constant_of(literal))
-    else:
-        same = ComputedCondition(computation("<=>", (term_of(left, column_of), term_of(right, column_of))))
-    return same if isinstance(node, exp.NullSafeEQ) else Not(same)
-
-
-def _like(node: exp.Expression) -> Condition:
-    whole, escape = node, "\\"
-    if isinstance(node, exp.Escape):
-        escape = _text(node.expression)
-        node = node.this
-    if not isinstance(node, exp.Like) or len(escape) != 1:
-        raise InvalidFilter(f"'{_sql(node)}': ESCAPE must follow a LIKE and have one character")
-    _only(node, "this", "expression", "negate")
-    if not _is_column(node.this) or not is_literal(cast("exp.Expression", node.expression)):
-        return _computed_condition(whole)
-    found = like(column_of(node.this), _text(node.expression), escape)
-    return Not(found) if node.args.get("negate") else found
 
 
 def column_of(node: exp.Expression) -> ColumnRef:

@@ -164,9 +164,10 @@ def _term(node: exp.Expression, of: Callable[[exp.Expression], Term], column: Ca
             return computation("isnull", (of(node.this),))
         case exp.Is() if isinstance(node.expression, exp.Boolean):
             return computation("<=>", (of(node.this), GivenValue(bool(node.expression.this))))
+        case exp.NullSafeNEQ():
+            return computation("not", (computation("<=>", (of(node.this), of(cast("exp.Expression", node.expression)))),))
         case exp.In() if node.expressions:
-            value = of(node.this)
-            return computation("or", tuple(computation("=", (value, of(item))) for item in node.expressions))
+            return computation("in", (of(node.this), *map(of, node.expressions)))
         case exp.Between():
             return computation("between", (of(node.this), of(node.args["low"]), of(node.args["high"])))
     return _function(node, of)

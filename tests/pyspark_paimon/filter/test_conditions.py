@@ -18,6 +18,7 @@ from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import ColumnRef, Op
 from pyspark_paimon.filter.ast import (
     And,
+    Casting,
     Comparison,
     Computation,
     ComputedCondition,
@@ -101,6 +102,8 @@ def test_a_condition_selects_the_rows_of_its_term(term: Term) -> None:
         (GivenValue(None), Constant(None)),
         (Computation("<", (K, GivenValue(3))), Comparison(K, Op.LT, 3)),
         (Computation("<", (GivenValue(3), K)), Comparison(K, Op.GT, 3)),
+        (Computation("<", (K, Computation("+", (GivenValue(1), GivenValue(2))))), Comparison(K, Op.LT, 3)),
+        (Computation("in", (K, Casting(GivenValue("1"), TYPES["k"]))), Membership(K, (1,))),
         (Computation("<=>", (GivenValue(None), K)), NullSafeEqual(K, None)),
         (Computation("in", (K, GivenValue(1), GivenValue(None))), Membership(K, (1, None))),
         (Computation("isnull", (K,)), NullTest(K)),
