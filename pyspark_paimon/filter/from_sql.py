@@ -24,6 +24,7 @@ from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import ColumnRef, Op
 from pyspark_paimon.filter.ast import (
     And,
+    Comparison,
     Condition,
     Constant,
     Literal,
@@ -32,7 +33,6 @@ from pyspark_paimon.filter.ast import (
     Or,
     TimestampLiteral,
 )
-from pyspark_paimon.filter.chains import parse_chain
 from pyspark_paimon.filter.conditions import condition_of
 from pyspark_paimon.filter.literals import nanos_of
 from pyspark_paimon.filter.parameters import extract_long_lists, list_values, parameter_values, set_placeholders
@@ -40,6 +40,11 @@ from pyspark_paimon.filter.sql_literals import is_literal, literal_of
 from pyspark_paimon.filter.sql_terms import term_of
 
 _OPS: dict[type[exp.Expression], Op] = {exp.EQ: Op.EQ, exp.NEQ: Op.NE, exp.LT: Op.LT, exp.LTE: Op.LE, exp.GT: Op.GT, exp.GTE: Op.GE}
+_SIGNS = {"=": Op.EQ, "==": Op.EQ, "<>": Op.NE, "!=": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
+_LINK = re.compile(
+    r"\s*([A-Za-z_]\w*|`[^`]+`)\s*(=|==|<>|!=|<|<=|>|>=)\s*(-?)(?:(\d{1,99})|(\d{1,99}\.\d{1,99})|'([^'\\]*)')(?:\s+(AND|OR)(?=[\s`])|\s*\Z)",
+    re.ASCII | re.IGNORECASE,
+)
 _HELP = (
     "a filter may use = <> < <= > >= <=>, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT, entries of maps (m['key']), arithmetic and functions"
 )
@@ -86,6 +91,51 @@ def sql_condition(text: str, params: Mapping[str, object] | None = None) -> Cond
         raise InvalidFilter(f"the filter cannot be read: {error}\n  {text}") from error
     except RecursionError:
         raise InvalidFilter("the filter nests too deeply") from None
+
+
+def parse_chain(text: str, condition: Callable[[str], Condition]) -> Condition | None:
+    """Parse a long chain of comparisons, or return None.
+
+    The comparisons have plain literals and are joined all by AND or all by OR.
+    condition: Parser of one comparison. It is called once for each column name, so that names resolve as in other filters.
+
+    >>> read = lambda text: Comparison(text.split()[0], Op.EQ, 0)
+    >>> found = parse_chain(" AND ".join(f"k <> {at}" for at in range(100)), read)
+    >>> len(found.children), found.children[7]
+    (100, Comparison(column='k', op=<Op.NE: '<>'>, value=7))
+    >>> parse_chain("k = 1 OR k = 2", read) is None
+    True
+    """
+    if len(text) < 4 * thresholds.parsed_chain:
+        return None
+    links: list[tuple[str, str, Literal]] = []
+    words = set()
+    at = 0
+    while at < len(text):
+        found = _LINK.match(text, at)
+        if found is None:
+            return None
+        name, op, minus, whole, exact, word, joined = found.groups()
+        if word is not None:
+            if minus:
+                return None
+            links.append((name, op, word))
+        elif whole is not None:
+            links.append((name, op, -int(whole) if minus else int(whole)))
+        else:
+            links.append((name, op, Decimal(exact).copy_negate() if minus else Decimal(exact)))
+        words.add(joined and joined.upper())
+        at = found.end()
+    if len(words) != 2 or None not in words or len(links) < thresholds.parsed_chain:  # one joining word, and None after the last link
+        return None
+    columns = {}
+    for name in {name for name, _, _ in links}:
+        read = condition(f"{name} = 0")
+        if not isinstance(read, Comparison):  # a literal, or a function without parentheses such as CURRENT_DATE
+            return None
+        columns[name] = read.column
+    conditions = tuple(Comparison(columns[name], _SIGNS[op], value) for name, op, value in links)
+    return And(conditions) if "AND" in words else Or(conditions)
 
 
 def _parse_link(text: str) -> Condition:

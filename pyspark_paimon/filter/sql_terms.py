@@ -9,6 +9,7 @@ Other patterns are computed for each row, after a test of their prefix.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 from sqlglot import exp
@@ -120,7 +121,7 @@ def term_of(node: exp.Expression, column: Callable[[exp.Expression], ColumnRef])
     """
     while isinstance(node, exp.Paren):
         node = node.this
-    made = _term(node, lambda child: term_of(child, column), column)
+    made = _term(node, partial(term_of, column=column), column)
     if made is None:
         name = str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name().lower() if isinstance(node, exp.Func) else node.key
         raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}': {name} is not supported in filters; apply it to the result")

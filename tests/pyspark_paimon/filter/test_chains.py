@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.errors import InvalidFilter
-from pyspark_paimon.filter import chains, from_sql
+from pyspark_paimon.filter import from_sql
 from pyspark_paimon.filter.from_sql import sql_condition
 
 _NAMES = st.sampled_from(
@@ -60,7 +60,7 @@ def test_of_two_mistakes_in_a_chain_the_one_is_told_that_the_parser_meets_first(
 def test_only_what_is_a_chain_as_a_whole_is_taken_for_one() -> None:
     long = [f"a <> {at}" for at in range(100)]
     taken = [
-        chains.parse_chain(text, from_sql.sql_condition) is not None
+        from_sql.parse_chain(text, from_sql.sql_condition) is not None
         for text in (
             " AND ".join(long),
             " or ".join(long),
