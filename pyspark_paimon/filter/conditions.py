@@ -41,7 +41,7 @@ Node: TypeAlias = Term | Condition
 def condition_of(node: Node) -> Condition:
     """Return the condition of a boolean term. Conditions stay as they are.
 
-    Raises ``InvalidFilter`` for a literal that is not boolean, and for a pattern that is not text.
+    Raises ``InvalidFilter`` for a pattern that is not text.
 
     >>> condition_of(Computation("not", (Computation(">", (GivenValue(3), ColumnRef("k"))),)))
     Not(child=Comparison(column=ColumnRef(name='k', key=None), op=<Op.LT: '<'>, value=3))
@@ -49,12 +49,8 @@ def condition_of(node: Node) -> Condition:
     match node:
         case ColumnRef():
             return Truth(node)
-        case GivenValue(value):
-            if value is None or isinstance(value, bool):
-                return Constant(value)
-            raise InvalidFilter(f"the literal {value!r} is not a condition")
-        case Casting():
-            return ComputedCondition(node)
+        case GivenValue(None | bool() as value):
+            return Constant(value)
         case Computation("and", arguments):
             return And(tuple(map(condition_of, arguments)))
         case Computation("or", arguments):
@@ -77,7 +73,7 @@ def condition_of(node: Node) -> Condition:
             return Prefix(column, _pattern(value))
         case Computation("like", (ColumnRef() as column, GivenValue(value), GivenValue(escape))):
             return like(column, _pattern(value), _pattern(escape))
-        case Computation():
+        case GivenValue() | Casting() | Computation():
             return ComputedCondition(node)
     return node
 

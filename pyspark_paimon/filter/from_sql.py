@@ -197,9 +197,10 @@ def _one_condition(node: exp.Expression) -> Condition:
             return And(tuple(_condition(cast("exp.Expression", child)) for child in node.flatten()))
         case exp.Or():
             return Or(tuple(_condition(cast("exp.Expression", child)) for child in node.flatten()))
-        case exp.In() if node.args.get("field") is not None:
-            _only(node, "this", "field")
-            return Membership(column_of(node.this), list_values(node.args["field"]))
+        case exp.In():
+            _only(node, "this", "expressions", "field")
+            if (field := node.args.get("field")) is not None:
+                return Membership(column_of(node.this), list_values(field))
     if type(node) in _OPS:
         left, right = node.this, cast("exp.Expression", node.expression)
         if is_literal(left) and is_literal(right):

@@ -137,7 +137,7 @@ def test_others_are_computed(term: Term) -> None:
 @pytest.mark.parametrize("value", [3, "true", Decimal(1)])
 def test_other_literals_are_no_conditions(value: Any) -> None:
     with pytest.raises(InvalidFilter, match="is not a condition"):
-        condition_of(GivenValue(value))
+        bind(condition_of(GivenValue(value)), TYPES)
 
 
 def test_patterns_are_texts() -> None:
