@@ -181,7 +181,7 @@ def _bind_text(name: str, text: str, schema: TableSchema, spark: Any) -> Any:
     from pyspark_paimon.filter.joined_sql import TARGET, bind_value  # noqa: PLC0415  # as above
 
     advice = f"in set= a text is a SQL expression; for the text itself write values={{'{name}': {text!r:.60}}}, or quote it: \"'...'\""
-    computes = spark is not None and schema.is_primary_key_table
+    computes = spark is not None and not schema.kind.changes_files
     try:
         value = bind_value(text, {TARGET: schema.column_types})
     except UnknownColumn as error:

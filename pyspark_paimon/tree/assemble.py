@@ -275,7 +275,7 @@ def tree_history(store: FileStore, snapshots: Sequence[Snapshot], threads: int) 
 
     The history starts after the last snapshot that has expired.
     """
-    state = _State(store.schema.is_primary_key_table)
+    state = _State(store.schema.kind.has_row_kinds)
     found: list[TreeSnapshot] = []
     deltas = map_in_threads(partial(_delta, store), snapshots, threads)
     for snapshot, delta in zip(snapshots, deltas, strict=True):
