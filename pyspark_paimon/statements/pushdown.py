@@ -6,7 +6,7 @@ drop a row that the query needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,20 +38,20 @@ class Usage:
     conditions: tuple[str, ...] = ()
     names: frozenset[str] | None = None
 
-    def frame(self, table: Table, travel: Mapping[str, Any], zone: str) -> DataFrame:
+    def frame(self, table: Table, travel: Mapping[str, Any], zone: Callable[[], str]) -> DataFrame:
         """Return the frame of the table for the query.
 
-        ``travel``: arguments of ``scan``. ``zone``: time zone of the session.
+        ``travel``: arguments of ``scan``. ``zone``: returns the time zone of the session.
         """
         schema = table.table_schema
         columns = None if self.names is None else [name for name in schema.names if name.upper() in self.names] or schema.names[:1]
         return table.scan(self._predicate(schema, zone), columns, **travel).to_spark(exact=False)
 
-    def _predicate(self, schema: TableSchema, zone: str) -> Predicate | None:
+    def _predicate(self, schema: TableSchema, zone: Callable[[], str]) -> Predicate | None:
         found = []
         for text in self.conditions:
             try:
-                with time_zone(lambda: zone):
+                with time_zone(zone):
                     predicate = parse_filter(text, schema.column_types)
             except PaimonError:
                 continue  # Spark evaluates it, and reports errors

@@ -122,7 +122,7 @@ def _read(names: KnownTables, name: NameParts, words: TokenCursor, usage: Usage)
     if table is None:
         words.at = behind
         return None
-    return usage.frame(table, travel, str(names.spark.conf.get("spark.sql.session.timeZone")))
+    return usage.frame(table, travel, lambda: str(names.spark.conf.get("spark.sql.session.timeZone")))
 
 
 def _travel(words: TokenCursor, spark: Any) -> dict[str, Any]:

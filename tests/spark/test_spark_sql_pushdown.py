@@ -148,7 +148,7 @@ def test_a_filter_that_an_index_finds_is_applied_by_the_scan(spark, database):
     table = database.table("db.t", spark)
     for condition, expected in (("s = 'Oslo'", 22), ("n = 5", 40), ("id = 5", 1)):
         (usage,) = usages(f"SELECT id, s FROM db.t WHERE {condition}").values()
-        frame = usage.frame(table, {}, "UTC")
+        frame = usage.frame(table, {}, lambda: "UTC")
         assert set(frame.columns) == {"id", "s", condition.split()[0]}
         assert frame.count() == expected, "Spark gets only the rows that match"
 
@@ -156,7 +156,7 @@ def test_a_filter_that_an_index_finds_is_applied_by_the_scan(spark, database):
 @pytest.mark.spark
 def test_other_filters_reach_spark_s_reader_through_not_null_columns(spark, database):
     (usage,) = usages("SELECT id FROM db.t WHERE id > 150 AND n >= 5").values()
-    plan = Usage(("id > 150",), usage.names).frame(database.table("db.t", spark), {}, "UTC")._explain_string()
+    plan = Usage(("id > 150",), usage.names).frame(database.table("db.t", spark), {}, lambda: "UTC")._explain_string()
     assert "GreaterThan(id,150)" in plan.replace("`", "")
 
 
