@@ -43,6 +43,8 @@ class Usage:
 
         ``travel``: arguments of ``scan``. ``zone``: returns the time zone of the session.
         """
+        if not self.conditions and self.names is None:
+            return table.scan(**travel).to_spark(exact=False)
         schema = table.table_schema
         columns = None if self.names is None else [name for name in schema.names if name.upper() in self.names] or schema.names[:1]
         return table.scan(self._predicate(schema, zone), columns, **travel).to_spark(exact=False)

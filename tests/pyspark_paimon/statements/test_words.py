@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fileindex.base.column_type import ColumnType, Kind
 from pyspark_paimon import Catalog, InvalidArgument
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.queries import run_query
@@ -80,10 +81,13 @@ def names(tmp_path_factory):
 )
 def test_tables_of_a_query_are_put_in_their_places(names, monkeypatch, text, wanted):
     class Scanned:
-        def scan(self, **travel: Any) -> Any:
+        table_schema = SimpleNamespace(names=("id",), column_types={"id": ColumnType(Kind.BIGINT)})
+
+        def scan(self, *read: Any, **travel: Any) -> Any:
             return self
 
-        def to_spark(self) -> str:
+        def to_spark(self, *, exact: bool) -> str:
+            assert not exact, "Spark filters again"
             return "frame"
 
     monkeypatch.setattr(Catalog, "table", lambda self, name, spark: Scanned())
@@ -117,8 +121,10 @@ class Computing(Recorded):
 )
 def test_a_time_to_travel_to_may_be_computed(names, monkeypatch, value):
     given: list[dict[str, Any]] = []
-    frame = SimpleNamespace(to_spark=lambda: "frame")
-    monkeypatch.setattr(Catalog, "table", lambda self, name, spark: SimpleNamespace(scan=lambda **travel: given.append(travel) or frame))
+    frame = SimpleNamespace(to_spark=lambda **_: "frame")
+    monkeypatch.setattr(
+        Catalog, "table", lambda self, name, spark: SimpleNamespace(scan=lambda *_, **travel: given.append(travel) or frame)
+    )
     spark = Computing()
     assert run_query(KnownTables(spark, names.catalog), f"SELECT * FROM t TIMESTAMP AS OF {value} x") == "SELECT * FROM {paimon_0} x"
     assert (spark.asked, given) == ([f"SELECT unix_millis(CAST({value} AS TIMESTAMP))"], [{"timestamp": 1000}])
