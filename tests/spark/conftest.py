@@ -72,8 +72,11 @@ def _need_spark():
 
 @pytest.fixture(autouse=True)
 def _jobs(request):
-    """Have clients start Spark jobs for small work, too, unless a test has the marker ``small``."""
-    if request.node.get_closest_marker("small") is not None:
+    """Have clients start Spark jobs for small work, too, unless a test has the marker ``small``.
+
+    With ``PAIMON_TEST_SMALL`` set, no test changes that; the few that look at jobs then fail.
+    """
+    if request.node.get_closest_marker("small") is not None or os.environ.get("PAIMON_TEST_SMALL"):
         yield
         return
     with use_thresholds(driver_bytes=0):

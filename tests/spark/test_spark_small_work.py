@@ -74,7 +74,7 @@ def test_small_work_needs_no_job_and_has_the_results_of_this_process(spark, tmp_
     same(lambda table: table.write(rows(15, 25, "second")))
     same(lambda table: table.delete("id IN (3, 4)"))
     if not sums:
-        same(lambda table: table.update("id = 5", {"s": "changed"}))
+        same(lambda table: table.update("id = 5", values={"s": "changed"}))
         same(lambda table: table.merge(rows(20, 30, "third"), on=["id"]).when_matched_update_all().when_not_matched_insert_all().execute())
     same(lambda table: table.compact(full=True))
     same(lambda table: table.create_tag("v1"))
@@ -98,7 +98,7 @@ def test_work_beyond_the_limit_is_a_job_with_the_same_result(spark, tmp_path, jo
         for work in (
             lambda: content(table, "n > 10"),
             table.scan("n > 10").count,
-            lambda: table.update("id = 5", {"s": "changed"}).rows,
+            lambda: table.update("id = 5", values={"s": "changed"}).rows,
             lambda: table.delete("id = 6").rows,
             lambda: table.compact(full=True).buckets,
         ):

@@ -160,9 +160,10 @@ class ConnectServer:
     def _watch(self) -> None:
         assert self._process is not None
         assert self._process.stdout is not None
-        for line in log_lines(self._process.stdout, self._listens):
-            self._last = [*self._last[1 - _LAST_LINES :], line]
-            self._report(line)
+        with self._process.stdout as log:
+            for line in log_lines(log, self._listens):
+                self._last = [*self._last[1 - _LAST_LINES :], line]
+                self._report(line)
         self._started.set()
 
     def _listens(self, port: int) -> None:
