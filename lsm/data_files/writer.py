@@ -240,8 +240,8 @@ class KeyValueDataFileWriter:
     def write(self, rows: Any) -> None:
         """See ``DataFileWriter``."""
         keys = [] if self.target.thin else self.target.keys
-        names = [*(KEY_PREFIX + key for key in keys), *rows.schema.names]
-        self._file.write(pa.Table.from_arrays([*(rows.column(key) for key in keys), *rows.columns], names=names))
+        names = [KEY_PREFIX + key for key in keys] + rows.schema.names
+        self._file.write(pa.Table.from_arrays([rows.column(key) for key in keys] + rows.columns, names=names))
         extent = pc.min_max(rows.column(SEQUENCE_NUMBER)).as_py()
         self._min_sequence = min(self._min_sequence, extent["min"])
         self._max_sequence = max(self._max_sequence, extent["max"])

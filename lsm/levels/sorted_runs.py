@@ -60,17 +60,15 @@ class Levels:
     key_of: KeyOf
     files: list[DataFileMeta]
     number_of_levels: int
+    max_level: int = field(init=False, repr=False)
+    """Deepest level that files may move to."""
     _by_level: dict[int, list[DataFileMeta]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         deepest = max((file.level for file in self.files), default=0)
         self.number_of_levels = max(self.number_of_levels, deepest + 1, 2)
+        self.max_level = self.number_of_levels - 1
         self._arrange()
-
-    @property
-    def max_level(self) -> int:
-        """Deepest level that files may move to."""
-        return self.number_of_levels - 1
 
     @property
     def highest_non_empty(self) -> int:

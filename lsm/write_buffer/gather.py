@@ -57,7 +57,7 @@ class RowsInPlace:
     @property
     def count(self) -> int:
         """Number of rows."""
-        return sum(each.count for each in self.inputs)
+        return sum([each.count for each in self.inputs])
 
     def arrival_numbers(self, positions: Int64s) -> Int64s:
         """Return the arrival numbers of rows."""

@@ -168,9 +168,9 @@ def compaction_counts(messages: Sequence[CommitMessage]) -> dict[str, int]:
     return {
         "files_before": len(before),
         "files_after": len(after),
-        "bytes_read": sum(file.file_size for file in before if file.file_name not in kept),
-        "bytes_written": sum(file.file_size for file in made),
-        "rows": sum(file.row_count for file in after),
+        "bytes_read": sum([file.file_size for file in before if file.file_name not in kept]),
+        "bytes_written": sum([file.file_size for file in made]),
+        "rows": sum([file.row_count for file in after]),
         "buckets": len(messages),
     }
 
