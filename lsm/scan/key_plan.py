@@ -62,6 +62,7 @@ class BucketKeys:
 def keys_by_bucket(keys: KeySet, schema: TableSchema) -> list[BucketKeys]:
     """Return the keys of each bucket.
 
+    >>> import pyarrow as pa
     >>> from manifest.schema.validation import build_schema
     >>> schema = build_schema("id INT", primary_keys=["id"], options={"bucket": "4"})
     >>> parts = keys_by_bucket(KeySet(pa.table({"id": pa.array([2, 0, 1], pa.int32())})), schema)

@@ -41,7 +41,7 @@ from manifest.schema.table_schema import TableSchema
 def only_columns(predicate: Predicate | None, columns: Collection[str]) -> Predicate | None:
     """Return the conjuncts that use only ``columns``. None: no conjunct.
 
-    >>> from fileindex.predicate.tree import And, ColumnRef
+    >>> from fileindex.predicate.tree import And, ColumnRef, Op
     >>> a, b = IsNull(ColumnRef("a")), IsNull(ColumnRef("b"))
     >>> only_columns(And((a, b)), {"a"}) == a, only_columns(Or((a, b)), {"a"})
     (True, None)
@@ -56,7 +56,7 @@ def is_short(predicate: Predicate) -> bool:
 
     Used for cache keys.
 
-    >>> from fileindex.predicate.tree import ColumnRef
+    >>> from fileindex.predicate.tree import ColumnRef, Op
     >>> is_short(In(ColumnRef("a"), (1, 2))), is_short(In(ColumnRef("a"), tuple(range(100))))
     (True, False)
     """
@@ -73,7 +73,7 @@ def required_texts(predicate: Predicate, columns: Collection[str]) -> tuple[str,
 
     The column is one of ``columns``. None: no such column.
 
-    >>> from fileindex.predicate.tree import And, ColumnRef
+    >>> from fileindex.predicate.tree import And, ColumnRef, Op
     >>> required_texts(And((Compare(ColumnRef("n"), Op.GT, 1), Compare(ColumnRef("t"), Op.EQ, "x"))), {"t"})
     ('t', ('x',))
     """
@@ -93,7 +93,7 @@ def bind_constants(predicate: Predicate, constants: Mapping[str, Plain], types: 
     None as a value is null. Returns TRUE or FALSE if that decides the filter.
 
     >>> from fileindex.base.column_type import Kind
-    >>> from fileindex.predicate.tree import And, ColumnRef
+    >>> from fileindex.predicate.tree import And, ColumnRef, Op
     >>> day, id_ = Compare(ColumnRef("day"), Op.EQ, 5), Compare(ColumnRef("id"), Op.GT, 1)
     >>> bind_constants(And((day, id_)), {"day": 5}, {"day": ColumnType(Kind.INT)}) == id_
     True
@@ -115,7 +115,7 @@ def bind_rows(
     Rows with equal results share one predicate.
 
     >>> from fileindex.base.column_type import Kind
-    >>> from fileindex.predicate.tree import ColumnRef
+    >>> from fileindex.predicate.tree import ColumnRef, Op
     >>> bind_rows(Compare(ColumnRef("day"), Op.EQ, 5), ["day"], [(5,), (6,), (None,)], {"day": ColumnType(Kind.INT)}) == [TRUE, FALSE, FALSE]
     True
     """
@@ -205,7 +205,7 @@ def bucket_keys(predicate: Predicate | None, columns: Sequence[str], types: Mapp
         types: Types of the table's columns.
 
     >>> from fileindex.base.column_type import Kind
-    >>> from fileindex.predicate.tree import And, ColumnRef
+    >>> from fileindex.predicate.tree import And, ColumnRef, Op
     >>> a, b = Compare(ColumnRef("a"), Op.EQ, 1), In(ColumnRef("b"), (2, 3))
     >>> bucket_keys(And((a, b)), ["a", "b"], {"a": ColumnType(Kind.INT), "b": ColumnType(Kind.INT)})
     [(1, 2), (1, 3)]
@@ -230,7 +230,7 @@ def whole_keys(predicate: Predicate | None, schema: TableSchema) -> tuple[KeySet
 
     None: the filter does not fix every column of the key.
 
-    >>> from fileindex.predicate.tree import And, ColumnRef
+    >>> from fileindex.predicate.tree import And, ColumnRef, Op
     >>> from manifest.schema.validation import build_schema
     >>> schema = build_schema("id INT, n INT", primary_keys=["id"], options={"bucket": "1"})
     >>> keys, rest = whole_keys(And((In(ColumnRef("id"), (2, 1)), Compare(ColumnRef("n"), Op.GT, 5))), schema)

@@ -396,13 +396,13 @@ def _group(store: FileStore, request: ScanRequest, schema_id: int, paths: Sequen
     expressions = {name: text for name in request.columns if (text := _expression(mapping, name)) is not None}
     sought = None if request.predicate is None else filter_text(request.predicate, expressions, store.schema.column_types)
     kinds = f"{quote_name(KIND_FIELD.name)} IN (0, 2)" if has_retracts else None
-    conditions = [f"({text})" for text in (kinds, sought) if text is not None]
+    conditions = [text for text in (kinds, sought) if text is not None]
     found = [source for name in request.columns if (source := mapping.sources[name]) is not None]
     sources = [DataField(source.id, source.name, _nullable(source.type)) for source in found]
     return NativeGroup(
         files=tuple(paths),
         file_schema=spark_schema([*sources, *([KIND_FIELD] if has_retracts else [])]).json(),
-        condition=" AND ".join(conditions) or None,
+        condition=" AND ".join(f"({text})" for text in conditions) if len(conditions) > 1 else next(iter(conditions), None),
         columns=tuple(f"{expressions[name]} AS {quote_name(name)}" for name in request.columns),
     )
 

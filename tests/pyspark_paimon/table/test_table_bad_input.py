@@ -98,7 +98,7 @@ def test_bad_rows_leave_the_table_as_it_was(written, case) -> None:
         ("id NOTATYPE", {}, PaimonError, "(?i)notatype"),
         ("", {}, InvalidSchema, "column"),
         (pa.schema([("d", pa.duration("s"))]), {}, UnsupportedType, "d"),
-        (42, {}, InvalidArgument, "StructType"),
+        (42, {}, InvalidArgument, "Spark schema"),
         ("id BIGINT", {"options": {"no-such-option": "1"}}, UnsupportedOption, "no-such-option"),
         ("id BIGINT", {"options": {"file.format": "csv"}}, UnsupportedOption, "file.format"),
         ("id BIGINT", {"options": {"target-file-size": "huge"}}, UnsupportedOption, "target-file-size"),
