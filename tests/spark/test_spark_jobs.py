@@ -35,9 +35,9 @@ from pyspark_paimon.request.plan_json import plan_from_json, plan_to_json
 from pyspark_paimon.request.results import Outcome
 from pyspark_paimon.request.scan_questions import CountCheaply
 from pyspark_paimon.request.tasks import TaskWork
-from pyspark_paimon.spark.driver import commit
+from pyspark_paimon.spark.driver import commit, job_files
 from pyspark_paimon.spark.driver.commit import commit_tasks
-from pyspark_paimon.spark.driver.job_files import is_running, mark_started
+from pyspark_paimon.spark.driver.job_files import answer_file, answer_once, exclusively, is_running, mark_started, stored_answer
 from pyspark_paimon.spark.driver.options import flag, pushes_once, travel
 from pyspark_paimon.spark.driver.outcome import job_name, outcome, run_command
 from pyspark_paimon.spark.read.reader import PaimonReader
@@ -399,3 +399,45 @@ def test_a_plain_write_is_checked_before_any_row_moves(table):
         writer_for({"path": table.path}, spark_schema(build_schema("id BIGINT, w STRING").fields), overwrite=False)
     with pytest.raises(UnknownColumn):
         table.table_schema.field("w")
+
+
+def test_answers_of_yesterday_are_deleted_but_not_looked_for_at_each_command(tmp_path, monkeypatch):
+    monkeypatch.setattr(job_files, "_directory", lambda: tmp_path)
+
+    def answer_of_last_week(name: str) -> None:
+        answer_once(name, lambda: "done")
+        os.utime(answer_file(name), (time.time() - 7 * 86400,) * 2)
+
+    answer_of_last_week("first")
+    answer_once("second", lambda: "done")
+    assert stored_answer("first") == "done", "the directory was looked at a moment ago"
+    os.utime(tmp_path / "swept", (time.time() - 3600,) * 2)
+    answer_once("third", lambda: "done")
+    assert [stored_answer(name) for name in ("first", "second", "third")] == [None, "done", "done"]
+
+
+def test_a_command_waits_for_its_own_repetition_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(job_files, "_directory", lambda: tmp_path)
+    code = (
+        "import sys, pathlib; from pyspark_paimon.spark.driver import job_files\n"
+        f"job_files._directory = lambda: pathlib.Path({str(tmp_path)!r})\n"
+        "with job_files.exclusively('one'): print('inside', flush=True); sys.stdin.readline()"
+    )
+    entered = threading.Event()
+
+    def enter() -> None:
+        with exclusively("one"):
+            entered.set()
+
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "inside\n"
+        with exclusively("two"):
+            pass
+        waiting = threading.Thread(target=enter)
+        waiting.start()
+        assert not entered.wait(0.3)
+        other.stdin.write("\n")
+        other.stdin.flush()
+        waiting.join(20)
+    assert entered.is_set()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["locks"]

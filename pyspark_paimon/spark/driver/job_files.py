@@ -26,6 +26,7 @@ from fileindex.base.errors import InvalidArgument
 from manifest.io.file_io import LocalFileIO
 
 _KEPT_SECONDS = 24 * 3600
+_SWEEP_SECONDS = 600
 PATIENCE_SECONDS = 60.0
 """Seconds that a question waits for a running job. Then the client reports that the job may still run."""
 _LOOK_SECONDS = 0.02
@@ -53,11 +54,15 @@ def answer_once(command_id: str, work: Callable[[], str]) -> str:
 
 @contextmanager
 def exclusively(command_id: str) -> Iterator[None]:
-    """Run the block while no other process of the driver runs a block with this id."""
+    """Run the block while no other process of the driver runs a block with this id.
+
+    A process must not run two such blocks at once.
+    """
     import fcntl  # noqa: PLC0415  # missing on Windows, where no Spark server runs
 
-    with answer_file(command_id, "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with (_directory() / "locks").open("ab") as locks:
+        # Each id locks a byte of one file, beyond its end. Files of locks cannot be deleted safely, and would pile up.
+        fcntl.lockf(locks, fcntl.LOCK_EX, 1, int(hashlib.sha256(command_id.encode()).hexdigest()[:14], 16))
         yield
 
 
@@ -89,7 +94,13 @@ def _directory() -> Path:
 
 
 def _sweep() -> None:
-    oldest = time.time() - _KEPT_SECONDS
+    """Delete old answers, not more often than all ``_SWEEP_SECONDS``."""
+    swept, now = _directory() / "swept", time.time()
+    with suppress(FileNotFoundError):
+        if now - swept.stat().st_mtime < _SWEEP_SECONDS:  # many small commands must not look at each other's files
+            return
+    swept.touch()
+    oldest = now - _KEPT_SECONDS
     for path in _directory().glob("*.*"):
         with suppress(FileNotFoundError):
             if path.stat().st_mtime < oldest:

@@ -109,12 +109,9 @@ def run_if_small(table: OpenTable, command_id: str, operation: Operation[Any], m
     None: it needs a job.
     """
     with exclusively(command_id):  # Spark or the client may repeat the request while the first one runs
-        kept = stored_answer(command_id)
-        if kept is not None:
-            return kept
         mark_started(command_id)
         try:
-            if not operation.is_small(table, most_bytes):
+            if stored_answer(command_id) is None and not operation.is_small(table, most_bytes):
                 return None
             return answer_once(command_id, lambda: operation.answer_text(operation.run(table)))
         finally:
