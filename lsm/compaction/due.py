@@ -20,10 +20,7 @@ def due_entries(store: FileStore, entries: EntryColumns, *, added: int = 0) -> E
     strategy = CompactionPolicy.of(store.schema.kind).strategy if store.schema.is_primary_key_table else None
     if not isinstance(strategy, UniversalCompaction) or strategy.early is not None or not len(rows):
         return rows
-    codes, _ = rows.partition_codes
-    _, bucket = np.unique(np.stack([codes, rows.bucket]), axis=1, return_inverse=True)
-    bucket = bucket.reshape(-1)
-    level = rows.level
+    bucket, level = rows.bucket_numbers, rows.level
     deeper = np.unique(np.stack([bucket, level])[:, level > 0], axis=1)[0]
     count = int(bucket.max()) + 1
     # A run is a file on level 0, and all files of a deeper level.
