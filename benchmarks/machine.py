@@ -6,6 +6,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,16 @@ def cpu_seconds(work: Callable[[], Any]) -> float:
     return time.process_time() - start
 
 
+def tree_cpu_seconds() -> float:
+    """CPU seconds of this process and of all processes below it, since they began; those that have ended count for their parents."""
+    total = 0.0
+    for process in [(me := psutil.Process()), *me.children(recursive=True)]:
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
 def _processor() -> str:
     """As the system calls it, without its model's number."""
     names = Path("/proc/cpuinfo")
@@ -43,4 +54,4 @@ def _processor() -> str:
     return platform.processor() or "unknown processor"
 
 
-__all__ = ["cpu_seconds", "machine_class", "status_megabytes"]
+__all__ = ["cpu_seconds", "machine_class", "status_megabytes", "tree_cpu_seconds"]

@@ -10,14 +10,13 @@ import itertools
 import statistics
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pyarrow as pa
 
+from benchmarks.machine import tree_cpu_seconds
 from pyspark_paimon import Table
 
 COLUMNS = ["operation", "wall ms, p50", "CPU ms", "Parquet in Spark, wall ms", "CPU ms"]
@@ -26,26 +25,16 @@ _OPTIONS = {"bucket": "4", "file-index.bloom-filter.columns": "code", "num-sorte
 _WARM_UPS = 3
 
 
-def cpu_seconds() -> float:
-    """Return the CPU seconds of this process and of all processes below it, ended children included."""
-    total = 0.0
-    for process in [(me := psutil.Process()), *me.children(recursive=True)]:
-        with suppress(psutil.Error):
-            times = process.cpu_times()
-            total += times.user + times.system + times.children_user + times.children_system
-    return total
-
-
 def latency(call: Callable[[], Any], times: int) -> tuple[float, float]:
     """Return the median wall time and the mean CPU time of a call, in milliseconds."""
     for _ in range(_WARM_UPS):
         call()
-    walls, before = [], cpu_seconds()
+    walls, before = [], tree_cpu_seconds()
     for _ in range(times):
         start = time.perf_counter()
         call()
         walls.append(time.perf_counter() - start)
-    return statistics.median(walls) * 1000, (cpu_seconds() - before) / times * 1000
+    return statistics.median(walls) * 1000, (tree_cpu_seconds() - before) / times * 1000
 
 
 class Latencies:
@@ -117,4 +106,4 @@ def run_latency(spark: Any, folder: Path, count: int, times: int) -> Latencies:
     return found
 
 
-__all__ = ["COLUMNS", "Latencies", "cpu_seconds", "run_latency"]
+__all__ = ["COLUMNS", "Latencies", "run_latency"]

@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 import pyarrow as pa
 
+from benchmarks.machine import tree_cpu_seconds
 from pyspark_paimon import Table
 
 SHAPED = "id BIGINT, k INT, city STRING, amount DOUBLE, ts TIMESTAMP(6), payload STRING, part INT, flag BOOLEAN"
@@ -35,23 +36,16 @@ HEADS = ["step", "s", "CPU s", "worker MB", "beside repartition + sort + Parquet
 
 
 class Watch:
-    """CPU seconds and memory of the Python processes below this one, looked at ten times a second."""
+    """CPU seconds of all processes below this one, and memory of the Python processes, looked at ten times a second."""
 
     def __init__(self) -> None:
-        self._cpu: dict[tuple[int, float], float] = {}
-        self._seconds = 0.0
+        self.cpu = 0.0
         self.peak = 0
-
-    @property
-    def cpu(self) -> float:
-        """CPU seconds since the watch began."""
-        return sum(self._cpu.values()) - self._seconds
 
     @contextmanager
     def looking(self) -> Iterator[Watch]:
         """Look until the block ends."""
-        self._look()
-        self._seconds, self.peak = sum(self._cpu.values()), 0
+        began, self.peak = tree_cpu_seconds(), 0
         over = threading.Event()
 
         def look() -> None:
@@ -66,12 +60,11 @@ class Watch:
             over.set()
             thread.join()
             self._look()
+            self.cpu = tree_cpu_seconds() - began
 
     def _look(self) -> None:
         for process in [(me := psutil.Process()), *me.children(recursive=True)]:
             with suppress(psutil.Error), process.oneshot():
-                times = process.cpu_times()
-                self._cpu[process.pid, process.create_time()] = times.user + times.system
                 if "python" in process.name() and process.pid != me.pid:
                     self.peak = max(self.peak, process.memory_info().rss)
 
