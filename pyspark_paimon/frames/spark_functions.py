@@ -1,4 +1,4 @@
-"""Spark functions for classic and Connect DataFrames, and quoted identifiers.
+"""Spark functions for classic and Connect DataFrames, quoted identifiers and text literals.
 
 A process may have both kinds of sessions. Their columns cannot be mixed.
 """
@@ -29,4 +29,13 @@ def quote_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-__all__ = ["functions_of", "quote_name"]
+def text_sql(text: str) -> str:
+    """Return a text literal of Spark SQL that needs no escape characters.
+
+    >>> text_sql("it's")
+    "CAST(X'69742773' AS STRING)"
+    """
+    return f"CAST(X'{text.encode().hex()}' AS STRING)"
+
+
+__all__ = ["functions_of", "quote_name", "text_sql"]

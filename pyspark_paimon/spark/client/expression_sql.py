@@ -21,7 +21,7 @@ from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, Lit
 from lsm.write.new_version import NewVersion, decrease_message, lost_values_message, null_message, unordered_message
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
-from pyspark_paimon.frames.spark_functions import functions_of, quote_name
+from pyspark_paimon.frames.spark_functions import functions_of, quote_name, text_sql
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.spark.wire.errors import MARK
 
@@ -66,15 +66,6 @@ def type_sql(column_type: ColumnType) -> str:
     """Return the Spark SQL name of a type."""
     name: str = spark_type(DataType(column_type.kind, precision=column_type.precision, scale=column_type.scale)).simpleString()
     return name
-
-
-def text_sql(text: str) -> str:
-    """Return a text literal that needs no escape characters.
-
-    >>> text_sql("it's")
-    "CAST(X'69742773' AS STRING)"
-    """
-    return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
 def _call(made: FunctionCall, arguments: list[str]) -> str:
@@ -234,4 +225,4 @@ def with_new_versions(frame: Any, schema: TableSchema, version: NewVersion, new:
     return both.select(*(expr(new_version_sql(version, schema, name, quote_name, newer)).alias(name) for name in schema.names))
 
 
-__all__ = ["column_sql", "new_version_sql", "raise_sql", "scalar_sql", "spark_sql", "text_sql", "type_sql", "with_new_versions"]
+__all__ = ["column_sql", "new_version_sql", "raise_sql", "scalar_sql", "spark_sql", "type_sql", "with_new_versions"]

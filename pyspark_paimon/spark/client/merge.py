@@ -24,14 +24,14 @@ from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.joined_sql import SOURCE, TARGET
-from pyspark_paimon.frames.spark_functions import functions_of, quote_name
+from pyspark_paimon.frames.spark_functions import functions_of, quote_name, text_sql
 from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest, SparkRows, WriteRequest
 from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.merge import Clause, MergeRequest
 from pyspark_paimon.request.results import MergeResult, Outcome, WriteResult
 from pyspark_paimon.spark.client.estimate import estimate
-from pyspark_paimon.spark.client.expression_sql import column_sql, new_version_sql, raise_sql, scalar_sql, spark_sql, text_sql
+from pyspark_paimon.spark.client.expression_sql import column_sql, new_version_sql, raise_sql, scalar_sql, spark_sql
 from pyspark_paimon.spark.client.ownership import Target
 from pyspark_paimon.spark.client.staging import Staged, refuse_case_twins, stage_row_kinds
 

@@ -53,7 +53,7 @@ from manifest.storage.object_store import ObjectStoreFileIO
 from manifest.storage.schemes import scheme_of
 from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType
-from pyspark_paimon.frames.spark_functions import quote_name
+from pyspark_paimon.frames.spark_functions import quote_name, text_sql
 from pyspark_paimon.frames.spark_types import spark_schema, spark_type
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest
@@ -384,7 +384,7 @@ def _sides(
         case kind if kind in INTEGERS:
             return columns[column.name], [str(value) for value in values]
         case Kind.VARCHAR:
-            return columns[column.name], [f"CAST(X'{str(value).encode().hex()}' AS STRING)" for value in values]
+            return columns[column.name], [text_sql(str(value)) for value in values]
         case Kind.DATE:
             return columns[column.name], [f"date_from_unix_date({value!s})" for value in values]
         case _:

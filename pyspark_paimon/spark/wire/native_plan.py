@@ -11,7 +11,7 @@ from typing import Any
 
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, Kind
 from manifest.types.data_type import DataType
-from pyspark_paimon.frames.spark_functions import quote_name
+from pyspark_paimon.frames.spark_functions import quote_name, text_sql
 from pyspark_paimon.request.message import Message
 
 _NAMES = {
@@ -69,8 +69,8 @@ def result_text(name: str, type_: DataType) -> str:
         return quote_name(name)
     digits = f".{'0' * type_.scale}" if type_.scale else ""
     zero = f"CAST(0{digits}BD AS {type_.with_nullable(nullable=True)})" if type_.kind is Kind.DECIMAL else _ZEROS[type_.kind]
-    message = f"column {name} is NOT NULL, but a data file has a null".encode().hex()
-    return f"coalesce({quote_name(name)}, raise_error(CAST(X'{message}' AS STRING)), {zero})"
+    message = text_sql(f"column {name} is NOT NULL, but a data file has a null")
+    return f"coalesce({quote_name(name)}, raise_error({message}), {zero})"
 
 
 def widening_text(expression: str, file: DataType, read: DataType) -> str | None:
