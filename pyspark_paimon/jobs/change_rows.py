@@ -32,7 +32,7 @@ from manifest.store import FileStore
 from pyspark_paimon.jobs.counting import write_counters, write_counts, write_result
 from pyspark_paimon.jobs.progress import FlushProgress, PieceProgress, Steps
 from pyspark_paimon.request.assignments import Assignments, refuse_delete
-from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
+from pyspark_paimon.request.backend import DeleteRequest, Progress
 from pyspark_paimon.request.counters import Stopwatch
 from pyspark_paimon.request.results import WriteResult
 
@@ -156,19 +156,11 @@ class KeyedChange(Change):
         """Write a new version of each row that matches."""
         if base is None:
             return 0
-        names, user = self.store.schema.names, self.request.commit_id
-        scan = ScanRequest(
-            predicate=self.request.predicate,
-            keys=self.request.keys,
-            columns=names,
-            snapshot_id=base.id,
-            schema_id=self.store.schema.id,
-            options=EVERY_LEVEL,
-        )
+        user = self.request.commit_id
         found, flush = 0, FlushProgress(self.progress)
         store = self.store.with_listener(flush)
         with TableWrite(store, WriteJob(commit_id=user, threads=self.threads, base_snapshot_id=base.id)) as write:
-            for batch in self.read(scan):
+            for batch in self.read(self.request.scan(self.store.schema, base.id)):
                 kind = DELETE if self.update is None else UPDATE_AFTER
                 rows = batch if self.update is None else self.update(pa.Table.from_batches([batch]))
                 write.write(rows, kinds=pa.array(np.full(batch.num_rows, kind, np.int8)))

@@ -13,7 +13,7 @@ from lsm.scan.other_branch import other_branch
 from lsm.scan.plan import ScanPlan
 from lsm.scan.planned_splits import sums_of
 from lsm.scan.planner import ScanPlanner
-from lsm.scan.predicates import is_short, whole_keys
+from lsm.scan.predicates import is_short
 from manifest.io.file_cache import StatIdentity
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -54,7 +54,7 @@ def plan_lookup(store: FileStore, request: ScanRequest, pinned: Snapshot | None)
 
     A filter that fixes the whole key finds its files in the held files of its buckets.
     """
-    keys = request.keys if request.keys is not None else whole_keys(request.predicate, store.schema)[0]
+    keys, _ = request.keys_and_filter(store.schema)
     if keys is None or not len(keys.rows) or request.incremental is not None or request.excluded_files or other_branch(store) is not None:
         return plan_request(store, request, pinned)
     snapshot = pinned or request.find_snapshot(store.snapshots)

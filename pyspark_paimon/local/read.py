@@ -18,7 +18,6 @@ from fileindex.base.thresholds import thresholds
 from lsm.arrow.limit import limit_rows
 from lsm.read.metrics import ReadReport
 from lsm.read.split import read_split
-from lsm.scan.predicates import whole_keys
 from lsm.scan.splits import DataSplit
 from manifest.io.threads import map_in_threads
 from pyspark_paimon.jobs.incremental import read_changes
@@ -76,12 +75,7 @@ def split_rows(store: FileStore, request: ScanRequest, split: Split | str, repor
     ``split``: a split or its JSON. With a limit, returns only rows that can be in the limited result.
     """
     split = incremental.split_from_json(split) if isinstance(split, str) else split
-    return _rows_of(store, request, split, _condition(store, request), report)
-
-
-def _condition(store: FileStore, request: ScanRequest) -> _Condition:
-    """Return the keys to read, and the filter to check on their rows."""
-    return (request.keys, None) if request.keys is not None else whole_keys(request.predicate, store.schema)
+    return _rows_of(store, request, split, request.keys_and_filter(store.schema), report)
 
 
 def _rows_of(
@@ -196,7 +190,7 @@ def _in_order(
     store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None, *, ahead: int | None = None
 ) -> Generator[pa.RecordBatch, None, None]:
     reports = [ReadReport() for _ in range(len(plan.splits))]
-    condition = _condition(store, request)  # once for all splits: it may be a long list of keys
+    condition = request.keys_and_filter(store.schema)  # once for all splits: it may be a long list of keys
 
     def rows(position: int, own: ReadReport) -> Iterator[pa.RecordBatch]:
         return _rows_of(store, request, plan.splits[position], condition, own)

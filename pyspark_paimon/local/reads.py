@@ -136,10 +136,7 @@ class LocalReads:
 
         A lookup of keys decodes pages only.
         """
-        from lsm.scan.predicates import whole_keys  # noqa: PLC0415  # see test_imports
-
-        schema = self.schema(request.schema_id)
-        keys = request.keys if request.keys is not None else whole_keys(request.predicate, schema)[0]
+        keys, _ = request.keys_and_filter(self.schema(request.schema_id))
         plan = self.plan(request)
         if keys is None:
             return plan.file_size

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from fileindex.base.lazy import LazyModule
 from pyspark_paimon.request.assignments import Assignments, SentAssignments
-from pyspark_paimon.request.backend import ArrowRows, DeleteRequest, ScanRequest, WriteRequest
+from pyspark_paimon.request.backend import ArrowRows, DeleteRequest, WriteRequest
 from pyspark_paimon.request.bound import BoundRows
 from pyspark_paimon.request.merge import MergeRequest
 from pyspark_paimon.request.operation import OpenTable, Operation
@@ -60,16 +60,9 @@ class _ChangeRows(Operation[A], Generic[A]):
 
     def is_small(self, table: OpenTable, most_bytes: int) -> bool:
         """Return whether the scan and a due compaction are small."""
-        request = self.request
-        store = table.store(request.options)
+        store = table.store(self.request.options)
         latest = store.snapshots.latest()
-        scan = ScanRequest(
-            columns=store.schema.names,
-            snapshot_id=None if latest is None else latest.id,
-            schema_id=store.schema.id,
-            predicate=request.predicate,
-            keys=request.keys,
-        )
+        scan = self.request.scan(store.schema, None if latest is None else latest.id)
         return table.scan_bytes(scan) + due.compaction_bytes(store) <= most_bytes
 
 

@@ -28,6 +28,8 @@ from pyspark_paimon.request.message import CommitId, CommitProperties, Message
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from lsm.keys.key_set import KeySet
+    from manifest.schema.table_schema import TableSchema
     from manifest.snapshot.manager import SnapshotManager
     from manifest.snapshot.snapshot import Snapshot
     from pyspark_paimon.request.results import (
@@ -126,6 +128,12 @@ class ScanRequest(Message):
         key = (None, None) if snapshot is None else snapshot.key
         return cls(predicate=predicate, columns=tuple(columns), snapshot_id=key[0], snapshot_delta=key[1], limit=limit)
 
+    def keys_and_filter(self, schema: TableSchema) -> tuple[KeySet | None, Predicate | None]:
+        """Return the keys to read, and the filter to check on their rows. None: all keys, all rows."""
+        from lsm.scan.predicates import whole_keys  # noqa: PLC0415  # clients of a server need no planner
+
+        return (self.keys, None) if self.keys is not None else whole_keys(self.predicate, schema)
+
     def find_snapshot(self, snapshots: SnapshotManager) -> Snapshot | None:
         """Return the pinned snapshot. Raises ``SnapshotNotFound``, ``SnapshotExpired``."""
         return None if self.snapshot_id is None else snapshots.readable(self.snapshot_id, self.snapshot_delta)
@@ -222,6 +230,17 @@ class DeleteRequest(Message):
     keys: BoundKeys | None = None
     properties: CommitProperties = Field(default_factory=dict)
     options: dict[str, str] = Field(default_factory=dict)
+
+    def scan(self, schema: TableSchema, snapshot_id: int | None) -> ScanRequest:
+        """Return the scan of the rows to change."""
+        return ScanRequest(
+            predicate=self.predicate,
+            keys=self.keys,
+            columns=tuple(schema.names),
+            snapshot_id=snapshot_id,
+            schema_id=schema.id,
+            options=EVERY_LEVEL,
+        )
 
 
 @public

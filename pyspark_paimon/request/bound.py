@@ -51,6 +51,10 @@ def _as_rows(given: Any) -> pa.Table:
         return stream.read_all()
 
 
+def _from_text(given: Any) -> Any:
+    return _as_rows(given) if isinstance(given, str) else given
+
+
 def _rows_text(rows: pa.Table) -> str:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
@@ -107,13 +111,11 @@ BoundValue: TypeAlias = Annotated[Value, PlainValidator(_as_value), PlainSeriali
 """New value of a column. A scalar is a one-row Arrow stream on the wire."""
 BoundRows: TypeAlias = Annotated[
     pa.Table,
-    PlainValidator(lambda given: _as_rows(given) if isinstance(given, str) else given),
+    PlainValidator(_from_text),
     PlainSerializer(_rows_text, return_type=str),
 ]
 """Rows of this process. A Base64 Arrow stream on the wire."""
-BoundSource: TypeAlias = Annotated[
-    Any, PlainValidator(lambda given: _as_rows(given) if isinstance(given, str) else given), PlainSerializer(_rows_text, return_type=str)
-]
+BoundSource: TypeAlias = Annotated[Any, PlainValidator(_from_text), PlainSerializer(_rows_text, return_type=str)]
 """Source rows: an Arrow table, or ``SparkRows``.
 
 A table is a Base64 Arrow stream on the wire. ``SparkRows`` cannot be serialized.

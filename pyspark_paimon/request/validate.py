@@ -61,7 +61,7 @@ def write_request(
 
     Raises ``InvalidArgument``, ``UnsupportedOption``, ``UnknownColumn``.
     """
-    natural = natural_mode(schema)
+    natural = schema.kind.write_mode
     chosen = mode or natural
     if chosen not in {natural, "overwrite"}:
         kind = "a primary-key table" if natural == "upsert" else "a table without primary key"
@@ -91,11 +91,6 @@ def write_request(
         properties=check_properties(properties),
         options=settings,
     )
-
-
-def natural_mode(schema: TableSchema) -> Mode:
-    """Return the mode that adds rows to a table."""
-    return schema.kind.write_mode
 
 
 def commit_identity(given: object) -> str:
@@ -376,7 +371,6 @@ __all__ = [
     "commit_identity",
     "cutoff_of",
     "millis_of",
-    "natural_mode",
     "projection",
     "text_columns",
     "travel_of",

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
@@ -32,11 +33,9 @@ from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, PlanTasks
 from pyspark_paimon.request.assignments import Assignments, is_spark_column, refuse_delete
 from pyspark_paimon.request.backend import (
-    EVERY_LEVEL,
     ArrowRows,
     DeleteRequest,
     Rows,
-    ScanRequest,
     SparkRows,
     TravelRequest,
     WriteRequest,
@@ -77,7 +76,9 @@ class SparkBackend(SparkScans):
         The driver runs small operations without a job. Task operations and row changes of many bytes use tasks.
         """
         any_operation: Operation[Any] = operation
-        small = None if isinstance(operation, MergeRows) else self._run_if_small(any_operation)
+        if isinstance(any_operation, MergeRows):  # its source may have to be fetched first
+            return cast("A", self._merge(any_operation))
+        small = self._run_if_small(any_operation)
         if small is not None:
             return operation.answer_of(small)
         match any_operation:
@@ -87,8 +88,6 @@ class SparkBackend(SparkScans):
                 done = self._change_rows(any_operation.request, None)
             case UpdateRows(values=Assignments() as values):
                 done = self._change_rows(any_operation.request, values)
-            case MergeRows():
-                done = self._merge(any_operation)
             case _:
                 done = self._run_command(any_operation)
         return cast("A", done)
@@ -138,7 +137,7 @@ class SparkBackend(SparkScans):
         Returns the earlier result if ``request.identity`` is already committed.
         """
         started = time.perf_counter()
-        if isinstance(rows, ArrowRows) and thresholds.driver_bytes:
+        if isinstance(rows, ArrowRows):
             few, rows = few_rows(rows)
             small = None if few is None else self._run_if_small(WriteRows(request=request, rows=few))
             if small is not None:
@@ -263,20 +262,12 @@ class SparkBackend(SparkScans):
         return _result(done, started), done
 
     def _stage_change(self, request: DeleteRequest, values: Assignments | None, target: Target) -> Staged:
-        schema, snapshot_id = target.schema, target.snapshot_id or 0
+        schema = target.schema
         if values is not None:
             values.refuse_expressions()
             NewVersion.of(schema, values.values, self._path)
         else:
             refuse_delete(schema, self._path)
-        scan = ScanRequest(
-            columns=schema.names,
-            snapshot_id=snapshot_id,
-            predicate=request.predicate,
-            keys=request.keys,
-            schema_id=schema.id,
-            options=EVERY_LEVEL,
-        )
         write = WriteRequest(
             commit_id=request.commit_id,
             mode="upsert",
@@ -285,7 +276,13 @@ class SparkBackend(SparkScans):
             properties=request.properties,
             options=request.options,
         )
-        return stage_changes(self._spark, self.frame(scan, None), target, write, None if values is None else values.values)
+        return stage_changes(
+            self._spark,
+            self.frame(request.scan(schema, target.snapshot_id), None),
+            target,
+            write,
+            None if values is None else values.values,
+        )
 
     def run_tasks(self, operation: TaskOperation[A]) -> A:
         """Plan an operation, run its tasks and commit them.
@@ -405,9 +402,9 @@ def few_rows(rows: ArrowRows) -> tuple[pa.Table | None, ArrowRows]:
         batches.append(batch)
         size += batch.nbytes
         if size > thresholds.sent_bytes:
-            return None, ArrowRows(pa.RecordBatchReader.from_batches(rows.schema, chain(batches, rows.reader)))
+            return None, replace(rows, reader=pa.RecordBatchReader.from_batches(rows.schema, chain(batches, rows.reader)))
     table = pa.Table.from_batches(batches, rows.schema)
-    return table, ArrowRows(table.to_reader())
+    return table, replace(rows, reader=table.to_reader())
 
 
 def _needs_spark(values: Assignments | str) -> bool:

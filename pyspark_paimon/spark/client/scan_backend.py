@@ -109,7 +109,8 @@ class SparkScans:
     ) -> Iterator[pa.RecordBatch]:
         """Return the rows.
 
-        The driver reads small scans, Spark tasks others. Rows arrive as Arrow streams. The client holds one stream at a time, unless ``order_by`` needs all.
+        The driver reads small scans, Spark tasks others. Rows arrive as Arrow streams. The client holds one stream at a time, unless
+        ``order_by`` needs all.
         """
         rows = self._read_rows(request)
         return rows if tally is None else tally.count_rows(rows)

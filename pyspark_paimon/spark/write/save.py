@@ -23,7 +23,6 @@ from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.request.backend import SparkRows, WriteRequest
 from pyspark_paimon.request.inputs import has_row_kinds
 from pyspark_paimon.request.partition_spec import Spec, spec_of
-from pyspark_paimon.request.validate import natural_mode
 from pyspark_paimon.spark.driver.catalog_tables import explain_stale_columns
 from pyspark_paimon.spark.driver.options import (
     DYNAMIC_OVERWRITE,
@@ -69,7 +68,7 @@ def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, ov
     with explain_stale_columns(schema):
         kinds = check_columns(schema, store.schema, request)
     partition = _partition(options, store.schema, overwrite=overwrite)
-    mode = "overwrite" if overwrite else natural_mode(store.schema)
+    mode = "overwrite" if overwrite else store.schema.kind.write_mode
     changes = {"mode": mode, "row_kinds": kinds, "dynamic": _is_dynamic(options), "partition": partition}
     has_mode = partition is not None or not {SPARK_OVERWRITE_MODE, DYNAMIC_OVERWRITE}.isdisjoint(options)
     asks = overwrite and bool(store.schema.partition_keys) and not has_mode

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon.request.backend import WriteRequest
-from pyspark_paimon.request.validate import commit_identity, natural_mode
+from pyspark_paimon.request.validate import commit_identity
 from pyspark_paimon.spark.driver.commit import commit_rows
 from pyspark_paimon.spark.driver.options import DYNAMIC_OVERWRITE, missing_columns, properties_of_commit, table_path, write_options
 from pyspark_paimon.spark.wire.errors import attach_error_notes
@@ -117,7 +117,7 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
         store = open_merged(path, request, schema)
         store.check_writable()
         kinds = check_columns(schema, store.schema, request)
-        mode = "overwrite" if overwrite else natural_mode(store.schema)
+        mode = "overwrite" if overwrite else store.schema.kind.write_mode
         return PaimonStreamWriter(path, request.model_copy(update={"mode": mode, "row_kinds": kinds}), user, first_sequence(store))
 
 

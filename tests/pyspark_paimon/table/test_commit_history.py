@@ -142,8 +142,8 @@ def test_invalid_properties_are_refused_before_the_commit(table, log, properties
     assert table.snapshots().num_rows == log.snapshots().num_rows == 0
 
 
-def test_snapshots_of_other_engines_have_no_operation():
-    snapshot = Snapshot(
+def snapshot_with(properties: dict[str, str]) -> Snapshot:
+    return Snapshot(
         id=1,
         schema_id=0,
         base_manifest_list="a",
@@ -154,8 +154,12 @@ def test_snapshots_of_other_engines_have_no_operation():
         time_millis=0,
         total_record_count=1,
         delta_record_count=1,
-        properties={"sequence.generation.max-sequence-number": "9", "theirs": "1", "pyspark-paimon.first-replaced": "4"},
+        properties=properties,
     )
+
+
+def test_snapshots_of_other_engines_have_no_operation():
+    snapshot = snapshot_with({"sequence.generation.max-sequence-number": "9", "theirs": "1", "pyspark-paimon.first-replaced": "4"})
     assert CommitInfo.of(snapshot) == CommitInfo(None, {}, {"theirs": "1"})
     assert CommitInfo.of(snapshot.model_copy(update={"properties": None})) == CommitInfo(None, {}, {})
 
@@ -170,19 +174,7 @@ _NAMES = st.text(min_size=1, max_size=12).filter(lambda text: "\ud800" not in te
 )
 def test_any_texts_return_as_they_were_given(properties, metrics):
     noted = commit_properties("update", metrics, check_properties(properties))
-    text = Snapshot(
-        id=1,
-        schema_id=0,
-        base_manifest_list="a",
-        delta_manifest_list="b",
-        commit_user="u",
-        commit_identifier=1,
-        commit_kind=CommitKind.APPEND,
-        time_millis=0,
-        total_record_count=1,
-        delta_record_count=1,
-        properties=noted,
-    ).to_json()
+    text = snapshot_with(noted).to_json()
     assert CommitInfo.of(Snapshot.from_json(text, "snapshot-1")) == CommitInfo("update", metrics, properties)
 
 
