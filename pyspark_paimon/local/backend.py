@@ -51,7 +51,6 @@ class LocalBackend(LocalReads):
     """
 
     reads_files: ClassVar[bool] = True
-    """Whether other engines may read its data files instead."""
 
     def __init__(
         self,
@@ -210,11 +209,7 @@ class LocalBackend(LocalReads):
 
         The Spark server must see the same path.
         """
-        if spark is None:
-            raise InvalidArgument("the table was opened in process; give a session: scan.to_spark(spark)")
-        from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # the caller has a session: pyspark is loaded
-
-        return SparkBackend(self._root, spark).frame(request, spark, native=native)
+        return session_frame(self._root, request, spark, native=native)
 
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
         """Write and commit rows.
@@ -245,6 +240,15 @@ class LocalBackend(LocalReads):
         return SnapshotManager(self._file_io, TablePaths(root, branch=branch), self._manifests.newest, self._commits)
 
 
+def session_frame(path: str, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
+    """Return the scan of a table opened in process as a DataFrame of ``spark``."""
+    if spark is None:
+        raise InvalidArgument("the table was opened in process; give a session: scan.to_spark(spark)")
+    from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # the caller has a session: pyspark is loaded
+
+    return SparkBackend(path, spark).frame(request, spark, native=native)
+
+
 def _travel(store: FileStore, travel: TravelRequest) -> Snapshot | None:
     if travel.compacted:
         from lsm.scan.planner import compacted_snapshot  # noqa: PLC0415  # see test_imports
@@ -253,4 +257,4 @@ def _travel(store: FileStore, travel: TravelRequest) -> Snapshot | None:
     return store.snapshots.travel(**travel.model_dump(exclude={"compacted"}))
 
 
-__all__ = ["LocalBackend"]
+__all__ = ["LocalBackend", "session_frame"]

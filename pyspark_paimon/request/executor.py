@@ -12,9 +12,11 @@ import pyarrow as pa
 
 from pyspark_paimon.request.backend import Rows, ScanRequest, WriteRequest
 from pyspark_paimon.request.counters import ScanTally
+from pyspark_paimon.request.operation import OpenTable
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
+    from lsm.read.metrics import ReadReport
     from lsm.scan.plan import ScanPlan
     from lsm.scan.splits import DataSplit
     from pyspark_paimon.request.operation import Operation, Question
@@ -119,4 +121,16 @@ class Backend(Protocol):
         """
 
 
-__all__ = ["Backend", "RowWriter"]
+class LocalTable(Backend, OpenTable, Protocol):
+    """Backend in the process that reads the table's files."""
+
+    def read(
+        self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None, stage: str = "scan"
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows; see ``Backend``. ``stage`` names the progress."""
+
+    def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
+        """Return the rows of one split, unordered; ``report`` counts them."""
+
+
+__all__ = ["Backend", "LocalTable", "RowWriter"]

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lsm.aggregate.summary import RowSummary
+    from lsm.read.metrics import ReadReport
     from lsm.scan.plan import ScanPlan
+    from lsm.scan.splits import DataSplit
     from manifest.commit.conflicts import BucketId
     from manifest.commit.file_store_commit import FileStoreCommit
     from manifest.commit.message import CommitMessage, CommitResult
@@ -40,7 +42,17 @@ _LONGEST = 1 << 26
 
 
 class OpenTable(Protocol):
-    """A table whose files this process reads and writes."""
+    """A table that this process reads and changes.
+
+    ``LocalBackend`` is a table of files, ``SystemTable`` one whose rows are computed.
+    """
+
+    reads_files: ClassVar[bool]
+    """Whether other engines may read its data files instead."""
+
+    @property
+    def path(self) -> str:
+        """The table's path."""
 
     @property
     def threads(self) -> int:
@@ -50,10 +62,19 @@ class OpenTable(Protocol):
     def progress(self) -> Progress | None:
         """Callback for long operations."""
 
-    def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
-        """Open the table with the newest schema, or ``schema_id``.
+    def exists(self) -> bool:
+        """Return whether the table exists."""
 
-        Raises ``TableNotFound``.
+    def run(self, operation: Operation[A]) -> A:
+        """Run an operation."""
+
+    def ask(self, question: Question[A]) -> A:
+        """Return the answer to a question."""
+
+    def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
+        """Open the files with the newest schema, or ``schema_id``.
+
+        Raises ``TableNotFound``, and ``SystemTableReadOnly`` for a system table.
         """
 
     def writable(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
@@ -71,6 +92,9 @@ class OpenTable(Protocol):
     def schema(self, schema_id: int | None = None) -> TableSchema:
         """Return the newest schema, or that of an id."""
 
+    def stored_schema(self, schema_id: int | None = None) -> TableSchema:
+        """Return the schema whose keys order a plan's files."""
+
     def pin(self, travel: TravelRequest) -> Snapshot | None:
         """Return the requested snapshot. None: the table is empty."""
 
@@ -85,6 +109,9 @@ class OpenTable(Protocol):
 
     def read(self, request: ScanRequest, *, stage: str = "scan") -> Iterator[pa.RecordBatch]:
         """Read the rows of a scan; ``stage`` names the progress."""
+
+    def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
+        """Read the rows of one split; ``report`` counts them."""
 
     def run_tasks(self, operation: TaskOperation[A]) -> A:
         """Run the tasks of an operation in threads."""
@@ -103,6 +130,9 @@ class OpenTable(Protocol):
 
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
         """Aggregate the rows of a scan by partition."""
+
+    def aggregate_split(self, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
+        """Aggregate the rows of one split."""
 
     def cheap_count(self, request: ScanRequest) -> int | None:
         """Count rows without opening data files. None: not possible."""

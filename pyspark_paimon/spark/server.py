@@ -10,8 +10,7 @@ from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from fileindex.base.errors import InvalidArgument
-from pyspark_paimon.local.backend import LocalBackend
-from pyspark_paimon.request.operation import Question, Request
+from pyspark_paimon.request.operation import OpenTable, Question, Request
 from pyspark_paimon.spark.driver.options import table_path
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import attach_error_notes
@@ -54,7 +53,7 @@ def schema(options: MutableMapping[str, str]) -> StructType:
         return scan_schema(options)
 
 
-def _answer(backend: LocalBackend, question: Request[Any]) -> str:
+def _answer(backend: OpenTable, question: Request[Any]) -> str:
     """Return the answer as JSON."""
     match question:
         case Question():

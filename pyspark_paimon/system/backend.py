@@ -1,13 +1,13 @@
-"""Backends of system tables.
+"""System tables.
 
 They support scans: filters, sort orders and counts. Other operations raise ``SystemTableReadOnly``.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 import pyarrow as pa
 
@@ -26,21 +26,24 @@ from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.jobs.ordering import candidates, sort_rows
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.backend import LocalBackend, session_frame
 from pyspark_paimon.local.read import rows_in
-from pyspark_paimon.request.backend import ScanRequest, TravelRequest
+from pyspark_paimon.request.backend import Progress, Rows, ScanRequest, TravelRequest, WriteRequest
 from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.system.registry import METADATA
 
 if TYPE_CHECKING:
     from lsm.read.metrics import ReadReport
+    from pyspark_paimon.request.operation import Operation, Question, TaskOperation
+
+A = TypeVar("A")
 
 
-class SystemBackend(LocalBackend):
-    """Base of the backends of system tables.
+class SystemTable(ABC):
+    """A table whose rows are computed from another one.
 
-    A subclass defines the columns and the rows of a split.
+    A subclass defines the columns and the rows of a split. It has no files, so changes raise ``SystemTableReadOnly``.
 
     path: Name of the system table.
     base: Backend of the table that it describes.
@@ -50,7 +53,7 @@ class SystemBackend(LocalBackend):
     reads_files: ClassVar[bool] = False
 
     def __init__(self, path: str, base: LocalBackend, name: str) -> None:
-        super().__init__(path, file_io=base.file_io)
+        self._path = path
         self._base = base
         self._name = name
 
@@ -72,17 +75,71 @@ class SystemBackend(LocalBackend):
         They have at least the columns of ``request``. Rows that its filter excludes may be left out.
         """
 
+    @property
+    def path(self) -> str:
+        """Name of the system table."""
+        return self._path
+
+    @property
+    def spark(self) -> None:
+        """No session."""
+        return
+
+    @property
+    def threads(self) -> int:
+        """Number of files read in parallel."""
+        return self._base.threads
+
+    @property
+    def progress(self) -> Progress | None:
+        """Callback for long operations."""
+        return self._base.progress
+
+    def exists(self) -> bool:
+        """Return whether the table that it describes exists."""
+        return self._base.exists()
+
+    def run(self, operation: Operation[A]) -> A:
+        """Run an operation: it raises ``SystemTableReadOnly``."""
+        return operation.run(self)
+
+    def ask(self, question: Question[A]) -> A:
+        """Return the answer to a question."""
+        return question.answer(self)
+
+    def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> NoReturn:  # noqa: ARG002  # a system table has no files
+        """Raise ``SystemTableReadOnly``."""
+        refuse_system(self._base.path, self._name)
+
+    writable = store
+
+    def without_cache(self) -> NoReturn:
+        """Raise ``SystemTableReadOnly``."""
+        self.store()
+
+    def create(self, schema: TableSchema) -> NoReturn:  # noqa: ARG002  # as ``store``
+        """Raise ``SystemTableReadOnly``."""
+        self.store()
+
+    def run_tasks(self, operation: TaskOperation[A]) -> NoReturn:  # noqa: ARG002  # as ``store``
+        """Raise ``SystemTableReadOnly``."""
+        self.store()
+
+    def tree(self, request: ScanRequest) -> NoReturn:  # noqa: ARG002  # as ``store``
+        """Raise ``SystemTableReadOnly``."""
+        self.store()
+
+    def write(self, request: WriteRequest, rows: Rows) -> NoReturn:  # noqa: ARG002  # as ``store``
+        """Raise ``SystemTableReadOnly``."""
+        self.store()
+
+    def writer(self, commit_id: str) -> NoReturn:  # noqa: ARG002  # as ``store``
+        """Raise ``SystemTableReadOnly``."""
+        self.store()
+
     def stored_schema(self, schema_id: int | None = None) -> TableSchema:
         """Return the stored schema of the table."""
         return self._base.stored_schema(schema_id)
-
-    def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> NoReturn:  # noqa: ARG002  # signature of the base class
-        """Raise ``SystemTableReadOnly``: a system table has no files."""
-        refuse_system(self._base.path, self._name)
-
-    def create(self, schema: TableSchema) -> NoReturn:  # noqa: ARG002  # signature of the base class
-        """Raise ``SystemTableReadOnly``: a system table cannot be created."""
-        self.store()
 
     def pin(self, travel: TravelRequest) -> Snapshot | None:
         """Return the snapshot of the table."""
@@ -92,6 +149,18 @@ class SystemBackend(LocalBackend):
         """Return the snapshot of the table and its columns."""
         snapshot, schema = self._base.start(travel)
         return snapshot, self.schema(schema.id)
+
+    def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
+        """Return the scan as a DataFrame of ``spark``."""
+        return session_frame(self._path, request, spark, native=native)
+
+    def readers(self, request: ScanRequest, plan: ScanPlan) -> str:  # noqa: ARG002  # one answer for all
+        """Return "": only this process reads."""
+        return ""
+
+    def scan_bytes(self, request: ScanRequest) -> int:
+        """Return the bytes of the data files of a scan."""
+        return self.plan(request).file_size
 
     def read(
         self,
@@ -131,7 +200,7 @@ class SystemBackend(LocalBackend):
             if rows.num_rows:
                 yield rows.select(list(request.columns)) if request.columns else rows_only(rows.num_rows)
 
-    def read_stages(self, request: ScanRequest) -> tuple[FunnelStage, ...]:  # noqa: ARG002  # signature of the base class
+    def read_stages(self, request: ScanRequest) -> tuple[FunnelStage, ...]:  # noqa: ARG002  # subclasses read files
         """Return no stages: nothing is pruned at read time."""
         return ()
 
@@ -151,9 +220,10 @@ class SystemBackend(LocalBackend):
         """Return the aggregates of one split."""
         return {EMPTY_ROW: self._summarize(request, self.read_split(_aggregate_request(request), split))}
 
-    def analyzed_count(self, request: ScanRequest) -> int | None:  # noqa: ARG002  # signature of the base class
-        """Return None: statistics describe the table, not the system table."""
-        return None
+    def cheap_count(self, request: ScanRequest) -> int | None:
+        """Return the number of rows if ``cheap_aggregate`` finds it, else None."""
+        found = self.cheap_aggregate(request)
+        return None if found is None else rows_in(found, request.limit)
 
     def _summarize(self, request: ScanRequest, batches: Iterator[pa.RecordBatch]) -> RowSummary:
         types = {field.name: field.type for field in self.schema(request.schema_id).fields}
@@ -162,12 +232,12 @@ class SystemBackend(LocalBackend):
     def _check(self, request: ScanRequest) -> None:
         if request.incremental is not None:
             raise InvalidArgument(
-                f"{self.path}: a system table has no changelog; read the table's: Table.open({self._base.path!r}).changelog(...)"
+                f"{self._path}: a system table has no changelog; read the table's: Table.open({self._base.path!r}).changelog(...)"
             )
 
 
-class MetadataBackend(SystemBackend):
-    """Backend of a system table of metadata.
+class MetadataTable(SystemTable):
+    """A system table of metadata.
 
     It has one split without files.
     """
@@ -185,7 +255,7 @@ class MetadataBackend(SystemBackend):
             return self._base.pin(travel), self.schema()
         if travel != TravelRequest():
             raise InvalidArgument(
-                f"{self.path}: '${self._name}' does not depend on a snapshot; read it without snapshot, tag and timestamp"
+                f"{self._path}: '${self._name}' does not depend on a snapshot; read it without snapshot, tag and timestamp"
             )
         return None, self.schema()
 
@@ -203,4 +273,4 @@ def _aggregate_request(request: ScanRequest) -> ScanRequest:
     return request.model_copy(update={"columns": tuple(request.aggregates), "order_by": (), "limit": None})
 
 
-__all__ = ["MetadataBackend", "SystemBackend"]
+__all__ = ["MetadataTable", "SystemTable"]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manifest.io.paths import MAIN_BRANCH, SYSTEM_TABLES, refuse_system, split_branch, split_system
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import Progress
+from pyspark_paimon.request.executor import LocalTable
+
+if TYPE_CHECKING:
+    from pyspark_paimon.system.backend import SystemTable
 
 
 def local_backend(
     path: str | os.PathLike[str], *, progress: Progress | None = None, storage_options: Mapping[str, Any] | None = None
-) -> LocalBackend:
+) -> LocalTable:
     """Return the backend of a table, branch or system table.
 
     A directory with a ``$`` in its own name that contains a table is opened as that table.
@@ -26,39 +30,39 @@ def local_backend(
     table, name = named
     base = LocalBackend(table, progress=progress, file_io=backend.file_io)
     if name in SYSTEM_TABLES and not backend.exists() and base.exists():
-        return system_backend(backend.path, base, name)
+        return system_table(backend.path, base, name)
     if backend.path.endswith(name) and split_branch(table)[1] != MAIN_BRANCH:  # cannot be a directory: branch names have no '$'
         base.schema()
         refuse_system(table, name)
     return backend
 
 
-def system_backend(path: str, base: LocalBackend, name: str) -> LocalBackend:
-    """Return the backend of the system table ``name``.
+def system_table(path: str, base: LocalBackend, name: str) -> SystemTable:
+    """Return the system table ``name``.
 
     path: Name of the system table.
     base: Backend of the table that it describes.
     name: One of ``SYSTEM_TABLES``.
     """
-    from pyspark_paimon.system.backend import MetadataBackend  # noqa: PLC0415  # opening a table does not need it
+    from pyspark_paimon.system.backend import MetadataTable  # noqa: PLC0415  # opening a table does not need it
     from pyspark_paimon.system.rows import (  # noqa: PLC0415  # as above
-        AuditBackend,
-        BinlogBackend,
-        ReadOptimizedBackend,
-        RowTrackingBackend,
+        AuditTable,
+        BinlogTable,
+        ReadOptimizedTable,
+        RowTrackingTable,
     )
 
     match name:
         case "audit_log":
-            return AuditBackend(path, base, name)
+            return AuditTable(path, base, name)
         case "binlog":
-            return BinlogBackend(path, base, name)
+            return BinlogTable(path, base, name)
         case "ro":
-            return ReadOptimizedBackend(path, base, name)
+            return ReadOptimizedTable(path, base, name)
         case "row_tracking":
-            return RowTrackingBackend(path, base, name)
+            return RowTrackingTable(path, base, name)
         case _:
-            return MetadataBackend(path, base, name)
+            return MetadataTable(path, base, name)
 
 
-__all__ = ["local_backend", "system_backend"]
+__all__ = ["local_backend", "system_table"]

@@ -1,4 +1,4 @@
-"""Backends of the system tables that show rows.
+"""System tables that show rows.
 
 ``$audit_log`` and ``$binlog`` show the kind of each row, ``$row_tracking`` its id, ``$ro`` the rows of the last full compaction.
 """
@@ -28,15 +28,15 @@ from manifest.types.data_type import DataField, DataType, number_fields
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.results import FunnelStage
-from pyspark_paimon.system.backend import SystemBackend
+from pyspark_paimon.system.backend import SystemTable
 from pyspark_paimon.system.columns import A_BIG, TEXT, system_schema
 
 ROWKIND = "rowkind"
 _OURS = ROW_NUMBERS | {ROWKIND}
 
 
-class AuditBackend(SystemBackend):
-    """Backend of ``$audit_log``.
+class AuditTable(SystemTable):
+    """The table ``$audit_log``.
 
     It shows the newest row of each key, with its kind. Deleted rows are included. All rows of a table without keys have the
     kind ``+I``.
@@ -89,8 +89,8 @@ class AuditBackend(SystemBackend):
         return column
 
 
-class BinlogBackend(AuditBackend):
-    """Backend of ``$binlog``: ``$audit_log`` with values in lists."""
+class BinlogTable(AuditTable):
+    """The table ``$binlog``: ``$audit_log`` with values in lists."""
 
     def _push_down(self, predicate: Predicate | None) -> None:  # noqa: ARG002  # there are no statistics of the list values
         return None
@@ -102,8 +102,8 @@ class BinlogBackend(AuditBackend):
         return pa.ListArray.from_arrays(pa.array(np.arange(len(column) + 1, dtype=np.int32)), column).cast(data_type)
 
 
-class RowTrackingBackend(AuditBackend):
-    """Backend of ``$row_tracking``: rows with their ids.
+class RowTrackingTable(AuditTable):
+    """The table ``$row_tracking``: rows with their ids.
 
     The sequence number of a row is that of the newest file with columns of the row.
     """
@@ -131,8 +131,8 @@ class RowTrackingBackend(AuditBackend):
         return all_of(*parts) if parts else None
 
 
-class ReadOptimizedBackend(SystemBackend):
-    """Backend of ``$ro``.
+class ReadOptimizedTable(SystemTable):
+    """The table ``$ro``.
 
     It shows the result of the last full compaction of each bucket. These rows need no merging. For a table without keys,
     ``$ro`` has all rows.
@@ -183,4 +183,4 @@ def _read_optimized(request: ScanRequest) -> ScanRequest:
     return request.model_copy(update={"read_optimized": True})
 
 
-__all__ = ["ROWKIND", "AuditBackend", "BinlogBackend", "ReadOptimizedBackend", "RowTrackingBackend"]
+__all__ = ["ROWKIND", "AuditTable", "BinlogTable", "ReadOptimizedTable", "RowTrackingTable"]

@@ -22,7 +22,7 @@ from manifest.rest.server_snapshots import ServerSnapshots
 from manifest.rest.vended_credentials import VendedFileIO
 from pyspark_paimon.local.server_backend import ServerBackend
 from pyspark_paimon.request.state import SchemaOf
-from pyspark_paimon.system.opened import system_backend
+from pyspark_paimon.system.opened import system_table
 from pyspark_paimon.table.catalog_base import (
     DEFAULT_DATABASE,
     AnyCatalog,
@@ -175,7 +175,7 @@ class RestCatalog(AnyCatalog):
         base = self._open_backend(named[0])
         if named[1] not in SYSTEM_TABLES:
             refuse_system(*named)
-        return Table(system_backend(f"{base.path}${named[1]}", base, named[1]))
+        return Table(system_table(f"{base.path}${named[1]}", base, named[1]))
 
     def _open_backend(self, name: str) -> ServerBackend:
         identifier = _identifier(name)

@@ -13,8 +13,8 @@ from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.frames.spark_types import spark_schema
 from pyspark_paimon.jobs.excluded_files import check_excluded
 from pyspark_paimon.jobs.incremental import change_columns, range_of, scan_fields
-from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import IncrementalRange, ScanRequest
+from pyspark_paimon.request.executor import LocalTable
 from pyspark_paimon.spark.driver.catalog_tables import check_properties, explain_missing_table
 from pyspark_paimon.spark.driver.options import FILTER, between, columns, read_options, table_options, table_path, travel, with_options
 from pyspark_paimon.spark.wire import rpc
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def scan_request(backend: LocalBackend, options: Mapping[str, str], columns_wanted: tuple[str, ...] | None = None) -> ScanRequest:
+def scan_request(backend: LocalTable, options: Mapping[str, str], columns_wanted: tuple[str, ...] | None = None) -> ScanRequest:
     """Return the scan of a client or of read options.
 
     A scan from options is pinned to a snapshot. ``columns_wanted`` are the columns of a schema from Spark or the user.
@@ -48,7 +48,7 @@ def scan_request(backend: LocalBackend, options: Mapping[str, str], columns_want
 
 
 def _changes_request(
-    backend: LocalBackend, options: Mapping[str, str], wanted: IncrementalRange, columns_wanted: tuple[str, ...] | None
+    backend: LocalTable, options: Mapping[str, str], wanted: IncrementalRange, columns_wanted: tuple[str, ...] | None
 ) -> ScanRequest:
     table = backend.schema()
     tree = bind_filter(options.get(FILTER), table.column_types)

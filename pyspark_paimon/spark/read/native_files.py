@@ -55,8 +55,8 @@ from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType
 from pyspark_paimon.frames.spark_functions import quote_name, text_sql
 from pyspark_paimon.frames.spark_types import spark_schema, spark_type
-from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.operation import OpenTable
 from pyspark_paimon.spark.wire.native_plan import (
     NativeColumn,
     NativeGroup,
@@ -197,7 +197,7 @@ _MOST_VALUES = 100
 """Values of an IN list that Spark's reader compares with statistics."""
 
 
-def native_plan(backend: LocalBackend, request: ScanRequest) -> NativePlan:
+def native_plan(backend: OpenTable, request: ScanRequest) -> NativePlan:
     """Return the files of a scan that Spark can read.
 
     Without groups, our reader reads all files.
