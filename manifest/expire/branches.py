@@ -14,7 +14,7 @@ from manifest.entry.live import live
 from manifest.expire.delete_files import Removed, remove_unreachable
 from manifest.expire.history_change import change_history, changing_history
 from manifest.io.checksum import with_checksum
-from manifest.io.errors import SnapshotNotFound
+from manifest.io.errors import SnapshotNotFound, UnsupportedTable
 from manifest.io.paths import MAIN_BRANCH, TablePaths, branch_name
 from manifest.schema.manager import SchemaManager
 from manifest.snapshot.manager import SnapshotManager
@@ -114,6 +114,8 @@ def _history_of(store: FileStore, branch: SnapshotManager, name: str) -> Pending
     older = max((snapshot_id for snapshot_id in mine if snapshot_id < first), default=None)
     follows = older is None or mine.get(first) == kept[first] or _is_base(store, stored[older], snapshots[first])
     schemas = SchemaManager(file_io, store.root, name)
+    if not file_io.cancels_creates:
+        _refuse_other_columns(store, schemas, name)
     return PendingHistory(
         target=snapshots[max(snapshots)],
         doomed={i: delta for i, delta in mine.items() if kept.get(i) != delta and (i >= first or not follows)},
@@ -134,6 +136,18 @@ def _is_base(store: FileStore, before: Snapshot, after: Snapshot) -> bool:
         return False
     based_on = live(store.manifests.read_metas(store.manifest_lists.read(after.base_manifest_list, after.base_manifest_list_size)))
     return set(based_on.identities()) == set(store.live_entries(before).identities())
+
+
+def _refuse_other_columns(store: FileStore, schemas: SchemaManager, name: str) -> None:
+    """Raise ``UnsupportedTable`` if one schema id has unlike columns here and in the branch."""
+    # Until the new snapshot is there, readers would decode the table's files by the branch's columns.
+    for schema_id in sorted(set(schemas.ids()).intersection(store.schemas.ids())):
+        mine = {field.id: field for field in store.schemas.get(schema_id).fields}
+        if any(mine.get(field.id, field) != field for field in schemas.get(schema_id).fields):
+            raise UnsupportedTable(
+                f"{store.root}: the table and its branch '{name}' have different columns with one id in schema {schema_id}, and an object store "
+                "cannot replace schemas and snapshots in one step; nothing was changed. Overwrite the table with the rows of the branch instead"
+            )
 
 
 def _refuse_on_branch(store: FileStore) -> None:

@@ -150,6 +150,7 @@ def _replace(store: FileStore, pending: PendingHistory) -> Forgotten:
     tags = _delete_tags(store, pending)  # before their ids are reused
     changelogs = manager.kept.forget_unless(pending.keeps)
     _write_schemas(store, pending)
+    _delete_newer_schemas(store, pending)
     gone = _write_snapshots(store, pending)
     gone += _delete_doomed(store, pending)
     tags |= _delete_tags(store, pending)  # created meanwhile
@@ -207,9 +208,13 @@ def _is_intact(store: FileStore, newest: Snapshot) -> bool:
 
 
 def _write_schemas(store: FileStore, pending: PendingHistory) -> None:
-    """Write schemas of the new history and delete newer ones."""
+    """Write the schemas of the new history."""
     for schema_id, text in pending.schemas.items():
         store.file_io.write(store.paths.schema_file(schema_id), text.encode(), overwrite=True)
+
+
+def _delete_newer_schemas(store: FileStore, pending: PendingHistory) -> None:
+    """Delete schemas newer than those of the new history."""
     for schema_id in reversed(store.schemas.stored_ids() if pending.schemas else ()):
         if schema_id > max(pending.schemas):
             store.file_io.delete(store.paths.schema_file(schema_id))
@@ -312,6 +317,8 @@ def _supersede(store: FileStore, pending: PendingHistory) -> Forgotten:
     manager.tell_created(snapshot.id)
     changelogs = manager.kept.forget_unless(pending.keeps)
     gone = _overwrite_older(store, snapshot, oldest)
+    # Snapshots of the old history need the newer schemas until they are overwritten.
+    _delete_newer_schemas(store, pending)
     # After the snapshots: a tag created until now either finds its snapshot gone, or is found here.
     tags = _delete_tags(store, pending, snapshot)
     _write_tags(store, pending, snapshot)

@@ -8,6 +8,8 @@ import json
 import uuid
 from contextlib import suppress
 from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -22,12 +24,12 @@ from manifest.expire.orphans import branches_of, list_orphans, remove_orphans
 from manifest.expire.rollback import rollback_to
 from manifest.expire.snapshots import expire_snapshots
 from manifest.expire.tags import delete_tag, expire_tags
-from manifest.io.errors import CommitConflict, HistoryBusy, SnapshotNotFound, TableNotFound
-from manifest.io.file_io import LocalFileIO
+from manifest.io.errors import CommitConflict, HistoryBusy, SnapshotNotFound, TableNotFound, UnsupportedTable
+from manifest.io.file_io import FileIO, LocalFileIO
 from manifest.io.paths import branch_name, split_branch, tag_name, with_branch
 from manifest.io.posix import lock_directory
 from manifest.io.wrapped import WrappedFileIO
-from manifest.schema.change import AddColumn
+from manifest.schema.change import AddColumn, ChangeOptions
 from manifest.snapshot.pending_history import PendingHistory
 from manifest.snapshot.snapshot import ReadState, Tag
 from manifest.storage.resolve import file_io_for
@@ -294,7 +296,7 @@ def test_where_a_late_commit_cannot_be_cancelled_fast_forward_takes_the_schemas_
     store.snapshots.create_tag("v1", store.snapshots.latest())
     create_branch(store, "dev", "v1")
     append(store)
-    store.schemas.alter([AddColumn(path=("mine",), type="INT")])
+    store.schemas.alter([ChangeOptions(options={"snapshot.num-retained.max": "90"})])
     branch_of(store, "dev").schemas.alter([AddColumn(path=("theirs",), type="INT")])
     kept = append(branch_of(store, "dev"))
     fast_forward(FileStore.open(store.root, Stalling(store.file_io)), "dev")
@@ -303,6 +305,90 @@ def test_where_a_late_commit_cannot_be_cancelled_fast_forward_takes_the_schemas_
     assert live_names(main) == sorted([base, kept])
     assert main.snapshots.latest_id() == 3, "every id stays taken"
     check_table(main)
+
+
+def test_a_store_refuses_a_fast_forward_to_other_columns_with_the_same_ids(store):
+    append(store)
+    store.snapshots.create_tag("v1", store.snapshots.latest())
+    create_branch(store, "dev", "v1")
+    store.schemas.alter([AddColumn(path=("mine",), type="INT")])
+    mine = append(FileStore.open(store.root))
+    branch_of(store, "dev").schemas.alter([AddColumn(path=("theirs",), type="INT")])
+    append(branch_of(store, "dev"))
+    with pytest.raises(UnsupportedTable, match=r"different columns with one id in schema 1, .* nothing was changed"):
+        fast_forward(FileStore.open(store.root, Stalling(store.file_io)), "dev")
+    main = FileStore.open(store.root)
+    assert "mine" in main.schema.names
+    assert mine in live_names(main)
+    check_table(main)
+
+
+class Store(Stalling):
+    """A storage that compares and replaces without the lock of a directory."""
+
+    def replace(self, path: str, old: bytes, data: bytes) -> bool:
+        if self.read(path) != old:
+            return False
+        self.write(path, data, overwrite=True)
+        return True
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class KilledAt(Store):
+    """A storage whose process ends before its change number ``last``."""
+
+    def __init__(self, inner: FileIO, last: int) -> None:
+        super().__init__(inner)
+        self.left = last
+
+    def _count(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise Killed
+
+    def write(self, *args: Any, **options: Any) -> Any:
+        self._count()
+        return super().write(*args, **options)
+
+    def create_exclusive(self, *args: Any, **options: Any) -> Any:
+        self._count()
+        return super().create_exclusive(*args, **options)
+
+    def delete(self, *args: Any, **options: Any) -> Any:
+        self._count()
+        return super().delete(*args, **options)
+
+
+def check_schemas(store):
+    for snapshot_id in store.snapshots.ids():
+        for entry in store.live_entries(store.snapshots.get(snapshot_id)).entries():
+            assert store.schemas.get(entry.file.schema_id)
+
+
+def test_a_fast_forward_killed_on_a_store_leaves_the_schemas_of_all_snapshots(tmp_path):
+    for last in count():
+        store = make_table(tmp_path / str(last), options={"write-only": "true"})
+        append(store)
+        store.snapshots.create_tag("v1", store.snapshots.latest())
+        create_branch(store, "dev", "v1")
+        append(branch_of(store, "dev"))
+        for value in ("91", "92"):
+            store.schemas.alter([ChangeOptions(options={"snapshot.num-retained.max": value})])
+            append(FileStore.open(store.root))
+        try:
+            fast_forward(FileStore.open(store.root, KilledAt(store.file_io, last)), "dev")
+        except Killed:
+            check_table(FileStore.open(store.root))
+            check_schemas(FileStore.open(store.root))
+            fast_forward(FileStore.open(store.root, Store(store.file_io)), "dev")
+            check_table(FileStore.open(store.root))
+        else:
+            break
+    assert last > 5
+    assert FileStore.open(store.root).schemas.ids() == [0]
 
 
 def test_a_deleted_branch_leaves_what_main_needs(store):
