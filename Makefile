@@ -20,8 +20,8 @@ $(STAMP): pyproject.toml scripts/check-python
 	@scripts/check-python $(PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing dependencies into $(VENV) (once; a minute or two)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	@scripts/pip-install $(BIN)/python --upgrade pip
+	@scripts/pip-install $(BIN)/python --editable '.[$(EXTRAS)]'
 	@touch $@
 
 .PHONY: setup

@@ -10,7 +10,6 @@ import argparse
 import shutil
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,14 +52,19 @@ def print_text(text: str) -> None:
 
 
 @contextmanager
-def step(text: str) -> Iterator[None]:
-    """Show ``text`` and a spinner while the block runs, then its seconds."""
+def step(text: str, note: str = "") -> Iterator[None]:
+    """Show ``text`` and a spinner while the block runs, then its seconds.
+
+    ``note``: what the step shows, in one sentence.
+    """
     start = time.perf_counter()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=screen, transient=True) as progress:
         progress.add_task(text)
         yield
     screen.print(f"[green]✓[/green] {text} [dim]{time.perf_counter() - start:.1f} s[/dim]")
+    if note:
+        screen.print(f"  [dim]{note}[/dim]")
 
 
 def stage_flights(folder: Path) -> Path:
@@ -112,16 +116,33 @@ def show_levels(table: Table, title: str) -> None:
     screen.print(grid)
 
 
-def show_lookups(table: Table) -> None:
-    """Print rows, milliseconds and pruning stages of each lookup."""
+def show_lookups(table: Table, path: str) -> None:
+    """Print each lookup over Spark and in this process, and what was pruned."""
+    local = Table.open(path)
     for what, text in LOOKUPS.items():
-        scan = table.scan(text, columns=["month", "day", "carrier", "flight", "origin", "dest", "tailnum", "status", "measures"])
-        start = time.perf_counter()
-        rows = scan.to_arrow()
-        millis = (time.perf_counter() - start) * 1000
+        rows, over_spark = _timed(table, text)
+        _, in_process = _timed(local, text)
         screen.rule(f"[bold]{what}", align="left")
-        print_text(f"{text}   →   {count_text(rows.num_rows, 'row')} in {millis:,.0f} ms")
-        print_text(str(scan.explain()))
+        print_text(f"{text}   →   {count_text(rows, 'row')} in {over_spark:,.0f} ms over Spark, {in_process:,.0f} ms in this process")
+        show_pruning(local, text)
+
+
+def _timed(table: Table, text: str) -> tuple[int, float]:
+    """Return rows and milliseconds of a lookup, the second time."""
+    columns = ["month", "day", "carrier", "flight", "origin", "dest", "tailnum", "status", "measures"]
+    table.scan(text, columns=columns).to_arrow()
+    start = time.perf_counter()
+    rows = table.scan(text, columns=columns).to_arrow().num_rows
+    return rows, (time.perf_counter() - start) * 1000
+
+
+def show_pruning(table: Table, text: str) -> None:
+    """Print the pruning stages that dropped something."""
+    grid = Grid("stage", "kept", "dropped", min_width=46)
+    for stage in table.scan(text).explain().stages:
+        if stage.dropped:
+            grid.add_row(stage.name, f"{stage.kept:,}", f"{stage.dropped:,}")
+    screen.print(grid)
 
 
 def read_in_process(path: str) -> None:
@@ -141,29 +162,34 @@ def run(folder: Path, path: str) -> None:
 
     with step("stage 336,776 real flights as Parquet"):
         staged = stage_flights(folder / "staged")
-    with step("start an embedded Spark Connect server"):
+    with step("start an embedded Spark Connect server", "A JVM starts in the background; a client of a running server skips this step."):
         spark = spark_session(app_name="pyspark-paimon demo", master="local[2]")
-    with step("create the table: primary key, partitions by month, bloom and bitmap indexes"):
+    with step(
+        "create the table: primary key, partitions by month, bloom and bitmap indexes",
+        "The first command of a session starts Spark's Python workers, which takes most of this time.",
+    ):
         table = Table.create(path, FLIGHTS_SCHEMA, primary_keys=PRIMARY_KEYS, partition_keys=["month"], options=OPTIONS, spark=spark)
     flights = to_table_rows(spark.read.parquet(str(staged)))
-    with step("write January to June from Spark"):
+    with step("write January to June from Spark", "Each Spark task sorts its rows and writes level-0 files with their indexes."):
         first = table.write(flights.where("month <= 6"))
-    with step("write July to December"):
+    with step("write July to December", "It goes into other partitions, so no file of the first half is touched."):
         second = table.write(flights.where("month > 6"))
-    with step("merge corrections into the first half"):
+    with step("merge corrections into the first half", "New versions of the changed rows lie above the old ones until a compaction."):
         merged = table.merge(corrections(flights), on=PRIMARY_KEYS).when_matched_update({"status": "s.status"}).execute()
     screen.print(
         f"{first.rows:,} + {count_text(second.rows, 'row')} written, {merged.updated:,} corrected, {table.scan().count():,} flights in the table"
     )
     show_levels(table, "LSM levels before compaction")
-    with step("compact every bucket (a Spark job in which no row crosses the JVM)"):
+    with step(
+        "compact every bucket (a Spark job in which no row crosses the JVM)", "One sorted run is left in each bucket, on the highest level."
+    ):
         compacted = table.compact(full=True)
     screen.print(f"{count_text(compacted.files_before, 'file')} became {compacted.files_after}")
     show_levels(table, "LSM levels after compaction")
-    show_lookups(table)
-    with step("read it in this process by pandas, without Spark"):
+    show_lookups(table, path)
+    with step("read it in this process by pandas, without Spark", "The same files, read by Arrow without a JVM."):
         read_in_process(path)
-    with step("draw the tree as a page"):
+    with step("draw the tree as a page", "The page shows each file of the LSM tree, and which ones a lookup skips."):
         page = table.report(folder / "report.html", LOOKUPS["one aircraft, by its tail number (bloom filter)"])
     spark.stop()
     print_text(f"\nThe Paimon table is at {path}. A page with its LSM tree and the files of a lookup: {page.as_uri()}\nNext:")
@@ -182,7 +208,6 @@ def main() -> None:
     parser.add_argument("--table", help="another path of the table, such as s3://bucket/flights; credentials come from the environment")
     given = parser.parse_args()
     folder = given.folder.resolve()
-    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # Spark's note on new pandas versions
     if (folder / "flights").exists():
         shutil.rmtree(folder)
     try:
@@ -210,6 +235,7 @@ __all__ = [
     "screen",
     "show_levels",
     "show_lookups",
+    "show_pruning",
     "stage_flights",
     "step",
     "to_table_rows",

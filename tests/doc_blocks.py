@@ -208,7 +208,7 @@ def _run_shell(code: str) -> None:
             case "make":
                 assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text(), line
             case "pip":
-                extras = re.findall(r"pyspark-paimon\[([\w,]+)\]", line)
+                extras = re.findall(r"(?:pyspark-paimon|\.)\[([\w,]+)\]", line)
                 known = (ROOT / "pyproject.toml").read_text()
                 assert all(f"\n{extra} = [" in known for group in extras for extra in group.split(",")), line
             case "pyspark-paimon":

@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
@@ -143,6 +144,14 @@ def limit_threads(count: int) -> None:
     set_environment("POLARS_MAX_THREADS", str(count))
 
 
+def ignore_pandas_notice() -> None:
+    """Ignore PySpark's warning about new versions of pandas.
+
+    PySpark raises it once for each of its modules that uses pandas. Ours work with the versions that the package allows.
+    """
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+
+
 def set_environment(name: str, value: str) -> None:
     """Set an environment variable permanently.
 
@@ -177,6 +186,7 @@ __all__ = [
     "freeze_heap",
     "freeze_modules_of_worker",
     "gc_paused",
+    "ignore_pandas_notice",
     "limit_threads",
     "run_after_fork",
     "set_environment",

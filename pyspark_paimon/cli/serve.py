@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import signal
 import sys
-import warnings
 from typing import Annotated, Any
 
 import typer
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.process import ignore_pandas_notice
 from manifest.storage.allowed_roots import ROOTS
 from pyspark_paimon.spark.client.address import DEFAULT_PORT
 from pyspark_paimon.spark.client.serve import TOKEN_VARIABLE, ConnectServer, ServerSettings, check
@@ -43,9 +43,7 @@ def serve(
     spark_session("sc://host:port", token=...). Clients on other machines send a token over TLS only: put a proxy with TLS
     before the server.
     """
-    warnings.filterwarnings(
-        "ignore", "PySpark does not yet fully support pandas", FutureWarning
-    )  # keep the warning out of the server's log
+    ignore_pandas_notice()
     if check_only:
         _report(check(f"sc://{host}:{port}", token))
         return

@@ -123,7 +123,7 @@ class Readable(ABC):
         try:
             import duckdb  # noqa: PLC0415  # optional dependency
         except ImportError as error:
-            raise InvalidArgument("to_duckdb needs DuckDB: pip install duckdb") from error
+            raise InvalidArgument("to_duckdb needs DuckDB: pip install 'pyspark-paimon[duckdb]'") from error
         if connection is not None and not (hasattr(connection, "from_arrow") and hasattr(connection, "sql")):
             raise InvalidArgument(f"to_duckdb: connection must be a DuckDB connection or None, not {connection!r:.60}")
         return (duckdb if connection is None else connection).from_arrow(self.to_dataset())

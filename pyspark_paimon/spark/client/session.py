@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
-from fileindex.base.process import environment, set_environment
+from fileindex.base.process import environment, ignore_pandas_notice, set_environment
 from fileindex.base.public import public
 from manifest.io.threads import map_in_threads
 from pyspark_paimon._version import HOME
@@ -102,6 +102,7 @@ def spark_session(
     >>> spark.read.format("paimon").load("/warehouse/flights")  # doctest: +SKIP
     >>> spark_session("sc://spark.example.com:15002", token="...")  # doctest: +SKIP
     """
+    ignore_pandas_notice()
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415  # importing this package must not import Spark
     except ImportError as error:
