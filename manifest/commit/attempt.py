@@ -17,7 +17,7 @@ from manifest.commit.commit_markers import list_markers, write_marker
 from manifest.entry.cache import entries_weight, list_weight
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import FileKind, FileSource, ManifestEntry
-from manifest.entry.manifest_merge import forget_deletes, merge_manifests
+from manifest.entry.manifest_merge import MergePolicy, forget_deletes, merge_manifests
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotExpired, StorageError
 from manifest.io.file_io import FileIO
@@ -123,6 +123,7 @@ class CommitChange:
         index_files: Names of the index files that the snapshot adds.
         statistics: Statistics file that replaces the inherited one. None: inherit.
         changelog: Entries of changelog files.
+        merges: Thresholds for merging the manifests before it. None: those of the table, at the first attempt.
         revives: Whether an ADD has the identity of a file deleted before. The old DELETE must then leave the manifests.
     """
 
@@ -132,6 +133,7 @@ class CommitChange:
     index_files: frozenset[str] = frozenset()
     statistics: str | None = None
     changelog: EntryColumns = field(default_factory=lambda: EntryColumns.of(()))
+    merges: MergePolicy | None = None
     revives: bool = False
 
 
@@ -163,9 +165,9 @@ class CommitAttempt:
         if change.revives and latest is not None:
             with store.reading(latest):
                 base = forget_deletes(base, store.manifests)
-        elif merging and latest is not None:
+        elif latest is not None and (merging or change.merges is not None):
             with store.reading(latest):
-                base = merge_manifests(base, store.manifests, store.merge_policy)
+                base = merge_manifests(base, store.manifests, change.merges or store.merge_policy)
         base_list, base_size = store.manifest_lists.write(base)
         delta_list, delta_size = store.manifest_lists.write(delta)
         has_changelog = len(change.changelog) > 0

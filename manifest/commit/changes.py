@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from manifest.commit.attempt import CommitChange
 from manifest.commit.conflicts import BucketId, Conflict, bucket_count_conflicts, file_conflicts, first_touched, read_conflicts
@@ -109,6 +110,16 @@ def analyze_change(store: FileStore, latest: Snapshot | None, statistics: Statis
     if counted.id > latest.id or (stored is not None and stored.key != counted.key):
         raise CommitConflict(f"{store.root}: snapshot {counted.id} was rolled back while its rows were counted; analyze the table again")
     return CommitChange(EntryColumns.of(()), statistics=store.statistics_files.write(statistics))
+
+
+def manifests_change(store: FileStore, latest: Snapshot | None) -> CommitChange | None:
+    """Merge all small manifests, and change no file.
+
+    Returns None if at most one manifest is small or has DELETE entries.
+    """
+    policy = replace(store.merge_policy, full_threshold=0)
+    due = [] if latest is None else [meta for meta in store.manifest_metas(latest) if policy.is_due(meta)]
+    return CommitChange(EntryColumns.of(()), merges=policy) if len(due) > 1 else None
 
 
 class Compactions:
@@ -259,4 +270,4 @@ def _overwrite_entries(store: FileStore, messages: Sequence[CommitMessage]) -> l
     return entries if overlapping else lifted
 
 
-__all__ = ["Compactions", "analyze_change", "append_change", "overwrite_change", "replace_change"]
+__all__ = ["Compactions", "analyze_change", "append_change", "manifests_change", "overwrite_change", "replace_change"]

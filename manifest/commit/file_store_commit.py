@@ -21,7 +21,7 @@ from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.lazy import LazyModule
 from fileindex.base.log import logger_of
 from manifest.commit.attempt import CommitAttempt, CommitChange, CommitIdentity, is_included, remember, verify_not_overwritten
-from manifest.commit.changes import Compactions, analyze_change, append_change, overwrite_change, replace_change
+from manifest.commit.changes import Compactions, analyze_change, append_change, manifests_change, overwrite_change, replace_change
 from manifest.commit.commit_markers import CommitMarker
 from manifest.commit.history import CommitHistory, base_of, commit_history, committed_since, refuse_expired_replay
 from manifest.commit.index_rewrite import IndexRewrites
@@ -228,6 +228,16 @@ class FileStoreCommit:
         committed = self._run(identity, lambda store, latest: analyze_change(store, latest, statistics, counted))
         self._maintain(committed)
         return committed or 0
+
+    def compact_manifests(self, identifier: int = BATCH_IDENTIFIER) -> int | None:
+        """Commit a COMPACT snapshot with merged manifests and return its id.
+
+        None: no merge is due. Raises ``CommitGaveUp``.
+        """
+        identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties=commit_properties("compact-manifests"))
+        committed = self._run(identity, manifests_change)
+        self._maintain(committed)
+        return committed
 
     def rewrite_indexes(
         self, messages: Sequence[CommitMessage], identifier: int = BATCH_IDENTIFIER, *, properties: Mapping[str, str] | None = None

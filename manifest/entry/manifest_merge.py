@@ -28,6 +28,10 @@ class MergePolicy:
     min_count: int
     full_threshold: int
 
+    def is_due(self, meta: ManifestFileMeta) -> bool:
+        """Return whether a full merge rewrites the manifest."""
+        return meta.num_deleted_files > 0 or meta.file_size < self.target_size
+
 
 def merge_manifests(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, policy: MergePolicy) -> list[ManifestFileMeta]:
     """Return manifests of the same live files, fewer if due.
@@ -43,14 +47,10 @@ def _merge_fully(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, pol
 
     Returns None if that is not due.
     """
-
-    def due(meta: ManifestFileMeta) -> bool:
-        return meta.num_deleted_files > 0 or meta.file_size < policy.target_size
-
-    if sum(meta.file_size for meta in metas if due(meta)) < policy.full_threshold:
+    if sum(meta.file_size for meta in metas if policy.is_due(meta)) < policy.full_threshold:
         return None
     # DELETEs can go, because every manifest that may have their ADD is in scope.
-    kept, rewritten = _alive(metas, manifests, due)
+    kept, rewritten = _alive(metas, manifests, policy.is_due)
     if len(rewritten) <= 1:
         return None
     return kept + manifests.write_clustered(EntryColumns.concat(rewritten))

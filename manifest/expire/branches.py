@@ -86,6 +86,21 @@ def delete_branch(store: FileStore, name: str) -> Removed:
     return Removed(len(snapshots), tuple(sorted(tags)), data, manifests)
 
 
+def rename_branch(store: FileStore, name: str, new_name: str) -> None:
+    """Rename a branch. Other processes must not write to it meanwhile.
+
+    Raises ``SnapshotNotFound`` if it does not exist, ``InvalidArgument`` for an invalid or existing new name, ``UnsupportedOption`` on an
+    object store, which cannot rename.
+    """
+    _refuse_on_branch(store)
+    _branch(store, name)
+    target = branch_name(new_name)
+    with changing_history(store, f"the renaming of branch '{name}'"):
+        if target in store.snapshots.branch_names():
+            raise InvalidArgument(f"{store.root}: branch '{target}' exists; choose another name")
+        store.file_io.rename_directory(store.paths.for_branch(name).metadata_root, store.paths.for_branch(target).metadata_root)
+
+
 def fast_forward(store: FileStore, name: str) -> Removed:
     """Replace the table's history by the branch's.
 
@@ -173,4 +188,4 @@ def _schemas(store: FileStore, branch: TablePaths, newest: int | None) -> Iterat
             yield branch.schema_file(schema_id), store.file_io.read(store.paths.schema_file(schema_id))
 
 
-__all__ = ["create_branch", "delete_branch", "fast_forward"]
+__all__ = ["create_branch", "delete_branch", "fast_forward", "rename_branch"]

@@ -1,19 +1,25 @@
-"""Selection of old partitions (Paimon's ``PartitionExpire``)."""
+"""Selection of old partitions (Paimon's ``PartitionExpire``), and marks of complete ones."""
 
 from __future__ import annotations
 
+import json
+import time
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import numpy as np
 
 from fileindex.base.arrays import Int64s
 from fileindex.base.column_type import ColumnType, Plain
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.entry.columns import EntryColumns
 from manifest.io.paths import partition_text
 from manifest.schema.partition_time import EXPIRATION_TIME, PartitionExpiration, PartitionTime
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+
+SUCCESS_FILE = "_SUCCESS"
+"""Name of the file in the directory of a complete partition."""
 
 
 def expired_partitions(store: FileStore, snapshot: Snapshot | None, older_than: datetime | None = None) -> list[bytes]:
@@ -32,6 +38,22 @@ def expired_partitions(store: FileStore, snapshot: Snapshot | None, older_than: 
     times = _update_times(store, snapshot) if rules.by_update_time else _value_times(store, snapshot, rules)
     old = sorted((time, partition) for partition, time in times.items() if time is not None and time < older_than)
     return [partition for _, partition in old[: rules.max_partitions]]
+
+
+def mark_done(store: FileStore, values: tuple[Plain, ...]) -> None:
+    """Write the success file of a partition (Paimon's ``SuccessFile``).
+
+    A repeated call keeps the creation time.
+    """
+    path = f"{store.paths.partition_dir(values)}/{SUCCESS_FILE}"
+    now = time.time_ns() // 1_000_000
+    created = now
+    with suppress(FileNotFoundError):
+        try:
+            created = int(json.loads(store.file_io.read(path))["creationTime"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptFile(path, "is not a success file; delete it, and mark the partition again") from error
+    store.file_io.write(path, json.dumps({"creationTime": created, "modificationTime": now}).encode(), overwrite=True)
 
 
 def _value_times(store: FileStore, snapshot: Snapshot | None, rules: PartitionExpiration) -> dict[bytes, datetime | None]:
@@ -68,4 +90,4 @@ def newest_files(entries: EntryColumns) -> Int64s:
     return newest
 
 
-__all__ = ["expired_partitions", "newest_files"]
+__all__ = ["SUCCESS_FILE", "expired_partitions", "mark_done", "newest_files"]

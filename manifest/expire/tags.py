@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from fileindex.base.errors import InvalidArgument
 from manifest.expire.delete_files import Removed, remove_unreachable
 from manifest.io.checksum import with_checksum
 from manifest.io.errors import CommitConflict, HistoryBusy, SnapshotExpired, SnapshotNotFound
-from manifest.io.paths import tag_name
+from manifest.io.paths import TAG, tag_name
 from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import FileStore
 
@@ -101,17 +101,28 @@ def rename_tag(store: FileStore, name: str, new_name: str) -> Tag:
     return tag
 
 
-def expire_tags(store: FileStore, now: datetime | None = None) -> Removed:
+def expire_tags(store: FileStore, now: datetime | None = None, older_than: datetime | None = None) -> Removed:
     """Delete expired tags and their unshared files. Raises ``HistoryBusy``.
 
-    Retention is measured by the local wall clock. ``now`` defaults to the current time.
+    Retention is measured by the local wall clock. ``now`` defaults to the current time. ``older_than``: tags created before it expire, too.
     """
     clock = datetime.now() if now is None else now  # noqa: DTZ005 -- tags store wall clock times
     with lock_tags(store, "the expiry of tags"):
-        over = {name: tag for name, tag in store.snapshots.tags().items() if tag.expires_at is not None and tag.expires_at <= clock}
+        tags = store.snapshots.tags()
+        over = {name: tag for name, tag in tags.items() if tag.expires_at is not None and tag.expires_at <= clock}
+        if older_than is not None:
+            over |= {name: tags[name] for name, time in _creation_times(store, tags).items() if time < older_than}
         deleted = {name: tag for name, tag in over.items() if store.snapshots.delete_tag(name)}
     data, manifests = remove_unreachable(store, deleted.values(), ()) if deleted else (0, 0)
     return Removed(0, tuple(sorted(deleted)), data, manifests)
+
+
+def _creation_times(store: FileStore, tags: Mapping[str, Tag]) -> dict[str, datetime]:
+    """Return the local time of each tag's creation."""
+    # A tag that never expires stores no time: that of its file counts.
+    times = {status.name.removeprefix(TAG): status.mtime_ms / 1000 for status in store.file_io.list(store.paths.tags)}
+    files = {name: datetime.fromtimestamp(time) for name, time in times.items()}  # noqa: DTZ006 -- tags store wall clock times
+    return {name: time for name, tag in tags.items() if (time := tag.tag_create_time or files.get(name)) is not None}
 
 
 __all__ = ["delete_tag", "expire_tags", "lock_tags", "rename_tag", "replace_tag"]

@@ -70,16 +70,19 @@ BY_KEY = frozenset(
 )
 """Supported keys that are read by name, without a field of ``CoreOptions``."""
 
-BY_CALL = dict.fromkeys(
-    [
-        "partition.expiration-time",
-        "partition.expiration-strategy",
-        "partition.expiration-max-num",
-        "partition.timestamp-formatter",
-        "partition.timestamp-pattern",
-    ],
-    "used by expire_partitions(); no partition expires automatically",
-)
+BY_CALL = {
+    "partition.mark-done-action": "used by mark_partitions_done(), which writes success files only",
+    **dict.fromkeys(
+        [
+            "partition.expiration-time",
+            "partition.expiration-strategy",
+            "partition.expiration-max-num",
+            "partition.timestamp-formatter",
+            "partition.timestamp-pattern",
+        ],
+        "used by expire_partitions(); no partition expires automatically",
+    ),
+}
 """Keys that a call uses, but no commit."""
 
 PREFIXES = ("file-index.", *PREFIXES_WITHOUT_EFFECT)

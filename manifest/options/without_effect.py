@@ -35,7 +35,6 @@ WITHOUT_EFFECT: dict[str, str] = {
             "scan.plan-sort-partition",
             "streaming-read-mode",
             "streaming.read.snapshot.delay",
-            "partition.mark-done-action",
             "partition.time-interval",
             "partition.idle-time-to-done",
             "partition.mark-done.recover-from-state",

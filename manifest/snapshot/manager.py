@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -307,6 +308,19 @@ class SnapshotManager(ConsumerFiles):
             raise InvalidArgument("time travel takes one of snapshot id, tag, timestamp, watermark and version")
         return wanted[0]() if wanted else self.latest()
 
+    def first_since(self, millis: int) -> Snapshot:
+        """Return the oldest snapshot or tag committed at or after a time.
+
+        Raises ``SnapshotNotFound``.
+        """
+        ids = self.ids()
+        place = bisect_left(ids, millis, key=lambda snapshot_id: self.get(snapshot_id).time_millis)
+        found: list[Snapshot] = [self.get(snapshot_id) for snapshot_id in ids[place : place + 1]]
+        found += [tag for tag in self.tags().values() if tag.time_millis >= millis]
+        if not found:
+            raise SnapshotNotFound(f"{self.paths.root}: no snapshot was committed at or after {millis}")
+        return min(found, key=lambda snapshot: (snapshot.time_millis, snapshot.id))
+
     def tag(self, name: str) -> Tag:
         """Return a tag. Raises ``SnapshotNotFound``."""
         path, pending = self.paths.tag(tag_name(name)), self.change_under_way()
@@ -371,7 +385,9 @@ class SnapshotManager(ConsumerFiles):
         path = self.paths.tag(tag_name(name))
         if not self.file_io.create_exclusive(path, with_checksum(path, tag.to_json())):
             raise InvalidArgument(f"{self.paths.root}: tag '{name}' exists")
-        if not self.holds(snapshot):  # expiry deletes the snapshot, then lists tags: it may have missed this one
+        # Expiry deletes a snapshot or tag, then lists the tags: it may have missed this one.
+        others = (other for other_name, other in self.tags().items() if other_name != name)
+        if not self.holds(snapshot) and not any(other.key == snapshot.key for other in others):
             self.delete_tag(name)
             raise self._missing(snapshot.id)
         return tag

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from manifest.expire.branches import create_branch, delete_branch, fast_forward
+from manifest.expire.branches import create_branch, delete_branch, fast_forward, rename_branch
 from manifest.io.paths import with_branch
 from manifest.store import FileStore
 from pyspark_paimon.operations.removal import HistoryChange, result_of
@@ -38,6 +38,18 @@ class DeleteBranch(HistoryChange):
         return FileStore.open(with_branch(store.root, self.name), store.file_io)
 
 
+class RenameBranch(Operation[TableChangeResult]):
+    """Rename a branch."""
+
+    name: str
+    new_name: str
+
+    def run(self, table: OpenTable) -> TableChangeResult:
+        """Rename its directory."""
+        rename_branch(table.store(), self.name, self.new_name)
+        return TableChangeResult()
+
+
 class FastForward(HistoryChange):
     """Replace the table's history by that of a branch."""
 
@@ -48,4 +60,4 @@ class FastForward(HistoryChange):
         return result_of(fast_forward(store, self.name))
 
 
-__all__ = ["CreateBranch", "DeleteBranch", "FastForward"]
+__all__ = ["CreateBranch", "DeleteBranch", "FastForward", "RenameBranch"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.request.operation import OpenTable, Operation
 from pyspark_paimon.request.state_results import TableChangeResult
@@ -29,4 +31,30 @@ class ResetConsumer(Operation[TableChangeResult]):
         return TableChangeResult(snapshot_id=self.following)
 
 
-__all__ = ["ResetConsumer"]
+class ClearConsumers(Operation[TableChangeResult]):
+    """Delete consumers whose names match.
+
+    ``including``, ``excluding``: regular expressions of whole names. None: all, or no name.
+    """
+
+    including: str | None = None
+    excluding: str | None = None
+
+    def run(self, table: OpenTable) -> TableChangeResult:
+        """Delete the consumer files."""
+        store = table.store()
+        including, excluding = _pattern("including", self.including or ".*"), _pattern("excluding", self.excluding or r"(?!)")
+        for name in store.snapshots.consumers():
+            if including.fullmatch(name) and not excluding.fullmatch(name):
+                store.snapshots.delete_consumer(name)
+        return TableChangeResult()
+
+
+def _pattern(argument: str, text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise InvalidArgument(f"clear_consumers: {argument} is not a regular expression: {text!r} ({error})") from error
+
+
+__all__ = ["ClearConsumers", "ResetConsumer"]

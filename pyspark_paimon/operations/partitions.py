@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
+from fileindex.base.errors import UnsupportedOption
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.runs import committed_before
 from manifest.entry.live import EntryFilter
-from manifest.expire.partitions import expired_partitions
+from manifest.expire.partitions import expired_partitions, mark_done
 from manifest.snapshot.commit_info import commit_properties
 from pyspark_paimon.operations.removal import Destruction, partition_names, preview_partitions
 from pyspark_paimon.request.message import CommitId, CommitProperties
-from pyspark_paimon.request.operation import OpenTable
+from pyspark_paimon.request.operation import OpenTable, Operation
 from pyspark_paimon.request.partition_spec import predicate_of
 from pyspark_paimon.request.state_results import TableChangeResult
 
@@ -23,14 +24,18 @@ if TYPE_CHECKING:
     from manifest.store import FileStore
 
 
+_DONE_ACTION, _SUCCESS_FILE = "partition.mark-done-action", "success-file"
+
+
 class _PartitionRemoval(Destruction):
     verb: ClassVar[str]
     commit_id: CommitId
+    options: dict[str, str] = Field(default_factory=dict)
     properties: CommitProperties = Field(default_factory=dict)
 
     def run(self, table: OpenTable) -> TableChangeResult:
         """Commit an overwrite of the partitions without new files."""
-        store = table.writable()
+        store = table.writable(self.options)
         partitions = self.partitions_of(store)
         if not partitions:
             return TableChangeResult()
@@ -76,4 +81,25 @@ class ExpirePartitions(_PartitionRemoval):
         return expired_partitions(store, store.snapshots.latest(), self.older_than)
 
 
-__all__ = ["DropPartitions", "ExpirePartitions"]
+class MarkPartitionsDone(Operation[TableChangeResult]):
+    """Write a success file into partitions."""
+
+    partitions: tuple[dict[str, str | None], ...]
+
+    def run(self, table: OpenTable) -> TableChangeResult:
+        """Write the file of each partition that has rows.
+
+        Raises ``UnsupportedOption`` for another ``partition.mark-done-action``.
+        """
+        store = table.writable()
+        for action in store.options.raw.get(_DONE_ACTION, _SUCCESS_FILE).split(","):
+            if action.strip() != _SUCCESS_FILE:
+                raise UnsupportedOption(_DONE_ACTION, f"'{action.strip()}' is not supported, only '{_SUCCESS_FILE}'; nothing was marked")
+        wanted = EntryFilter(predicate=predicate_of(self.partitions, store.schema))
+        partitions = store.live_partitions(store.snapshots.latest(), wanted)
+        for partition in partitions:
+            mark_done(store, store.partition.decode(partition))
+        return TableChangeResult(partitions=partition_names(store, partitions))
+
+
+__all__ = ["DropPartitions", "ExpirePartitions", "MarkPartitionsDone"]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
+from fileindex.base.errors import UnsupportedOption
+from manifest.expire.automatic_tags import make_tags
 from manifest.expire.tags import delete_tag, expire_tags, rename_tag, replace_tag
 from manifest.io.errors import SnapshotNotFound
 from manifest.options.durations import parse_duration_millis
+from manifest.options.tag_periods import TAG_MODE
 from pyspark_paimon.operations.removal import HistoryChange, result_of
 from pyspark_paimon.request.operation import OpenTable, Operation
 from pyspark_paimon.request.state_results import TableChangeResult
@@ -19,10 +23,14 @@ _DEFAULT_RETAINED = "tag.default-time-retained"
 
 
 class CreateTag(Operation[TableChangeResult]):
-    """Name a snapshot. None: the newest."""
+    """Name a snapshot.
+
+    ``since_millis``: tag the oldest snapshot from this time on. Without it and ``snapshot_id``: the newest.
+    """
 
     name: str
     snapshot_id: int | None = None
+    since_millis: int | None = None
     retained_ms: int | None = None
 
     def run(self, table: OpenTable) -> TableChangeResult:
@@ -31,6 +39,22 @@ class CreateTag(Operation[TableChangeResult]):
         snapshot, retained = tagged_snapshot(store, self)
         store.snapshots.create_tag(self.name, snapshot, retained)
         return TableChangeResult(snapshot_id=snapshot.id, tags=(self.name,))
+
+
+class CreateDueTags(Operation[TableChangeResult]):
+    """Create the tags that ``tag.automatic-creation`` asks for now."""
+
+    def run(self, table: OpenTable) -> TableChangeResult:
+        """Create the due tags, and delete those that have expired.
+
+        Raises ``UnsupportedOption`` where the table creates no tags.
+        """
+        store = table.store()
+        if store.options.raw.get(TAG_MODE, "none").strip().lower() == "none":
+            raise UnsupportedOption(TAG_MODE, f"is not set on {store.root}, so no tag is due")
+        before = store.snapshots.tags().keys()
+        make_tags(store, store.snapshots.latest_id())
+        return TableChangeResult(tags=tuple(sorted(store.snapshots.tags().keys() - before)))
 
 
 class ReplaceTag(HistoryChange):
@@ -73,11 +97,16 @@ class DeleteTag(HistoryChange):
 
 
 class ExpireTags(HistoryChange):
-    """Delete tags whose retention has passed."""
+    """Delete tags whose retention has passed.
+
+    ``older_than``: local time; tags created before it are deleted, too.
+    """
+
+    older_than: datetime | None = None
 
     def change(self, store: FileStore) -> TableChangeResult:
         """Delete the tags and the files that only they used."""
-        return result_of(expire_tags(store))
+        return result_of(expire_tags(store, older_than=self.older_than))
 
 
 def tagged_snapshot(store: FileStore, tag: CreateTag | ReplaceTag) -> tuple[Snapshot, int | None]:
@@ -85,7 +114,8 @@ def tagged_snapshot(store: FileStore, tag: CreateTag | ReplaceTag) -> tuple[Snap
 
     Raises ``SnapshotNotFound``.
     """
-    snapshot = store.snapshots.travel(snapshot_id=tag.snapshot_id)
+    since = tag.since_millis if isinstance(tag, CreateTag) else None
+    snapshot = store.snapshots.travel(snapshot_id=tag.snapshot_id) if since is None else store.snapshots.first_since(since)
     if snapshot is None:
         raise SnapshotNotFound(f"{store.root}: the table has no snapshot to tag")
     retained = tag.retained_ms
@@ -94,4 +124,4 @@ def tagged_snapshot(store: FileStore, tag: CreateTag | ReplaceTag) -> tuple[Snap
     return snapshot, retained
 
 
-__all__ = ["CreateTag", "DeleteTag", "ExpireTags", "RenameTag", "ReplaceTag", "tagged_snapshot"]
+__all__ = ["CreateDueTags", "CreateTag", "DeleteTag", "ExpireTags", "RenameTag", "ReplaceTag", "tagged_snapshot"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import get_close_matches
@@ -10,8 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.options.durations import parse_duration_millis
+from pyspark_paimon.request.backend import OrphanFile
 from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.words import TokenCursor, WrittenValue
@@ -38,6 +40,8 @@ def arguments_of(words: TokenCursor, procedure: str, order: list[str]) -> dict[s
         else:
             raise InvalidArgument(f"{procedure} takes {len(order)} arguments: {', '.join(order)}")
         words.take("TIMESTAMP")
+        # Paimon writes some arguments as consumerId, others as older_than.
+        name = next((known for known in order if known.replace("_", "") == name.replace("_", "")), name)
         if name not in order:
             raise InvalidArgument(f"{procedure} has no argument '{name}'; it takes {', '.join(order)}")
         if name in found:
@@ -106,6 +110,14 @@ def time_retained(given: Arguments) -> timedelta | None:
     return None if value is None else timedelta(milliseconds=parse_duration_millis(str(value), "time_retained"))
 
 
+_EXPIRY_OPTIONS = {
+    "timestamp_formatter": "partition.timestamp-formatter",
+    "timestamp_pattern": "partition.timestamp-pattern",
+    "expire_strategy": "partition.expiration-strategy",
+    "max_expires": "partition.expiration-max-num",
+}
+
+
 @dataclass(frozen=True)
 class Procedure:
     """A procedure on a table.
@@ -122,18 +134,61 @@ def call_procedure(names: KnownTables, words: TokenCursor) -> Any:
     name = words.name()
     if len(name) < 2 or name[-2].lower() != "sys":
         return None
-    procedure = PROCEDURES.get(name[-1].lower())
+    called = name[-1].lower()
+    if called in UNSUPPORTED:
+        raise InvalidArgument(f"procedure '{name[-1]}' is not supported: {UNSUPPORTED[called]}")
+    if called == "compact_database":
+        return frame_of_rows(names.spark, _compact_database(names, words))
+    procedure = PROCEDURES.get(called)
     if procedure is None:
         near = get_close_matches(name[-1].lower(), PROCEDURES, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(PROCEDURES)}"
         raise InvalidArgument(f"unknown procedure '{name[-1]}'; {hint}")
-    given = arguments_of(words, name[-1].lower(), ["table", *procedure.arguments.split()])
+    given = arguments_of(words, called, ["table", *procedure.arguments.split()])
     words.end()
     table = given.pop("table", None)
     if not isinstance(table, str):
         raise InvalidArgument(f"{name[-1]} needs a table: CALL sys.{name[-1]}(table => 'db.t')")
+    if table.endswith(".*") and called == "remove_orphan_files":
+        found = [procedure.act(opened, given) for _, opened in _tables(names, re.escape(table[:-2]))]
+        return frame_of_rows(names.spark, pa.concat_tables(found) if found else _orphan_rows([]))
     done = procedure.act(names.table(_table_name(table)), given)
     return frame_of_rows(names.spark, done) if isinstance(done, pa.Table) else frame_of_result(names.spark, done)
+
+
+def _tables(names: KnownTables, databases: str = ".*", including: str = ".*", excluding: str | None = None) -> Iterator[tuple[str, Table]]:
+    """Yield the tables of a catalog whose names match.
+
+    Raises ``InvalidArgument`` without a catalog, or for a text that is not a regular expression.
+    """
+    if names.catalog is None:
+        raise InvalidArgument("a procedure on a database needs a catalog: sql(spark, text, catalog=Catalog('/warehouse'))")
+    try:
+        wanted = [re.compile(pattern) for pattern in (databases, including, excluding or r"(?!)")]
+    except re.error as error:
+        raise InvalidArgument(f"an argument is not a regular expression: {error}") from error
+    for database in names.catalog.list_databases():
+        for table in names.catalog.list_tables(database) if wanted[0].fullmatch(database) else ():
+            name = f"{database}.{table}"
+            if wanted[1].fullmatch(name) and not wanted[2].fullmatch(name):
+                yield name, names.catalog.table(name, names.spark)
+
+
+def _compact_database(names: KnownTables, words: TokenCursor) -> pa.Table:
+    """Compact the tables of databases. A failure of one is a row of the answer."""
+    given = arguments_of(words, "compact_database", ["including_databases", "including_tables", "excluding_tables", "options"])
+    words.end()
+    patterns = (str(given.get("including_databases", ".*")), str(given.get("including_tables", ".*")))
+    excluding = None if "excluding_tables" not in given else str(given["excluding_tables"])
+    rows: list[dict[str, Any]] = []
+    for name, table in _tables(names, *patterns, excluding):
+        try:
+            done = table.compact(True, options=options_of(given))
+            rows.append({"table": name, "files_before": done.files_before, "files_after": done.files_after, "error": None})
+        except PaimonError as error:
+            rows.append({"table": name, "files_before": None, "files_after": None, "error": str(error)})
+    types = {"table": pa.string(), "files_before": pa.int64(), "files_after": pa.int64(), "error": pa.string()}
+    return pa.Table.from_pylist(rows, pa.schema(list(types.items())))
 
 
 def _table_name(text: str) -> tuple[str, ...]:
@@ -170,14 +225,21 @@ def _expire_snapshots(table: Table, given: Arguments) -> Any:
 
 
 def _expire_partitions(table: Table, given: Arguments) -> Any:
-    age = given.get("expiration_time")
-    if age is None:
-        return table.expire_partitions()
-    now = datetime.now()  # noqa: DTZ005  # partition values are local times
-    return table.expire_partitions(now - timedelta(milliseconds=parse_duration_millis(str(age), "expiration_time")))
+    options = {key: str(given[name]) for name, key in _EXPIRY_OPTIONS.items() if name in given} | (options_of(given) or {})
+    age, before = given.get("expiration_time"), None
+    if age is not None:
+        now = datetime.now()  # noqa: DTZ005  # partition values are local times
+        before = now - timedelta(milliseconds=parse_duration_millis(str(age), "expiration_time"))
+    return table.expire_partitions(before, options=options)
 
 
 def _rollback(table: Table, given: Arguments) -> Any:
+    if len(given) != 1:
+        raise InvalidArgument("rollback takes exactly one of version, snapshot and tag")
+    if "tag" in given:
+        return table.rollback_to(tag=str(given["tag"]))
+    if "snapshot" in given:
+        return table.rollback_to(whole_number(given, "snapshot"))
     version = required_text(given, "version")
     return table.rollback_to(int(version)) if version.isdecimal() else table.rollback_to(tag=version)
 
@@ -193,16 +255,30 @@ def _restore(table: Table, given: Arguments) -> Any:
     return table.restore(int(version)) if version.isdecimal() else table.restore(tag=version)
 
 
-def _delete_tag(table: Table, given: Arguments) -> Any:
+def _each(given: Arguments, name: str, act: Callable[[str], Any]) -> Any:
+    """Run ``act`` for each of several names, and return the last result."""
     done = None
-    for tag in required_text(given, "tag").split(","):
-        done = table.delete_tag(tag.strip())
+    for text in required_text(given, name).split(","):
+        done = act(text.strip())
     return done
+
+
+def _mark_done(table: Table, given: Arguments) -> Any:
+    required_text(given, "partitions")
+    return table.mark_partitions_done(partitions_of(given) or [])
+
+
+def _optional_text(given: Arguments, name: str) -> str | None:
+    return None if name not in given else str(given[name])
 
 
 def _orphans(table: Table, given: Arguments) -> Any:
     dry = true_or_false(given, "dry_run")
     found = table.remove_orphan_files(time_of(given, "older_than"), dry_run=dry)
+    return _orphan_rows(found)
+
+
+def _orphan_rows(found: Sequence[OrphanFile]) -> pa.Table:
     return pa.table({"path": pa.array([f.path for f in found], pa.string()), "size": pa.array([f.size for f in found], pa.int64())})
 
 
@@ -210,8 +286,21 @@ PROCEDURES: dict[str, Procedure] = {
     "compact": Procedure("partitions compact_strategy order_strategy order_by where options", _compact),
     "rewrite_file_index": Procedure("partitions", lambda t, a: t.rewrite_file_index(partitions_of(a))),
     "expire_snapshots": Procedure("retain_max retain_min older_than max_deletes", _expire_snapshots),
-    "expire_partitions": Procedure("expiration_time", _expire_partitions),
-    "expire_tags": Procedure("", lambda t, _: t.expire_tags()),
+    "expire_partitions": Procedure(
+        "expiration_time timestamp_formatter timestamp_pattern expire_strategy max_expires options", _expire_partitions
+    ),
+    "expire_tags": Procedure("older_than", lambda t, a: t.expire_tags(time_of(a, "older_than"))),
+    "compact_manifest": Procedure("", lambda t, _: t.compact_manifests()),
+    "clear_consumers": Procedure(
+        "including_consumers excluding_consumers",
+        lambda t, a: t.clear_consumers(_optional_text(a, "including_consumers"), _optional_text(a, "excluding_consumers")),
+    ),
+    "mark_partition_done": Procedure("partitions", _mark_done),
+    "trigger_tag_automatic_creation": Procedure("", lambda t, _: t.create_due_tags()),
+    "create_tag_from_timestamp": Procedure(
+        "tag timestamp time_retained",
+        lambda t, a: t.create_tag(required_text(a, "tag"), timestamp=_number_or_text(a, "timestamp"), time_retained=time_retained(a)),
+    ),
     "create_tag": Procedure(
         "tag snapshot time_retained",
         lambda t, a: t.create_tag(required_text(a, "tag"), whole_number(a, "snapshot"), time_retained=time_retained(a)),
@@ -221,27 +310,54 @@ PROCEDURES: dict[str, Procedure] = {
         lambda t, a: t.replace_tag(required_text(a, "tag"), whole_number(a, "snapshot"), time_retained=time_retained(a)),
     ),
     "rename_tag": Procedure("tag target_tag", lambda t, a: t.rename_tag(required_text(a, "tag"), required_text(a, "target_tag"))),
-    "delete_tag": Procedure("tag", _delete_tag),
-    "rollback": Procedure("version", _rollback),
-    "rollback_to": Procedure("version", _rollback),
+    "delete_tag": Procedure("tag", lambda t, a: _each(a, "tag", t.delete_tag)),
+    "rollback": Procedure("version snapshot tag", _rollback),
+    "rollback_to": Procedure("version snapshot tag", _rollback),
     "rollback_to_timestamp": Procedure("timestamp", lambda t, a: t.rollback_to(timestamp=_number_or_text(a, "timestamp"))),
     "rollback_to_watermark": Procedure("watermark", lambda t, a: t.rollback_to(watermark=int(required_text(a, "watermark")))),
     "restore": Procedure("version", _restore),
     "create_branch": Procedure(
         "branch tag", lambda t, a: t.create_branch(required_text(a, "branch"), None if "tag" not in a else str(a["tag"]))
     ),
-    "delete_branch": Procedure("branch", lambda t, a: t.delete_branch(required_text(a, "branch"))),
+    "delete_branch": Procedure("branch", lambda t, a: _each(a, "branch", t.delete_branch)),
+    "rename_branch": Procedure(
+        "from_branch to_branch", lambda t, a: t.rename_branch(required_text(a, "from_branch"), required_text(a, "to_branch"))
+    ),
     "fast_forward": Procedure("branch", lambda t, a: t.fast_forward(required_text(a, "branch"))),
     "reset_consumer": Procedure(
         "consumer_id next_snapshot_id", lambda t, a: t.reset_consumer(required_text(a, "consumer_id"), whole_number(a, "next_snapshot_id"))
     ),
-    "remove_orphan_files": Procedure("older_than dry_run", _orphans),
+    "remove_orphan_files": Procedure("older_than dry_run parallelism mode", _orphans),
 }
 """Procedures by name. ``restore`` exists in this package only; ``rollback_to`` is an alias of ``rollback``."""
+
+UNSUPPORTED = {
+    "copy": "write the rows: Table.from_data(path, table.scan().to_reader(), primary_keys=...)",
+    "copy_files": "write the rows: Table.from_data(path, table.scan().to_reader(), primary_keys=...)",
+    "create_function": "functions belong to Spark: CREATE FUNCTION",
+    "alter_function": "functions belong to Spark: CREATE OR REPLACE FUNCTION",
+    "drop_function": "functions belong to Spark: DROP FUNCTION",
+    "alter_view_dialect": "views of a catalog are not supported; use Spark's CREATE VIEW",
+    "create_global_index": "global indexes are not supported; file indexes are made by 'file-index.*' options and rewrite_file_index",
+    "drop_global_index": "global indexes are not supported; drop file indexes by their options and rewrite_file_index",
+    "compact_chain_table": "chain tables are not supported",
+    "materialize_deletion_vectors": "compact does it: CALL sys.compact(table => 'db.t')",
+    "merge_branch": "only whole histories are taken over: CALL sys.fast_forward(table => 'db.t', branch => 'b')",
+    "migrate_database": "tables of Hive are not migrated; write their rows: df.write.format('paimon').save(path)",
+    "migrate_table": "tables of Hive are not migrated; write their rows: df.write.format('paimon').save(path)",
+    "purge_files": "empty the table and expire its history: TRUNCATE TABLE, then CALL sys.expire_snapshots(table => 'db.t', retain_max => 1)",
+    "reassign_row_id": "row ids are never assigned again",
+    "remove_unexisting_files": "CALL sys.restore, or the command 'fsck --repair', which names what is lost first",
+    "repair": "the command 'fsck --repair' repairs a table; catalogs in directories need no repair",
+    "repair_earliest_snapshot": "the command 'fsck --repair' repairs hints and snapshots",
+    "rescale": "overwrite a partition after ALTER TABLE t SET ('bucket' = 'n'); a table without partitions is copied",
+}
+"""Paimon's procedures that are refused, and what to do instead."""
 
 
 __all__ = [
     "PROCEDURES",
+    "UNSUPPORTED",
     "Arguments",
     "Procedure",
     "arguments_of",

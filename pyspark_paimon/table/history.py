@@ -11,7 +11,7 @@ from fileindex.base.lazy import LazyModule
 from manifest.snapshot.commit_info import check_properties
 from pyspark_paimon.request.partition_spec import spec_of
 from pyspark_paimon.request.state import SchemaOf
-from pyspark_paimon.request.validate import commit_identity, millis_of
+from pyspark_paimon.request.validate import check_options, commit_identity, millis_of
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.typing import Time
 
@@ -41,7 +41,9 @@ class TableHistory(TableRole):
     (1, 3)
     """
 
-    def create_tag(self, name: str, snapshot: int | None = None, *, time_retained: timedelta | None = None) -> TableChangeResult:
+    def create_tag(
+        self, name: str, snapshot: int | None = None, *, timestamp: Time | None = None, time_retained: timedelta | None = None
+    ) -> TableChangeResult:
         """Create a tag for a snapshot.
 
         The snapshot can be read by the tag, and its files stay after it has expired.
@@ -49,6 +51,7 @@ class TableHistory(TableRole):
         Args:
             name: Name of the tag.
             snapshot: Snapshot id. None: the newest.
+            timestamp: Tag the oldest snapshot committed at or after this time instead. It may have expired if a tag holds it.
             time_retained: Time after which the tag may expire. None: the option ``tag.default-time-retained``, else never.
 
         Raises:
@@ -63,7 +66,29 @@ class TableHistory(TableRole):
         if not isinstance(time_retained, timedelta | None):
             raise InvalidArgument(f"time_retained must be a timedelta, not {time_retained!r}")
         retained = None if time_retained is None else int(time_retained / timedelta(milliseconds=1))
-        return self._backend.run(tags.CreateTag(name=name, snapshot_id=snapshot, retained_ms=retained))
+        if snapshot is not None and timestamp is not None:
+            raise InvalidArgument("create_tag takes a snapshot or a timestamp, not both")
+        change = tags.CreateTag(name=name, snapshot_id=snapshot, since_millis=millis_of(timestamp), retained_ms=retained)
+        return self._backend.run(change)
+
+    def create_due_tags(self) -> TableChangeResult:
+        """Create the tags that are due now.
+
+        Commits do so, too. Call it where a table gets no commits (Paimon's ``trigger_tag_automatic_creation``).
+
+        Raises:
+            UnsupportedOption: ``tag.automatic-creation`` is not set.
+
+        >>> import tempfile
+        >>> from pyspark_paimon import Table
+        >>> options = {"bucket": "1", "tag.automatic-creation": "batch"}
+        >>> table = Table.create(f"{tempfile.mkdtemp()}/t", "id INT", primary_keys=["id"], options=options)
+        >>> snapshot = table.write([{"id": 1}]).snapshot_id
+        >>> gone = table.delete_tag(table.tags()["tag_name"][0].as_py())
+        >>> len(table.create_due_tags().tags)
+        1
+        """
+        return self._backend.run(tags.CreateDueTags())
 
     def delete_tag(self, name: str, *, dry_run: bool = False) -> TableChangeResult:
         """Delete a tag and the files that only it needs.
@@ -191,12 +216,32 @@ class TableHistory(TableRole):
         """
         return self._backend.run(consumers.ResetConsumer(name=name, following=next_snapshot))
 
-    def expire_tags(self, *, dry_run: bool = False) -> TableChangeResult:
+    def clear_consumers(self, including: str | None = None, excluding: str | None = None) -> TableChangeResult:
+        """Delete consumers, so that they no longer retain snapshots.
+
+        Args:
+            including: Regular expression of whole names. None: all.
+            excluding: Regular expression of names that stay. None: none stays.
+
+        Raises:
+            InvalidArgument: An argument is not a regular expression.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> done = [table.reset_consumer(name, 1) for name in ("nightly", "trial-1", "trial-2")]
+        >>> done = table.clear_consumers("trial-.*")
+        >>> table.consumers()["consumer_id"].to_pylist()
+        ['nightly']
+        """
+        return self._backend.run(consumers.ClearConsumers(including=including, excluding=excluding))
+
+    def expire_tags(self, older_than: Time | None = None, *, dry_run: bool = False) -> TableChangeResult:
         """Delete tags whose retention time has passed.
 
         Files that only these tags need are deleted, too.
 
         Args:
+            older_than: Delete tags created before this time, too. None: only those whose retention has passed.
             dry_run: Report what would be deleted, and change nothing.
 
         >>> from pyspark_paimon.example import cities
@@ -204,7 +249,9 @@ class TableHistory(TableRole):
         >>> table.create_tag("v1").tags, table.expire_tags().tags
         (('v1',), ())
         """
-        return self._backend.run(tags.ExpireTags(dry_run=dry_run))
+        millis = millis_of(older_than)
+        before = None if millis is None else datetime.fromtimestamp(millis / 1000)  # noqa: DTZ006  # tags store local times
+        return self._backend.run(tags.ExpireTags(older_than=before, dry_run=dry_run))
 
     def rollback_to(
         self,
@@ -290,6 +337,23 @@ class TableHistory(TableRole):
         """
         return self._backend.run(branches.DeleteBranch(name=name, dry_run=dry_run))
 
+    def rename_branch(self, name: str, new_name: str) -> None:
+        """Rename a branch. No process may write to it meanwhile.
+
+        Raises:
+            SnapshotNotFound: There is no such branch.
+            InvalidArgument: The new name exists, is a number, or cannot be a directory name.
+            UnsupportedOption: The table is on an object store, which cannot rename.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.create_branch("trial")
+        >>> table.rename_branch("trial", "next")
+        >>> table.branches()["branch_name"].to_pylist()
+        ['next']
+        """
+        self._backend.run(branches.RenameBranch(name=name, new_name=new_name))
+
     def fast_forward(self, branch: str, *, dry_run: bool = False) -> TableChangeResult:
         """Replace the table's history by that of a branch.
 
@@ -353,10 +417,36 @@ class TableHistory(TableRole):
             )
         )
 
+    def mark_partitions_done(self, partitions: Sequence[Mapping[str, object]]) -> TableChangeResult:
+        """Write the file ``_SUCCESS`` into complete partitions.
+
+        Jobs that wait for a partition look for this file. A repeated call renews its modification time.
+
+        Args:
+            partitions: Partitions like ``{"day": "2024-01-31"}``. A column that is left out matches all its values.
+
+        Raises:
+            InvalidArgument: No partition is given, or a value does not fit its column.
+            UnsupportedOption: ``partition.mark-done-action`` is not ``success-file``.
+
+        >>> import tempfile
+        >>> from pyspark_paimon import Table
+        >>> table = Table.create(f"{tempfile.mkdtemp()}/t", "id INT, day STRING", partition_keys=["day"])
+        >>> snapshot = table.write([{"id": 1, "day": "mon"}, {"id": 2, "day": "tue"}]).snapshot_id
+        >>> table.mark_partitions_done([{"day": "mon"}]).partitions
+        ('day=mon',)
+        """
+        schema = self._backend.ask(SchemaOf())
+        specs = tuple(spec_of(spec, schema) for spec in partitions)
+        if not specs:
+            raise InvalidArgument("mark_partitions_done: no partition is given")
+        return self._backend.run(partition_changes.MarkPartitionsDone(partitions=specs))
+
     def expire_partitions(
         self,
         older_than: datetime | None = None,
         *,
+        options: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         properties: Mapping[str, str] | None = None,
         dry_run: bool = False,
@@ -369,6 +459,7 @@ class TableHistory(TableRole):
 
         Args:
             older_than: Partitions from before this local time are deleted. None: those older than ``partition.expiration-time``.
+            options: Table options for this call only, such as ``partition.timestamp-formatter``.
             commit_id: As for ``write``.
             properties: As for ``write``.
             dry_run: Report what would be deleted, and change nothing.
@@ -390,7 +481,11 @@ class TableHistory(TableRole):
             older_than = older_than.astimezone().replace(tzinfo=None)
         return self._backend.run(
             partition_changes.ExpirePartitions(
-                commit_id=commit_identity(commit_id), older_than=older_than, properties=check_properties(properties), dry_run=dry_run
+                commit_id=commit_identity(commit_id),
+                older_than=older_than,
+                options=check_options(options),
+                properties=check_properties(properties),
+                dry_run=dry_run,
             )
         )
 

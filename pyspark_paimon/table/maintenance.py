@@ -17,7 +17,7 @@ from pyspark_paimon.typing import Filter, Time
 
 if TYPE_CHECKING:
     from manifest.schema import change
-    from pyspark_paimon.operations import alter, rewrite_file_index
+    from pyspark_paimon.operations import alter, manifests, rewrite_file_index
     from pyspark_paimon.operations import analyze as analyze_table
     from pyspark_paimon.operations import compact as compaction
     from pyspark_paimon.operations import expire as expiry
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from pyspark_paimon.operations import partitions as old_partitions
     from pyspark_paimon.operations import tags as tag_changes
     from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult, MaintenanceResult
+    from pyspark_paimon.request.state_results import TableChangeResult
 else:
     change = LazyModule("manifest.schema.change")
     alter = LazyModule("pyspark_paimon.operations.alter")
     analyze_table = LazyModule("pyspark_paimon.operations.analyze")
     compaction = LazyModule("pyspark_paimon.operations.compact")
     expiry = LazyModule("pyspark_paimon.operations.expire")
+    manifests = LazyModule("pyspark_paimon.operations.manifests")
     old_partitions = LazyModule("pyspark_paimon.operations.partitions")
     rewrite_file_index = LazyModule("pyspark_paimon.operations.rewrite_file_index")
     rounds = LazyModule("pyspark_paimon.operations.maintenance")
@@ -92,6 +94,19 @@ class TableMaintenance(TableRole):
             properties=properties,
         )
         return compaction.compact_table(self._backend, schema, operation)
+
+    def compact_manifests(self) -> TableChangeResult:
+        """Merge small manifests into few. No data file changes.
+
+        Commits merge manifests, too, from ``manifest.merge-min-count`` on. This merges all below the target size, so that plans of a
+        table with many commits read less.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> table.delete("id = 1").snapshot_id, table.compact_manifests().snapshot_id, table.compact_manifests().snapshot_id
+        (2, 3, None)
+        """
+        return self._backend.run(manifests.CompactManifests(commit_id=commit_identity(None)))
 
     def rewrite_file_index(self, partitions: Sequence[Mapping[str, object]] | None = None) -> IndexRewriteResult:
         """Build or drop file indexes of existing files.

@@ -175,6 +175,15 @@ def history(spark, table) -> None:
     table.rollback_to(3)
     list(zip(range(1), Table.open(table.path).follow(consumer="c"), strict=False))
     table.reset_consumer("c")
+    table.clear_consumers("c.*")
+    table.compact_manifests()
+    with suppress(PaimonError):
+        table.create_due_tags()
+    with suppress(PaimonError):
+        table.mark_partitions_done([{"day": "x"}])
+    table.create_branch("named")
+    table.rename_branch("named", "renamed")
+    table.delete_branch("renamed")
 
 
 def evolution(table) -> None:

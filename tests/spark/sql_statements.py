@@ -382,7 +382,7 @@ OURS = (
         ),
     ),
     Feature(
-        "`CALL sys.compact(table => 'db.t')`, " + ", ".join(f"`{name}`" for name in list(PROCEDURES)[1:]),
+        "`CALL sys.compact(table => 'db.t')`, " + ", ".join(f"`{name}`" for name in [*list(PROCEDURES)[1:], "compact_database"]),
         "Paimon's procedures, arguments by name or in its order",
         (
             Example("CALL sys.create_tag('{t}', 'v1')"),

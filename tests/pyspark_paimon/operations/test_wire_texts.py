@@ -21,21 +21,22 @@ from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.operations.alter import AlterSchema
 from pyspark_paimon.operations.analyze import Analyze, ReadStatistics
-from pyspark_paimon.operations.branches import CreateBranch, DeleteBranch, FastForward
+from pyspark_paimon.operations.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
 from pyspark_paimon.operations.change_files import ChangeFiles
 from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows, WriteRows
 from pyspark_paimon.operations.compact import Compact, MovePostponed
-from pyspark_paimon.operations.consumers import ResetConsumer
+from pyspark_paimon.operations.consumers import ClearConsumers, ResetConsumer
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.operations.expire import ExpireSnapshots, ListOrphans, RemoveOrphans
 from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.operations.listings import ListFiles, ListHistory, ListIndexes
-from pyspark_paimon.operations.partitions import DropPartitions, ExpirePartitions
+from pyspark_paimon.operations.manifests import CompactManifests
+from pyspark_paimon.operations.partitions import DropPartitions, ExpirePartitions, MarkPartitionsDone
 from pyspark_paimon.operations.repair import RepairTable
 from pyspark_paimon.operations.restore import Restore
 from pyspark_paimon.operations.rewrite_file_index import RewriteFileIndex
 from pyspark_paimon.operations.rollback import Rollback
-from pyspark_paimon.operations.tags import CreateTag, DeleteTag, ExpireTags, RenameTag, ReplaceTag
+from pyspark_paimon.operations.tags import CreateDueTags, CreateTag, DeleteTag, ExpireTags, RenameTag, ReplaceTag
 from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, PlanTasks
 from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.backend import DeleteRequest, ScanRequest, TravelRequest, WriteRequest
@@ -121,6 +122,11 @@ def operations(table: Table) -> list[Operation[Any]]:
         Rollback(timestamp_millis=5),
         Restore(commit_id="c", tag="v1"),
         ResetConsumer(name="nightly", following=None),
+        ClearConsumers(including="n.*", excluding="x"),
+        CreateDueTags(),
+        RenameBranch(name="side", new_name="other"),
+        CompactManifests(commit_id="c"),
+        MarkPartitionsDone(partitions=({"day": "1"},)),
         DropPartitions(commit_id="c", partitions=({"day": "1"},)),
         ExpirePartitions(commit_id="c"),
         RepairTable(commit_id="c", problems=(), older_than_ms=0),

@@ -1,0 +1,193 @@
+"""Procedures by Paimon's names and arguments; this process runs them, and no session takes part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from fileindex.base.errors import InvalidArgument
+from pyspark_paimon.statements.procedures import PROCEDURES, UNSUPPORTED
+from tests.pyspark_paimon.statements.test_effects import InProcess, done
+
+PAIMONS = [
+    "alter_function",
+    "alter_view_dialect",
+    "clear_consumers",
+    "compact",
+    "compact_chain_table",
+    "compact_database",
+    "compact_manifest",
+    "copy",
+    "create_branch",
+    "create_function",
+    "create_global_index",
+    "create_tag",
+    "create_tag_from_timestamp",
+    "delete_branch",
+    "delete_tag",
+    "drop_function",
+    "drop_global_index",
+    "expire_partitions",
+    "expire_snapshots",
+    "expire_tags",
+    "fast_forward",
+    "mark_partition_done",
+    "materialize_deletion_vectors",
+    "merge_branch",
+    "migrate_database",
+    "migrate_table",
+    "purge_files",
+    "reassign_row_id",
+    "remove_orphan_files",
+    "remove_unexisting_files",
+    "rename_branch",
+    "rename_tag",
+    "repair",
+    "repair_earliest_snapshot",
+    "replace_tag",
+    "rescale",
+    "reset_consumer",
+    "rewrite_file_index",
+    "rollback",
+    "rollback_to_timestamp",
+    "rollback_to_watermark",
+    "trigger_tag_automatic_creation",
+]
+"""The names of Paimon's procedures on Spark."""
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> InProcess:
+    made = InProcess(tmp_path / "warehouse")
+    made.create_database("db")
+    made.create_database("other")
+    for name in ("db.t", "db.u", "other.t"):
+        table = made.create_table(
+            name, "id BIGINT, day STRING", primary_keys=["id", "day"], partition_keys=["day"], options={"bucket": "1"}
+        )
+        table.write([{"id": 1, "day": "2024-01-31"}])
+        table.write([{"id": 2, "day": "2026-01-31"}])
+    return made
+
+
+@pytest.mark.parametrize("name", PAIMONS)
+def test_each_of_paimons_procedures_is_there_or_refused_with_the_way(name: str, catalog: InProcess) -> None:
+    assert (name in PROCEDURES) + (name in UNSUPPORTED) + (name == "compact_database") == 1
+    if name in UNSUPPORTED:
+        with pytest.raises(InvalidArgument, match=f"procedure '{name}' is not supported: "):
+            done(catalog, f"CALL sys.{name}(table => 'db.t')")
+
+
+@pytest.mark.parametrize("form", ["'one'", "tag => 'one'", "snapshot => 1", "version => '1'"])
+def test_rollback_takes_a_version_a_snapshot_or_a_tag(form: str, catalog: InProcess) -> None:
+    catalog.table("db.t").create_tag("one", 1)
+    done(catalog, f"CALL sys.rollback({chr(39)}db.t{chr(39)}, {form})")
+    assert catalog.table("db.t").count() == 1
+
+
+@pytest.mark.parametrize("form", ["", ", tag => 'one', snapshot => 1"])
+def test_rollback_takes_one_of_them(form: str, catalog: InProcess) -> None:
+    with pytest.raises(InvalidArgument, match="exactly one of version, snapshot and tag"):
+        done(catalog, f"CALL sys.rollback(table => 'db.t'{form})")
+
+
+@pytest.mark.parametrize("names", [("consumerId", "nextSnapshotId"), ("consumer_id", "next_snapshot_id")])
+def test_arguments_have_both_spellings(names: tuple[str, str], catalog: InProcess) -> None:
+    done(catalog, f"CALL sys.reset_consumer(table => 'db.t', {names[0]} => 'a', {names[1]} => 1)")
+    done(catalog, "CALL sys.reset_consumer('db.t', 'b', 1)")
+    assert sorted(catalog.table("db.t").consumers()["consumer_id"].to_pylist()) == ["a", "b"]
+    done(catalog, "CALL sys.clear_consumers(table => 'db.t', includingConsumers => '.*', excludingConsumers => 'b')")
+    assert catalog.table("db.t").consumers()["consumer_id"].to_pylist() == ["b"]
+
+
+def test_several_branches_and_tags_are_deleted(catalog: InProcess) -> None:
+    table = catalog.table("db.t")
+    for name in ("a", "b", "c"):
+        table.create_tag(name)
+        table.create_branch(f"of-{name}", name)
+    done(catalog, "CALL sys.delete_branch(table => 'db.t', branch => 'of-a, of-b')")
+    done(catalog, "CALL sys.delete_tag(table => 'db.t', tag => 'a,b')")
+    done(catalog, "CALL sys.rename_branch(table => 'db.t', from_branch => 'of-c', to_branch => 'rest')")
+    assert (table.branches()["branch_name"].to_pylist(), table.tags()["tag_name"].to_pylist()) == (["rest"], ["c"])
+
+
+def test_partitions_expire_by_arguments(catalog: InProcess) -> None:
+    call = "CALL sys.expire_partitions(table => 'db.t', expiration_time => '1 d', timestamp_formatter => 'yyyy-MM-dd', max_expires => 1)"
+    done(catalog, call)
+    assert catalog.table("db.t").scan().to_arrow()["day"].to_pylist() == ["2026-01-31"]
+    with pytest.raises(InvalidArgument, match="no argument 'older'"):
+        done(catalog, "CALL sys.expire_partitions(table => 'db.t', older => '1 d')")
+
+
+def test_tags_by_time_and_their_expiry(catalog: InProcess) -> None:
+    millis = int(catalog.table("db.t").snapshots()["commit_time"][0].as_py().timestamp() * 1000)
+    done(catalog, f"CALL sys.create_tag_from_timestamp(table => 'db.t', tag => 'first', timestamp => {millis}, time_retained => '2 d')")
+    assert catalog.table("db.t").tags()["snapshot_id"].to_pylist() == [1]
+    done(catalog, "CALL sys.expire_tags(table => 'db.t', older_than => '2024-01-01 00:00:00')")
+    assert catalog.table("db.t").tags().num_rows == 1
+    done(catalog, "CALL sys.expire_tags(table => 'db.t', older_than => '2100-01-01 00:00:00')")
+    assert catalog.table("db.t").tags().num_rows == 0
+
+
+def test_success_files_due_tags_and_manifests(catalog: InProcess) -> None:
+    table = catalog.table("db.t")
+    done(catalog, "CALL sys.mark_partition_done(table => 'db.t', partitions => 'day=2024-01-31;day=2026-01-31')")
+    assert len(list(Path(table.path).rglob("_SUCCESS"))) == 2
+    with pytest.raises(InvalidArgument, match="needs an argument 'partitions'"):
+        done(catalog, "CALL sys.mark_partition_done(table => 'db.t')")
+    table.alter_options({"tag.automatic-creation": "batch"})
+    done(catalog, "CALL sys.trigger_tag_automatic_creation('db.t')")
+    assert table.tags().num_rows == 1
+    before = table.snapshots().num_rows
+    done(catalog, "CALL sys.compact_manifest(table => 'db.t')")
+    assert table.snapshots().num_rows == before + 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ("", ["db.t", "db.u", "other.t"]),
+        ("including_databases => 'db|other', including_tables => '.*[.]t'", ["db.t", "other.t"]),
+        ("including_databases => 'o.*'", ["other.t"]),
+        ("excluding_tables => 'db[.].*'", ["other.t"]),
+    ],
+)
+def test_databases_are_compacted(arguments: str, names: list[str], catalog: InProcess) -> None:
+    answer: pa.Table = done(catalog, f"CALL sys.compact_database({arguments})")
+    assert answer["table"].to_pylist() == names
+    assert answer["error"].null_count == len(names)
+    newest = {name: catalog.table(name).history(1)["operation"][0].as_py() for name in ("db.t", "db.u", "other.t")}
+    assert [name for name, operation in newest.items() if operation == "compact"] == names
+
+
+def test_a_table_that_cannot_be_compacted_stops_no_other(catalog: InProcess) -> None:
+    path = Path(catalog.table("db.t").path)
+    for file in (path / "manifest").glob("manifest-*"):
+        file.write_bytes(b"")
+    answer: dict[str, Any] = done(catalog, "CALL sys.compact_database(including_databases => 'db')").to_pydict()
+    assert answer["table"] == ["db.t", "db.u"]
+    assert answer["files_after"][1] == 2
+    assert "manifest" in answer["error"][0]
+
+
+def test_orphans_of_a_database_are_removed(catalog: InProcess) -> None:
+    for name in ("db.t", "db.u", "other.t"):
+        (Path(catalog.table(name).path) / "manifest" / "manifest-lost").write_bytes(b"x")
+    call = "CALL sys.remove_orphan_files(table => 'db.*', older_than => '2100-01-01 00:00:00', dry_run => {}, parallelism => 4, mode => 'local')"
+    assert done(catalog, call.format("true")).num_rows == 2
+    assert done(catalog, call.format("false")).num_rows == 2
+    assert not (Path(catalog.table("db.t").path) / "manifest" / "manifest-lost").exists()
+    assert (Path(catalog.table("other.t").path) / "manifest" / "manifest-lost").exists()
+
+
+def test_a_database_needs_a_catalog() -> None:
+    from pyspark_paimon.statements.run import sql
+    from tests.pyspark_paimon.statements.test_effects import Session
+
+    with pytest.raises(InvalidArgument, match="needs a catalog"):
+        sql(Session(), "CALL sys.compact_database()")
