@@ -50,7 +50,9 @@ def overwrite_change(
     latest: Snapshot | None,
     messages: Sequence[CommitMessage],
     partitions: Collection[bytes] | None,
+    *,
     copied: Snapshot | None = None,
+    read: ReadState | None = None,
 ) -> CommitChange | None:
     """DELETE live files of ``partitions`` and ADD the new ones.
 
@@ -63,7 +65,12 @@ def overwrite_change(
         messages: The new files.
         partitions: Partitions to replace. None: all.
         copied: Snapshot whose rows the new files copy. It is a conflict if it no longer exists.
+        read: Snapshot whose rows of ``partitions`` the new files have. Any later change of these is a conflict, except a compaction.
     """
+    if read is not None:
+        touched = {partition for change in _rows_since(store, latest, read.snapshot) for partition in change.partition}
+        if touched if partitions is None else touched.intersection(partitions):
+            raise CommitConflict(f"{store.root}: rows that this change rewrites have changed since snapshot {read.snapshot.id}")
     if copied is not None and not store.snapshots.still_has(copied):
         raise CommitConflict(f"{store.root}: snapshot {copied.id} was removed while its rows were copied; nothing was changed by this call")
     if store.schema.bucket_mode is BucketMode.KEY_DYNAMIC and partitions is not None:

@@ -147,6 +147,7 @@ class FileStoreCommit:
         dynamic: bool = False,
         properties: Mapping[str, str] | None = None,
         copied: Snapshot | None = None,
+        read: ReadState | None = None,
     ) -> CommitResult:
         """Replace the files of ``partitions``.
 
@@ -159,6 +160,7 @@ class FileStoreCommit:
             dynamic: Whether to replace the partitions of the new files instead.
             properties: Properties of the snapshots.
             copied: Older snapshot whose rows the new files copy. It is a conflict if it is no longer in any snapshot or tag.
+            read: Snapshot whose rows the new files have. Any later change of the partitions except a compaction is a conflict.
         """
         failpoints.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]
@@ -171,7 +173,9 @@ class FileStoreCommit:
         rows = history.rows
         if not history.found:
             identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties)
-            rows = self._run(identity, lambda store, latest: overwrite_change(store, latest, filled, target, copied), history)
+            rows = self._run(
+                identity, lambda store, latest: overwrite_change(store, latest, filled, target, copied=copied, read=read), history
+            )
             failpoints.point("between-append-and-compact")
         compacted = history.found.get(CommitKind.COMPACT)
         lost: tuple[tuple[bytes, int], ...] = ()

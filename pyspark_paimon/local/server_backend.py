@@ -63,7 +63,8 @@ class ServerBackend(LocalBackend):
 
     def _alter(self, operation: AlterSchema) -> TableChangeResult:
         store = self.store()
-        check_rescale(store, operation.changes)
+        if not operation.rescales:
+            check_rescale(store, operation.changes)
         if evolve(store.schema, operation.changes) is not store.schema:
             self._api.alter_table(self._table, operation.changes)
         return TableChangeResult()

@@ -26,14 +26,19 @@ if TYPE_CHECKING:
 
 
 class AlterSchema(Operation[TableChangeResult]):
-    """Write one new schema version with all changes."""
+    """Write one new schema version with all changes.
+
+    ``rescales``: the caller moves stored rows into a new number of buckets.
+    """
 
     changes: tuple[SchemaChange, ...]
+    rescales: bool = False
 
     def run(self, table: OpenTable) -> TableChangeResult:
         """Check and write the schema."""
         store = table.store()
-        check_rescale(store, self.changes)
+        if not self.rescales:
+            check_rescale(store, self.changes)
         store.schemas.alter(self.changes)
         return TableChangeResult()
 
@@ -91,8 +96,7 @@ def check_rescale(store: FileStore, changes: Sequence[SchemaChange]) -> None:
         raise UnsupportedOption(
             "bucket",
             f"{store.root} has no partitions and its rows are in {others.pop()} buckets, so later writes would fail; "
-            "to rescale, copy to a new table: Table.create(path, table.schema, table.primary_keys, "
-            f"options={{**table.options, 'bucket': '{wanted}'}}).write(table.scan().to_arrow())",
+            f"call rescale({wanted}), which moves the rows, too",
         )
 
 

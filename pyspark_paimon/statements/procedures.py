@@ -284,6 +284,7 @@ def _orphan_rows(found: Sequence[OrphanFile]) -> pa.Table:
 
 PROCEDURES: dict[str, Procedure] = {
     "compact": Procedure("partitions compact_strategy order_strategy order_by where options", _compact),
+    "rescale": Procedure("bucket_num partitions", lambda t, a: t.rescale(whole_number(a, "bucket_num"), partitions_of(a))),
     "rewrite_file_index": Procedure("partitions", lambda t, a: t.rewrite_file_index(partitions_of(a))),
     "expire_snapshots": Procedure("retain_max retain_min older_than max_deletes", _expire_snapshots),
     "expire_partitions": Procedure(
@@ -350,7 +351,6 @@ UNSUPPORTED = {
     "remove_unexisting_files": "CALL sys.restore, or the command 'fsck --repair', which names what is lost first",
     "repair": "the command 'fsck --repair' repairs a table; catalogs in directories need no repair",
     "repair_earliest_snapshot": "the command 'fsck --repair' repairs hints and snapshots",
-    "rescale": "overwrite a partition after ALTER TABLE t SET ('bucket' = 'n'); a table without partitions is copied",
 }
 """Paimon's procedures that are refused, and what to do instead."""
 

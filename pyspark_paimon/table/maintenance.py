@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
+from manifest.snapshot.commit_info import check_properties
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.backend import ClusterStrategyName, OrphanFile
 from pyspark_paimon.request.partition_spec import spec_of
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.operations import expire as expiry
     from pyspark_paimon.operations import maintenance as rounds
     from pyspark_paimon.operations import partitions as old_partitions
+    from pyspark_paimon.operations import rescale as rescaling
     from pyspark_paimon.operations import tags as tag_changes
     from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult, MaintenanceResult
     from pyspark_paimon.request.state_results import TableChangeResult
@@ -34,6 +36,7 @@ else:
     expiry = LazyModule("pyspark_paimon.operations.expire")
     manifests = LazyModule("pyspark_paimon.operations.manifests")
     old_partitions = LazyModule("pyspark_paimon.operations.partitions")
+    rescaling = LazyModule("pyspark_paimon.operations.rescale")
     rewrite_file_index = LazyModule("pyspark_paimon.operations.rewrite_file_index")
     rounds = LazyModule("pyspark_paimon.operations.maintenance")
     tag_changes = LazyModule("pyspark_paimon.operations.tags")
@@ -94,6 +97,44 @@ class TableMaintenance(TableRole):
             properties=properties,
         )
         return compaction.compact_table(self._backend, schema, operation)
+
+    def rescale(
+        self,
+        buckets: int | None = None,
+        partitions: Sequence[Mapping[str, object]] | None = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> TableChangeResult:
+        """Change the number of buckets, and move stored rows into them.
+
+        The option ``bucket`` is set first, then each partition is rewritten by one commit. Rows that arrive meanwhile are kept. Until
+        its partition is rewritten, a write to it is refused; reads go on. If the call is interrupted, call ``rescale()`` to finish it.
+
+        Args:
+            buckets: New number of buckets. None: that of the option ``bucket``.
+            partitions: Partitions to rewrite, like ``{"day": "2024-01-31"}``. None: all that have another number.
+            properties: As for ``write``.
+            dry_run: Report the partitions with their files and rows, and change nothing.
+
+        Raises:
+            UnsupportedTable: The table has no fixed number of buckets.
+            InvalidArgument: An argument is not valid.
+            CommitConflict: Other commits changed a partition in every round. Partitions before it are done.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> done = table.rescale(4)
+        >>> table.options["bucket"], table.count(), len(set(table.files()["bucket"].to_pylist()))
+        ('4', 3, 3)
+        """
+        schema = self._backend.ask(SchemaOf())
+        specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
+        return self._backend.run(
+            rescaling.Rescale(
+                commit_id=commit_identity(None), buckets=buckets, partitions=specs, properties=check_properties(properties), dry_run=dry_run
+            )
+        )
 
     def compact_manifests(self) -> TableChangeResult:
         """Merge small manifests into few. No data file changes.

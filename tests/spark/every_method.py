@@ -177,6 +177,7 @@ def history(spark, table) -> None:
     table.reset_consumer("c")
     table.clear_consumers("c.*")
     table.compact_manifests()
+    table.rescale(dry_run=True)
     with suppress(PaimonError):
         table.create_due_tags()
     with suppress(PaimonError):

@@ -33,6 +33,7 @@ from pyspark_paimon.operations.listings import ListFiles, ListHistory, ListIndex
 from pyspark_paimon.operations.manifests import CompactManifests
 from pyspark_paimon.operations.partitions import DropPartitions, ExpirePartitions, MarkPartitionsDone
 from pyspark_paimon.operations.repair import RepairTable
+from pyspark_paimon.operations.rescale import Rescale
 from pyspark_paimon.operations.restore import Restore
 from pyspark_paimon.operations.rewrite_file_index import RewriteFileIndex
 from pyspark_paimon.operations.rollback import Rollback
@@ -126,6 +127,7 @@ def operations(table: Table) -> list[Operation[Any]]:
         CreateDueTags(),
         RenameBranch(name="side", new_name="other"),
         CompactManifests(commit_id="c"),
+        Rescale(commit_id="c", buckets=4),
         MarkPartitionsDone(partitions=({"day": "1"},)),
         DropPartitions(commit_id="c", partitions=({"day": "1"},)),
         ExpirePartitions(commit_id="c"),

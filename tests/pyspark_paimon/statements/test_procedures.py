@@ -191,3 +191,9 @@ def test_a_database_needs_a_catalog() -> None:
 
     with pytest.raises(InvalidArgument, match="needs a catalog"):
         sql(Session(), "CALL sys.compact_database()")
+
+
+@pytest.mark.parametrize("arguments", ["table => 'db.t', bucket_num => 3", "'db.t', 3"])
+def test_a_table_rescales(arguments: str, catalog: InProcess) -> None:
+    done(catalog, f"CALL sys.rescale({arguments})")
+    assert (catalog.table("db.t").options["bucket"], catalog.table("db.t").count()) == ("3", 2)

@@ -1,0 +1,75 @@
+"""Change the number of buckets of stored rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from fileindex.base.errors import InvalidArgument
+from lsm.commit.rescale import partitions_to_rescale, rescale_partition
+from manifest.io.errors import UnsupportedTable
+from manifest.schema.change import ChangeOptions
+from manifest.schema.evolution import evolve
+from manifest.schema.table_schema import BucketMode
+from pyspark_paimon.operations.alter import AlterSchema
+from pyspark_paimon.operations.removal import Destruction, partition_names, preview_partitions
+from pyspark_paimon.request.message import CommitId, CommitProperties
+from pyspark_paimon.request.operation import OpenTable
+from pyspark_paimon.request.partition_spec import predicate_of
+from pyspark_paimon.request.state_results import TableChangeResult
+
+if TYPE_CHECKING:
+    from manifest.store import FileStore
+
+
+class Rescale(Destruction):
+    """Rewrite partitions into another number of buckets.
+
+    ``buckets`` None: the table's option. ``partitions`` None: all that have another number.
+    """
+
+    stage: ClassVar[str | None] = "rescale"
+    commit_id: CommitId
+    buckets: int | None = None
+    partitions: tuple[dict[str, str | None], ...] | None = None
+    properties: CommitProperties = Field(default_factory=dict)
+
+    def run(self, table: OpenTable) -> TableChangeResult:
+        """Set the option, then commit each partition on its own.
+
+        A call that was interrupted is finished by ``Rescale`` without ``buckets``.
+        """
+        store = table.writable()
+        self._check(store)
+        if self.buckets is not None and self.buckets != store.options.bucket:
+            changes = (ChangeOptions(options={"bucket": str(self.buckets)}),)
+            if not self.dry_run:
+                table.run(AlterSchema(changes=changes, rescales=True))
+            store = store.with_schema(evolve(store.schema, changes)) if self.dry_run else table.writable()
+        wanted = None if self.partitions is None else predicate_of(self.partitions, store.schema)
+        found = partitions_to_rescale(store, store.snapshots.latest(), wanted)
+        if self.dry_run:
+            return preview_partitions(store, found)
+        names, snapshot_id = partition_names(store, found), None
+        for number, partition in enumerate(found):
+            done = rescale_partition(store, partition, f"{self.commit_id}-{number}", threads=table.threads, properties=self.properties)
+            snapshot_id = done.snapshot_id or snapshot_id
+        return TableChangeResult(snapshot_id=snapshot_id, partitions=names)
+
+    def _check(self, store: FileStore) -> None:
+        """Raise ``UnsupportedTable`` or ``InvalidArgument`` where the change is not possible."""
+        if store.schema.bucket_mode is not BucketMode.HASH_FIXED:
+            raise UnsupportedTable(f"{store.root}: option 'bucket' is {store.options.bucket}, so the table has no fixed number of buckets")
+        if self.buckets is None or self.buckets == store.options.bucket:
+            return
+        if self.buckets < 1:
+            raise InvalidArgument(f"{store.root}: a table has at least 1 bucket, not {self.buckets}")
+        if self.partitions is not None:
+            raise InvalidArgument(
+                f"{store.root}: the number of buckets is an option of the whole table: alter_options({{'bucket': '{self.buckets}'}}) first, "
+                "then rescale the partitions; the others stay readable, and refuse writes until they are rescaled"
+            )
+
+
+__all__ = ["Rescale"]
