@@ -15,6 +15,7 @@ from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.new_table import spark_type_text
+from pyspark_paimon.statements.tags import alter_tag
 from pyspark_paimon.statements.words import NameParts, TokenCursor, partition_spec
 from pyspark_paimon.table.table import Table
 
@@ -39,6 +40,9 @@ def alter_table(names: KnownTables, words: TokenCursor) -> Any:
         words.end()
         catalog.rename_table(known, new)
         return frame_of_result(names.spark, None)
+    tagged = alter_tag(names, table, words)
+    if tagged is not None:
+        return tagged
     for action, parse in ACTIONS.items():
         if words.take(*action.split()):
             changes = list(parse(words, table))
@@ -49,7 +53,7 @@ def alter_table(names: KnownTables, words: TokenCursor) -> Any:
             return frame_of_result(names.spark, None)
     if words.take("DROP", "IF", "EXISTS", "PARTITION") or words.take("DROP", "PARTITION"):
         return _drop_partitions(names, table, words)
-    raise words.error(f"one of {', '.join(ACTIONS)}, DROP PARTITION, RENAME TO")
+    raise words.error(f"one of {', '.join(ACTIONS)}, DROP PARTITION, RENAME TO, CREATE | REPLACE | RENAME | DELETE TAG")
 
 
 def _add(words: TokenCursor, _: Table) -> Iterator[AlterCall]:
@@ -159,7 +163,27 @@ ACTIONS: dict[str, Callable[[TokenCursor, Table], Iterator[AlterCall]]] = {
     "CHANGE COLUMN": _change,
     "SET TBLPROPERTIES": _set,
     "UNSET TBLPROPERTIES": _unset,
+    "SET": _set,
+    "RESET": _unset,
 }
+
+
+def comment(names: KnownTables, words: TokenCursor) -> Any:
+    """Run ``COMMENT ON TABLE t IS 'text'``, and on ``COLUMN t.c``."""
+    of_column = words.take("COLUMN")
+    if not of_column:
+        words.expect("TABLE")
+    name = words.name()
+    column, name = (name[-1], name[:-1]) if of_column else (None, name)
+    table = names.find(name) if name else None
+    if table is None:
+        return None
+    words.expect("IS")
+    text = words.literal()
+    words.end()
+    table.set_comment("" if text is None else str(text), column)
+    names.renew(name)
+    return frame_of_result(names.spark, None)
 
 
 def update(names: KnownTables, words: TokenCursor) -> Any:
@@ -190,10 +214,14 @@ def delete(names: KnownTables, words: TokenCursor) -> Any:
 
 
 def truncate(names: KnownTables, words: TokenCursor) -> Any:
-    """Run ``TRUNCATE TABLE t``."""
+    """Run ``TRUNCATE TABLE t [PARTITION (day = '2026-01-31')]``."""
     table = names.find(words.name())
     if table is None:
         return None
+    if words.take("PARTITION"):
+        wanted = partition_spec(words)
+        words.end()
+        return frame_of_result(names.spark, table.drop_partitions([wanted]))
     words.end()
     return frame_of_result(names.spark, table.delete("TRUE"))
 

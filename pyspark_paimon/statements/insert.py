@@ -28,6 +28,11 @@ def insert(names: KnownTables, words: TokenCursor) -> Any:
     table = names.find(words.name())
     if table is None or (words.peek() == "WITH" and words.peek(1) == "("):
         return None  # Spark runs INSERT ... WITH (options) through our data source
+    if words.take("REPLACE", "WHERE"):
+        raise InvalidArgument(
+            "INSERT ... REPLACE WHERE is not supported: write INSERT OVERWRITE t PARTITION (...) for whole partitions, "
+            "or DELETE FROM t WHERE and INSERT INTO t"
+        )
     schema = table.table_schema
     static: dict[str, WrittenValue] = {}
     if words.take("PARTITION"):

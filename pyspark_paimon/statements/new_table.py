@@ -20,7 +20,7 @@ from pyspark_paimon.statements.words import NameParts, TokenCursor, WrittenValue
 from pyspark_paimon.table.table import Table
 
 _MEANT = {"TIMESTAMP": "TIMESTAMP_LTZ", "BINARY": "BYTES", "BYTE": "TINYINT", "SHORT": "SMALLINT", "LONG": "BIGINT", "REAL": "FLOAT"}
-_ENDS = (",", "DEFAULT", "COMMENT", "NOT", "NULL")
+_ENDS = (",", "DEFAULT", "COMMENT", "NOT", "NULL", "PRIMARY")
 
 
 @dataclass
@@ -51,6 +51,9 @@ def read_column_or_key(new: NewTable, words: TokenCursor) -> None:
     while words.peek() not in {",", ")"} and not words.done:
         if words.take("NOT", "NULL"):
             text.append("NOT NULL")
+        elif words.take("PRIMARY", "KEY"):  # Flink's form
+            new.primary_keys.append(name)
+            words.take("NOT", "ENFORCED")
         elif words.take("NULL"):
             continue
         elif words.take("DEFAULT"):
@@ -117,8 +120,13 @@ def read_clauses(new: NewTable, words: TokenCursor) -> None:
         elif words.take("PARTITIONED", "BY"):
             for _ in words.items():
                 _read_partition(new, words)
-        elif words.take("TBLPROPERTIES") or words.take("OPTIONS"):
+        elif words.take("TBLPROPERTIES") or words.take("OPTIONS") or words.take("WITH"):
             new.options |= words.properties()
+        elif words.take("CLUSTERED", "BY"):
+            new.options["bucket-key"] = ",".join([words.part() for _ in words.items()])
+            words.expect("INTO")
+            new.options["bucket"] = str(words.whole_number())
+            words.expect("BUCKETS")
         elif words.take("COMMENT"):
             new.comment = str(words.literal())
         elif words.take("LOCATION"):
@@ -127,6 +135,7 @@ def read_clauses(new: NewTable, words: TokenCursor) -> None:
             words.expect("AS")
             new.query = words.rest()
     new.path = new.options.pop("path", new.path)
+    new.options.pop("connector", None)  # Flink's name of the format
     for option, keys in (("primary-key", new.primary_keys), ("partition", new.partition_keys)):
         keys += [name.strip() for name in new.options.pop(option, "").split(",") if name.strip()]
 

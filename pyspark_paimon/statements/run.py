@@ -10,7 +10,7 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
 from fileindex.base.time_zone import time_zone
 from pyspark_paimon.spark.wire.session_settings import SETTINGS_PREFIX, check_setting
-from pyspark_paimon.statements.alter import alter_table, delete, truncate, update
+from pyspark_paimon.statements.alter import alter_table, comment, delete, truncate, update
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.create import create_table, drop_table, replace_table
 from pyspark_paimon.statements.insert import insert
@@ -31,6 +31,7 @@ from pyspark_paimon.statements.show import (
     show_tables,
     use,
 )
+from pyspark_paimon.statements.tags import show_tags
 from pyspark_paimon.statements.words import TokenCursor
 from pyspark_paimon.table.catalog_base import AnyCatalog
 
@@ -112,7 +113,9 @@ STATEMENTS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
     **{f"CREATE {kind}VIEW": create_view for kind in VIEWS},
     "ALTER TABLE": alter_table,
     "CALL": call_procedure,
+    "COMMENT ON": comment,
     "SHOW PARTITIONS": show_partitions,
+    "SHOW TAGS": show_tags,
     "SHOW TABLES": show_tables,
     "SHOW CREATE TABLE": show_create_table,
     "SHOW COLUMNS": show_columns,

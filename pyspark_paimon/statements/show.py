@@ -151,16 +151,17 @@ def create_database(names: KnownTables, words: TokenCursor) -> Any:
 def drop_database(names: KnownTables, words: TokenCursor) -> Any:
     """Run DROP DATABASE; None if the catalog lacks it.
 
-    Syntax: ``DROP DATABASE | SCHEMA | NAMESPACE [IF EXISTS] db [RESTRICT]``.
+    Syntax: ``DROP DATABASE | SCHEMA | NAMESPACE [IF EXISTS] db [RESTRICT | CASCADE]``.
     """
     words.take("IF", "EXISTS")
     name = _database(words)
     if names.catalog is None or name not in names.catalog.list_databases():
         return None
-    if words.take("CASCADE"):
-        raise InvalidArgument(f"DROP DATABASE {name} CASCADE is not supported: drop each table with DROP TABLE {name}.t, then the database")
+    cascades = words.take("CASCADE")
     words.take("RESTRICT")
     words.end()
+    for table in names.catalog.list_tables(name) if cascades else ():
+        names.catalog.drop_table(f"{name}.{table}")
     names.catalog.drop_database(name)
     return frame_of_result(names.spark, None)
 

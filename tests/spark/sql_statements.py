@@ -320,7 +320,7 @@ OURS = (
         ),
     ),
     Feature(
-        "`UPDATE t SET ... WHERE`, `DELETE FROM t WHERE`, `TRUNCATE TABLE t`",
+        "`UPDATE t SET ... WHERE`, `DELETE FROM t WHERE`, `TRUNCATE TABLE t [PARTITION (...)]`",
         "as `table.update` and `table.delete`; of rows with keys Spark computes the new values",
         (
             Example(
@@ -362,6 +362,7 @@ OURS = (
             Example("ALTER TABLE {t} DROP COLUMN m", leaves=ALL),
             Example("ALTER TABLE {t} SET TBLPROPERTIES ('snapshot.num-retained.max' = '20')"),
             Example("ALTER TABLE {d} DROP PARTITION (day = '2026-01-01')", leaves_days=[(D2, 5, "a")]),
+            Example("TRUNCATE TABLE {d} PARTITION (day = '2026-01-01')", leaves_days=[(D2, 5, "a")]),
             Example("ALTER TABLE {t} SHRINK", refused="InvalidArgument.*line 1.*ADD COLUMNS"),
         ),
     ),
@@ -391,6 +392,18 @@ OURS = (
             Example("CALL sys.remove_orphan_files(table => '{t}', dry_run => true)", returns=[]),
             Example("CALL sys.compactt('{t}')", refused="InvalidArgument.*did you mean 'compact'"),
             Example("CALL sys.create_tag('{t}', name => 'v1')", refused="InvalidArgument.*takes table, tag, snapshot, time_retained"),
+        ),
+    ),
+    Feature(
+        "`ALTER TABLE t CREATE [OR REPLACE] TAG`, `REPLACE TAG`, `RENAME TAG`, `DELETE TAG`, `SHOW TAGS t`, `COMMENT ON TABLE t IS '...'`",
+        "`AS OF VERSION 3 RETAIN 7 DAYS` as in Paimon; `COMMENT ON COLUMN t.c`, too",
+        (
+            Example("ALTER TABLE {t} CREATE TAG v7 RETAIN 7 DAYS"),
+            Example("ALTER TABLE {t} RENAME TAG v7 TO v8"),
+            Example("SELECT count(*) FROM {t} VERSION AS OF 'v8'", returns=[(3,)]),
+            Example("ALTER TABLE {t} DELETE TAG v8"),
+            Example("SHOW TAGS {t}", returns=[]),
+            Example("ALTER TABLE {t} CREATE TAG v7 RETAIN 7 YEARS", refused="InvalidArgument.*DAYS, HOURS or MINUTES"),
         ),
     ),
     Feature(
