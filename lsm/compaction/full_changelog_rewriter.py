@@ -38,7 +38,7 @@ class FullChangelogRewriter:
         """See ``Rewriter``."""
         if output_level == self.max_level:
             # The file overlaps no other file, so all its rows are new.
-            for rows in self.plain.rows_with_level(SortedRun((file,)), 1):
+            for rows in self.plain.rows_with_level(SortedRun((file,)), 1, drop_delete=False):
                 self.changes.observe(MergeRound(rows, None, rows))
         return True
 
@@ -51,9 +51,9 @@ class FullChangelogRewriter:
         self.plain.discard(file)
 
     def _merge_section(self, section: Section, *, drop_delete: bool) -> Iterator[Any]:
-        runs = [self.plain.rows_with_level(run, len(section)) for run in by_age(section)]
+        runs = [self.plain.rows_with_level(run, len(section), drop_delete=drop_delete) for run in by_age(section)]
         rounds = merge_rounds(runs, self.plain.key, _WithoutLevel(self.plain.fold))
-        return observe_rounds(rounds, self.changes.observe, drop_delete=drop_delete)
+        return observe_rounds(rounds, self.changes.observe, self.plain.without_deletes if drop_delete else None)
 
 
 @dataclass(frozen=True, slots=True)

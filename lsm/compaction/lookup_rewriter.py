@@ -251,13 +251,14 @@ class LookupRewriter:
         if not new and not combines_versions(self.plain.fold):
             return self.plain.merge_section(section, drop_delete=drop_delete)
         store = self.plain.target.store
-        runs = [self.plain.rows_with_level(run, len(section) + 1) for run in by_age(section)]
+        runs = [self.plain.rows_with_level(run, len(section) + 1, drop_delete=drop_delete) for run in by_age(section)]
         expiry = self.plain.expiry
         old = self._lookup.versions(new, self._below(output_level), row_columns(store), expiry)
         if expiry is not None and not store.options.engine.first_row_wins:
             old = map(expiry.alive, old)  # expired rows are marked, but do not take part in the merge
         fold = LookupMerge(self.plain.fold, output_level if store.options.engine.first_row_wins else None)
-        return observe_rounds(merge_rounds([old, *runs], self.plain.key, fold), self.observe, drop_delete=drop_delete)
+        rounds = merge_rounds([old, *runs], self.plain.key, fold)
+        return observe_rounds(rounds, self.observe, self.plain.without_deletes if drop_delete else None)
 
 
 def _level0(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:

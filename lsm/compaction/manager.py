@@ -24,6 +24,7 @@ from manifest.entry.data_file import DataFileMeta, wall_clock_millis
 from manifest.schema.table_kind import TableKind
 
 if TYPE_CHECKING:
+    from lsm.compaction.delete_retention import DeleteRetention
     from lsm.compaction.record_expiry import RecordExpiry
     from lsm.deletion_vectors.maintainer import BucketVectors
 
@@ -74,7 +75,8 @@ class MergeTreeCompactManager:
     Compactions run in the calling thread.
 
     ``clock`` returns milliseconds of the local wall clock, like ``creation_time`` of files. With ``vectors`` a compaction above level 0 keeps
-    no deletes, because deleted rows are marked in place. With ``expiry`` files with expired rows are rewritten.
+    no deletes, because deleted rows are marked in place. With ``expiry`` files with expired rows are rewritten. With ``retention`` deletes stay
+    on every level until their time is over. ``name`` is the table and bucket, for logs.
     """
 
     def __init__(
@@ -87,12 +89,16 @@ class MergeTreeCompactManager:
         *,
         vectors: BucketVectors | None = None,
         expiry: RecordExpiry | None = None,
+        retention: DeleteRetention | None = None,
+        name: str = "bucket",
     ) -> None:
         self.levels = Levels(key_of, files, policy.number_of_levels)
         self._policy = policy
         self._rewriter = rewriter
         self._clock = clock
         self._vectors = vectors
+        self._retention = retention
+        self._name = name
         self._expired = (lambda _: False) if expiry is None else expiry.has_expired_rows
         deepest = [file.creation_time for file in files if file.level == self.levels.max_level and file.creation_time is not None]
         self._last_full_ms: int | None = max(deepest, default=None)
@@ -140,7 +146,7 @@ class MergeTreeCompactManager:
         result = self._task(unit).run(self.levels.key_of, self._rewriter)
         self.levels.update(result.before, result.after)
         before, after = result.before, result.after
-        _LOG.info("Compacted %d files into %d on level %d: %s", len(before), len(after), unit.output_level, _names(before))
+        _LOG.info("%s: compacted %d files into %d on level %d: %s", self._name, len(before), len(after), unit.output_level, _names(before))
         return result
 
     def _task(self, unit: CompactUnit) -> MergeTreeCompactTask:
@@ -154,6 +160,7 @@ class MergeTreeCompactManager:
             self._policy.force_rewrite,
             rewrite_individually=unit.rewrite_individually,
             expired=self._expired,
+            retention=self._retention,
         )
 
     def _pick(self, *, full: bool) -> CompactUnit | None:
@@ -169,12 +176,14 @@ class MergeTreeCompactManager:
             self._last_full_ms = now
         picked = "nothing" if unit is None else f"{len(unit.files)} files for level {unit.output_level}"
         sizes = [(run.level, run.size) for run in runs]
-        _LOG.debug("Picked for %s compaction: %s of the runs (level, bytes) %s", "full" if full else "universal", picked, sizes)
+        kind = "full" if full else "universal"
+        _LOG.debug("%s: picked for %s compaction: %s of the runs (level, bytes) %s", self._name, kind, picked, sizes)
         return unit
 
     def _is_stale(self, file: DataFileMeta) -> bool:
         """Return whether a full compaction would remove a file's rows."""
-        return self._expired(file) or (self._vectors is not None and file.file_name in self._vectors)
+        drops = bool(file.delete_row_count) and (self._retention is None or self._retention.is_over(file))
+        return drops or self._expired(file) or (self._vectors is not None and file.file_name in self._vectors)
 
     def _pick_now(self, runs: Sequence[LevelRun]) -> CompactUnit | None:
         """Return the current pick of the strategy."""

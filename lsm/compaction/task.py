@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from fileindex.base.lazy import cached_property
-from lsm.arrow.row_kind import drop_retracts
+from lsm.compaction.delete_retention import DeleteRetention, drop_deletes
 from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.data_files.writer import FileTarget
 from lsm.keys.sort import SortKey
@@ -130,6 +130,7 @@ class MergeTreeCompactTask:
         force_rewrite: Rewrite every file, move no file (``compaction.force-rewrite-all-files``).
         rewrite_individually: Rewrite each file separately.
         expired: Returns whether a file has expired rows and must be rewritten.
+        retention: Retention of deletes. None: the deepest level holds none.
     """
 
     files: Sequence[DataFileMeta]
@@ -140,6 +141,7 @@ class MergeTreeCompactTask:
     force_rewrite: bool = False
     rewrite_individually: bool = False
     expired: Callable[[DataFileMeta], bool] = lambda _: False
+    retention: DeleteRetention | None = None
 
     def run(self, key_of: KeyOf, rewriter: Rewriter) -> CompactTaskResult:
         """Run the task. On failure all new files are deleted."""
@@ -183,8 +185,9 @@ class MergeTreeCompactTask:
         """Return whether a file may move without a rewrite."""
         if self.force_rewrite or self.expired(file):
             return False
-        # The deepest level must not hold deletes. A file with an unknown number of deletes may hold some.
-        return self.output_level != self.max_level or file.delete_row_count == 0
+        # The deepest level must not hold deletes, except retained ones. A file with an unknown number of deletes may hold some.
+        retained = self.retention is not None and not self.retention.is_over(file)
+        return self.output_level != self.max_level or file.delete_row_count == 0 or retained
 
 
 @dataclass(frozen=True)
@@ -192,6 +195,7 @@ class MergeTreeRewriter:
     """Rewriter that merges sections in bounded memory.
 
     Rows deleted in ``vectors`` and rows expired by ``expiry`` are dropped. The deletion vectors of rewritten files are removed.
+    Where deletes are dropped, those that ``retention`` holds stay.
     """
 
     target: FileTarget
@@ -201,6 +205,7 @@ class MergeTreeRewriter:
     fold: MergeFunction
     vectors: BucketVectors | None = None
     expiry: RecordExpiry | None = None
+    retention: DeleteRetention | None = None
 
     @cached_property
     def _every_row(self) -> FileFilter:
@@ -218,7 +223,7 @@ class MergeTreeRewriter:
         Ignores the file's statistics.
         """
         run = SortedRun((file.without_statistics(),))
-        return self.write_files(Rewrite(([run],)), file.level, replace(self, expiry=None).rows(run, 1))
+        return self.write_files(Rewrite(([run],)), file.level, replace(self, expiry=None).rows(run, 1, drop_delete=False))
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002 -- independent of the level
         """See ``Rewriter``."""
@@ -245,30 +250,35 @@ class MergeTreeRewriter:
         Texts of the columns ``dictionaries`` may be dictionary arrays.
         """
         count = runs_that_count([sum(file.file_size for file in run.files) for run in section])
-        runs = [self.rows(run, count, dictionaries) for run in by_age(section)]
-        if len(runs) > 1:
-            return merge_runs(runs, self.key, self.fold, drop_delete=drop_delete)
-        return filter(_has_rows, map(drop_retracts, runs[0])) if drop_delete else runs[0]
+        runs = [self.rows(run, count, dictionaries, drop_delete=drop_delete) for run in by_age(section)]
+        merged = merge_runs(runs, self.key, self.fold) if len(runs) > 1 else runs[0]
+        return filter(_has_rows, map(self.without_deletes, merged)) if drop_delete else merged
 
-    def rows(self, run: SortedRun, runs: int, dictionaries: Collection[str] = ()) -> Iterator[Any]:
+    def without_deletes(self, rows: Any) -> Any:
+        """Return merged rows without the deletes that may be dropped."""
+        return drop_deletes(rows, self.retention)
+
+    def rows(self, run: SortedRun, runs: int, dictionaries: Collection[str] = (), *, drop_delete: bool) -> Iterator[Any]:
         """Yield the live rows of a run.
 
-        ``runs`` is the number of runs read at once; it bounds the batch size.
+        ``runs`` is the number of runs read at once; it bounds the batch size. ``drop_delete``: their merge ends in ``without_deletes``.
         """
         size, vectors = batch_bytes_of(runs), self.vectors
         rows_of = partial(file_rows, self.target.store, self.partition, self.bucket, shared=self._every_row)
         for file in run.files:
             dead = None if vectors is None else vectors.dead_rows(file.file_name)
             found = rows_of(file, batch_bytes=size, dead=dead, dictionaries=dictionaries)
+            if drop_delete and self.retention is not None:
+                found = map(partial(self.retention.mark, file), found)
             yield from found if self.expiry is None else filter(_has_rows, map(self.expiry.alive, found))
 
-    def rows_with_level(self, run: SortedRun, runs: int) -> Iterator[Any]:
+    def rows_with_level(self, run: SortedRun, runs: int, *, drop_delete: bool) -> Iterator[Any]:
         """Yield the live rows of a run with ``_LEVEL``.
 
         The files of a run may have different levels.
         """
         for file in run.files:
-            for rows in self.rows(SortedRun((file,)), runs):
+            for rows in self.rows(SortedRun((file,)), runs, drop_delete=drop_delete):
                 yield with_level(rows, file.level)
 
     def _never_null(self, rewrite: Rewrite) -> frozenset[str]:
@@ -284,16 +294,16 @@ class MergeTreeRewriter:
         return frozenset(names)
 
 
-def observe_rounds(rounds: Iterable[MergeRound], observe: ChangeObserver | None, *, drop_delete: bool) -> Iterator[Any]:
+def observe_rounds(rounds: Iterable[MergeRound], observe: ChangeObserver | None, drop: Callable[[Any], Any] | None = None) -> Iterator[Any]:
     """Yield the results of rounds, without ``_LEVEL``.
 
-    ``observe`` receives each round before its result is yielded.
+    ``observe`` receives each round before its result is yielded. ``drop`` removes deletes of a result. None: they stay.
     """
     for merged in rounds:
         if observe is not None:
             observe(merged)
         rows = without_level(merged.result)
-        rows = drop_retracts(rows) if drop_delete else rows
+        rows = rows if drop is None else drop(rows)
         del merged
         if rows.num_rows:
             yield rows

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fileindex.base.lazy import LazyModule
 from lsm.compaction.changelog import ChangelogWriter, CompactionChangelog
+from lsm.compaction.delete_retention import DeleteRetention
 from lsm.compaction.manager import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
 from lsm.compaction.record_expiry import RecordExpiry
 from lsm.compaction.task import MergeTreeRewriter, Rewriter
@@ -51,8 +52,8 @@ class BucketCompaction:
         """
         store = context.store
         schema, options = store.schema, store.options
-        expiry = RecordExpiry.of(store)
-        plain = MergeTreeRewriter(context.target, context.partition, context.bucket, key, fold, context.vectors, expiry)
+        expiry, retention = RecordExpiry.of(store), DeleteRetention.of(options)
+        plain = MergeTreeRewriter(context.target, context.partition, context.bucket, key, fold, context.vectors, expiry, retention)
         key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(schema.kind)
         max_level = max([policy.number_of_levels - 1, *(file.level for file in context.existing)])
         changes = CompactionChangelog.of(schema, log, key, max_level) if context.writes_changelog else None
@@ -62,7 +63,16 @@ class BucketCompaction:
             rewriter = lookup_rewriter.LookupRewriter(plain, key_of, lambda: manager.levels.files, observe, context.looked_up)
         elif changes is not None:
             rewriter = full_changelog_rewriter.FullChangelogRewriter(plain, changes, max_level)
-        manager = MergeTreeCompactManager(key_of, list(context.existing), policy, rewriter, vectors=context.vectors, expiry=expiry)
+        manager = MergeTreeCompactManager(
+            key_of,
+            list(context.existing),
+            policy,
+            rewriter,
+            vectors=context.vectors,
+            expiry=expiry,
+            retention=retention,
+            name=f"{store.root}: bucket {context.bucket}",
+        )
         manager.add(list(new_files))
         return cls(manager, CompactIncrement(rewriter.discard), plain)
 

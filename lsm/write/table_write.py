@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from fileindex.base.arrays import Int8s
 from fileindex.base.column_type import Plain
 from fileindex.base.lazy import LazyModule, cached_property
+from fileindex.base.log import logger_of
 from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KINDS, retracts
 from lsm.bucket.router import BucketRows
@@ -57,6 +58,10 @@ else:  # Only some tables need these. Loading them takes as long as writing 100,
     append_writer = LazyModule("lsm.write.append_writer")
     maintainer = LazyModule("lsm.deletion_vectors.maintainer")
     vector_files = LazyModule("lsm.deletion_vectors.writer")
+
+_LOG = logger_of(__name__)
+_WARNED: set[str] = set()
+"""Tables about whose late events a warning was logged."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,9 @@ class WriteKinds:
             reason = self._refusals[kind]
             if reason is not None and (numbers == kind).any():
                 raise UnmergeableRows(f"{self.table}: rows of kind '{ROW_KINDS[kind]}' cannot be written: {reason}")
+        resurrects = options.sequence_field and options.engine.newest_replaces and options.delete_time_retained is None
+        if resurrects and (numbers == DELETE).any():
+            _warn_of_late_rows(self.table)
         return rows, numbers if numbers.any() else None
 
     @cached_property
@@ -113,6 +121,17 @@ class WriteKinds:
         if len(numbers) != rows.num_rows or (len(numbers) and not 0 <= numbers.min() <= numbers.max() <= 3):
             raise SchemaMismatch(f"kinds must be numbers from 0 to 3, one for each of the {rows.num_rows} rows")
         return numbers
+
+
+def _warn_of_late_rows(table: str) -> None:
+    """Log that deletes are dropped, once per table and process."""
+    if table not in _WARNED:
+        _WARNED.add(table)
+        _LOG.warning(
+            "%s: a full compaction drops deletes, so an event that arrives later with a smaller 'sequence.field' brings its row back; "
+            "set 'delete.time-retained' to the longest delay of an event",
+            table,
+        )
 
 
 def _parse_kinds(column: Any, name: str) -> Int8s:

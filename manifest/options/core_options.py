@@ -153,6 +153,7 @@ _DOTTED = {
     "clustering_incremental": "clustering.incremental",
     "record_level_expire_time": "record-level.expire-time",
     "record_level_time_field": "record-level.time-field",
+    "delete_time_retained": "delete.time-retained",
 }
 
 
@@ -242,6 +243,7 @@ class CoreOptions(BaseModel):
     clustering_incremental: Flag = False
     record_level_expire_time: Millis | None = None
     record_level_time_field: str | None = None
+    delete_time_retained: Millis | None = None
 
     manifest_target_file_size: Size = 8 * _MIB
     manifest_merge_min_count: int = 30

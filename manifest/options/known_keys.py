@@ -211,6 +211,7 @@ LAYOUT = (
         "bucket",
         "sequence.field",
         "sequence.field.sort-order",
+        "delete.time-retained",
         "ignore-delete",
         "file.format",
         "file.format.per.level",

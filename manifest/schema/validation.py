@@ -38,6 +38,7 @@ _OWN = frozenset(
         "ignore-delete",
         "rowkind.field",
         "sequence.field",
+        "delete.time-retained",
         "changelog-producer",
         "deletion-vectors.enabled",
     ]
@@ -60,6 +61,9 @@ def check_merging(schema: TableSchema) -> None:
             raise UnsupportedOption("merge-engine", "applies only to primary-key tables")
         if options.rowkind_field is not None:
             raise UnsupportedOption("rowkind.field", "applies only to primary-key tables")
+    if options.delete_time_retained is not None and (reason := _retention_problem(options)) is not None:
+        raise UnsupportedOption("delete.time-retained", reason)
+    if not schema.is_primary_key_table:
         return
     check_field_columns(schema.options, schema.names)
     MergeOptions.of(schema)
@@ -71,6 +75,16 @@ def check_merging(schema: TableSchema) -> None:
         column = schema.field(options.rowkind_field)
         if column.type.kind not in STRINGS:
             raise UnsupportedOption("rowkind.field", f"column '{column.name}' is {column.type} instead of a string")
+
+
+def _retention_problem(options: CoreOptions) -> str | None:
+    """Return why retained deletes would not keep keys deleted."""
+    if not options.sequence_field:  # refused in append tables
+        return "needs 'sequence.field': without it the last event to arrive wins, so none is late"
+    if not options.engine.newest_replaces:
+        # A later row of the key takes the place of its delete, and an older event is then merged into that row.
+        return f"cannot be combined with merge-engine '{options.engine.name}', which merges late events into newer rows; use 'deduplicate'"
+    return "cannot be combined with 'ignore-delete', which stores no deletes" if options.ignore_delete else None
 
 
 _PRODUCER, _IGNORED = "changelog-producer", "changelog-producer.row-deduplicate-ignore-fields"
