@@ -283,7 +283,8 @@ class _Funnel:
     def _on_visible_levels(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("level") as tally:
             kept = entries.select(entries.level >= self._min_level) if self._min_level else entries
-            tally.note = "level 0 is skipped until it is compacted" if self._skips_level0 else self._waiting(kept)
+            waiting = "level 0 is skipped until it is compacted" if self._skips_level0 else self._waiting(kept)
+            tally.note = "; ".join(filter(None, (waiting, self._retained(kept))))
             _count(tally, entries, kept)
         return kept
 
@@ -296,6 +297,13 @@ class _Funnel:
             return ""
         buckets = count_text(len(set(waiting.bucket_numbers.tolist())), "bucket")
         return f"{count_text(len(waiting), 'file')} not compacted yet in {buckets}"
+
+    def _retained(self, visible: EntryColumns) -> str:
+        """Return a note about deletes that compactions retained."""
+        if self._store.options.delete_time_retained is None:
+            return ""
+        deletes = int(visible.delete_row_count[(visible.level > 0) & (visible.delete_row_count > 0)].sum())
+        return f"{count_text(deletes, 'retained delete')} above level 0" if deletes else ""
 
     def _prune(self, entries: EntryColumns) -> EntryColumns:
         """Prune files by key range, statistics and embedded index."""
