@@ -45,7 +45,7 @@ class DeleteRetention:
 
     def is_over(self, file: DataFileMeta) -> bool:
         """Return whether the deletes of a file may be dropped."""
-        return file.creation_time is not None and self.clock() - file.creation_time >= self.millis
+        return not self.millis or (file.creation_time is not None and self.clock() - file.creation_time >= self.millis)
 
     def mark(self, file: DataFileMeta, rows: Any) -> Any:
         """Return the rows of a file for a merge that ends in ``drop``.

@@ -125,6 +125,7 @@ class CommitChange:
         changelog: Entries of changelog files.
         merges: Thresholds for merging the manifests before it. None: those of the table, at the first attempt.
         revives: Whether an ADD has the identity of a file deleted before. The old DELETE must then leave the manifests.
+        forgets: Whether the snapshot refers to live files only: neither to DELETEs of others nor to statistics of the table.
     """
 
     entries: EntryColumns
@@ -135,6 +136,7 @@ class CommitChange:
     changelog: EntryColumns = field(default_factory=lambda: EntryColumns.of(()))
     merges: MergePolicy | None = None
     revives: bool = False
+    forgets: bool = False
 
 
 class CommitAttempt:
@@ -162,7 +164,7 @@ class CommitAttempt:
             store.cache.put(delta[0].file_name, entries, entries_weight(entries))  # saves the next commit of this process a read
         failpoints.point("after-manifest")
         base = [] if latest is None else store.manifest_metas(latest)
-        if change.revives and latest is not None:
+        if (change.revives or change.forgets) and latest is not None:
             with store.reading(latest):
                 base = forget_deletes(base, store.manifests)
         elif latest is not None and (merging or change.merges is not None):
@@ -177,6 +179,7 @@ class CommitAttempt:
         schema_id, *_ = store.file_io.run_parallel(partial(_schema_id, store), self._files.flush, partial(_check_exists, store, latest))
         failpoints.point("after-manifest-list")
         records = record_count(entries)
+        inherits = latest is not None and latest.schema_id == schema_id and not change.forgets
         return Snapshot(
             id=snapshot_id,
             schema_id=schema_id,
@@ -195,7 +198,7 @@ class CommitAttempt:
             total_record_count=records + (latest.total_record_count if latest else 0),
             delta_record_count=records,
             watermark=None if latest is None or latest.watermark == NO_WATERMARK else latest.watermark,
-            statistics=change.statistics or (latest.statistics if latest is not None and latest.schema_id == schema_id else None),
+            statistics=change.statistics or (latest.statistics if inherits and latest is not None else None),
             properties=dict(identity.properties) if identity.properties else None,
             next_row_id=next_row_id,
         )

@@ -30,6 +30,7 @@ from manifest.commit.resequence import ResequenceFiles, Resequencer
 from manifest.commit.runs import begin_commit
 from manifest.commit.transaction import AttemptOutcome, Committed, LostRace, NothingToCommit, Refused, Unknown
 from manifest.commit.uncommitted_files import uncommitted_files
+from manifest.entry.columns import EntryColumns
 from manifest.expire.after_commit import after_commit
 from manifest.io import failpoints
 from manifest.io.errors import (
@@ -242,6 +243,15 @@ class FileStoreCommit:
         committed = self._run(identity, manifests_change)
         self._maintain(committed)
         return committed
+
+    def forget_deleted(self, identifier: int = BATCH_IDENTIFIER, *, properties: Mapping[str, str] | None = None) -> int | None:
+        """Commit a snapshot of the same files that refers to nothing else.
+
+        Its manifests have no entry of a deleted file, whose statistics hold values, and it has no statistics of the table. Returns its id.
+        None: the table is empty.
+        """
+        identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties=properties)
+        return self._run(identity, lambda _, latest: None if latest is None else CommitChange(EntryColumns.of(()), forgets=True))
 
     def rewrite_indexes(
         self, messages: Sequence[CommitMessage], identifier: int = BATCH_IDENTIFIER, *, properties: Mapping[str, str] | None = None

@@ -118,4 +118,61 @@ class TableChangeResult(Result):
         return done or "nothing to do"
 
 
-__all__ = ["FsckResult", "TableChangeResult"]
+@public
+class Holder(Result):
+    """What keeps files with rows that a purge removed from the newest state.
+
+    ``kind``: ``snapshot``, ``tag``, ``branch``, ``changelog``, ``consumer`` (its snapshots cannot expire), or ``unreferenced`` (files of
+    running or killed writes, which nobody can search).
+    ``name``: name of the tag, branch or consumer, or id of the snapshot. ``files``: number of files.
+    """
+
+    kind: str
+    name: str
+    files: int
+
+    def __str__(self) -> str:
+        """Return the kind, the name and the number of files.
+
+        >>> print(Holder(kind="tag", name="v1", files=2))
+        tag 'v1' (2 files)
+        """
+        return f"{self.kind} '{self.name}' ({count_text(self.files, 'file')})"
+
+
+@public
+class PurgeResult(Result):
+    """Result of a purge.
+
+    ``rows``: rows deleted from the newest state. ``files``: data files rewritten because they stored matching rows.
+    ``snapshots``: expired snapshots. ``snapshot_id``: first snapshot without the rows. None: the table is empty, or a dry run.
+    ``holders``: what still keeps matching rows on storage.
+    """
+
+    rows: int = 0
+    files: int = 0
+    snapshots: int = 0
+    snapshot_id: int | None = None
+    holders: tuple[Holder, ...] = ()
+    dry_run: bool = False
+    seconds: float = 0.0
+
+    @property
+    def gone(self) -> bool:
+        """Whether no file of the table stores a matching row any more."""
+        return not self.holders and not self.dry_run
+
+    def __str__(self) -> str:
+        """Return the verdict and the counts.
+
+        >>> print(PurgeResult(rows=2, files=1, snapshots=3, snapshot_id=9, holders=(Holder(kind="tag", name="v1", files=2),)))
+        still held by tag 'v1' (2 files): 2 rows deleted, 1 file rewritten, 3 snapshots expired, 0.00 s
+        """
+        if self.dry_run:
+            return f"would delete {count_text(self.rows, 'row')} held by {list_text(*map(str, self.holders)) or 'no file'}"
+        verdict = "gone" if self.gone else f"still held by {list_text(*map(str, self.holders))}"
+        done = f"{count_text(self.rows, 'row')} deleted, {count_text(self.files, 'file')} rewritten"
+        return f"{verdict}: {done}, {count_text(self.snapshots, 'snapshot')} expired, {self.seconds:.2f} s"
+
+
+__all__ = ["FsckResult", "Holder", "PurgeResult", "TableChangeResult"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from pyspark_paimon.typing import Data, Expression, Filter, Keys, Time
 if TYPE_CHECKING:
     from pyspark_paimon.operations import change_rows
     from pyspark_paimon.request import results
+    from pyspark_paimon.request.state_results import PurgeResult
     from pyspark_paimon.table.merge import Merge
 else:
     change_rows = LazyModule("pyspark_paimon.operations.change_rows")
@@ -146,6 +148,56 @@ class TableRows(TableRole):
         request = _request(any_of_keys(wanted, schema), self._write_options(options), commit_id, properties)
         named = request.model_copy(update={"keys": None if distinguishes_keys(schema) else wanted})
         return self._run_change(change_rows.DeleteRows(request=named), dry_run=dry_run)
+
+    def purge(
+        self,
+        filter: Filter = None,  # noqa: A002  # SQL's word
+        *,
+        params: Mapping[str, object] | None = None,
+        keys: Keys | None = None,
+        properties: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> PurgeResult:
+        """Delete rows, and every file of the table that stores them.
+
+        The matching rows are deleted. Files that store such rows are rewritten, also those that newer versions, deletes or
+        deletion vectors hide. Then all snapshots and changelogs expire, with their manifests, whose statistics hold values, and
+        the table's statistics. The newest state stays, without time travel to older ones.
+
+        Tags and branches stay, and so do snapshots that a consumer has yet to read. The result says which of them still hold
+        matching rows: delete those, and call ``purge`` again.
+
+        Args:
+            filter: As for ``delete``.
+            params: As for ``scan``.
+            keys: Primary keys of the rows, as for ``lookup``, instead of a filter.
+            properties: As for ``write``.
+            dry_run: Count the rows and search for what holds them, and change nothing.
+
+        Returns:
+            A result that is ``gone``, or names the ``holders``.
+
+        Raises:
+            InvalidArgument: Not exactly one of filter and keys is given.
+            InvalidFilter, UnknownColumn, SchemaMismatch, NullInKey: The filter or the keys are not valid.
+            UnsupportedTable: The table has row ids (``row-tracking.enabled``), which a rewrite would lose.
+            CommitConflict: Other commits won every retry. Rows may be deleted, and older snapshots hold them; call it again.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> done = table.purge("country = 'NO'")
+        >>> done.rows, done.gone, table.snapshots().num_rows
+        (1, True, 1)
+        """
+        from pyspark_paimon.operations.purge import purge_table  # noqa: PLC0415  # seldom needed
+
+        schema = self.table_schema
+        if keys is not None and (filter is not None or params):
+            raise InvalidArgument("purge takes a filter or keys, not both; remove one of them")
+        predicate = self._predicate("purge", filter, params) if keys is None else any_of_keys(keys_of(keys, schema, "purge"), schema)
+        request = _request(predicate, self._write_options(None), None, properties)
+        count = partial(self._run_change, change_rows.DeleteRows(request=request), dry_run=True)
+        return purge_table(self._backend, schema, request, lambda: count().rows, dry_run=dry_run)
 
     def update(
         self,

@@ -1,0 +1,94 @@
+"""States of a table that still reach some data files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from manifest.entry.columns import EntryColumns
+from manifest.entry.data_file import FileKind, ManifestEntry
+from manifest.expire.delete_files import entries_of
+from manifest.expire.orphans import branches_of
+from manifest.io.errors import SnapshotExpired, SnapshotNotFound
+from manifest.io.paths import with_branch
+from manifest.snapshot.manager import SnapshotManager
+from manifest.snapshot.snapshot import Snapshot
+from manifest.store import FileStore
+
+Find = Callable[[FileStore, Sequence[ManifestEntry]], set[str]]
+"""Returns the names of those files of a branch that are searched for."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileHolder:
+    """A snapshot, tag, changelog, branch or consumer that keeps files.
+
+    Args:
+        kind: ``snapshot``, ``tag``, ``changelog``, ``branch`` or ``consumer``.
+        name: Its name; of a snapshot or changelog its id.
+        files: Number of the files.
+    """
+
+    kind: str
+    name: str
+    files: int
+
+
+def holders_of(store: FileStore, find: Find) -> tuple[FileHolder, ...]:
+    """Return what keeps files that ``find`` returns.
+
+    Another branch counts as a whole. A consumer is listed if one of these snapshots does not expire because of it.
+    """
+    found: list[FileHolder] = []
+    known: dict[str, bool] = {}
+    for manager in branches_of(store):
+        branch = manager.paths.branch
+        own = branch == store.branch
+        seen = store if own else FileStore.open(with_branch(store.paths.root, branch), store.file_io)
+        states = [(kind, name, _held(seen, entries, find, known)) for kind, name, entries in _states(seen, manager)]
+        holders = [FileHolder(kind, name, len(files)) for kind, name, files in states if files]
+        if own:
+            snapshots = [holder for holder in holders if holder.kind == "snapshot"]
+            newest = max((int(holder.name) for holder in snapshots), default=0)
+            most = max((holder.files for holder in snapshots), default=0)
+            found += holders
+            found += [FileHolder("consumer", name, most) for name, following in sorted(manager.consumers().items()) if following <= newest]
+        elif holders:
+            found.append(FileHolder("branch", branch, len(set[str]().union(*(files for _, _, files in states)))))
+    return tuple(found)
+
+
+def _held(store: FileStore, entries: EntryColumns, find: Find, known: dict[str, bool]) -> set[str]:
+    """Return the files of a state that ``find`` returns.
+
+    Each file is searched once; ``known`` has the results.
+    """
+    fresh = [entry for entry in entries.select(entries.kind == FileKind.ADD).entries() if entry.file.file_name not in known]
+    hits = find(store, fresh) if fresh else set[str]()
+    known.update({entry.file.file_name: entry.file.file_name in hits for entry in fresh})
+    return {name for name in entries.file_name if known.get(name)}
+
+
+def _states(store: FileStore, manager: SnapshotManager) -> Iterator[tuple[str, str, EntryColumns]]:
+    """Yield kind, name and files of each state of a branch."""
+    for name, tag in sorted(manager.tags().items()):
+        with suppress(SnapshotExpired, FileNotFoundError):  # deleted meanwhile, as below
+            yield "tag", name, store.live_entries(tag)
+    for snapshot_id in manager.ids():
+        with suppress(SnapshotNotFound, SnapshotExpired, FileNotFoundError):
+            snapshot = manager.get(snapshot_id)
+            yield "snapshot", str(snapshot_id), EntryColumns.concat([store.live_entries(snapshot), *_changelog(store, snapshot)])
+    for kept in manager.kept.all():
+        with suppress(FileNotFoundError):
+            # Without changelog files, appended files are the changelog.
+            files = _changelog(store, kept) or [entries_of(store, kept.delta_manifest_list)]
+            yield "changelog", str(kept.id), EntryColumns.concat(files)
+
+
+def _changelog(store: FileStore, snapshot: Snapshot) -> list[EntryColumns]:
+    name = snapshot.changelog_manifest_list
+    return [] if name is None else [entries_of(store, name)]
+
+
+__all__ = ["FileHolder", "holders_of"]

@@ -1,0 +1,243 @@
+"""Purge of rows: from the newest state, from files, and from history."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from fileindex.base.lazy import LazyModule
+from fileindex.predicate.tree import TRUE, Predicate, columns_of
+from manifest.commit.message import compaction_counts
+from manifest.options.support import check_rewritable
+from manifest.schema.table_schema import BucketMode
+from manifest.snapshot.commit_info import commit_properties
+from manifest.snapshot.snapshot import EMPTY_TABLE, SnapshotKey
+from pyspark_paimon.operations.change_rows import DeleteRows
+from pyspark_paimon.operations.compact import MovePostponed
+from pyspark_paimon.operations.expire import RemoveOrphans
+from pyspark_paimon.request.backend import DeleteRequest
+from pyspark_paimon.request.bound import BoundFilter
+from pyspark_paimon.request.message import CommitId, CommitProperties
+from pyspark_paimon.request.operation import OpenTable, Operation, Question, TaskOperation
+from pyspark_paimon.request.results import CompactResult
+from pyspark_paimon.request.state_results import Holder, PurgeResult, TableChangeResult
+from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker
+from pyspark_paimon.request.validate import cutoff_of
+
+if TYPE_CHECKING:
+    from lsm.read import stored_rows
+    from lsm.write import bucket_writer, table_write
+    from manifest.commit import file_store_commit
+    from manifest.commit.conflicts import BucketId
+    from manifest.commit.file_store_commit import FileStoreCommit
+    from manifest.commit.message import CommitMessage, CommitResult
+    from manifest.entry.data_file import ManifestEntry
+    from manifest.expire import delete_files, history_change, holders, orphans, snapshots
+    from manifest.schema.table_schema import TableSchema
+    from manifest.store import FileStore
+    from pyspark_paimon.request.executor import Backend
+else:  # the client of a server sends these operations and needs no storage engine
+    stored_rows = LazyModule("lsm.read.stored_rows")
+    bucket_writer = LazyModule("lsm.write.bucket_writer")
+    table_write = LazyModule("lsm.write.table_write")
+    file_store_commit = LazyModule("manifest.commit.file_store_commit")
+    delete_files = LazyModule("manifest.expire.delete_files")
+    history_change = LazyModule("manifest.expire.history_change")
+    holders = LazyModule("manifest.expire.holders")
+    orphans = LazyModule("manifest.expire.orphans")
+    snapshots = LazyModule("manifest.expire.snapshots")
+
+_WHOLE_BUCKETS = {"compaction.force-rewrite-all-files": "true", "delete.time-retained": "0 s"}
+"""Options of a full compaction that leaves no older version and no delete."""
+_NO_HISTORY = {
+    "snapshot.num-retained.min": "1",
+    "snapshot.num-retained.max": "1",
+    "snapshot.time-retained": "0 s",
+    "changelog.num-retained.min": "1",
+    "changelog.num-retained.max": "1",
+    "changelog.time-retained": "0 s",
+    "snapshot.clean-empty-directories": "true",
+}
+_ROUNDS = 3
+
+
+class RewriteStored(TaskOperation[CompactResult]):
+    """Rewrite files that store matching rows, without the rows that no read shows.
+
+    Buckets of a primary-key table are compacted fully.
+    """
+
+    stage: ClassVar[str] = "purge"
+    commits_parts: ClassVar[bool] = True
+    predicate: BoundFilter | None
+
+    def plan(self, store: FileStore) -> TaskPlan:
+        """List the files, or their buckets."""
+        store.check_writable()
+        check_rewritable(store.options, store.root)
+        latest = store.snapshots.latest()
+        if latest is None:
+            return TaskPlan(base=EMPTY_TABLE)
+        entries = store.live_entries(latest).entries()
+        names = stored_rows.files_storing(store, entries, self._wanted, threads=store.file_io.max_concurrency)
+        found = [entry for entry in entries if entry.file.file_name in names]
+        buckets = {(entry.partition, entry.bucket) for entry in found}
+        chosen = [entry for entry in entries if (entry.partition, entry.bucket) in buckets] if store.key is not None else found
+        return TaskPlan(base=latest.key, tasks=tuple(_tasks(chosen, by_file=store.key is None)))
+
+    @property
+    def _wanted(self) -> Predicate:
+        return TRUE if self.predicate is None else self.predicate
+
+    def prepare(self, store: FileStore, base: SnapshotKey, tasks: Sequence[Task], threads: int) -> Worker:
+        """Return the rewrite of some buckets or files."""
+        del store, base, tasks, threads
+        return self._rewrite
+
+    def group_tasks(self, tasks: Sequence[Task], small_at_once: int) -> tuple[list[list[Task]], list[list[Task]]]:
+        """Return the tasks by bucket: one message must have all changes of a bucket."""
+        del small_at_once
+        buckets: dict[BucketId, list[Task]] = {}
+        for task in tasks:
+            buckets.setdefault(task.bucket_id, []).append(task)
+        return list(buckets.values()), []
+
+    def _rewrite(self, store: FileStore, tasks: Sequence[Task]) -> TaskWork:
+        buckets = list(dict.fromkeys(task.bucket_id for task in tasks))
+        if store.key is not None:
+            whole = store.with_options(_WHOLE_BUCKETS)
+            return TaskWork(table_write.compact_together(whole, buckets, full=True, commit_id=self.commit_id))
+        job = bucket_writer.WriteJob(write_only=True, commit_id=self.commit_id, buckets={bucket for _, bucket in buckets})
+        with table_write.TableWrite(store, job) as write:
+            for partition, bucket in buckets:
+                write.rewrite(partition, bucket, {task.file for task in tasks if task.bucket_id == (partition, bucket)})
+            return TaskWork(write.prepare_commit())
+
+    def counts(self, work: TaskWork, lost: Sequence[BucketId] = ()) -> dict[str, int]:
+        """Return counts of files, bytes, rows and buckets."""
+        return compaction_counts([message for message in work.messages if message.bucket_id not in frozenset(lost)])
+
+    def commit(
+        self, commit: FileStoreCommit, base: SnapshotKey, messages: Sequence[CommitMessage], properties: dict[str, str]
+    ) -> CommitResult:
+        """Commit; buckets that other commits changed are rewritten again."""
+        del base
+        return commit.commit(messages, properties=properties)
+
+    def result(self, run: TaskRun) -> CompactResult:
+        """Return the counts of all rounds."""
+        return CompactResult(
+            files_before=run.total("files_before"),
+            files_after=run.total("files_after"),
+            bytes_read=run.total("bytes_read"),
+            bytes_written=run.total("bytes_written"),
+            rows=run.total("rows"),
+            buckets=run.total("buckets"),
+            snapshot_id=run.snapshot_id,
+            attempts=run.rounds,
+            seconds=run.seconds,
+        )
+
+
+class ForgetHistory(Operation[TableChangeResult]):
+    """Expire all snapshots and changelogs but a new one without deleted files.
+
+    Snapshots that a consumer has yet to read stay.
+    """
+
+    stage: ClassVar[str | None] = "expire"
+    commit_id: CommitId
+    properties: CommitProperties = Field(default_factory=dict)
+
+    @property
+    def identity(self) -> str:
+        """Id of its commit."""
+        return self.commit_id
+
+    def run(self, table: OpenTable) -> TableChangeResult:
+        """Commit the snapshot, then expire."""
+        store = table.writable()
+        commit = file_store_commit.FileStoreCommit(store, self.commit_id, fresh=True)
+        committed = commit.forget_deleted(properties=commit_properties("purge", {}, self.properties))
+        if committed is None:
+            return TableChangeResult()
+        alone = store.with_options(_NO_HISTORY)
+        done = snapshots.expire_snapshots(alone, retain_min=1, retain_max=1, older_than_ms=time.time_ns() // 1_000_000 + 1)
+        waiting = store.snapshots.next_for_consumers()
+        with history_change.lock_history(store, "the purge of changelogs"):
+            ended = store.snapshots.kept.forget_unless(lambda changelog: waiting is not None and changelog.id >= waiting)
+        data, manifests = delete_files.remove_unreachable(alone, (), ended) if ended else (0, 0)
+        return TableChangeResult(
+            snapshot_id=committed, snapshots=done.snapshots, data_files=done.data_files + data, manifests=done.manifests + manifests
+        )
+
+
+class FindHolders(Question[tuple[Holder, ...]]):
+    """What keeps files that store matching rows."""
+
+    predicate: BoundFilter | None
+
+    def answer(self, table: OpenTable) -> tuple[Holder, ...]:
+        """Search the files of all snapshots, tags, branches and changelogs."""
+        store = table.without_cache()
+        wanted = TRUE if self.predicate is None else self.predicate
+
+        def find(seen: FileStore, entries: Sequence[ManifestEntry]) -> set[str]:
+            if any(seen.schema.column_types.get(name) != store.schema.column_types[name] for name in columns_of(wanted)):
+                return {entry.file.file_name for entry in entries}  # a branch without such columns cannot be searched
+            return stored_rows.files_storing(seen, entries, wanted, threads=table.threads)
+
+        found = [Holder(kind=holder.kind, name=holder.name, files=holder.files) for holder in holders.holders_of(store, find)]
+        loose = orphans.list_orphans(store, time.time_ns() // 1_000_000 + 60_000)
+        if loose:
+            found.append(Holder(kind="unreferenced", name="files of running or killed writes", files=len(loose)))
+        return tuple(found)
+
+
+def purge_table(
+    backend: Backend, schema: TableSchema, request: DeleteRequest, count: Callable[[], int], *, dry_run: bool = False
+) -> PurgeResult:
+    """Delete rows, rewrite the files that store them, and end the history that holds them.
+
+    ``count``: counts the rows that a delete would find.
+    """
+    start = time.perf_counter()
+    check_rewritable(schema.core, backend.path)
+    if dry_run:
+        found = backend.ask(FindHolders(predicate=request.predicate))
+        return PurgeResult(rows=count(), holders=found, dry_run=True, seconds=time.perf_counter() - start)
+    rows = files = expired = 0
+    snapshot_id: int | None = None
+    held: tuple[Holder, ...] = ()
+    for number in range(1, _ROUNDS + 1):  # other commits may write such rows meanwhile
+        name = f"{request.commit_id}-{number}"
+        if schema.bucket_mode is BucketMode.POSTPONE_MODE:
+            backend.run(MovePostponed(commit_id=f"{name}-move"))
+        rows += backend.run(DeleteRows(request=request.model_copy(update={"commit_id": f"{name}-delete"}))).rows
+        if schema.bucket_mode is BucketMode.POSTPONE_MODE:
+            backend.run(MovePostponed(commit_id=f"{name}-deletes"))
+        files += backend.run(RewriteStored(commit_id=f"{name}-rewrite", predicate=request.predicate)).files_before
+        ended = backend.run(ForgetHistory(commit_id=f"{name}-end", properties=request.properties))
+        snapshot_id, expired = ended.snapshot_id, expired + ended.snapshots
+        backend.run(RemoveOrphans(older_than_ms=cutoff_of(None)))
+        held = backend.ask(FindHolders(predicate=request.predicate))
+        if not any(holder.kind == "snapshot" and snapshot_id is not None and int(holder.name) >= snapshot_id for holder in held):
+            break
+    seconds = time.perf_counter() - start
+    return PurgeResult(rows=rows, files=files, snapshots=expired, snapshot_id=snapshot_id, holders=held, seconds=seconds)
+
+
+def _tasks(entries: Sequence[ManifestEntry], *, by_file: bool) -> list[Task]:
+    if by_file:
+        return sorted(Task(entry.partition.hex(), entry.bucket, entry.file.file_size, entry.file.file_name) for entry in entries)
+    sizes: dict[tuple[str, int], int] = {}
+    for entry in entries:
+        bucket = entry.partition.hex(), entry.bucket
+        sizes[bucket] = sizes.get(bucket, 0) + entry.file.file_size
+    return sorted(Task(*bucket, size) for bucket, size in sizes.items())
+
+
+__all__ = ["FindHolders", "ForgetHistory", "RewriteStored", "purge_table"]
