@@ -41,11 +41,11 @@ class DeleteRetention:
 
         None: compactions to the deepest level drop all deletes.
         """
-        return None if options.delete_time_retained is None else cls(options.delete_time_retained)
+        return cls(options.delete_time_retained) if options.delete_time_retained else None
 
     def is_over(self, file: DataFileMeta) -> bool:
         """Return whether the deletes of a file may be dropped."""
-        return not self.millis or (file.creation_time is not None and self.clock() - file.creation_time >= self.millis)
+        return file.creation_time is not None and self.clock() - file.creation_time >= self.millis
 
     def mark(self, file: DataFileMeta, rows: Any) -> Any:
         """Return the rows of a file for a merge that ends in ``drop``.

@@ -31,6 +31,7 @@ COMMANDS = {
     "merge": ("merge.merge_files", "Merge rows of files into a primary-key table by key."),
     "update": ("write.run_update", "Set columns of the rows for which a filter is true."),
     "delete": ("write.run_delete", "Delete the rows for which a filter is true."),
+    "purge": ("write.run_purge", "Delete rows, and every file of the table that stores them."),
     "compact": ("upkeep.run_compact", "Compact sorted runs, or small files of an append table."),
     "analyze": ("upkeep.analyze_columns", "Compute, store and show statistics of columns."),
     "indexes": ("indexes.show_indexes", "Show configured and existing file indexes."),

@@ -104,6 +104,27 @@ def run_delete(
 
 
 @destructive
+def run_purge(
+    target: TableOption,
+    *,
+    filter_: Annotated[str, typer.Option("--filter", "-f", help='SQL as after WHERE; "TRUE" purges all rows.')],
+    properties: Properties = None,
+) -> None:
+    """Delete rows, and every file of the table that stores them.
+
+    All snapshots expire. Exit code 1 if a tag, a branch or a consumer still holds such rows; the answer names them.
+    """
+    table = target.open()
+    noted = options_of(properties, "--property")
+    found = table.purge(filter_, dry_run=True)
+    confirmed = target.confirm(f"delete {count_text(found.rows, 'row')} of {table.path} for ever, and expire all snapshots")
+    done = table.purge(filter_, properties=noted) if confirmed else found
+    target.report(done)
+    if confirmed and not done.gone:
+        raise typer.Exit(1)
+
+
+@destructive
 def run_update(
     target: TableOption,
     *,
@@ -146,6 +167,7 @@ __all__ = [
     "cast_values",
     "print_rejected",
     "run_delete",
+    "run_purge",
     "run_update",
     "write_files",
 ]

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
 from fileindex.base.lazy import LazyModule
-from fileindex.predicate.tree import TRUE, Predicate, columns_of
-from manifest.commit.message import compaction_counts
+from fileindex.predicate.tree import TRUE, columns_of
+from manifest.entry.live import EntryFilter
 from manifest.options.support import check_rewritable
 from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import EMPTY_TABLE, SnapshotKey
 from pyspark_paimon.operations.change_rows import DeleteRows
-from pyspark_paimon.operations.compact import MovePostponed
+from pyspark_paimon.operations.compact import Compact, MovePostponed
 from pyspark_paimon.operations.expire import RemoveOrphans
 from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.message import CommitId, CommitProperties
-from pyspark_paimon.request.operation import OpenTable, Operation, Question, TaskOperation
-from pyspark_paimon.request.results import CompactResult
+from pyspark_paimon.request.operation import OpenTable, Operation, Question
 from pyspark_paimon.request.state_results import Holder, PurgeResult, TableChangeResult
-from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker
+from pyspark_paimon.request.tasks import Task, TaskPlan, TaskWork, Worker
 from pyspark_paimon.request.validate import cutoff_of
 
 if TYPE_CHECKING:
     from lsm.read import stored_rows
     from lsm.write import bucket_writer, table_write
     from manifest.commit import file_store_commit
-    from manifest.commit.conflicts import BucketId
-    from manifest.commit.file_store_commit import FileStoreCommit
-    from manifest.commit.message import CommitMessage, CommitResult
     from manifest.entry.data_file import ManifestEntry
     from manifest.expire import delete_files, history_change, holders, orphans, snapshots
     from manifest.schema.table_schema import TableSchema
@@ -64,82 +61,51 @@ _NO_HISTORY = {
 _ROUNDS = 3
 
 
-class RewriteStored(TaskOperation[CompactResult]):
+class RewriteStored(Compact):
     """Rewrite files that store matching rows, without the rows that no read shows.
 
     Buckets of a primary-key table are compacted fully.
     """
 
     stage: ClassVar[str] = "purge"
-    commits_parts: ClassVar[bool] = True
-    predicate: BoundFilter | None
+    wanted: BoundFilter | None
 
     def plan(self, store: FileStore) -> TaskPlan:
-        """List the files, or their buckets."""
+        """List buckets with such files."""
         store.check_writable()
         check_rewritable(store.options, store.root)
         latest = store.snapshots.latest()
         if latest is None:
             return TaskPlan(base=EMPTY_TABLE)
         entries = store.live_entries(latest).entries()
-        names = stored_rows.files_storing(store, entries, self._wanted, threads=store.file_io.max_concurrency)
-        found = [entry for entry in entries if entry.file.file_name in names]
-        buckets = {(entry.partition, entry.bucket) for entry in found}
-        chosen = [entry for entry in entries if (entry.partition, entry.bucket) in buckets] if store.key is not None else found
-        return TaskPlan(base=latest.key, tasks=tuple(_tasks(chosen, by_file=store.key is None)))
-
-    @property
-    def _wanted(self) -> Predicate:
-        return TRUE if self.predicate is None else self.predicate
+        names = self._storing(store, entries)
+        sizes: Counter[tuple[str, int]] = Counter()
+        for entry in entries:
+            sizes[entry.partition.hex(), entry.bucket] += entry.file.file_size
+        buckets = {(entry.partition.hex(), entry.bucket) for entry in entries if entry.file.file_name in names}
+        return TaskPlan(base=latest.key, tasks=tuple(sorted(Task(*bucket, sizes[bucket]) for bucket in buckets)))
 
     def prepare(self, store: FileStore, base: SnapshotKey, tasks: Sequence[Task], threads: int) -> Worker:
-        """Return the rewrite of some buckets or files."""
+        """Return the rewrite of some buckets."""
         del store, base, tasks, threads
         return self._rewrite
 
-    def group_tasks(self, tasks: Sequence[Task], small_at_once: int) -> tuple[list[list[Task]], list[list[Task]]]:
-        """Return the tasks by bucket: one message must have all changes of a bucket."""
-        del small_at_once
-        buckets: dict[BucketId, list[Task]] = {}
-        for task in tasks:
-            buckets.setdefault(task.bucket_id, []).append(task)
-        return list(buckets.values()), []
-
     def _rewrite(self, store: FileStore, tasks: Sequence[Task]) -> TaskWork:
-        buckets = list(dict.fromkeys(task.bucket_id for task in tasks))
+        buckets = [task.bucket_id for task in tasks]
         if store.key is not None:
             whole = store.with_options(_WHOLE_BUCKETS)
             return TaskWork(table_write.compact_together(whole, buckets, full=True, commit_id=self.commit_id))
-        job = bucket_writer.WriteJob(write_only=True, commit_id=self.commit_id, buckets={bucket for _, bucket in buckets})
-        with table_write.TableWrite(store, job) as write:
+        numbers = {bucket for _, bucket in buckets}
+        with table_write.TableWrite(store, bucket_writer.WriteJob(write_only=True, commit_id=self.commit_id, buckets=numbers)) as write:
             for partition, bucket in buckets:
-                write.rewrite(partition, bucket, {task.file for task in tasks if task.bucket_id == (partition, bucket)})
+                inside = EntryFilter(partitions={partition}, buckets={bucket})
+                entries = store.live_entries(store.snapshots.latest(), inside).entries()
+                write.rewrite(partition, bucket, self._storing(store, entries))
             return TaskWork(write.prepare_commit())
 
-    def counts(self, work: TaskWork, lost: Sequence[BucketId] = ()) -> dict[str, int]:
-        """Return counts of files, bytes, rows and buckets."""
-        return compaction_counts([message for message in work.messages if message.bucket_id not in frozenset(lost)])
-
-    def commit(
-        self, commit: FileStoreCommit, base: SnapshotKey, messages: Sequence[CommitMessage], properties: dict[str, str]
-    ) -> CommitResult:
-        """Commit; buckets that other commits changed are rewritten again."""
-        del base
-        return commit.commit(messages, properties=properties)
-
-    def result(self, run: TaskRun) -> CompactResult:
-        """Return the counts of all rounds."""
-        return CompactResult(
-            files_before=run.total("files_before"),
-            files_after=run.total("files_after"),
-            bytes_read=run.total("bytes_read"),
-            bytes_written=run.total("bytes_written"),
-            rows=run.total("rows"),
-            buckets=run.total("buckets"),
-            snapshot_id=run.snapshot_id,
-            attempts=run.rounds,
-            seconds=run.seconds,
-        )
+    def _storing(self, store: FileStore, entries: Sequence[ManifestEntry]) -> set[str]:
+        wanted = TRUE if self.wanted is None else self.wanted
+        return stored_rows.files_storing(store, entries, wanted, threads=store.file_io.max_concurrency)
 
 
 class ForgetHistory(Operation[TableChangeResult]):
@@ -219,7 +185,7 @@ def purge_table(
         rows += backend.run(DeleteRows(request=request.model_copy(update={"commit_id": f"{name}-delete"}))).rows
         if schema.bucket_mode is BucketMode.POSTPONE_MODE:
             backend.run(MovePostponed(commit_id=f"{name}-deletes"))
-        files += backend.run(RewriteStored(commit_id=f"{name}-rewrite", predicate=request.predicate)).files_before
+        files += backend.run(RewriteStored(commit_id=f"{name}-rewrite", wanted=request.predicate)).files_before
         ended = backend.run(ForgetHistory(commit_id=f"{name}-end", properties=request.properties))
         snapshot_id, expired = ended.snapshot_id, expired + ended.snapshots
         backend.run(RemoveOrphans(older_than_ms=cutoff_of(None)))
@@ -228,16 +194,6 @@ def purge_table(
             break
     seconds = time.perf_counter() - start
     return PurgeResult(rows=rows, files=files, snapshots=expired, snapshot_id=snapshot_id, holders=held, seconds=seconds)
-
-
-def _tasks(entries: Sequence[ManifestEntry], *, by_file: bool) -> list[Task]:
-    if by_file:
-        return sorted(Task(entry.partition.hex(), entry.bucket, entry.file.file_size, entry.file.file_name) for entry in entries)
-    sizes: dict[tuple[str, int], int] = {}
-    for entry in entries:
-        bucket = entry.partition.hex(), entry.bucket
-        sizes[bucket] = sizes.get(bucket, 0) + entry.file.file_size
-    return sorted(Task(*bucket, size) for bucket, size in sizes.items())
 
 
 __all__ = ["FindHolders", "ForgetHistory", "RewriteStored", "purge_table"]

@@ -282,6 +282,15 @@ def _orphan_rows(found: Sequence[OrphanFile]) -> pa.Table:
     return pa.table({"path": pa.array([f.path for f in found], pa.string()), "size": pa.array([f.size for f in found], pa.int64())})
 
 
+def _purge(table: Table, given: Arguments) -> Any:
+    done = table.purge(required_text(given, "where"), dry_run=true_or_false(given, "dry_run"))
+    members = {"gone": done.gone, "rows": done.rows, "files": done.files, "snapshots": done.snapshots, "snapshot_id": done.snapshot_id}
+    types = {name: pa.bool_() if name == "gone" else pa.int64() for name in members}
+    columns = [pa.array([value], types[name]) for name, value in members.items()]
+    held = pa.array([[str(holder) for holder in done.holders]], pa.list_(pa.string()))
+    return pa.table([*columns, held], [*members, "holders"])
+
+
 PROCEDURES: dict[str, Procedure] = {
     "compact": Procedure("partitions compact_strategy order_strategy order_by where options", _compact),
     "rescale": Procedure("bucket_num partitions", lambda t, a: t.rescale(whole_number(a, "bucket_num"), partitions_of(a))),
@@ -329,8 +338,9 @@ PROCEDURES: dict[str, Procedure] = {
         "consumer_id next_snapshot_id", lambda t, a: t.reset_consumer(required_text(a, "consumer_id"), whole_number(a, "next_snapshot_id"))
     ),
     "remove_orphan_files": Procedure("older_than dry_run parallelism mode", _orphans),
+    "purge": Procedure("where dry_run", _purge),
 }
-"""Procedures by name. ``restore`` exists in this package only; ``rollback_to`` is an alias of ``rollback``."""
+"""Procedures by name. ``restore`` and ``purge`` exist in this package only; ``rollback_to`` is an alias of ``rollback``."""
 
 UNSUPPORTED = {
     "copy": "write the rows: Table.from_data(path, table.scan().to_reader(), primary_keys=...)",

@@ -210,6 +210,7 @@ def upkeep(spark, table) -> None:
     table.list_orphan_files()
     table.remove_orphan_files(dry_run=True)
     table.drop_partitions([{"p": "b"}])
+    assert table.purge("id = 7").rows == 1
     table.expire_snapshots(retain_max=1, retain_min=1)
     assert pyspark_paimon.sql(spark, f"SELECT count(*) FROM paimon.`{table.path}`").first()[0] == table.count()
     options = {"bucket": "1", "partition.timestamp-formatter": "yyyy-MM-dd"}

@@ -17,6 +17,7 @@ DESTROYING = {
     "merge",
     "update",
     "delete",
+    "purge",
     "maintain",
     "expire-snapshots",
     "orphans",
@@ -98,6 +99,7 @@ def test_who_cannot_be_asked_destroys_nothing(name: str, tmp_path) -> None:
     rows.write_text('{"id": 1, "day": "2020-01-01"}\n')
     given = {
         "delete": ["-f", "id = 1"],
+        "purge": ["-f", "id = 1"],
         "update": ["-f", "id = 1", "--set", "n=1"],
         "merge": [str(rows), "--when-matched", "delete"],
         "expire-snapshots": ["--retain", "1", "--older-than", "2100-01-01"],

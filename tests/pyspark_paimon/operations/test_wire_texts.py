@@ -32,6 +32,7 @@ from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.operations.listings import ListFiles, ListHistory, ListIndexes
 from pyspark_paimon.operations.manifests import CompactManifests
 from pyspark_paimon.operations.partitions import DropPartitions, ExpirePartitions, MarkPartitionsDone
+from pyspark_paimon.operations.purge import FindHolders, ForgetHistory, RewriteStored
 from pyspark_paimon.operations.repair import RepairTable
 from pyspark_paimon.operations.rescale import Rescale
 from pyspark_paimon.operations.restore import Restore
@@ -84,6 +85,7 @@ QUESTIONS: list[Question[Any]] = [
     PlanTasks(operation=Compact(commit_id="c").to_text()),
     CountDynamicBuckets(snapshot_id=1),
     Fsck(),
+    FindHolders(predicate=Compare(ColumnRef("id"), Op.EQ, 2)),
     FindExpired(origins=(Origin(snapshot=1), Origin(snapshot=9))),
 ]
 
@@ -133,6 +135,8 @@ def operations(table: Table) -> list[Operation[Any]]:
         ExpirePartitions(commit_id="c"),
         RepairTable(commit_id="c", problems=(), older_than_ms=0),
         ExpireSnapshots(retain_min=1),
+        RewriteStored(commit_id="c", wanted=Compare(ColumnRef("id"), Op.EQ, 2)),
+        ForgetHistory(commit_id="c"),
         RemoveOrphans(older_than_ms=0),
         Analyze(commit_id="c", columns=("id",)),
         Compact(commit_id="c", full=True),

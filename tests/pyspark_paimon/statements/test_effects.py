@@ -183,6 +183,15 @@ def test_a_procedure_is_tried_where_it_is_asked_to(catalog, tmp_path, text, goes
     assert stray.exists() is not goes
 
 
+def test_a_purge_is_called_with_its_filter(catalog) -> None:
+    catalog.table("db.t").create_tag("v1")
+    done(catalog, "CALL sys.purge(table => 'db.t', where => 'id = 1', dry_run => true)")
+    assert 1 in ids(catalog)
+    done(catalog, "CALL sys.purge(table => 'db.t', where => 'id = 1')")
+    assert 1 not in ids(catalog)
+    assert len(catalog.table("db.t").snapshots()) == 1
+
+
 def test_a_variant_is_found_at_any_depth() -> None:
     number = types.StructType([types.StructField("a", types.IntegerType())])
     assert not insert._has_variant(types.ArrayType(types.MapType(types.StringType(), number)))
