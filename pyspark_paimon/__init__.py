@@ -120,6 +120,7 @@ _NAMES_BY_MODULE = {
     ),
     "fileindex.base.time_zone": ("time_zone",),
     "manifest.io.errors": (
+        "BranchExists",
         "CastFailed",
         "CatalogRefused",
         "CommitConflict",
@@ -146,6 +147,7 @@ _NAMES_BY_MODULE = {
         "SystemTableReadOnly",
         "TableExists",
         "TableNotFound",
+        "TagExists",
         "UnknownSystemTable",
         "UnmergeableRows",
         "UnsafeFileIO",
@@ -207,6 +209,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "AnalyzeResult",
     "AnyCatalog",
+    "BranchExists",
     "CastFailed",
     "Catalog",
     "CatalogRefused",
@@ -276,6 +279,7 @@ __all__ = [
     "TableNotFound",
     "TableReader",
     "TableWriter",
+    "TagExists",
     "TreeAdvice",
     "TreeBox",
     "TreeBucket",

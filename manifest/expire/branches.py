@@ -14,7 +14,7 @@ from manifest.entry.live import live
 from manifest.expire.delete_files import Removed, remove_unreachable
 from manifest.expire.history_change import change_history, changing_history
 from manifest.io.checksum import with_checksum
-from manifest.io.errors import SnapshotNotFound, UnsupportedTable
+from manifest.io.errors import BranchExists, SnapshotNotFound, UnsupportedTable
 from manifest.io.paths import MAIN_BRANCH, TablePaths, branch_name
 from manifest.schema.manager import SchemaManager
 from manifest.snapshot.manager import SnapshotManager
@@ -27,13 +27,13 @@ def create_branch(store: FileStore, name: str, tag: str | None = None) -> None:
     """Create a branch from ``tag``, or an empty branch.
 
     The branch gets the table's schemas. It appears completely or not at all.
-    Raises ``InvalidArgument`` for an invalid or existing name, ``SnapshotNotFound`` for an unknown tag.
+    Raises ``InvalidArgument`` for an invalid name, ``BranchExists`` for an existing one, ``SnapshotNotFound`` for an unknown tag.
     """
     _refuse_on_branch(store)
     paths, file_io = store.paths, store.file_io
     branch = paths.for_branch(branch_name(name))
     if name in store.snapshots.branch_names():
-        raise InvalidArgument(f"{store.root}: branch '{name}' exists")
+        raise BranchExists(f"{store.root}: branch '{name}' exists; choose another name, or delete it first")
     contents: dict[str, bytes] = {}
     if tag is not None:
         tagged = store.snapshots.tag(tag)
@@ -46,7 +46,7 @@ def create_branch(store: FileStore, name: str, tag: str | None = None) -> None:
     try:
         file_io.publish_directory(branch.metadata_root, contents)
     except FileExistsError as error:
-        raise InvalidArgument(
+        raise BranchExists(
             f"{store.root}: branch '{name}' exists, or its creation was interrupted. Call delete_branch to remove it"
         ) from error
     if tag is not None:
@@ -89,7 +89,7 @@ def delete_branch(store: FileStore, name: str) -> Removed:
 def rename_branch(store: FileStore, name: str, new_name: str) -> None:
     """Rename a branch. Other processes must not write to it meanwhile.
 
-    Raises ``SnapshotNotFound`` if it does not exist, ``InvalidArgument`` for an invalid or existing new name, ``UnsupportedOption`` on an
+    Raises ``SnapshotNotFound`` if it does not exist, ``InvalidArgument`` for an invalid new name, ``BranchExists`` for an existing one, ``UnsupportedOption`` on an
     object store, which cannot rename.
     """
     _refuse_on_branch(store)
@@ -97,7 +97,7 @@ def rename_branch(store: FileStore, name: str, new_name: str) -> None:
     target = branch_name(new_name)
     with changing_history(store, f"the renaming of branch '{name}'"):
         if target in store.snapshots.branch_names():
-            raise InvalidArgument(f"{store.root}: branch '{target}' exists; choose another name")
+            raise BranchExists(f"{store.root}: branch '{target}' exists; choose another name")
         store.file_io.rename_directory(store.paths.for_branch(name).metadata_root, store.paths.for_branch(target).metadata_root)
 
 

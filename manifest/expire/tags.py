@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
-from fileindex.base.errors import InvalidArgument
 from manifest.expire.delete_files import Removed, remove_unreachable
 from manifest.io.checksum import with_checksum
-from manifest.io.errors import CommitConflict, HistoryBusy, SnapshotExpired, SnapshotNotFound
+from manifest.io.errors import CommitConflict, HistoryBusy, SnapshotExpired, SnapshotNotFound, TagExists
 from manifest.io.paths import TAG, tag_name
 from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import FileStore
@@ -75,7 +74,7 @@ def replace_tag(store: FileStore, name: str, snapshot: Snapshot, retained_ms: in
 def rename_tag(store: FileStore, name: str, new_name: str) -> Tag:
     """Rename a tag.
 
-    Raises ``SnapshotNotFound`` if the tag does not exist, ``InvalidArgument`` if the new name exists, ``CommitConflict`` if another
+    Raises ``SnapshotNotFound`` if the tag does not exist, ``TagExists`` if the new name exists, ``CommitConflict`` if another
     process replaces the tag meanwhile.
     """
     manager = store.snapshots
@@ -83,7 +82,7 @@ def rename_tag(store: FileStore, name: str, new_name: str) -> Tag:
     path, old_path = store.paths.tag(tag_name(new_name)), store.paths.tag(tag_name(name))
     # For a moment both names hold the state, so that none of its files can be deleted.
     if not store.file_io.create_exclusive(path, with_checksum(path, tag.to_json())):
-        raise InvalidArgument(f"{store.root}: tag '{new_name}' exists")
+        raise TagExists(f"{store.root}: tag '{new_name}' exists; choose another name, or delete it first")
     with store.file_io.lock(old_path.rpartition("/")[0]) as alone:  # replacing a tag takes the same lock
         # Check before the deletion: a deletion whose answer is lost does not show which process deleted the tag. A process that deletes the
         # old tag after this check sees the new one when it lists files in use.

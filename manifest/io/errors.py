@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fileindex.base.errors import PaimonError
+from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.public import public
 from fileindex.base.redaction import redact
 
@@ -25,6 +25,16 @@ class SystemTableReadOnly(PaimonError):
 @public
 class TableExists(PaimonError, FileExistsError):
     """A table or another directory exists at the path."""
+
+
+@public
+class TagExists(InvalidArgument):
+    """The table has a tag of that name."""
+
+
+@public
+class BranchExists(InvalidArgument):
+    """The table has a branch of that name, or a part of one."""
 
 
 @public
@@ -258,6 +268,7 @@ class OutOfMemory(PaimonError, MemoryError):
 
 
 __all__ = [
+    "BranchExists",
     "CastFailed",
     "CatalogRefused",
     "CommitConflict",
@@ -284,6 +295,7 @@ __all__ = [
     "SystemTableReadOnly",
     "TableExists",
     "TableNotFound",
+    "TagExists",
     "UnknownSystemTable",
     "UnmergeableRows",
     "UnsafeFileIO",

@@ -13,7 +13,7 @@ from fileindex.base.errors import CorruptFile, InvalidArgument, PaimonError, did
 from fileindex.base.thresholds import thresholds
 from manifest.io import failpoints
 from manifest.io.checksum import with_checksum
-from manifest.io.errors import SnapshotExpired, SnapshotNotFound
+from manifest.io.errors import SnapshotExpired, SnapshotNotFound, TagExists
 from manifest.io.file_cache import SHARED
 from manifest.io.paths import BRANCH, SNAPSHOT, TAG, parse_number, tag_name
 from manifest.snapshot.consumers import ConsumerFiles
@@ -379,12 +379,12 @@ class SnapshotManager(ConsumerFiles):
         """Create a tag of ``snapshot``, which keeps its files.
 
         ``retained_ms`` is the time after which the tag expires. None: never.
-        Raises ``InvalidArgument`` if the name exists, ``SnapshotExpired`` if the snapshot expires meanwhile.
+        Raises ``TagExists`` if the name exists, ``SnapshotExpired`` if the snapshot expires meanwhile.
         """
         tag = Tag.of(snapshot, retained_ms)
         path = self.paths.tag(tag_name(name))
         if not self.file_io.create_exclusive(path, with_checksum(path, tag.to_json())):
-            raise InvalidArgument(f"{self.paths.root}: tag '{name}' exists")
+            raise TagExists(f"{self.paths.root}: tag '{name}' exists; move it by replace_tag, or delete it first")
         # Expiry deletes a snapshot or tag, then lists the tags: it may have missed this one.
         others = (other for other_name, other in self.tags().items() if other_name != name)
         if not self.holds(snapshot) and not any(other.key == snapshot.key for other in others):

@@ -14,7 +14,7 @@ import re
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache, wraps
 from numbers import Integral
 from typing import Any, get_args
@@ -23,7 +23,7 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from fileindex.base.errors import InvalidArgument, UnknownColumn
-from fileindex.base.time_zone import time_zone
+from fileindex.base.time_zone import session_zone, time_zone
 from manifest.options.core_options import option_texts
 from manifest.options.support import check_call
 from manifest.schema.table_schema import TableSchema
@@ -62,10 +62,12 @@ def write_request(
     Raises ``InvalidArgument``, ``UnsupportedOption``, ``UnknownColumn``.
     """
     natural = schema.kind.write_mode
-    chosen = mode or natural
+    # As in Spark, appending rows with keys writes new versions of the keys.
+    chosen = natural if mode in {None, "append"} else mode
     if chosen not in {natural, "overwrite"}:
         kind = "a primary-key table" if natural == "upsert" else "a table without primary key"
-        raise InvalidArgument(f"mode '{chosen}' is not possible for {kind}; use '{natural}' or 'overwrite'")
+        modes = ", ".join(f"'{name}'" for name in dict.fromkeys(["append", natural]))
+        raise InvalidArgument(f"mode '{chosen}' is not possible for {kind}; use {modes} or 'overwrite'")
     if partition is not None and chosen != "overwrite":
         raise InvalidArgument("partition needs mode 'overwrite': in other modes the rows' columns give their partitions")
     if order_by is not None and natural == "append":
@@ -180,22 +182,26 @@ def text_columns(wanted: object, schema: pa.Schema) -> tuple[str, ...]:
 def millis_of(time: Time | None) -> int | None:
     """Convert a time to milliseconds since the epoch.
 
-    Accepts milliseconds, a date, a datetime, or ISO text. Without a zone it is UTC.
+    Accepts milliseconds, a date, a datetime, or ISO text. Texts and dates without a zone are UTC, as tables of commits show them. A
+    datetime without a zone is local time, as in Python: in the zone of a ``time_zone`` block, or of the process.
 
-    >>> millis_of(datetime(1970, 1, 1, 0, 0, 1))
+    >>> from fileindex.base.time_zone import time_zone
+    >>> with time_zone("Asia/Tokyo"):
+    ...     millis_of(datetime(1970, 1, 1, 9, 0, 1))
     1000
     >>> millis_of("1970-01-02")
     86400000
     """
     if isinstance(time, str):
         try:
-            time = datetime.fromisoformat(time)
+            given = datetime.fromisoformat(time)
+            time = given if given.tzinfo is not None else given.replace(tzinfo=UTC)
         except ValueError as error:
             raise InvalidArgument(f"{time!r} is not a time; write it as '2024-01-31' or '2024-01-31T10:00:00+01:00'") from error
     if isinstance(time, date) and not isinstance(time, datetime):
         time = datetime(time.year, time.month, time.day, tzinfo=UTC)
     if isinstance(time, datetime):
-        aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        aware = time if time.tzinfo is not None else time.replace(tzinfo=_session_zone())
         return int(aware.timestamp() * 1000)
     if time is not None and (isinstance(time, bool) or not isinstance(time, int)):
         raise InvalidArgument(f"a time is milliseconds since the epoch, a date, a datetime or ISO text, not {time!r}")
@@ -205,6 +211,14 @@ def millis_of(time: Time | None) -> int | None:
             f"{time} milliseconds are in {datetime.fromtimestamp(time / 1000, UTC):%B %Y}: are they seconds? Give {time * 1000}, or '{meant:%Y-%m-%dT%H:%M:%S}'"
         )
     return time
+
+
+def _session_zone() -> tzinfo:
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  # seldom needed
+
+    name = session_zone()
+    # Zones that are an offset have no name in the database.
+    return datetime.fromisoformat(f"2000-01-01T00:00{name}").tzinfo or UTC if name[0] in "+-" else ZoneInfo(name)
 
 
 def cutoff_of(time: Time | None) -> int:

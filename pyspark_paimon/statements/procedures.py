@@ -356,7 +356,7 @@ UNSUPPORTED = {
     "merge_branch": "only whole histories are taken over: CALL sys.fast_forward(table => 'db.t', branch => 'b')",
     "migrate_database": "tables of Hive are not migrated; write their rows: df.write.format('paimon').save(path)",
     "migrate_table": "tables of Hive are not migrated; write their rows: df.write.format('paimon').save(path)",
-    "purge_files": "empty the table and expire its history: TRUNCATE TABLE, then CALL sys.expire_snapshots(table => 'db.t', retain_max => 1)",
+    "purge_files": "CALL sys.purge(table => 'db.t', where => 'TRUE') deletes all rows and their files",
     "reassign_row_id": "row ids are never assigned again",
     "remove_unexisting_files": "CALL sys.restore, or the command 'fsck --repair', which names what is lost first",
     "repair": "the command 'fsck --repair' repairs a table; catalogs in directories need no repair",

@@ -55,7 +55,8 @@ class TableHistory(TableRole):
             time_retained: Time after which the tag may expire. None: the option ``tag.default-time-retained``, else never.
 
         Raises:
-            InvalidArgument: The name exists or is not valid.
+            TagExists: The table has a tag of that name.
+            InvalidArgument: The name is not valid.
             SnapshotNotFound, SnapshotExpired: There is no such snapshot.
 
         >>> from pyspark_paimon.example import cities
@@ -303,7 +304,8 @@ class TableHistory(TableRole):
             from_tag: Tag whose state the branch starts with. None: the branch starts empty.
 
         Raises:
-            InvalidArgument: The name exists, is a number, or cannot be a directory name.
+            BranchExists: The table has a branch of that name.
+            InvalidArgument: The name is a number, or cannot be a directory name.
             SnapshotNotFound: There is no such tag.
 
         >>> from pyspark_paimon import Table

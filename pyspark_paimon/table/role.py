@@ -35,6 +35,15 @@ class TableRole(CheckedMethods):
 
             raise AttributeError(missing_text(name), name=name, obj=self)
 
+        def __bool__(self) -> bool:
+            return True  # not the number of rows
+
+        def __len__(self) -> int:
+            raise TypeError("Table has no len(); use table.count()")
+
+        def __getitem__(self, item: object) -> Any:
+            raise TypeError(f"Table has no rows or columns by [{item!r}]; use table.scan(filter, columns=[...]) or table.lookup(keys)")
+
     @property
     def path(self) -> str:
         """Directory or URI of the table.

@@ -237,7 +237,8 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
                 DataFrame. Columns are matched by name. A reader is streamed and never held whole. On a primary-key table
                 the column ``_row_kind`` may give the kind of each row: ``+I``, ``-U``, ``+U`` or ``-D``. A table with the option
                 ``rowkind.field`` has the kinds in another column.
-            mode: ``upsert`` (default for primary-key tables), ``append`` (default for append tables), or ``overwrite``: the rows
+            mode: ``append`` adds the rows; in a primary-key table they are new versions of their keys, as in Spark. ``upsert`` says
+                the same and needs a primary key. None: one of these. ``overwrite``: the rows
                 replace ``partition``. Without ``partition`` they replace the partitions that they belong to. They replace the whole
                 table if it has no partitions or the option ``dynamic-partition-overwrite`` is ``false``.
             partition: Static partition of an overwrite, by column name. A column that is left out matches all its values.

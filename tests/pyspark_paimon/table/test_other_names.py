@@ -7,6 +7,7 @@ import pickle
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from pyspark_paimon import InvalidArgument, Table
@@ -26,8 +27,20 @@ def test_unknown_names_and_copies_are_as_usual(tmp_path: Path) -> None:
     table = Table.create(tmp_path / "t", "id BIGINT")
     with pytest.raises(AttributeError, match=r"^Table has no 'moon'$"):
         table.moon  # noqa: B018
-    assert not hasattr(table, "__len__")
     assert pickle.loads(pickle.dumps(table)).path == copy.copy(table).path == table.path
+
+
+def test_length_and_items_name_the_method(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", "id BIGINT")
+    table.write({"id": [1, 2]})
+    with pytest.raises(TypeError, match=re.escape("Table has no len(); use table.count()")):
+        len(table)
+    for item in ("id", 0, slice(3), ["id"]):
+        with pytest.raises(TypeError, match=r"use table\.scan\(filter, columns=\[\.\.\.\]\) or table\.lookup\(keys\)"):
+            table[item]
+    assert table
+    assert [batch.num_rows for batch in table] == [2]
+    assert pa.table(table).num_rows == 2
 
 
 @pytest.mark.parametrize("kind", [str, Path])

@@ -16,7 +16,7 @@ import pytest
 from fileindex.base.errors import UnknownColumn, UnsupportedOption
 from manifest.schema.partition_time import PartitionTime
 from manifest.store import FileStore
-from pyspark_paimon import InvalidArgument, SnapshotExpired, SnapshotNotFound, Table, TableNotFound
+from pyspark_paimon import BranchExists, InvalidArgument, SnapshotExpired, SnapshotNotFound, Table, TableNotFound, TagExists
 
 COLUMNS = "id BIGINT, city STRING"
 
@@ -64,10 +64,17 @@ def test_tags_may_be_made_for_a_while_by_argument_or_by_option(table):
     table.create_tag("kept", time_retained=timedelta(days=400))
     assert table.tags()["time_retained"].to_pylist() == [timedelta(days=2), timedelta(days=400), timedelta(0)]
     assert table.expire_tags().tags == ("short",)
-    with pytest.raises(InvalidArgument, match="tag 'kept' exists"):
+    with pytest.raises(TagExists, match="tag 'kept' exists; move it by replace_tag"):
         table.create_tag("kept")
     with pytest.raises(SnapshotNotFound):
         table.create_tag("nothing", 9)
+    with pytest.raises(TagExists, match="choose another name"):
+        table.rename_tag("kept", "days")
+    table.create_branch("side", "kept")
+    with pytest.raises(BranchExists, match="branch 'side' exists"):
+        table.create_branch("side")
+    assert issubclass(TagExists, InvalidArgument)
+    assert issubclass(BranchExists, InvalidArgument)
 
 
 def test_rollback_goes_to_a_snapshot_or_a_tag(table):

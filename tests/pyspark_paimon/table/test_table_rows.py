@@ -186,9 +186,18 @@ def test_an_append_table_may_have_buckets(create, bucket) -> None:
     assert table.scan("id = 7").to_arrow().num_rows == 1
 
 
+def test_append_writes_new_versions_of_keys_as_in_spark(create) -> None:
+    table = create()
+    table.write({"id": [1, 2], "city": ["Oslo", "Lima"], "n": [1, 2]}, "append")
+    done = table.write({"id": [2], "city": ["Rome"], "n": [3]}, mode="append")
+    assert done.rows == 1
+    assert table.scan(order_by="id").to_arrow()["city"].to_pylist() == ["Oslo", "Rome"]
+    assert table.history()["operation"].to_pylist() == ["upsert", "upsert"]
+
+
 def test_mode_must_go_with_the_table(create) -> None:
     keyed, plain = create(name="keyed"), create("id BIGINT", name="plain", primary_keys=())
-    for table, mode, says in ((keyed, "append", "upsert"), (plain, "upsert", "append"), (keyed, "merge", "overwrite")):
+    for table, mode, says in ((plain, "upsert", "append"), (keyed, "merge", "'append', 'upsert' or 'overwrite'")):
         with pytest.raises(InvalidArgument, match=says):
             table.write(pa.table({"id": [1]}), mode=mode)
     with pytest.raises(InvalidArgument, match="overwrite"):
