@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from manifest.commit import file_store_commit
     from manifest.entry.data_file import ManifestEntry
     from manifest.expire import delete_files, history_change, holders, orphans, snapshots
+    from manifest.io.file_io import FileIO
     from manifest.schema.table_schema import TableSchema
     from manifest.store import FileStore
     from pyspark_paimon.request.executor import Backend
@@ -160,7 +161,15 @@ class FindHolders(Question[tuple[Holder, ...]]):
         loose = orphans.list_orphans(store, time.time_ns() // 1_000_000 + 60_000)
         if loose:
             found.append(Holder(kind="unreferenced", name="files of running or killed writes", files=len(loose)))
+        if copies := _count_files(store.file_io, store.paths.repairs):
+            found.append(Holder(kind="copies", name="_repair", files=copies))
         return tuple(found)
+
+
+def _count_files(file_io: FileIO, directory: str) -> int:
+    listed = list(file_io.list(directory))
+    inside = sum(_count_files(file_io, f"{directory}/{status.name}") for status in listed if status.is_dir)
+    return inside + sum(not status.is_dir for status in listed)
 
 
 def purge_table(

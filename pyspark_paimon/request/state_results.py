@@ -122,8 +122,8 @@ class TableChangeResult(Result):
 class Holder(Result):
     """What keeps files with rows that a purge removed from the newest state.
 
-    ``kind``: ``snapshot``, ``tag``, ``branch``, ``changelog``, ``consumer`` (its snapshots cannot expire), or ``unreferenced`` (files of
-    running or killed writes, which nobody can search).
+    ``kind``: ``snapshot``, ``tag``, ``branch``, ``changelog``, ``consumer`` (its snapshots cannot expire), ``unreferenced`` (files of
+    running or killed writes, which nobody can search), or ``copies`` (files that a repair of the table replaced, in ``_repair``).
     ``name``: name of the tag, branch or consumer, or id of the snapshot. ``files``: number of files.
     """
 

@@ -178,6 +178,16 @@ def test_files_of_killed_writes_are_named(tmp_path: Path) -> None:
     assert (holder.kind, holder.files) == ("unreferenced", 1)
 
 
+@pytest.mark.local_files
+def test_copies_of_a_repair_are_named(tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+    table.write([{"id": "x", "v": "a", "n": 1}])
+    (tmp_path / "t" / "snapshot" / "LATEST").write_text("77")
+    assert table.fsck(repair=True).copies
+    (holder,) = table.purge("id = 'x'").holders
+    assert (holder.kind, holder.name, holder.files) == ("copies", "_repair", 1)
+
+
 def test_rows_written_meanwhile_are_purged_too(create: Callable[..., Table], monkeypatch: pytest.MonkeyPatch) -> None:
     table = create("id STRING, n BIGINT", primary_keys=["id"], options={"bucket": "1"})
     table.write([{"id": "x", "n": 1}])

@@ -55,6 +55,16 @@ def orphan(table):
     return path
 
 
+def test_an_expiry_by_hand_has_no_limit_of_its_own(tmp_path) -> None:
+    """``snapshot.expire.limit``, 50 by default, holds for commits only."""
+    table = Table.create(tmp_path / "many", "id BIGINT", options={"write-only": "true"})
+    for at in range(70):
+        table.write({"id": [at]})
+    assert table.expire_snapshots(retain_min=1, retain_max=1, limit=3).snapshots == 3
+    assert table.expire_snapshots(retain_min=1, retain_max=1).snapshots == 66
+    assert table.snapshots()["snapshot_id"].to_pylist() == [70]
+
+
 def test_one_round_expires_compacts_indexes_and_cleans(table):
     wanted = contents(table).filter(pc.equal(contents(table)["day"], "2999-01-01"))
     left = orphan(table)
