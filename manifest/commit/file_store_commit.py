@@ -251,7 +251,9 @@ class FileStoreCommit:
         None: the table is empty.
         """
         identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties=properties)
-        return self._run(identity, lambda _, latest: None if latest is None else CommitChange(EntryColumns.of(()), forgets=True))
+        committed = self._run(identity, lambda _, latest: None if latest is None else CommitChange(EntryColumns.of(()), forgets=True))
+        self._write_latest_hint()
+        return committed
 
     def rewrite_indexes(
         self, messages: Sequence[CommitMessage], identifier: int = BATCH_IDENTIFIER, *, properties: Mapping[str, str] | None = None

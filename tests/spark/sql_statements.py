@@ -390,7 +390,11 @@ OURS = (
             Example("SELECT count(*) FROM {t} VERSION AS OF 'v1'", returns=[(3,)]),
             Example("CALL paimon.sys.compact(table => '{path}', compact_strategy => 'full')"),
             Example("CALL sys.remove_orphan_files(table => '{t}', dry_run => true)", returns=[]),
-            Example("CALL sys.purge(table => '{t}', where => 'id = 99')", returns=[(False, 0, 0, 1, 6, ["tag 'v1' (1 file)"])]),
+            Example("CALL sys.purge(table => '{t}', where => 'id = 99')", returns=[(True, 0, 0, 1, 2, [])]),
+            Example(
+                "CALL sys.purge('{t}', 'id = 2', dry_run => true)",
+                returns=[(False, 1, 0, 0, None, ["tag 'v1' (1 file)", "snapshot '2' (1 file)"])],
+            ),
             Example("CALL sys.compactt('{t}')", refused="InvalidArgument.*did you mean 'compact'"),
             Example("CALL sys.create_tag('{t}', name => 'v1')", refused="InvalidArgument.*takes table, tag, snapshot, time_retained"),
         ),

@@ -136,3 +136,36 @@ def test_thousands_of_keys_travel_to_the_tasks(spark, tmp_path):
     assert table.lookup({"id": range(9000, 1000, -1)})["id"].to_pylist() == list(range(5999, 1000, -1))
     assert table.delete(keys=pa.table({"id": range(1000, 9000)})).rows == 5000
     assert table.scan().count() == 1000
+
+
+@pytest.mark.parametrize("keys", [(), ("id",)], ids=["append", "keys"])
+def test_rows_are_purged_by_tasks(spark, tmp_path, keys):
+    table = make(spark, tmp_path, keys, **VECTORS)
+    table.write(rows(0, 10))
+    table.delete("id = 3")
+    table.create_tag("all")
+    done = table.purge("id IN (3, 4)")
+    assert (done.rows, done.gone) == (1, False)
+    assert [(holder.kind, holder.name) for holder in done.holders] == [("tag", "all")]
+    table.delete_tag("all")
+    assert table.purge("id IN (3, 4)").gone
+    here = Table.open(table.path)
+    assert [row[0] for row in read(here)] == [0, 1, 2, 5, 6, 7, 8, 9] == [row[0] for row in read(table)]
+    assert here.purge("id IN (3, 4)", dry_run=True).holders == ()
+    assert here.fsck(depth="deep").problems == ()
+
+
+def test_retained_deletes_are_left_out_by_every_reader_of_spark(spark, tmp_path):
+    options = {"sequence.field": "n", "delete.time-retained": "1 d"}
+    table = make(spark, tmp_path, ["id"], **options)
+    table.write(rows(0, 10))
+    table.write(pa.table({"id": [3, 4], "n": pa.array([999, 999], pa.int32()), "s": ["3", "4"], "_row_kind": ["-D", "-D"]}))
+    table.compact(full=True)
+    table.write(pa.table({"id": [3], "n": pa.array([50], pa.int32()), "s": ["late"]}))
+    assert [row[0] for row in read(table)] == [0, 1, 2, 5, 6, 7, 8, 9]
+    table.compact(full=True)
+    assert sum(table.files()["delete_row_count"].to_pylist()) == 2
+    assert table.count() == 8
+    assert sorted(row.id for row in table.scan().to_spark().collect()) == [0, 1, 2, 5, 6, 7, 8, 9]
+    assert spark.read.format("paimon").load(table.path).count() == 8
+    assert table.scan("s = 'late'").to_spark().count() == 0

@@ -230,7 +230,7 @@ MISTAKES = {
         lambda spark, path: Table.open(path, spark=spark).write(spark.sql("SELECT 1L AS id, make_interval(1) AS city")),
     ),
     "rows that are no rows": ("InvalidArgument", "str", lambda spark, path: Table.open(path, spark=spark).write("rows")),
-    "a wrong mode": ("InvalidArgument", "'append'", lambda spark, path: Table.open(path, spark=spark).write(cities(spark), mode="append")),
+    "a wrong mode": ("InvalidArgument", "'append'", lambda spark, path: Table.open(path, spark=spark).write(cities(spark), mode="replace")),
 }
 
 

@@ -94,6 +94,7 @@ def test_no_file_has_a_purged_value(tmp_path: Path, secret: str, layout: str, si
         assert set(ids(table)) == {*others} - ({"007"} if table.table_schema.primary_keys else set())
         assert table.fsck(depth="deep").problems == ()
         assert table.snapshots()["snapshot_id"].to_pylist() == [done.snapshot_id]
+        assert (Path(table.path) / "snapshot" / "LATEST").read_text() == str(done.snapshot_id)
 
 
 @pytest.mark.local_files
