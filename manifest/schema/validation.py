@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -135,7 +135,7 @@ def build_schema(
     """Return the first schema of a new table.
 
     Accepts an Arrow schema, DDL text or fields, and assigns field ids. Raises ``InvalidSchema`` for a broken rule, ``UnsupportedType`` for a
-    column, ``UnsupportedOption`` for an option.
+    column, ``UnsupportedOption`` for an option. Directories of DATE partitions are named ``day=2024-01-31`` unless an option says otherwise.
 
     >>> build_schema("id BIGINT, name STRING", primary_keys=["id"], options={"bucket": "2"}).fields[0].type.nullable
     False
@@ -151,6 +151,8 @@ def build_schema(
     else:
         fields = from_arrow(columns) if isinstance(columns, pa.Schema) else number_fields(columns)
     required = frozenset(primary)
+    if _names_dates({field.type.kind for field in fields if field.name in partition}):
+        settings.setdefault("partition.legacy-name", "false")
     fields = tuple(_not_null(field) if field.name in required else field for field in fields)
     schema = TableSchema(
         id=0,
@@ -164,6 +166,14 @@ def build_schema(
     )
     check_schema(schema)
     return schema
+
+
+def _names_dates(kinds: Collection[Kind]) -> bool:
+    """Return whether directories of new partitions have dates as text.
+
+    Paimon's default is the number of days since 1970. Names of times stay: with the other spelling some depend on the zone of the process.
+    """
+    return Kind.DATE in kinds and TIMESTAMPS.isdisjoint(kinds) and Kind.TIME not in kinds
 
 
 def _either(what: str, given: tuple[str, ...], named: tuple[str, ...]) -> tuple[str, ...]:

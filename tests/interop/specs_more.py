@@ -280,7 +280,7 @@ MORE = (
     ),
     _partitioned("text", "STRING", ODD_TEXTS),
     _partitioned("default_name", "STRING", ["a", None, ""], partition__default_name="__NOTHING__"),
-    _partitioned("date", "DATE", ["1969-12-31", "2024-02-29", None]),
+    _partitioned("date", "DATE", ["1969-12-31", "2024-02-29", None], partition__legacy_name="true"),
     _partitioned("date_sql", "DATE", ["1969-12-31", "2024-02-29", None], partition__legacy_name="false"),
     _partitioned("decimal", "DECIMAL(38, 10)", ["-9999999999999999999999999999.9999999999", "0.0000000001", "12.5000000000", None]),
     _partitioned("timestamp", "TIMESTAMP(6)", ["1969-12-31T23:59:59.999999", "2024-02-29T00:00:00.000000", None]),

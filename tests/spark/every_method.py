@@ -97,6 +97,7 @@ def rows(spark, table) -> None:
     table.write(spark.range(100, 110).selectExpr("id", "'b' AS p", "int(id) AS n", "'w' AS s"))
     table.write({"id": [109], "p": ["b"], "n": [109], "s": ["w"], "_row_kind": ["-D"]})
     assert table.count() == 110
+    assert Table.from_data(f"{folder}/from", pa.table({"id": [1]}), ["id"], spark=spark).count() == 1
     assert table.lookup({"p": ["a"], "id": [1]}).num_rows == table.take({"p": ["a"], "id": [1]}).num_rows == 1
     assert table.delete("id = 5").rows == 1
     assert table.update("id = 6", values={"s": "q"}).rows == 1
@@ -162,6 +163,7 @@ def questions(table) -> None:
 
 
 def history(spark, table) -> None:
+    assert table.history().num_rows > 3
     table.create_tag("one", 1)
     table.replace_tag("one", 2)
     table.rename_tag("one", "two")

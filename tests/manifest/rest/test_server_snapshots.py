@@ -204,7 +204,7 @@ def test_partitions_are_counted_for_the_server(server) -> None:
     found.write(pa.table({"day": days[:1], "x": pa.array([1], pa.int32())}), "overwrite")
     sent = [body["statistics"] for _, path, _, body in server.requests if path.endswith("/commit")]
     assert [(part["spec"]["day"], part["recordCount"], part["fileCount"]) for part in sent[0]] == [
-        ("20454", 2, 1),
+        ("2026-01-01", 2, 1),
         ("__DEFAULT_PARTITION__", 1, 1),
     ]
     assert sum(part["recordCount"] for part in sent[1]) < 0

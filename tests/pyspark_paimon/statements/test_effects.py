@@ -115,7 +115,7 @@ def test_the_statement_that_is_shown_makes_the_same_table_again(catalog) -> None
         ("day", None, None),
         ("m", None, None),
     ]
-    assert made.options == {"bucket": "2", "merge-engine": "partial-update"}
+    assert made.options == {"bucket": "2", "merge-engine": "partial-update", "partition.legacy-name": "false"}
     done(catalog, "ALTER TABLE db.n RENAME TO other.old")
     done(catalog, shown)
     done(catalog, "CREATE TABLE db.like LIKE other.old")

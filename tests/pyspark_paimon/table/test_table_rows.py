@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -184,6 +185,24 @@ def test_an_append_table_may_have_buckets(create, bucket) -> None:
     table.write(pa.table({"id": range(100), "city": ["x"] * 100}))
     assert set(table.files()["bucket"].to_pylist()) == ({0} if bucket == "-1" else {0, 1})
     assert table.scan("id = 7").to_arrow().num_rows == 1
+
+
+@pytest.mark.local_files
+def test_directories_of_dates_are_named_by_their_text(tmp_path) -> None:
+    def names(columns: str, keys: list[str], **options: str) -> list[str]:
+        table = Table.create(tmp_path / str(len(list(tmp_path.iterdir()))), columns, partition_keys=keys, options=options)
+        given = {"id": 1, "day": date(2026, 11, 18), "at": datetime.fromisoformat("2026-11-18T09:00")}
+        table.write([{name: given[name] for name in table.table_schema.names}])
+        assert table.scan("day = DATE '2026-11-18'").count() == 1
+        found = sorted(path.name for path in Path(table.path).glob("day=*"))
+        table.drop_partitions([{"day": "2026-11-18"}])
+        assert table.scan().count() == 0
+        return found
+
+    assert names("id INT, day DATE", ["day"]) == ["day=2026-11-18"]
+    assert names("id INT, day DATE", ["day"], **{"partition.legacy-name": "true"}) == ["day=20775"]
+    # The text of a time may depend on the zone of the process.
+    assert names("id INT, day DATE, at TIMESTAMP", ["day", "at"]) == ["day=20775"]
 
 
 def test_append_writes_new_versions_of_keys_as_in_spark(create) -> None:
