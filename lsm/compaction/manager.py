@@ -117,7 +117,8 @@ class MergeTreeCompactManager:
 
         Moves them only if the strategy then does not rewrite them. None: nothing was moved.
         """
-        # A compaction could make the same move: no file is read, no delete reaches the deepest level, no changelog is due.
+        # A compaction could make the same move: no file is read, no changelog is due, and no delete that it would drop
+        # reaches the deepest level.
         levels = self.levels
         base = trivial_move(levels.runs, levels.max_level, levels.key_of, self._pick_now, self._policy.min_file_size)
         if base is None or not self._task(CompactUnit(levels.max_level, base.files)).only_upgrades(self._rewriter):

@@ -170,6 +170,22 @@ def test_a_branch_without_the_column_counts_as_a_holder(create: Callable[..., Ta
     assert [(holder.kind, holder.name) for holder in done.holders] == [("branch", "side")]
 
 
+def test_a_branch_is_purged_by_itself(create: Callable[..., Table]) -> None:
+    table = create("id STRING, n BIGINT", primary_keys=["id"], options={"bucket": "1"})
+    table.write([{"id": "x", "n": 1}])
+    table.create_tag("v1")
+    table.create_branch("side", "v1")
+    side = Table.open(table.path, branch="side")
+    side.write([{"id": "x", "n": 2}, {"id": "y", "n": 2}])
+    assert {(holder.kind, holder.name) for holder in side.purge("id = 'x'").holders} == {("branch", "main"), ("tag", "v1")}
+    assert (table.scan().to_arrow()["n"].to_pylist(), side.scan().to_arrow()["id"].to_pylist()) == ([1], ["y"])
+    side.delete_tag("v1")
+    table.delete_tag("v1")
+    assert table.purge("id = 'x'").gone
+    assert side.purge("id = 'x'").gone
+    assert table.fsck(depth="deep").problems == ()
+
+
 @pytest.mark.local_files
 def test_files_of_killed_writes_are_named(tmp_path: Path) -> None:
     table = made(tmp_path / "t")

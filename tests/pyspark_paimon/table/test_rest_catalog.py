@@ -331,3 +331,14 @@ def test_a_table_on_a_store_is_reached_by_lent_keys_only(s3, warehouse) -> None:
         server.lends = lambda table: lent({**secret, "s3.secret-key": "another"}, 600)
         with pytest.raises(CredentialsRefused):
             catalog.table("orders")
+
+
+def test_rows_are_purged_from_a_table_of_the_server(catalog) -> None:
+    table = orders(catalog, "kept")
+    table.write(rows(id=[1, 2], total=[10, 20]))
+    table.create_tag("v1")
+    assert [(holder.kind, holder.name) for holder in table.purge("id = 1").holders] == [("tag", "v1")]
+    table.delete_tag("v1")
+    assert table.purge("id = 1").gone
+    assert found(table) == [(2, 20)]
+    assert table.fsck("deep").problems == ()
