@@ -89,8 +89,8 @@ def delete_branch(store: FileStore, name: str) -> Removed:
 def rename_branch(store: FileStore, name: str, new_name: str) -> None:
     """Rename a branch. Other processes must not write to it meanwhile.
 
-    Raises ``SnapshotNotFound`` if it does not exist, ``InvalidArgument`` for an invalid new name, ``BranchExists`` for an existing one, ``UnsupportedOption`` on an
-    object store, which cannot rename.
+    Raises ``SnapshotNotFound`` if it does not exist, ``InvalidArgument`` for an invalid new name, ``BranchExists`` for an existing one,
+    ``UnsupportedOption`` on an object store, which cannot rename.
     """
     _refuse_on_branch(store)
     _branch(store, name)
