@@ -92,7 +92,7 @@ class State:
         pair = [old, new]
         if self.kind.sequence and self._sequence(new) < self._sequence(old):
             pair = [new, old]
-            if old[0] not in VISIBLE:
+            if old[0] not in VISIBLE and "delete.time-retained" not in self.kind.options:
                 raise Unpredictable
         merged = self._merger().merge([(kind, number, self._complete(row)) for kind, number, row in pair])
         if merged is not None:

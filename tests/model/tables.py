@@ -232,6 +232,8 @@ def _deduplicate(draw: st.DrawFn, values: list[Column], options: dict[str, str])
     if chosen == "sequence":
         values.append(Column("seq", "seq", draw(st.sampled_from(["INT", "BIGINT", "TIMESTAMP(3)", "DATE"]))))
         options["sequence.field"] = "seq"
+        if draw(st.booleans()):
+            options["delete.time-retained"] = "1 d"
     elif chosen == "rowkind":
         values.append(Column("op", "op", "STRING", nullable=False))
         options["rowkind.field"] = "op"

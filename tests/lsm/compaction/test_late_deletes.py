@@ -133,6 +133,22 @@ def test_one_merge_drops_old_deletes_and_keeps_new_ones(tmp_path: Path, monkeypa
     assert sorted(row["id"] for row in table.scan().to_arrow().to_pylist()) == [0, 1, 3]
 
 
+@pytest.mark.parametrize("layout", ["plain", "deletion vectors", "two buckets", "dynamic"])
+def test_a_restored_state_keeps_its_deletes(tmp_path: Path, layout: str) -> None:
+    table = keyed(tmp_path / "t", **LAYOUTS[layout])
+    table.write([event(key, 1) for key in range(4)])
+    table.write([event(1, 10, kind="-D")])
+    table.compact(full=True)
+    table.create_tag("before")
+    table.write([event(1, 20), event(2, 20, kind="-D")])
+    table.restore(tag="before")
+    table.write([event(1, 5)])
+    assert sorted(row["id"] for row in table.scan().to_arrow().to_pylist()) == [0, 2, 3]
+    table.compact(full=True)
+    assert sorted(row["id"] for row in table.scan().to_arrow().to_pylist()) == [0, 2, 3]
+    assert table.fsck(depth="deep").problems == ()
+
+
 def test_without_the_option_a_full_compaction_drops_all_deletes(tmp_path: Path) -> None:
     table = keyed(tmp_path / "t")
     table.write([event(1, 1), event(2, 1)])
