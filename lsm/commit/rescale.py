@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fileindex.predicate.tree import Predicate
+from lsm.commit.copy_rows import copy_rows
 from lsm.commit.row_transaction import RowTransaction
-from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
@@ -52,8 +52,7 @@ def rescale_partition(
         job = WriteJob(commit_id=commit_id, threads=threads, overwrites=True, write_only=True)
         with TableWrite(store, job) as write:
             for split in ScanPlanner(store.with_options(OWN_BRANCH)).plan(snapshot=latest, partitions={partition}).splits:
-                for rows in read_split(store, split, columns=store.schema.names):
-                    write.write(rows)
+                copy_rows(store, split, write)
             current.work.extend(write.prepare_commit())
 
     def publish(messages: Sequence[CommitMessage]) -> CommitResult:

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from lsm.commit.copy_rows import copy_rows
 from lsm.commit.rebucket import rebucket
 from lsm.commit.row_transaction import RowTransaction, resequence
-from lsm.keys.sort import VALUE_KIND
-from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
@@ -43,7 +42,6 @@ def restore_state(
     crosses = store.schema.bucket_mode is BucketMode.KEY_DYNAMIC
     fields = tuple(replace(field, default_value=None) for field in store.schema.fields)
     nulls_stay = store.with_schema(store.schema.model_copy(update={"fields": fields}))
-    retains = store.options.delete_time_retained is not None  # deletes of the older state hold against late events, too
     others: set[bytes] = set()
 
     def partitions() -> set[bytes] | None:
@@ -55,8 +53,7 @@ def restore_state(
             return
         with TableWrite(nulls_stay, WriteJob(commit_id=commit_id, threads=threads, overwrites=True)) as write:
             for split in ScanPlanner(store.with_options(OWN_BRANCH)).plan(snapshot=target, partitions=partitions()).splits:
-                for rows in read_split(store, split, columns=store.schema.names, kinds=retains):
-                    write.write(rows.select(store.schema.names), kinds=rows.column(VALUE_KIND) if retains else None)
+                copy_rows(store, split, write)
             current.work.extend(write.prepare_commit())
 
     def publish(messages: Sequence[CommitMessage]) -> CommitResult:

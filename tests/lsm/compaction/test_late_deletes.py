@@ -149,6 +149,19 @@ def test_a_restored_state_keeps_its_deletes(tmp_path: Path, layout: str) -> None
     assert table.fsck(depth="deep").problems == ()
 
 
+def test_rescaled_rows_keep_their_deletes(tmp_path: Path) -> None:
+    table = keyed(tmp_path / "t")
+    table.write([event(key, 1) for key in range(8)])
+    table.write([event(key, 10, kind="-D") for key in range(0, 8, 2)])
+    table.compact(full=True)
+    table.rescale(3)
+    table.write([event(key, 5) for key in range(8)])
+    table.compact(full=True)
+    assert {row["id"]: row["v"] for row in table.scan().to_arrow().to_pylist()} == {1: 5, 3: 5, 5: 5, 7: 5}
+    assert set(table.files()["bucket"].to_pylist()) == {0, 1, 2}
+    assert table.fsck(depth="deep").problems == ()
+
+
 def test_without_the_option_a_full_compaction_drops_all_deletes(tmp_path: Path) -> None:
     table = keyed(tmp_path / "t")
     table.write([event(1, 1), event(2, 1)])

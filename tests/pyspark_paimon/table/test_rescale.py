@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import lsm.commit.copy_rows
 import lsm.commit.rescale
 from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import CommitConflict, UnsupportedTable
@@ -108,7 +109,7 @@ def test_rows_of_a_concurrent_commit_are_kept(tmp_path: Path, monkeypatch: pytes
     for rows in late:  # begun before the option changes, committed amid the rewriting
         writers.append(table.writer())
         writers[-1].write(rows)
-    before, read, rounds = rows_of(table), lsm.commit.rescale.read_split, iter(writers)
+    before, read, rounds = rows_of(table), lsm.commit.copy_rows.read_split, iter(writers)
 
     def racing(*arguments: Any, **options: Any) -> Any:
         yield from read(*arguments, **options)
@@ -116,7 +117,7 @@ def test_rows_of_a_concurrent_commit_are_kept(tmp_path: Path, monkeypatch: pytes
         if writer is not None:
             writer.commit()
 
-    monkeypatch.setattr(lsm.commit.rescale, "read_split", racing)
+    monkeypatch.setattr(lsm.commit.copy_rows, "read_split", racing)
     assert table.rescale(3).partitions == ("day=a", "day=b", "day=c")
     for writer in writers:
         writer.close()

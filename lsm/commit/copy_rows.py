@@ -1,0 +1,20 @@
+"""Copy of the rows of a split into a write that replaces them."""
+
+from __future__ import annotations
+
+from lsm.keys.sort import VALUE_KIND
+from lsm.read.split import read_split
+from lsm.scan.splits import DataSplit
+from lsm.write.table_write import TableWrite
+from manifest.store import FileStore
+
+
+def copy_rows(store: FileStore, split: DataSplit, write: TableWrite) -> None:
+    """Write the rows of ``split``, and the deletes that ``delete.time-retained`` keeps for late events."""
+    names = store.schema.names
+    retains = store.options.delete_time_retained is not None
+    for rows in read_split(store, split, columns=names, kinds=retains):
+        write.write(rows.select(names), kinds=rows.column(VALUE_KIND) if retains else None)
+
+
+__all__ = ["copy_rows"]
