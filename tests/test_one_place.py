@@ -96,8 +96,8 @@ def test_overwrites_and_the_counts_of_compactions_are_the_same_locally_and_on_sp
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "overwrite"
     }
-    restoring = "lsm/commit/restore.py"  # the rows of an older state, of no partitions that anybody named
-    assert overwriting == {"manifest/commit/file_store_commit.py", "pyspark_paimon/jobs/counting.py", restoring}
+    copying = {"lsm/commit/restore.py", "lsm/commit/rescale.py"}  # the table's own rows, of no partitions that anybody named
+    assert overwriting == {"manifest/commit/file_store_commit.py", "pyspark_paimon/jobs/counting.py", *copying}
     counting = {str(path) for path in MODULES if {"compaction_files", "compact_before"} <= mentioned(path)}
     assert counting == {"manifest/commit/message.py", "pyspark_paimon/jobs/counting.py"}
 
