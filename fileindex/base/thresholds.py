@@ -92,6 +92,8 @@ class Thresholds:
     probe_bytes: int = _limit(1 << 20, 120, "Bytes of a dictionary, and of a Bloom filter's blocks, up to which it is searched.")
     bloom_read_bytes: int = _limit(64 << 10, 80, "Bytes up to which a Bloom filter is read at once. Of a larger one, blocks are read.")
     page_thread_bytes: int = _limit(256 << 10, 300, "Compressed bytes of pages from which several threads decode them.")
+    coded_rows: int = _limit(8, 2, "Rows of a read up to which dictionary pages are searched for them. For more, pages are decoded.")
+    coded_page_rows: int = _limit(1 << 15, 2000, "Rows of a page up to which it is searched for a few rows.")
     pages_pay: int = _limit(2, 1, "Pages are read separately if at most one in this number is needed.")
     sparse: int = _limit(8, 2, "At most one row in this number is needed: pages are decoded separately, texts stay dictionaries.")
     dense: int = _limit(2, 1, "More than one row in this number is needed: the other rows are decoded too.")

@@ -193,7 +193,7 @@ def dictionary_has_one(page: bytes, chunk: ChunkValues, length: int, encoded: _E
         or (checksum is not None and zlib.crc32(body) != checksum & 0xFFFFFFFF)
     ):
         raise ValueError("a dictionary page is too short or too long, or its checksum does not match")
-    data = _decompress(body, chunk.codec, plain_size)
+    data = decompress(body, chunk.codec, plain_size)
     width = byte_width(chunk.physical_type) or length
     if not width:
         # A match inside of another value only means that the value may exist.
@@ -204,14 +204,19 @@ def dictionary_has_one(page: bytes, chunk: ChunkValues, length: int, encoded: _E
     return bool(np.isin(np.frombuffer(data, form), np.frombuffer(b"".join(encoded), form)).any())
 
 
-def _decompress(body: memoryview, codec: int, size: int) -> bytes:
+def decompress(body: memoryview, codec: int, size: int) -> bytes:
+    """Decompress a page. ``codec`` is a ``CompressionCodec``.
+
+    Raises:
+        ValueError: The bytes are damaged, or the codec is not supported.
+    """
     if codec == CompressionCodec.UNCOMPRESSED:
         return bytes(body)
     try:
         data: bytes = pa.decompress(pa.py_buffer(body), size, _CODECS[codec], asbytes=True)
-    except OSError as error:  # Arrow's error of damaged bytes
-        raise ValueError(f"a dictionary page cannot be decompressed: {error}") from error
+    except (OSError, KeyError) as error:  # Arrow's error of damaged bytes, or an unknown codec
+        raise ValueError(f"a page cannot be decompressed: {error}") from error
     return data
 
 
-__all__ = ["ChunkValues", "bloom_has_one", "dictionary_has_one", "encodings"]
+__all__ = ["ChunkValues", "bloom_has_one", "decompress", "dictionary_has_one", "encodings"]

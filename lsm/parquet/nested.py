@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.arrays import Int64s, numpy_array
+from lsm.parquet.coded_rows import take_rows
 from lsm.parquet.page_index import ColumnPages
-from lsm.parquet.page_reader import take_leaves
 from manifest.types.data_type import DataType
 
 _Longs = Int64s
@@ -45,7 +45,7 @@ class NestedPages:
 
         ``rows`` are ascending positions in the row group. Raises the decoder's errors.
         """
-        return weave(arrow, take_leaves(self.leaves, rows))
+        return weave(arrow, take_rows(self.leaves, rows))
 
 
 def weave(arrow: Any, leaves: Sequence[Any]) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,6 +42,7 @@ from lsm.parquet.footer_structure import chunk_extent, raw_bounds
 from lsm.parquet.statistics import check_pages, column_bounds, decode_column_index
 from lsm.parquet.thrift import I32, STRUCT, Struct, decode_struct, encode_struct, list_head, unzigzag
 from manifest.entry.bounds import BoundsColumn
+from manifest.io.file_cache import FileParts
 from manifest.types.data_type import DataType
 
 ReadRange = Callable[[int, int], bytes]
@@ -55,6 +57,7 @@ _OF_META = frozenset(
         ColumnMetaData.ENCODINGS,
         ColumnMetaData.PATH_IN_SCHEMA,
         ColumnMetaData.CODEC,
+        ColumnMetaData.TOTAL_UNCOMPRESSED_SIZE,
         ColumnMetaData.TOTAL_COMPRESSED_SIZE,
         ColumnMetaData.DATA_PAGE_OFFSET,
         ColumnMetaData.DICTIONARY_PAGE_OFFSET,
@@ -258,12 +261,14 @@ class ColumnPages:
 class PageIndexes:
     """Page indexes of one open file.
 
-    ``read_range`` maps ``(offset, length)`` to bytes of the file. ``read_into`` fills a buffer from an offset, unchecked.
+    ``read_range`` maps ``(offset, length)`` to bytes of the file. ``read_into`` fills a buffer from an offset, unchecked. ``parts`` caches
+    decoded dictionaries. None: they are decoded at each read.
     """
 
     footer: PageFooter
     read_range: ReadRange
     read_into: ReadInto
+    parts: FileParts | None = None
 
     def column(self, group: int, name: str) -> tuple[ColumnPages, ...] | None:
         """Return the leaf pages of a row group's column.
@@ -322,6 +327,14 @@ class PageIndexes:
         return [data[offset - first : offset - first + length] for offset, length in places]
 
 
+class RowsOfPage(NamedTuple):
+    """Number of a page, its row count, and some of its rows."""
+
+    page: int
+    num_rows: int
+    rows: list[int]
+
+
 class TouchedPages:
     """Pages that hold ``rows``, cached for columns with equal boundaries.
 
@@ -332,6 +345,7 @@ class TouchedPages:
         self._rows = rows
         self._known: dict[int, tuple[Int64s, Int64s]] = {}
         self._breaks: dict[int, tuple[bytes, bytes]] = {}
+        self._inside: dict[int, list[RowsOfPage]] = {}
 
     def of(self, starts: Int64s) -> Int64s:
         """Return the page numbers of a column.
@@ -342,6 +356,18 @@ class TouchedPages:
         if known is None:  # keep the array alive while its id is a key
             known = self._known[id(starts)] = starts, np.flatnonzero(np.diff(np.searchsorted(self._rows, starts)))
         return known[1]
+
+    def rows(self, starts: Int64s) -> list[RowsOfPage]:
+        """Return the touched pages with their rows."""
+        known = self._inside.get(id(starts))
+        if known is None:
+            pages = self.of(starts)
+            firsts, ends = starts[pages].tolist(), starts[pages + 1].tolist()
+            cuts = np.searchsorted(self._rows, ends).tolist()
+            inside = zip(pages.tolist(), firsts, ends, [0, *cuts], cuts, strict=False)
+            known = [RowsOfPage(page, end - first, (self._rows[low:high] - first).tolist()) for page, first, end, low, high in inside]
+            self._inside[id(starts)] = known
+        return known
 
     def breaks(self, starts: Int64s) -> object:
         """Return a key of the boundaries of touched pages.
@@ -511,4 +537,14 @@ def _place(page: Struct) -> tuple[int, int, int]:
     return value(page, PageLocation.OFFSET), value(page, PageLocation.COMPRESSED_PAGE_SIZE), value(page, PageLocation.FIRST_ROW_INDEX)
 
 
-__all__ = ["LAST_OF_META_HEAD", "ColumnPages", "PageFooter", "PageIndexes", "ReadRange", "TouchedPages", "layouts", "page_locations"]
+__all__ = [
+    "LAST_OF_META_HEAD",
+    "ColumnPages",
+    "PageFooter",
+    "PageIndexes",
+    "ReadRange",
+    "RowsOfPage",
+    "TouchedPages",
+    "layouts",
+    "page_locations",
+]

@@ -32,16 +32,15 @@ _USUAL_LENGTH = 3 + 4 * (_DIGITS + 1) + _DIGITS + 2
 """Maximum bytes read of a header that matches ``_USUAL``."""
 
 
-def take_leaves(leaves: Sequence[ColumnPages], rows: Int64s) -> list[Any]:
+def take_leaves(leaves: Sequence[ColumnPages], rows: Int64s, pages_of: TouchedPages) -> list[Any]:
     """Return the values of leaves at ``rows``, as Arrays.
 
-    ``rows`` are ascending positions in the row group. Arrays have the file's types.
+    ``rows`` are ascending positions in the row group, on ``pages_of``. Arrays have the file's types.
 
     Raises:
         ValueError, LookupError: Pages hold other rows than their index says. The decoder's errors are possible too.
     """
     alike: dict[object, list[int]] = {}
-    pages_of = TouchedPages(rows)
     for number, leaf in enumerate(leaves):
         alone = number if len(leaf.elements) > 1 else None
         alike.setdefault((alone, pages_of.breaks(leaf.starts)), []).append(number)

@@ -20,17 +20,17 @@ from fileindex.base.errors import CorruptFile, CorruptIndex
 from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
 from lsm.parquet.chunk_values import ChunkValues, bloom_has_one, dictionary_has_one, encodings
+from lsm.parquet.coded_rows import take_rows
 from lsm.parquet.expected_footer import ExpectedFooter, FooterMismatch
 from lsm.parquet.footer import CachedFooter, RowGroup
 from lsm.parquet.nested import NestedPages, can_weave
 from lsm.parquet.page_index import ColumnPages, PageIndexes, ReadRange
-from lsm.parquet.page_reader import take_leaves
 from lsm.parquet.polars_decoder import can_decode, masked_rows, rows_of_texts
 from lsm.parquet.row_group_pages import DAMAGE, GroupPages
 from lsm.parquet.statistics import column_bounds, has_bounds
 from manifest.entry.bounds import BoundsColumn
 from manifest.io.errors import OutOfMemory, OutOfThreads, StorageError, UnsupportedTable
-from manifest.io.file_cache import FileCache
+from manifest.io.file_cache import FileCache, FileParts
 from manifest.io.file_io import FileIO
 from manifest.io.storage_errors import is_out_of_memory
 from manifest.stats.column_stats import ColumnBounds
@@ -62,9 +62,11 @@ class ParquetDataFile:
         self._readers: dict[tuple[frozenset[str], str], Any] = {}
         self._file_io = file_io
         self._expected = expected
+        self._parts: FileParts | None = None
         try:
             with decoding(self.path, "Parquet"):
-                self._footer = self._read_footer() if files is None else files.load(file_io, path, "footer", self._read_footer, _weight)
+                self._parts = None if files is None else FileParts(files, file_io, path)
+                self._footer = self._read_footer() if self._parts is None else self._parts.load("footer", self._read_footer, _weight)
                 if expected is not None and expected.key not in self._footer.kept:
                     self._footer.kept.update(self._read_footer().kept)
         except BaseException:
@@ -169,7 +171,7 @@ class ParquetDataFile:
     @cached_property
     def _page_indexes(self) -> PageIndexes | None:
         pages = self._footer.pages
-        return None if pages is None else PageIndexes(pages, self._read_verified, self._read_into)
+        return None if pages is None else PageIndexes(pages, self._read_verified, self._read_into, self._parts)
 
     @cached_property
     def _source(self) -> Any:
@@ -247,7 +249,7 @@ class ParquetDataFile:
         known = [pages.column(name) for name in columns]
         flat = [one for one in known if isinstance(one, ColumnPages)]
         with decoding(self.path, "Parquet"):
-            taken = iter(take_leaves(flat, rows))
+            taken = iter(take_rows(flat, rows))
         return [
             next(taken) if isinstance(one, ColumnPages) else None if one is None else self._take_nested(one, name, rows)
             for one, name in zip(known, columns, strict=True)

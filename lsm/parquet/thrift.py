@@ -74,7 +74,7 @@ def list_head(data: bytes, at: int, kind: int) -> tuple[int, int] | None:
     count, at = data[at + 1] >> 4, at + 2
     if count == 15:
         try:
-            count, at = _varint(data, at)
+            count, at = varint(data, at)
         except (IndexError, ValueError):
             return None
     return (count, at) if count <= len(data) - at else None
@@ -106,7 +106,7 @@ def _struct(data: bytes, at: int, known: Struct | None = None) -> tuple[Struct, 
         if header > 15:
             number += header >> 4
         else:
-            raw, at = _varint(data, at)
+            raw, at = varint(data, at)
             number = unzigzag(raw)
         if number in fields:
             raise ValueError(f"field {number} exists twice")
@@ -119,13 +119,13 @@ def _struct(data: bytes, at: int, known: Struct | None = None) -> tuple[Struct, 
                     raw += (byte << 7) - 0x80
                     at += 1
                 else:
-                    raw, at = _varint(data, at - 1)
+                    raw, at = varint(data, at - 1)
             fields[number] = kind, raw >> 1 ^ -(raw & 1)
         elif kind == BINARY:
             raw = data[at]
             at += 1
             if raw > 0x7F:
-                raw, at = _varint(data, at - 1)
+                raw, at = varint(data, at - 1)
             end = at + raw
             if end > len(data):
                 raise ValueError(f"{raw} bytes exceed the data")
@@ -140,7 +140,7 @@ def _struct(data: bytes, at: int, known: Struct | None = None) -> tuple[Struct, 
             count, element = data[at] >> 4, data[at] & 15
             at += 1
             if count == 15:
-                count, at = _varint(data, at)
+                count, at = varint(data, at)
             if count > len(data) - at:
                 raise ValueError(f"a list of {count} elements exceeds the data")
             if element == STRUCT:
@@ -178,14 +178,14 @@ def _elements(data: bytes, at: int, kind: int, count: int) -> tuple[list[Any], i
             raw = data[at]
             at += 1
             if raw > 0x7F:
-                raw, at = _varint(data, at - 1)
+                raw, at = varint(data, at - 1)
             values.append(raw >> 1 ^ -(raw & 1))
     elif kind == BINARY:
         for _ in range(count):
             raw = data[at]
             at += 1
             if raw > 0x7F:
-                raw, at = _varint(data, at - 1)
+                raw, at = varint(data, at - 1)
             end = at + raw
             if end > len(data):
                 raise ValueError(f"{raw} bytes exceed the data")
@@ -198,7 +198,12 @@ def _elements(data: bytes, at: int, kind: int, count: int) -> tuple[list[Any], i
     return values, at
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """Decode the number at byte ``at``, and return its end.
+
+    >>> varint(bytes([0x96, 0x01]), 0)
+    (150, 2)
+    """
     value = shift = 0
     while True:
         byte = data[at]
@@ -290,5 +295,6 @@ __all__ = [
     "encode_struct",
     "list_head",
     "unzigzag",
+    "varint",
     "with_fields",
 ]

@@ -269,7 +269,8 @@ def test_an_offset_index_with_a_changed_byte_is_decoded_as_thrift_says_and_leave
     assert first.tolist() == expected
 
 
-def test_columns_that_break_their_pages_alike_are_decoded_from_one_small_file(tmp_path, monkeypatch):
+def test_columns_that_break_their_pages_alike_are_decoded_from_one_small_file(tmp_path, monkeypatch, set_thresholds):
+    set_thresholds(coded_rows=0)
     numbers = np.arange(50_000)
     rows = pa.table(
         {"a": numbers, "b": numbers % 10, "s": pa.array((numbers % 50).astype(str)), "wide": pa.array([f"{n:0200d}" for n in numbers])}
