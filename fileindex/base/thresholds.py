@@ -189,7 +189,7 @@ class Thresholds:
 
     # Indexes.
     bloom_spread_bits: int = _limit(1 << 26, 16, "Bits of a bloom filter beyond which hashes are sorted before they are set.")
-    bloom_whole_probes: int = _limit(64, 6, "Probes of a list of values that are computed together.")
+    bloom_whole_probes: int = _limit(64, 6, "Probes of values up to which their bits are computed and read one by one.")
     bloom_step: int = _limit(1024, 2, "Hashes that are probed at once.")
     bloom_few_hashes: int = _limit(1 << 16, 8, "Hashes that are counted exactly. Of more, a sample is counted.")
     index_block_rows: int = _limit(10_000, 8, "Rows of a block of an index of row blocks, unless an option sets another number.")

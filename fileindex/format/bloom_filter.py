@@ -186,6 +186,9 @@ class FittedBloomFilterBuilder:
         return min(self._count, _SHARE * len(np.unique(some)))
 
 
+_LOW_HALF, _MOST_INT = 0xFFFFFFFF, 0x7FFFFFFF
+
+
 class BloomFilterReader:
     """Reader of one bloom filter.
 
@@ -227,10 +230,17 @@ class BloomFilterReader:
     def _has_one(self, hashes: _Words) -> bool:
         """Return whether all bits of a hash are set.
 
-        Bits are read one by one.
+        Bits are computed and read one by one.
         """
-        probes = np.stack(list(bit_positions(hashes, BloomSize(self.bits, self.hashes))), axis=1)
-        return any(all(map(self._is_set, probe)) for probe in probes.tolist())
+        return any(all(map(self._is_set, self._positions(one))) for one in hashes.view(np.int64).tolist())
+
+    def _positions(self, hashed: int) -> Iterator[int]:
+        """Yield the bit positions of one hash, as ``bit_positions``."""
+        stride, at, bits = hashed >> 32, hashed, self.bits
+        for _ in range(self.hashes):
+            at += stride
+            low = at & _LOW_HALF
+            yield (low if low <= _MOST_INT else low ^ _LOW_HALF) % bits
 
     def _has_one_of_many(self, hashes: _Words) -> bool:
         """Return the same, after reading the whole filter.

@@ -367,7 +367,8 @@ class Payload:
     def whole(self) -> bytes:
         """Return all bytes, and cache them."""
         if self._whole is None:
-            self._whole = self._read_container(self._start, self.length)
+            read = partial(self._read_container, self._start, self.length)
+            self._whole = self._hold(("payload", self._start), read, len, lesser=True) if self.length <= self.WHOLE else read()
         return self._whole
 
     def row_set(self, offset: int, length: int | None, row_count: int) -> BitMap:

@@ -25,6 +25,9 @@ from manifest.entry.data_file import DataFileMeta
 from manifest.io.file_cache import FileParts
 from manifest.store import FileStore
 
+_SIZE_BYTES = 100
+"""Approximate bytes in memory of a cached file size."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -147,7 +150,9 @@ def open_container(store: FileStore, path: str, file: DataFileMeta, report: Read
     sidecar = store.paths.extra_file(path, file.index_file)
     try:
         ranges = store.file_io.open_ranges(sidecar, store.cache.files)
-        return ContainerReader(ranges.read, ranges.size(), file.index_file, FileParts(store.cache.files, store.file_io, sidecar).load)
+        parts = FileParts(store.cache.files, store.file_io, sidecar)
+        size = parts.load("size", ranges.size, lambda _: _SIZE_BYTES)
+        return ContainerReader(ranges.read, size, file.index_file, parts.load)
     except OSError as error:
         report.index.warnings[f"{sidecar}: {error.strerror or error}"] += 1
         return None

@@ -7,7 +7,7 @@ is read alone with the whole filter, by its statistics, indexes and pages, and g
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import FALSE, Predicate, all_of, columns_of, conjuncts
 from lsm.keys.sorted_keys import SortedKeys
 from lsm.merge.function import MergeFunction, combines_versions
-from lsm.read.metrics import ReadReport
 from lsm.scan.predicates import bind_constants, bucket_keys, only_columns
 from manifest.schema.table_schema import TableSchema
 
@@ -68,7 +67,7 @@ def candidate_keys(reads: Sequence[DataFileRead], rows: int, limit: int | None =
     None: there are too many, so that merging all keys costs less.
 
     Args:
-        reads: Reads of the key columns of all files of a section, at least one, with the filter.
+        reads: Reads of the key columns of all files of a section, at least one, with the filter and a report each.
         rows: Number of rows of the files.
         limit: Number of rows that the caller needs. None: all.
     """
@@ -78,19 +77,15 @@ def candidate_keys(reads: Sequence[DataFileRead], rows: int, limit: int | None =
         # Frequent matches fill a limit soon: the merge stops before a search would end.
         most = min(most, least * limit)
     search = _Search(most)
-    own = [replace(read, report=ReadReport()) for read in reads]
     io = reads[0].store.file_io
     try:
-        for first in range(0, len(own), thresholds.files_searched):
+        for first in range(0, len(reads), thresholds.files_searched):
             io.run_parallel(
-                *[partial(search.read, read) for read in own[first : first + thresholds.files_searched]]
+                *[partial(search.read, read) for read in reads[first : first + thresholds.files_searched]]
             )  # on a disk one after the other
     except FilterFailed:
         # An expression may fail for a version that the merge drops.
         return None
-    finally:
-        for read, counted in zip(reads, own, strict=True):
-            read.report.merge(counted.report)
     if search.ended:
         return None
     return SortedKeys.of(pa.Table.from_batches(search.found).columns) if search.found else SortedKeys((pa.nulls(0),))

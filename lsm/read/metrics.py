@@ -61,10 +61,13 @@ class ReadReport:
         >>> report.files, report.rows_returned
         (3, 5)
         """
-        for item in fields(self):
-            if item.name != "index":
-                setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
+        for name in _COUNTERS:
+            if added := getattr(other, name):
+                setattr(self, name, getattr(self, name) + added)
         self.index.merge(other.index)
+
+
+_COUNTERS = tuple(item.name for item in fields(ReadReport) if item.name != "index")
 
 
 __all__ = ["ReadReport"]

@@ -230,19 +230,20 @@ class SplitRead:
 
         The file must have all versions of its keys.
         """
-        return DataFileRead(
-            self.store,
-            self.split.partition,
-            self.split.bucket,
+        return self._file(
             file,
-            self.columns,
-            self._filter,
-            self._deletion_files.get(file.file_name),
+            columns=self.columns,
+            wanted=self._filter,
             drop_retracts=self.store.schema.kind.has_row_kinds and not self.kinds,
             top=self.top,
             report=self.report,
             dictionaries=self.dictionaries,
         )
+
+    def _file(self, file: DataFileMeta, **options: Any) -> DataFileRead:
+        """Return a read of a file. ``options`` are fields of ``DataFileRead``."""
+        vector = self._deletion_files.get(file.file_name)
+        return DataFileRead(self.store, self.split.partition, self.split.bucket, file, deletion_file=vector, **options)
 
     def with_row_numbers(self) -> Iterator[Any]:
         """Yield the rows of a table with row tracking.
@@ -316,10 +317,11 @@ class SplitRead:
         names = tuple(self.store.schema.trimmed_primary_keys)
         for predicate in key_candidates.version_filters(fold, self.predicate, self.store.schema):
             wanted = FileFilter(self.store, predicate)
-            reads = [
-                replace(self.alone(file), columns=names, wanted=wanted, drop_retracts=False, top=None, dictionaries=()) for file in files
-            ]
+            # Threads search files, so each has a report of its own.
+            reads = [self._file(file, columns=names, wanted=wanted, report=ReadReport()) for file in files]
             found = key_candidates.candidate_keys(reads, rows, self.limit)
+            for read in reads:
+                self.report.merge(read.report)
             if found is not None:
                 self.report.sections_searched += 1
                 self.report.rows_searched += rows

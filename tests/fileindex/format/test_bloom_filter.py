@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import CorruptIndex
 from fileindex.base.plain_value import from_scalar, plain_array
-from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize
+from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize, bit_positions
 from fileindex.format.container import ContainerReader, Payload
 from fileindex.format.registry import INDEX_TYPES
 from fileindex.format.same_options import has_same_options
@@ -185,6 +186,15 @@ def test_of_a_large_filter_a_lookup_reads_single_bytes():
     assert container.bytes_read == 4 + 3
     assert reader.evaluate(In(A, tuple(range(-100, 0)))) is SKIP
     assert container.bytes_read == 7 + 599071
+
+
+@pytest.mark.parametrize(("bits", "count"), [(8, 1), (800, 3), (98_760, 7), (2**27, 7)])
+def test_bits_of_one_hash_are_those_of_many(bits, count):
+    hashes = np.append(np.random.default_rng(bits).integers(0, 2**64, 200, np.uint64), np.array([0, 2**31, 2**63, 2**64 - 1], np.uint64))
+    payload = count.to_bytes(4, "big") + bytes(bits // 8)
+    reader = BloomFilterReader(Payload.of(payload), ColumnType(Kind.BIGINT))
+    expected = np.stack(list(bit_positions(hashes, BloomSize(bits, count))), axis=1).tolist()
+    assert [list(reader._positions(one)) for one in hashes.view(np.int64).tolist()] == expected
 
 
 @pytest.mark.parametrize("payload", ["", "000000", "00000003", "0000000000", "ffffffff00", "7fffffff00"])
