@@ -42,6 +42,9 @@ Code: TypeAlias = int | None
 """Number of a dictionary entry, or None for null."""
 _Run: TypeAlias = tuple[int, int, int, int]
 """First value of a run, one past the last, and the position of the packed values. If it is -1, all values are the last number."""
+_ENDS_EARLY = "the runs of a page end early"
+_PACKED = -1
+"""Marks packed values among repeated ones."""
 _LENGTH_BYTES = 4
 _MORE, _MORE_LEVELS = 1.1, 64
 """Factor and summand of estimated numbers of levels."""
@@ -232,7 +235,7 @@ def _runs(data: bytes, at: int, end: int, width: int, count: int) -> Iterator[_R
     first, size = 0, (width + 7) // 8
     while first < count:
         if at >= end:
-            raise ValueError("the runs of a page end early")
+            raise ValueError(_ENDS_EARLY)
         header = data[at]
         at += 1
         if header > 0x7F:
@@ -243,7 +246,7 @@ def _runs(data: bytes, at: int, end: int, width: int, count: int) -> Iterator[_R
         else:
             stop, at = first + half, at + size
         if at > end:
-            raise ValueError("the runs of a page end early")
+            raise ValueError(_ENDS_EARLY)
         yield (
             (first, stop, place, 0)
             if header & 1
@@ -276,7 +279,7 @@ def codes_at(data: bytes, at: int, end: int, width: int, ranks: Sequence[int]) -
             if len(found) == len(ranks):
                 return found
             rank = ranks[len(found)]
-    raise ValueError("the runs of a page end early")
+    raise ValueError(_ENDS_EARLY)
 
 
 def levels(data: bytes, at: int, end: int, width: int, count: int) -> UInt8s:
@@ -287,26 +290,38 @@ def levels(data: bytes, at: int, end: int, width: int, count: int) -> UInt8s:
     >>> levels(bytes([3, 0b11_10_01_00, 0b00_00_00_11, 2 << 1, 1]), 0, 5, 2, 10).tolist()
     [0, 1, 2, 3, 3, 0, 0, 0, 1, 1]
     """
-    runs = list(_runs(data, at, end, width, count))
-    packed = b"".join([data[place : place + (stop - first) * width // 8] for first, stop, place, _ in runs if place >= 0])
-    bits = np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little")
-    values: UInt8s = bits if width == 1 else bits.reshape(-1, width) @ (1 << np.arange(width, dtype=np.uint8))
-    if len(values) < runs[-1][1]:
-        return _mixed(runs, values.tobytes(), count)
-    return values[:count]
-
-
-def _mixed(runs: Sequence[_Run], packed: bytes, count: int) -> UInt8s:
-    """Return the first ``count`` values of runs. ``packed`` are those of packed runs."""
-    found, taken = bytearray(), 0
-    for first, end, place, same in runs:
-        stop = min(end, count)
-        if place < 0:
-            found += bytes((same,)) * (stop - first)
+    lengths: list[int] = []
+    values: list[int] = []
+    packed: list[bytes] = []
+    found = 0
+    while found < count:
+        if at >= end:
+            raise ValueError(_ENDS_EARLY)
+        header = data[at]
+        at += 1
+        if header > 0x7F:
+            header, at = varint(data, at - 1)
+        half, start = header >> 1, at
+        at += half * width if header & 1 else 1
+        if at > end:
+            raise ValueError(_ENDS_EARLY)
+        if header & 1:
+            packed.append(data[start:at])
+            values.append(_PACKED)
+            lengths.append(half * 8)
         else:
-            found += packed[taken : taken + stop - first]
-            taken += stop - first
-    return np.frombuffer(found, np.uint8)
+            values.append(data[start])
+            lengths.append(half)
+        found += lengths[-1]
+    lengths[-1] -= found - count
+    bits = np.unpackbits(np.frombuffer(b"".join(packed), np.uint8), bitorder="little")
+    unpacked: UInt8s = bits if width == 1 else bits.reshape(-1, width) @ (1 << np.arange(width, dtype=np.uint8))
+    if len(packed) == len(values):
+        return unpacked[:count]
+    mixed = np.repeat(np.array(values, np.int16), lengths)
+    is_packed = mixed == _PACKED
+    mixed[is_packed] = unpacked[: np.count_nonzero(is_packed)]
+    return mixed.astype(np.uint8)
 
 
 def _dictionary(leaf: ColumnPages) -> Any:
