@@ -44,7 +44,8 @@ class IndexUse:
         self.skipped += other.skipped
         self.rows += other.rows
         self.bytes += other.bytes
-        self.unusable.update(other.unusable)
+        if other.unusable:
+            self.unusable.update(other.unusable)
 
 
 @dataclass(slots=True)
@@ -81,8 +82,10 @@ class IndexMetrics:
         >>> notes.bytes_read
         3
         """
-        self.warnings.update(other.warnings)
-        self.used.update(other.used)
+        if other.warnings:
+            self.warnings.update(other.warnings)
+        for name, times in other.used.items():
+            self.used[name] += times
         self.bytes_read += other.bytes_read
         for (column, index_type), use in other.by_index.items():
             self.of(column, index_type).merge(use)

@@ -1,7 +1,7 @@
 """A few rows of dictionary pages, without the decoder.
 
 The decoder decodes all rows before the wanted one, and the whole dictionary, at each read. A dictionary page stores numbers of
-dictionary entries in runs. Here runs are skipped up to the wanted rows, and decoded dictionaries are cached for the process.
+dictionary entries in runs. Here runs are skipped up to the wanted rows, and dictionaries that are used again are cached for the process.
 
 Nested leaves are decoded if they repeat once, as elements of a list, or keys or values of a map.
 """
@@ -45,6 +45,9 @@ _Run: TypeAlias = tuple[int, int, int, int]
 _ENDS_EARLY = "the runs of a page end early"
 _PACKED = -1
 """Marks packed values among repeated ones."""
+_USED_ONCE = object()
+"""In the cache: the place of a dictionary whose page was read once."""
+_MARK_BYTES = 100
 _LENGTH_BYTES = 4
 _MORE, _MORE_LEVELS = 1.1, 64
 """Factor and summand of estimated numbers of levels."""
@@ -64,7 +67,7 @@ def take_rows(leaves: Sequence[ColumnPages], rows: Int64s) -> list[Any]:
     found: list[Any] = [None] * len(leaves)
     if len(rows) <= thresholds.coded_rows:
         for number, leaf in enumerate(leaves):
-            if ColumnMetaData.DICTIONARY_PAGE_OFFSET in leaf.meta:
+            if leaf.has_dictionary:
                 with suppress(ValueError, LookupError, TypeError, AttributeError, pa.ArrowException, OSError):  # the decoder reports damage
                     found[number] = _take_coded(leaf, pages_of.rows(leaf.starts))
     others = [number for number, array in enumerate(found) if array is None]
@@ -74,9 +77,20 @@ def take_rows(leaves: Sequence[ColumnPages], rows: Int64s) -> list[Any]:
 
 
 def _take_coded(leaf: ColumnPages, touched: Sequence[RowsOfPage]) -> Any | None:
-    """Return the values of a leaf at some rows. None: the pages have another layout, or are large."""
+    """Return the values of a leaf at some rows.
+
+    None: the pages have another layout or are large, or the dictionary is not cached yet.
+    """
     depth = _levels_of(leaf)
     if depth is None or max([one.num_rows for one in touched]) > thresholds.coded_page_rows:
+        return None
+    parts, place = leaf.indexes.parts, ("dictionary", leaf.group, leaf.leaf)
+    if parts is None:
+        return None
+    dictionary = parts.get(place)
+    if dictionary is None:
+        # A dictionary that is used once costs more alone than together with its page.
+        parts.put(place, _USED_ONCE, _MARK_BYTES, lesser=True)
         return None
     found = _Found([], [], [])
     for one in touched:
@@ -84,7 +98,10 @@ def _take_coded(leaf: ColumnPages, touched: Sequence[RowsOfPage]) -> Any | None:
         if page is None:
             return None
         (_read_lists if depth.repeats else _read_values)(page, depth, one, found)
-    return found.array(_dictionary(leaf), is_nested=depth.repeats)
+    if dictionary is _USED_ONCE:
+        dictionary = _decode_dictionary(leaf)
+        parts.put(place, dictionary, dictionary.nbytes, lesser=True)
+    return found.array(dictionary, is_nested=depth.repeats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +129,10 @@ def _levels_of(leaf: ColumnPages) -> _Levels | None:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Codes of rows. ``lengths`` are those of lists, None for null."""
+    """Codes of the values of rows.
+
+    ``lengths`` and ``nulls`` describe lists, one each.
+    """
 
     codes: list[Code]
     lengths: list[int]
@@ -322,14 +342,6 @@ def levels(data: bytes, at: int, end: int, width: int, count: int) -> UInt8s:
     is_packed = mixed == _PACKED
     mixed[is_packed] = unpacked[: np.count_nonzero(is_packed)]
     return mixed.astype(np.uint8)
-
-
-def _dictionary(leaf: ColumnPages) -> Any:
-    """Return the decoded dictionary of the chunk, from the cache if possible."""
-    parts = leaf.indexes.parts
-    if parts is None:
-        return _decode_dictionary(leaf)
-    return parts.load(("dictionary", leaf.group, leaf.leaf), lambda: _decode_dictionary(leaf), lambda found: found.nbytes, lesser=True)
 
 
 def _decode_dictionary(leaf: ColumnPages) -> Any:

@@ -167,6 +167,12 @@ class ColumnPages:
         return size
 
     @property
+    def has_dictionary(self) -> bool:
+        """Whether the chunk begins with a dictionary page."""
+        first: int = value(self.meta, ColumnMetaData.DATA_PAGE_OFFSET)
+        return 0 < value_or(self.meta, ColumnMetaData.DICTIONARY_PAGE_OFFSET, 0) < first
+
+    @property
     def holds_differences(self) -> bool:
         """Whether pages are encoded as DELTA_BINARY_PACKED."""
         return Encoding.DELTA_BINARY_PACKED in list_of(self.meta, ColumnMetaData.ENCODINGS)
@@ -262,7 +268,7 @@ class PageIndexes:
     """Page indexes of one open file.
 
     ``read_range`` maps ``(offset, length)`` to bytes of the file. ``read_into`` fills a buffer from an offset, unchecked. ``parts`` caches
-    decoded dictionaries. None: they are decoded at each read.
+    decoded dictionaries. None: they are decoded with each page.
     """
 
     footer: PageFooter

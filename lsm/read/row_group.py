@@ -134,9 +134,7 @@ class RowGroupRead:
                 self.report.bytes_read += cost
                 yield self._at(names, group, pages, rows)
                 return
-        chosen = np.zeros(group.num_rows, np.bool_)
-        chosen[rows] = True
-        taken = self._by_mask(names, group, pages, chosen)
+        taken = self._by_mask(names, group, pages, _ChosenRows(group.num_rows, rows=rows))
         if taken is not None:
             yield taken
             return
@@ -278,27 +276,22 @@ class RowGroupRead:
             raise CorruptFile(self.data.path, f"column '{source.name}' holds {held} instead of {source.type} ({error})") from error
 
     def _read_filtered(self, group: RowGroup) -> Iterator[Any]:
-        chosen = self._row_mask(group)
+        chosen = self._chosen(group)
         pages = self.data.pages(group)
         if pages is not None and self.residual != TRUE:
-            chosen &= matching_rows(self.residual, group.num_rows, lambda column: self.page_bounds(pages, column), self.types)
-            self._count_pages(pages, chosen)
-        if not chosen.any():
+            mask = chosen.mask & matching_rows(self.residual, group.num_rows, lambda column: self.page_bounds(pages, column), self.types)
+            self._count_pages(pages, mask)
+            chosen = _ChosenRows(group.num_rows, mask=mask)
+        if not chosen.count:
             return
         self._prefetch(group, pages, chosen)
-        kept = self._by_pages(self._filter_columns, group, pages, chosen)
-        if kept is None and self._texts is not None and self._texts.strike_others(group, chosen):
-            if not chosen.any():
+        if self._filter_columns:
+            found = self._filter(group, pages, chosen)
+            if found is None:
                 return
-            kept = self._by_pages(self._filter_columns, group, pages, chosen)
-        if kept is None:
-            kept = self._decide(group, chosen)
+            chosen, kept = found
         else:
-            keep = self._matches(kept)
-            chosen[np.flatnonzero(chosen)[~keep]] = False
-            kept = kept.filter(arrow_array(keep))
-        if not chosen.any():
-            return
+            kept = _batch([], (), chosen.count)
         rest = self._by_pages(self._rest, group, pages, chosen)
         if rest is None:
             rest = self._by_mask(self._rest, group, pages, chosen)
@@ -306,6 +299,24 @@ class RowGroupRead:
             yield from self._stream(group, chosen, kept)
         else:
             yield self._assemble(rest, rest.num_rows, kept)
+
+    def _filter(self, group: RowGroup, pages: GroupPages | None, chosen: _ChosenRows) -> tuple[_ChosenRows, Any] | None:
+        """Return the matching ones of the chosen rows, and their filter columns. None: there is no match."""
+        kept = self._by_pages(self._filter_columns, group, pages, chosen)
+        if kept is None and self._texts is not None and self._texts.strike_others(group, mask := chosen.mask):
+            chosen = _ChosenRows(group.num_rows, mask=mask)
+            if not chosen.count:
+                return None
+            kept = self._by_pages(self._filter_columns, group, pages, chosen)
+        if kept is None:
+            mask = chosen.mask
+            kept = self._decide(group, mask)
+            chosen = _ChosenRows(group.num_rows, mask=mask)
+        else:
+            keep = self._matches(kept)
+            chosen = _ChosenRows(group.num_rows, rows=chosen.rows[keep])
+            kept = kept.filter(arrow_array(keep))
+        return (chosen, kept) if chosen.count else None
 
     @cached_property
     def _groups(self) -> Sequence[RowGroup]:
@@ -332,46 +343,44 @@ class RowGroupRead:
             self.report.pages += len(starts)
             self.report.pages_skipped += len(starts) - int(np.count_nonzero(np.logical_or.reduceat(chosen, starts)))
 
-    def _prefetch(self, group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> None:
+    def _prefetch(self, group: RowGroup, pages: GroupPages | None, chosen: _ChosenRows) -> None:
         """Prefetch the needed column chunks from remote storage.
 
         Always the filter columns. The returned columns too, unless they are large.
         """
-        is_sparse = pages is not None and thresholds.sparse * np.count_nonzero(chosen) <= group.num_rows
+        is_sparse = pages is not None and thresholds.sparse * chosen.count <= group.num_rows
         names = self._physical([*self._filter_columns, *self._rest])
         if not is_sparse and self.data.compressed_size(names, [group]) > thresholds.unasked_bytes:
             names = self._physical(self._filter_columns)
-        self.data.prefetch(names, group, pages if is_sparse else None, np.flatnonzero(chosen) if is_sparse else None)
+        self.data.prefetch(names, group, pages if is_sparse else None, chosen.rows if is_sparse else None)
 
-    def _by_pages(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> Any | None:
+    def _by_pages(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _ChosenRows) -> Any | None:
         """Read columns of the chosen rows from single pages.
 
         None: another method is faster.
         """
-        if pages is None or thresholds.sparse * np.count_nonzero(chosen) > group.num_rows:
+        if pages is None or thresholds.sparse * chosen.count > group.num_rows:
             return None
-        rows = np.flatnonzero(chosen)
-        cost, pays = pages.cost(self._physical(names), rows)
+        cost, pays = pages.cost(self._physical(names), chosen.rows)
         if not pays:
             return None
         self.report.bytes_read += cost
-        return self._at(names, group, pages, rows)
+        return self._at(names, group, pages, chosen.rows)
 
-    def _by_mask(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _Mask) -> Any | None:
+    def _by_mask(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _ChosenRows) -> Any | None:
         """Read columns of the chosen rows with a masking decoder.
 
         None: another method is faster.
         """
-        count = np.count_nonzero(chosen)
-        if pages is None or thresholds.dense * count > group.num_rows:
+        if pages is None or thresholds.dense * chosen.count > group.num_rows:
             return None
-        if self.data.decoded_size(self._physical(names), group) * count > thresholds.masked_bytes * group.num_rows:
+        if self.data.decoded_size(self._physical(names), group) * chosen.count > thresholds.masked_bytes * group.num_rows:
             return None  # too large to decode at once
-        taken = self.data.take_masked(pages, self._physical(names), chosen)
+        taken = self.data.take_masked(pages, self._physical(names), chosen.mask)
         if taken is None:
             return None
         self.report.bytes_read += self.data.compressed_size(self._physical(names), [group])
-        return self._complete_batch(names, taken, group, np.flatnonzero(chosen))
+        return self._complete_batch(names, taken, group, chosen.rows)
 
     def _at(self, names: Sequence[str], group: RowGroup, pages: GroupPages, rows: _Rows) -> Any:
         """Read columns at positions of the group."""
@@ -403,7 +412,7 @@ class RowGroupRead:
                 break
         yield from _one_batch(pieces).columns
 
-    def _stream(self, group: RowGroup, chosen: _Mask, kept: Any) -> Iterator[Any]:
+    def _stream(self, group: RowGroup, chosen: _ChosenRows, kept: Any) -> Iterator[Any]:
         """Yield the chosen rows in batches.
 
         Decodes the non-filter columns up to the last chosen row.
@@ -411,7 +420,7 @@ class RowGroupRead:
         if not self._rest:
             yield self._assemble(kept, kept.num_rows)
             return
-        rows = np.flatnonzero(chosen)
+        rows = chosen.rows
         is_sparse = thresholds.sparse * len(rows) < group.num_rows
         start, taken = 0, 0
         for batch in self._decode(self._rest, [group], dictionaries=self._rest if is_sparse else (), few=is_sparse):
@@ -424,7 +433,7 @@ class RowGroupRead:
                 elif is_sparse:
                     some = batch.take(arrow_array(rows[taken:until] - start))
                 else:
-                    some = batch.filter(arrow_array(chosen[start:end]))
+                    some = batch.filter(arrow_array(chosen.mask[start:end]))
                 yield self._assemble(some, count, kept.slice(taken, count))
             start, taken = end, until
             if taken == len(rows):
@@ -457,13 +466,12 @@ class RowGroupRead:
             wanted &= ~retracts(batch.column(VALUE_KIND))
         return wanted
 
-    def _row_mask(self, group: RowGroup) -> _Mask:
-        """Return a mask of the group's rows in ``rows``."""
+    def _chosen(self, group: RowGroup) -> _ChosenRows:
+        """Return the group's rows in ``rows``."""
         if self.rows is None:
-            return np.ones(group.num_rows, np.bool_)
-        chosen = np.zeros(group.num_rows, np.bool_)
-        chosen[bitmap_to_rows(self.rows & BitMap(range(group.first_row, group.end_row))) - group.first_row] = True
-        return chosen
+            return _ChosenRows(group.num_rows, mask=np.ones(group.num_rows, np.bool_))
+        here = bitmap_to_rows(self.rows & BitMap(range(group.first_row, group.end_row)))
+        return _ChosenRows(group.num_rows, rows=here.astype(np.int64) - group.first_row)
 
     def _assemble(self, batch: Any, count: int, kept: Any = None) -> Any:
         """Build the returned batch from decoded columns and constants."""
@@ -487,6 +495,34 @@ class RowGroupRead:
     def _repeat(self, field: Any, count: int) -> Any:
         value = self.constants[field.name]
         return pa.nulls(count, field.type) if value is None else pa.repeat(to_scalar(value, self.types[field.name]), count)
+
+
+class _ChosenRows:
+    """Chosen rows of a row group, as ascending positions and as a mask.
+
+    Either form is computed from the other when it is first needed. Few rows of a large group are positions only.
+    """
+
+    def __init__(self, num_rows: int, *, rows: _Rows | None = None, mask: _Mask | None = None) -> None:
+        self._num_rows = num_rows
+        if rows is not None:
+            self.rows = rows
+        if mask is not None:
+            self.mask = mask
+
+    @cached_property
+    def rows(self) -> _Rows:
+        return np.flatnonzero(self.mask)
+
+    @cached_property
+    def mask(self) -> _Mask:
+        mask = np.zeros(self._num_rows, np.bool_)
+        mask[self.rows] = True
+        return mask
+
+    @cached_property
+    def count(self) -> int:
+        return len(self.rows) if "rows" in vars(self) else int(np.count_nonzero(self.mask))
 
 
 def may_have_retracts(data: OpenDataFile, delete_row_count: int | None) -> bool:
