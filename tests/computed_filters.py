@@ -9,7 +9,13 @@ from itertools import product
 import pyarrow as pa
 
 from fileindex.base.column_type import ColumnType, Kind
+from manifest.schema.validation import build_schema
 
+_NESTED = build_schema(
+    "st STRUCT<a INT, t STRING, n STRUCT<x DOUBLE, ok BOOLEAN>, day DATE, `b c` INT, l ARRAY<INT>>, ar ARRAY<INT>, df ARRAY<DOUBLE>, "
+    "ts ARRAY<STRING>, m MAP<STRING, INT>, mi MAP<INT, STRING>, ls ARRAY<STRUCT<a INT, t STRING>>"
+)
+_ARROW = dict(zip(_NESTED.arrow.names, _NESTED.arrow.types, strict=True))
 TYPES = {
     "id": ColumnType(Kind.INT),
     "t": ColumnType(Kind.TINYINT),
@@ -25,6 +31,7 @@ TYPES = {
     "ntz": ColumnType(Kind.TIMESTAMP, precision=6),
     "ltz": ColumnType(Kind.TIMESTAMP_LTZ, precision=6),
     "b": ColumnType(Kind.BOOLEAN),
+    **_NESTED.column_types,
 }
 _UTC = dt.UTC
 _VALUES = {
@@ -52,14 +59,66 @@ _VALUES = {
         dt.datetime(2023, 1, 1, 12, tzinfo=_UTC),
     ],
     "b": [True, None, False],
+    "st": [
+        {"a": 1, "t": "Oslo", "n": {"x": float("nan"), "ok": True}, "day": dt.date(2024, 2, 29), "b c": 1, "l": [1, None]},
+        None,
+        {"a": None, "t": None, "n": None, "day": None, "b c": None, "l": None},
+        {"a": -7, "t": "", "n": {"x": None, "ok": None}, "day": dt.date(1969, 12, 31), "b c": 2, "l": []},
+        {"a": 10, "t": "a\r\n", "n": {"x": -0.0, "ok": False}, "day": dt.date(2023, 1, 1), "b c": 1, "l": [7]},
+    ],
+    "ar": [[1, 2, None], [], None, [None], [3], [-7, -7]],
+    "df": [[float("nan"), 1.5], [], None, [None, 0.0], [-0.0], [float("inf"), None]],
+    "ts": [["Oslo", ""], None, [], [None], ["lima"]],
+    "m": [[("k", 1), ("l", None)], [], None, [("l", 2)], [("k", None)], [("", 3)]],
+    "mi": [[(1, "a")], None, [(2, None), (1, "b")], []],
+    "ls": [[{"a": 1, "t": "x"}, None], [], None, [{"a": None, "t": None}], [None]],
 }
 ROWS = 420
 TABLE = pa.table(
     {
         "id": pa.array(range(ROWS), pa.int32()),
-        **{name: pa.array([v[i % len(v)] for i in range(ROWS)], TYPES[name].arrow) for name, v in _VALUES.items()},
+        **{name: pa.array([v[i % len(v)] for i in range(ROWS)], _ARROW.get(name) or TYPES[name].arrow) for name, v in _VALUES.items()},
     }
 )
+RLIKES = [
+    f"{column} {word} r'{pattern}'"
+    for at, pattern in enumerate(
+        [
+            "^O.l",
+            "o$",
+            "^a.b$",
+            "a.b",
+            "(?s)a.b",
+            "(?i)STRASSE",
+            "(?i)^os[L-M]o$",
+            "^[^a-z]*$",
+            "^$",
+            "",
+            "\\d+",
+            "^-?\\d+$",
+            "^\\s.*\\s$",
+            "\\S",
+            "^[\\w ]+$",
+            "^(Oslo|lima)$",
+            "(l|(?:i))(m|s)a?$",
+            "x\\z",
+            "^.$",
+            "^..$",
+            "\\x{1F600}",
+            "\\u0391",
+            "[\\D]",
+            "_b%",
+            "\\Qa_b\\E",
+            "s{2,}",
+            "^\\p{Upper}+$",
+            "a\r?\n?$",
+            "\\x00$",
+            "^(a|_|b)+%?c?$",
+        ]
+    )
+    for column, word in [(("s", "u", "st.t")[at % 3], ("RLIKE", "REGEXP")[at % 2]), ("s", "NOT RLIKE")]
+]
+"""Patterns that Java and RE2 must search alike."""
 SAFE = [
     "coalesce(k IS DISTINCT FROM 3, true)",
     "coalesce(k IN (1, 3, NULL), false)",
@@ -251,6 +310,76 @@ SAFE = [
     "coalesce(NULL, k) = 3",
     "b AND s LIKE '%o%'",
     "b OR s LIKE '%o%'",
+    "st.a = 1",
+    "st.A > 1.5",
+    "NOT st.a <= 1",
+    "`st`.`b c` = 1",
+    "st.`b c` <> st.a",
+    "st.a IN (1, 10)",
+    "st.a NOT IN (1, 10)",
+    "st.a IN (1, NULL)",
+    "st.a IS NULL",
+    "st.n IS NULL",
+    "st IS NOT NULL",
+    "st.n.x = 0.0",
+    "isnan(st.n.x)",
+    "st.n.x > 1",
+    "st.n.ok",
+    "NOT st.n.ok",
+    "st.n.ok OR st.a = 1",
+    "st.a <=> NULL",
+    "st.a <=> 1",
+    "st.t LIKE 'O%'",
+    "st.t = ''",
+    "upper(st.t) = 'OSLO'",
+    "st.day > '2000-01-01'",
+    "year(st.day) = 2024",
+    "st.a BETWEEN k AND 10",
+    "st['a'] = 1",
+    "st['a'] IS NULL",
+    "coalesce(st.a, k) = 3",
+    "size(st.l) = 1",
+    "get(st.l, 0) = 7",
+    "size(ar) = 0",
+    "size(ar) > 1",
+    "size(ar) IS NULL",
+    "cardinality(ts) = 1",
+    "array_size(df) = 2",
+    "size(m) = 1",
+    "size(mi) = 2",
+    "array_contains(ar, 2)",
+    "NOT array_contains(ar, 2)",
+    "array_contains(ar, 2) IS NULL",
+    "array_contains(ar, k)",
+    "array_contains(ar, l)",
+    "array_contains(df, d)",
+    "array_contains(df, 0.0D)",
+    "array_contains(df, 1.5)",
+    "array_contains(df, 0)",
+    "array_contains(ts, 'Oslo')",
+    "array_contains(ts, s)",
+    "array_contains(st.l, 1)",
+    "size(ar) > 0 AND ar[0] = 1",
+    "size(ar) > 0 AND ar[0] IS NULL",
+    "size(ts) > 0 AND ts[0] = s",
+    "get(ar, 1) = 2",
+    "get(ar, -1) IS NULL",
+    "get(ar, 1) IS NULL",
+    "try_element_at(ar, 1) = 3",
+    "try_element_at(ar, -1) = -7",
+    "try_element_at(m, 'k') = 1",
+    "size(ar) = 2 AND element_at(ar, -2) = -7",
+    "m['k'] = 1",
+    "m['k'] IS NULL",
+    "m[''] > 2",
+    "mi[1] = 'a'",
+    "mi[2] IS NULL",
+    "mi[1] LIKE 'b%' OR mi[3] = 'c'",
+    "element_at(mi, 1) = 'b'",
+    "size(ls) > 0 AND ls[0].a = 1",
+    "get(ls, 0).t = 'x'",
+    "get(ls, 1).a IS NULL",
+    *RLIKES,
     "NOT b AND k + t > 0",
 ]
 """Conditions that Spark answers in ANSI mode for every row of ``TABLE``."""
@@ -266,6 +395,10 @@ FAILING = [
     "CAST(d AS INT) = 1",
     "d / (d - d) > 1",
     "k > 0 OR k / t > 1",
+    "ar[0] = 1",
+    "ar[-1] = 1",
+    "element_at(ar, 2) = 1",
+    "ls[1].a = 1",
 ]
 """Conditions that Spark fails to answer for some row of ``TABLE``."""
 REFUSED = [
@@ -273,7 +406,34 @@ REFUSED = [
     ("coalesce(k BETWEEN SYMMETRIC 3 AND 1, false)", "symmetric"),
     ("concat_ws('-', s, u) = 'x'", "concat_ws"),
     ("coalesce(date_add(day, 1) = day, datediff(YEAR, day, day) = 0)", "unit YEAR"),
-    ("s RLIKE 'o'", "regexp"),
+    ("s RLIKE '(?=o)'", "lookaround"),
+    ("s RLIKE '(?<!o)'", "lookaround"),
+    ("s RLIKE '(?>o)'", "atomic"),
+    ("s RLIKE r'(o)\\1'", "has '\\1'"),
+    ("s RLIKE r'\\bo'", "has '\\b'"),
+    ("s RLIKE 'o*+'", "possessive"),
+    ("s RLIKE 'o$x'", "'$' before its end"),
+    ("s RLIKE '[a&&b]'", "'&' in a character class"),
+    ("s RLIKE '(o'", "'(' without ')'"),
+    ("s RLIKE 'o)'", "')' without '('"),
+    ("s RLIKE '*o'", "without a part to repeat"),
+    ("s RLIKE 'o{2'", "invalid repetition"),
+    ("s RLIKE 'o{2000}'", "more than 1000"),
+    ("s RLIKE u", "quoted text"),
+    ("regexp_like(k, '4')", "takes VARCHAR"),
+    ("k.a = 1", "nor a ROW with fields"),
+    ("st.a.b = 1", "has no element"),
+    ("st = st", "no common type"),
+    ("st.n = 1", "no common type"),
+    ("ar['x'] = 1", "is not a MAP"),
+    ("ar[k] = 1", "takes a literal"),
+    ("ar[0L + 5000000000] = 1", "literal"),
+    ("element_at(ar, 0) = 1", "counts from 1"),
+    ("array_contains(ar, NULL)", "cannot search for NULL"),
+    ("array_contains(ls, 1)", "without parts"),
+    ("array_contains(ar, 'x')", "no common type"),
+    ("size(s) = 1", "an ARRAY or MAP"),
+    ("mi['x'] = 'a'", "string keys"),
     ("rand() > 0.5", "rand"),
     ("dec / 3 > 1", "DECIMAL"),
     ("dec % 2 = 0", "DECIMAL"),
@@ -297,7 +457,7 @@ REFUSED = [
     ("regexp_replace(s, 'a', 'b') = 'x'", "regexp_replace"),
     ("extract(SECOND FROM ntz) = 1", "second"),
     ("k = ?", "has no value"),
-    ("array_contains(s, 'x')", "not supported"),
+    ("array_contains(s, 'x')", "takes an ARRAY"),
     ("s LIKE ANY ('x%', 'y%')", "not supported"),
 ]
 """Conditions that are not computed here, and a part of what is said about them."""

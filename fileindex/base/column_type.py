@@ -10,7 +10,7 @@ The UTF-8 order of strings equals their code-point order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -55,6 +55,8 @@ STRINGS = frozenset({Kind.CHAR, Kind.VARCHAR})
 BINARIES = frozenset({Kind.BINARY, Kind.VARBINARY})
 INTEGERS = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT})
 FLOATS = frozenset({Kind.FLOAT, Kind.DOUBLE})
+LISTS = frozenset({Kind.ARRAY, Kind.VECTOR})
+WITH_PARTS = LISTS | {Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VARIANT}
 TIMESTAMPS = frozenset({Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ})
 
 
@@ -62,7 +64,8 @@ TIMESTAMPS = frozenset({Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ})
 class ColumnType:
     """Kind and parameters of a column.
 
-    ``key`` and ``value`` are set for MAP only.
+    ``key`` is set for MAP. ``value`` is the type of a MAP's values, or of the elements of an ARRAY or VECTOR.
+    ``fields`` are names and types of the fields of a ROW.
     """
 
     kind: Kind
@@ -71,6 +74,7 @@ class ColumnType:
     length: int = 0
     key: ColumnType | None = None
     value: ColumnType | None = None
+    fields: tuple[tuple[str, ColumnType], ...] = field(default=(), repr=False)
 
     @property
     def unit(self) -> str:
@@ -115,4 +119,4 @@ _FIXED: dict[Kind, pa.DataType] = {
 }
 
 
-__all__ = ["BINARIES", "FLOATS", "INTEGERS", "STRINGS", "TIMESTAMPS", "ColumnType", "Kind", "Plain"]
+__all__ = ["BINARIES", "FLOATS", "INTEGERS", "LISTS", "STRINGS", "TIMESTAMPS", "WITH_PARTS", "ColumnType", "Kind", "Plain"]

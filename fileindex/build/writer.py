@@ -18,12 +18,12 @@ from fileindex.base.plain_value import plain_array
 from fileindex.base.thresholds import thresholds
 from fileindex.build.advice import BY_VALUE, size_advice
 from fileindex.build.options import FileIndexOptions, IndexSpec
+from fileindex.expression.nested import map_entries
 from fileindex.format.container import ROW_BLOCKS, StoredIndex
 from fileindex.format.registry import INDEX_TYPES, HashingBuilder, IndexType
 from fileindex.format.row_blocks import RowBlocksBuilder, pays
 from fileindex.keys.group_by import ColumnRows, GroupedColumn
 from fileindex.predicate.evaluate_rows import type_of
-from fileindex.predicate.map_entries import map_entries
 from fileindex.predicate.tree import ColumnRef
 
 _RANGE_BITMAP = "range-bitmap"

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import BINARIES, STRINGS, ColumnType, Plain
+from fileindex.base.column_type import BINARIES, LISTS, STRINGS, WITH_PARTS, ColumnType, Kind, Plain
 from fileindex.base.errors import FilterFailed, InvalidFilter
 from fileindex.base.plain_value import canonical_array, to_scalar
-from fileindex.expression import calendar, comparison, text
-from fileindex.expression.functions import kernel_of
+from fileindex.expression import calendar, comparison, java_regex, nested, text
+from fileindex.expression.functions import cast_kernel, kernel_of
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 
 ColumnArrays = Callable[[ColumnValue], Any]
@@ -26,7 +26,7 @@ ColumnArrays = Callable[[ColumnValue], Any]
 def compute(expression: Expression, columns: ColumnArrays, rows: int) -> Any:
     """Return the values of an expression for all rows.
 
-    The array has type ``expression.type``; texts and binaries have the large types.
+    The array has type ``expression.type``; texts and binaries have the large types. Values with parts are as the columns have them.
 
     Args:
         expression: Built by ``call`` and ``cast_to``.
@@ -38,7 +38,7 @@ def compute(expression: Expression, columns: ColumnArrays, rows: int) -> Any:
     """
     match expression:
         case ColumnValue():
-            return _uniform(canonical_array(columns(expression), expression.type), expression.type)
+            return _canonical(columns(expression), expression.type)
         case LiteralValue(value, column_type):
             return pa.repeat(_uniform_scalar(value, column_type), rows)
         case FunctionCall():
@@ -48,6 +48,10 @@ def compute(expression: Expression, columns: ColumnArrays, rows: int) -> Any:
                 raise FilterFailed(f"'{expression}': {error}") from error
             except FilterFailed as error:
                 raise error if str(error).startswith("'") else FilterFailed(f"'{expression}': {error}") from error
+
+
+def _canonical(array: Any, column_type: ColumnType) -> Any:
+    return array if column_type.kind in WITH_PARTS else _uniform(canonical_array(array, column_type), column_type)
 
 
 def _uniform(array: Any, column_type: ColumnType) -> Any:
@@ -97,7 +101,39 @@ def _compute_call(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
         case calendar.TRUNCATED:
             unit, zone = _texts((first, node.arguments[2]))
             return calendar.truncate_instant(compute(node.arguments[1], columns, rows), unit, zone)
+        case "item" | "get" | "element_at" | "try_element_at":
+            return _canonical(_item(node, compute(first, columns, rows)), node.type)
+        case "array_contains":
+            return _array_contains(first.type, node.arguments[1], compute(first, columns, rows), compute(node.arguments[1], columns, rows))
     return _compute_text(node, compute(first, columns, rows))
+
+
+def _item(node: FunctionCall, whole: Any) -> Any:
+    """Return a field, an element or an entry of each row."""
+    given, wanted = node.arguments
+    assert isinstance(wanted, LiteralValue)
+    if given.type.kind is Kind.ROW:
+        return nested.struct_field(whole, str(wanted.value))
+    if given.type.kind in LISTS:
+        index = int(wanted.value or 0)
+        if node.function in {"item", "get"} and index < 0:
+            return nested.list_item(whole, 2**31, strict=node.function == "item")
+        if node.function in {"element_at", "try_element_at"} and index > 0:
+            index -= 1
+        return nested.list_item(whole, index, strict=node.function in {"item", "element_at"})
+    if isinstance(wanted.value, str):
+        return nested.map_entries(whole, [wanted.value])[0]
+    keys = _canonical(nested.map_keys(whole), wanted.type)
+    return nested.map_item(
+        whole, comparison.compare("=", [keys, pa.repeat(_uniform_scalar(wanted.value, wanted.type), len(keys))], wanted.type)
+    )
+
+
+def _array_contains(given: ColumnType, wanted: Expression, lists: Any, values: Any) -> Any:
+    assert given.value is not None
+    elements, owners = nested.owned_values(lists)
+    cast = _uniform(cast_kernel(given.value, wanted.type)(_canonical(elements, given.value), wanted.type), wanted.type)
+    return nested.any_of_rows(comparison.compare("=", [cast, values.take(pa.array(owners))], wanted.type), owners, lists)
 
 
 def _compute_text(node: FunctionCall, value: Any) -> Any:
@@ -105,6 +141,8 @@ def _compute_text(node: FunctionCall, value: Any) -> Any:
     match node.function:
         case "like":
             return text.matches_like(value, *_texts(node.arguments[1:]))
+        case "rlike":
+            return java_regex.matches(value, *_texts(node.arguments[1:]))
         case "contains":
             return text.contains(value, *_texts(node.arguments[1:]))
         case "startswith":

@@ -17,14 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
-from fileindex.base.errors import FilterFailed, InvalidFilter
+from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, LISTS, STRINGS, TIMESTAMPS, WITH_PARTS, ColumnType, Kind
+from fileindex.base.errors import FilterFailed, InvalidFilter, UnknownColumn
 from fileindex.base.time_zone import zone_named
-from fileindex.expression import arithmetic, calendar, comparison, text
+from fileindex.expression import arithmetic, calendar, comparison, java_regex, nested, text
 from fileindex.expression.arithmetic import Arrays
 from fileindex.expression.calendar import without_zone
 from fileindex.expression.literals import is_null_literal, literal_as, tight_decimal
-from fileindex.expression.tree import Expression, FunctionCall, LiteralValue
+from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 from fileindex.expression.types import (
     BIGINT_TYPE,
     BOOLEAN_TYPE,
@@ -252,6 +252,8 @@ def _pattern_match(name: str, arguments: tuple[Expression, ...]) -> FunctionCall
         text.literal_text(pattern.value, pattern.type, name)
     if name == "like":
         text.like_parts(*(str(pattern.value) for pattern in patterns))  # type: ignore[union-attr]  # checked above: all are literals
+    if name == "rlike":
+        java_regex.translate(*(str(pattern.value) for pattern in patterns))  # type: ignore[union-attr]  # as above
     return FunctionCall(name, (_with_type(TEXT_TYPE, TEXT_TYPE)(name, (value,)).arguments[0], *patterns), BOOLEAN_TYPE)
 
 
@@ -295,6 +297,58 @@ def _zone_conversion(name: str, arguments: tuple[Expression, ...]) -> FunctionCa
     return FunctionCall(name, arguments, value.type if name == calendar.TRUNCATED else wanted(value.type))
 
 
+def _item(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    """Type a field of a ROW, an element of an ARRAY or an entry of a MAP.
+
+    The field, index or key is a literal.
+    """
+    whole, wanted = arguments
+    kind = whole.type.kind
+    if not isinstance(wanted, LiteralValue) or wanted.value is None:
+        raise InvalidFilter(f"'{name}' of {whole} takes a literal as its field, index or key, not {wanted}")
+    if kind is Kind.ROW and name == "item":
+        return _field(whole, wanted)
+    if kind in LISTS and whole.type.value is not None:
+        if wanted.type.kind is not Kind.INT:
+            raise InvalidFilter(f"{whole} is an {kind}: its elements have whole numbers as index, not {wanted}")
+        if wanted.value == 0 and name in {"element_at", "try_element_at"}:
+            raise InvalidFilter(f"'{name}' counts from 1; write {whole}[0] for the first element")
+        return FunctionCall(name, arguments, whole.type.value)
+    if kind is Kind.MAP and name != "get" and whole.type.key is not None and whole.type.value is not None:
+        key = cast_to(wanted, whole.type.key if whole.type.key.kind not in STRINGS else TEXT_TYPE)
+        if not isinstance(key, LiteralValue):
+            raise InvalidFilter(f"{whole} has keys of type {whole.type.key.kind}, not {wanted} of type {wanted.type.kind}")
+        return FunctionCall(name, (whole, key), whole.type.value)
+    raise InvalidFilter(f"'{name}': {whole} of type {kind} has no element {wanted}")
+
+
+def _field(whole: Expression, wanted: LiteralValue) -> FunctionCall:
+    names = [name for name, _ in whole.type.fields]
+    alike = [name for name in names if name.lower() == str(wanted.value).lower()]
+    found = wanted.value if wanted.value in names else alike[0] if len(alike) == 1 else None
+    if found is None and alike:
+        raise InvalidFilter(f"field '{wanted.value!s}' of {whole} is ambiguous: it may be {' or '.join(alike)}; write the exact case")
+    if found is None:
+        raise UnknownColumn(f"{whole}.{wanted.value!s}", tuple(f"{whole}.{name}" for name in names))
+    return FunctionCall("item", (whole, LiteralValue(found, TEXT_TYPE)), dict(whole.type.fields)[str(found)])
+
+
+def _array_contains(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    """Type a search of an ARRAY. Elements and value are compared in their common type."""
+    whole, wanted = arguments
+    if whole.type.kind not in LISTS or whole.type.value is None or whole.type.value.kind in WITH_PARTS:
+        raise InvalidFilter(f"'{name}' takes an ARRAY of values without parts, not {whole} of type {whole.type.kind}")
+    if is_null_literal(wanted):
+        raise InvalidFilter(f"'{name}' cannot search for NULL")
+    shared = shared_type(name, (ColumnValue(f"an element of {whole}", None, whole.type.value), wanted))
+    cast_kernel(whole.type.value, shared)
+    return FunctionCall(name, (whole, cast_to(wanted, shared)), BOOLEAN_TYPE)
+
+
+def _size(values: Arrays, _: ColumnType) -> Any:
+    return nested.list_size(values[0])
+
+
 def _part(name: str, values: Arrays, _: ColumnType) -> Any:
     return calendar.extract_part(name, values)
 
@@ -335,6 +389,10 @@ FUNCTION_RULES: dict[str, FunctionRule] = {
     "contains": FunctionRule(2, 2, _pattern_match, None),
     "startswith": FunctionRule(2, 2, _pattern_match, None),
     "endswith": FunctionRule(2, 2, _pattern_match, None),
+    "rlike": FunctionRule(2, 2, _pattern_match, None),
+    **{name: FunctionRule(2, 2, _item, None) for name in ("item", "get", "element_at", "try_element_at")},
+    "size": FunctionRule(1, 1, _kinds(frozenset({Kind.ARRAY, Kind.VECTOR, Kind.MAP, Kind.MULTISET}), "an ARRAY or MAP", INT_TYPE), _size),
+    "array_contains": FunctionRule(2, 2, _array_contains, None),
     "date_trunc": FunctionRule(2, 2, _date_trunc, None),
     calendar.LOCAL: FunctionRule(2, 2, _zone_conversion, calendar.local),
     calendar.INSTANT: FunctionRule(2, 2, _zone_conversion, calendar.instant),

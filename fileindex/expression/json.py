@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fileindex.base.column_type import ColumnType, Kind
+from fileindex.base.column_type import WITH_PARTS, ColumnType, Kind
 from fileindex.base.errors import InvalidFilter
 from fileindex.base.plain_json import plain_from_json, plain_to_json
 from fileindex.base.plain_value import is_plain
@@ -75,15 +75,29 @@ def _literal(body: dict[str, Any]) -> LiteralValue:
 
 
 def _type_json(column_type: ColumnType) -> list[Any]:
-    return [column_type.kind.value, column_type.precision, column_type.scale, column_type.length]
+    own = [column_type.kind.value, column_type.precision, column_type.scale, column_type.length]
+    if column_type.kind not in WITH_PARTS:
+        return own
+    key, value = (None if part is None else _type_json(part) for part in (column_type.key, column_type.value))
+    return [*own, key, value, [[name, _type_json(part)] for name, part in column_type.fields]]
 
 
-def _type(given: Any) -> ColumnType:
+def _type(given: Any, depth: int = 0) -> ColumnType:
     match given:
-        case [str(kind), int(precision), int(scale), int(length)] if (
-            kind in Kind.__members__ and 0 <= scale <= precision <= 38 and length >= 0
+        case [str(kind), int(precision), int(scale), int(length), *parts] if (
+            kind in Kind.__members__ and 0 <= scale <= precision <= 38 and length >= 0 and depth <= MOST_NESTED
         ):
-            return ColumnType(Kind(kind), precision, scale, length)
+            return ColumnType(Kind(kind), precision, scale, length, *_parts(parts, depth + 1))
+    raise _bad(given)
+
+
+def _parts(given: list[Any], depth: int) -> tuple[ColumnType | None, ColumnType | None, tuple[tuple[str, ColumnType], ...]]:
+    match given:
+        case []:
+            return None, None, ()
+        case [key, value, list(fields)] if all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in fields):
+            parts = [None if part is None else _type(part, depth) for part in (key, value)]
+            return parts[0], parts[1], tuple([(name, _type(part, depth)) for name, part in fields])
     raise _bad(given)
 
 

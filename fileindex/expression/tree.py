@@ -53,6 +53,9 @@ class FunctionCall:
     type: ColumnType
 
     def __str__(self) -> str:
+        if self.function == "item":
+            whole, part = self.arguments
+            return f"{whole}.{part.value!s}" if whole.type.fields and isinstance(part, LiteralValue) else f"{whole}[{part!s}]"
         if len(self.arguments) == 2 and not self.function[0].isalpha():
             return f"({self.arguments[0]} {self.function} {self.arguments[1]})"
         shown = ", ".join(map(str, self.arguments))

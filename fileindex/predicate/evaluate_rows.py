@@ -20,8 +20,8 @@ from fileindex.base.column_type import FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.errors import FilterFailed, InvalidFilter, UnknownColumn
 from fileindex.base.plain_value import canonical_array, fixed_array, literal_array, to_scalar
 from fileindex.expression.compute import compute
+from fileindex.expression.nested import map_entries
 from fileindex.expression.tree import ColumnValue, column_values
-from fileindex.predicate.map_entries import map_entries
 from fileindex.predicate.tree import And, ColumnRef, Compare, ComputedPredicate, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derive
 
 _BOOLEANS = arrow_array(np.array([False, True]))
@@ -41,7 +41,7 @@ def type_of(column: ColumnRef, types: Mapping[str, ColumnType]) -> ColumnType:
     if column.key is None:
         return found
     if found.kind is not Kind.MAP or found.key is None or found.value is None or found.key.kind not in STRINGS:
-        raise InvalidFilter(f"'{column}': column '{column.name}' of type {found.kind} is not a MAP with string keys")
+        raise InvalidFilter(f"'{column}': column '{column.name}' of type {found.kind} is not a MAP with string keys, nor a ROW with fields")
     return found.value
 
 

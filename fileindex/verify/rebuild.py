@@ -20,11 +20,11 @@ from fileindex.base.plain_value import from_scalar, plain_array
 from fileindex.base.thresholds import thresholds
 from fileindex.build.options import IndexSpec
 from fileindex.build.writer import FileIndexMaintainer
+from fileindex.expression.nested import map_entries
 from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize
 from fileindex.format.container import ROW_BLOCKS, Payload
 from fileindex.format.registry import INDEX_TYPES
 from fileindex.format.row_blocks import RowBlocksBuilder, RowBlocksReader
-from fileindex.predicate.map_entries import map_entries
 from fileindex.predicate.tree import ColumnRef, Compare, IsNull, Leaf, Op
 from fileindex.rowset.result import FileIndexResult, RowSet
 

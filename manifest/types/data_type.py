@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from fileindex.base.column_type import BINARIES, STRINGS, ColumnType, Kind
+from fileindex.base.column_type import BINARIES, LISTS, STRINGS, ColumnType, Kind
 from fileindex.base.errors import UnsupportedType
 from fileindex.base.lazy import cached_property
 from manifest.io.errors import UnsupportedTable
@@ -160,8 +160,10 @@ class DataType:
     @cached_property
     def column_type(self) -> ColumnType:
         """The type for indexes and filters."""
-        key, value = (None if part is None else part.column_type for part in (self.key, self.value))
-        return ColumnType(self.kind, self.precision, self.scale, self.length, key, value)
+        items = self.element if self.kind in LISTS else self.value
+        key, value = (None if part is None else part.column_type for part in (self.key, items))
+        fields = tuple([(field.name, field.type.column_type) for field in self.fields])
+        return ColumnType(self.kind, self.precision, self.scale, self.length, key, value, fields)
 
     @cached_property
     def arrow(self) -> pa.DataType:

@@ -8,7 +8,7 @@ columns' types and pushes NOT to the leaves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -42,6 +42,10 @@ _ALIASES = {
     "if": "case",
     "dateadd": "date_add",
     "date_diff": "datediff",
+    "cardinality": "size",
+    "array_size": "size",
+    "regexp": "rlike",
+    "regexp_like": "rlike",
 }
 _CASTS = {
     "date": DATE_TYPE,
@@ -332,6 +336,31 @@ _FORMS: dict[str, Callable[..., Term]] = {
 }
 
 
+def item_of(whole: Term, part: Term, function: str = "item") -> Term:
+    """Return the term of a field, an element or a map entry.
+
+    function: ``item`` (from 0), or ``element_at`` and ``try_element_at`` (from 1).
+
+    >>> item_of(ColumnRef("m"), GivenValue("k"))
+    ColumnRef(name='m', key='k')
+    """
+    # Statistics and indexes can answer an entry of a MAP column. For a ROW it is rewritten when the column's type is known.
+    if isinstance(whole, ColumnRef) and whole.key is None and isinstance(part, GivenValue) and isinstance(part.value, str):
+        return ColumnRef(whole.name, part.value)
+    return Computation(function, (whole, part))
+
+
+def field_of(whole: Term, names: Sequence[str]) -> Term:
+    """Return the term of a field of a ROW, nested by ``names``.
+
+    >>> field_of(ColumnRef("s"), ["a", "b"])
+    Computation(function='item', arguments=(ColumnRef(name='s', key='a'), GivenValue(value='b')))
+    """
+    for name in names:
+        whole = item_of(whole, GivenValue(name))
+    return whole
+
+
 def is_computed(term: Term) -> bool:
     """Return whether a term is neither column nor literal."""
     return not isinstance(term, ColumnRef | GivenValue)
@@ -361,6 +390,8 @@ __all__ = [
     "TimestampLiteral",
     "Truth",
     "computation",
+    "field_of",
     "is_computed",
+    "item_of",
     "literal_from_python",
 ]

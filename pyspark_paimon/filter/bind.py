@@ -57,10 +57,11 @@ from pyspark_paimon.filter.ast import (
     Truth,
 )
 from pyspark_paimon.filter.bind_terms import bind_term, enclosing_range, simplify
-from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.filter.columns import resolve_whole
 from pyspark_paimon.filter.literals import BOUNDS, bounds, cuts, number_of
 
 Members: TypeAlias = "tuple[Literal, ...] | pa.Array | pa.ChunkedArray"
+Leaf: TypeAlias = Comparison | NullSafeEqual | Membership | NullTest | NanTest | Prefix | Truth
 _COMPARED = frozenset({*(op.value for op in Op), "<=>"})
 Types = Mapping[str, ColumnType]
 _OPERATORS: dict[Op, Callable[[bool, bool], bool]] = {
@@ -108,7 +109,9 @@ def _bind(condition: Condition, types: Types, *, negated: bool, depth: int = 0) 
                 return _bind(simpler, types, negated=negated)
             near = None if negated else enclosing_range(test)
             return ComputedPredicate(test, negated) if near is None else all_of(_bind(near, types, negated=False), ComputedPredicate(test))
-    column = ColumnRef(resolve(condition.column.name, types), condition.column.key)
+    column = ColumnRef(resolve_whole(condition.column, types), condition.column.key)
+    if column.key is not None and types[column.name].kind is Kind.ROW:
+        return _bind(ComputedCondition(_term_of(condition)), types, negated=negated, depth=depth)
     column_type = type_of(column, types)
     match condition:
         case NullTest():
@@ -127,6 +130,25 @@ def _bind(condition: Condition, types: Types, *, negated: bool, depth: int = 0) 
             return _member(column, column_type, values, negated=negated)
         case Prefix(_, prefix):
             return _prefix(column, column_type, prefix, negated=negated)
+
+
+def _term_of(leaf: Leaf) -> Term:
+    """Return the term of a condition on one column."""
+    match leaf:
+        case NullTest(column):
+            return Computation("isnull", (column,))
+        case Truth(column):
+            return column
+        case Comparison(column, op, value):
+            return Computation(op.value, (column, GivenValue(value)))
+        case NullSafeEqual(column, value):
+            return Computation("<=>", (column, GivenValue(value)))
+        case NanTest(column):
+            return Computation("isnan", (column,))
+        case Membership(column, values):
+            return Computation("in", (column, *map(GivenValue, literals_of(values))))
+        case Prefix(column, prefix):
+            return Computation("startswith", (column, GivenValue(prefix)))
 
 
 def _refuse_compared_texts(term: Term) -> None:

@@ -37,7 +37,7 @@ from pyspark_paimon.filter.ast import (
     TimeLiteral,
     TimestampLiteral,
 )
-from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.filter.columns import resolve_whole
 from pyspark_paimon.filter.literals import nanos_of, parse_date, parse_time, parse_timestamp
 
 _OPS = {op.value: op for op in Op}
@@ -58,8 +58,10 @@ def bind_term(term: Term, types: Mapping[str, ColumnType], depth: int = 0) -> Ex
         raise InvalidFilter(f"an expression nests deeper than {MOST_NESTED} calls; simplify it")
     match term:
         case ColumnRef():
-            column = ColumnRef(resolve(term.name, types), term.key)
-            return ColumnValue(column.name, column.key, type_of(column, types))
+            name = resolve_whole(term, types)
+            if term.key is not None and types[name].kind is Kind.ROW:
+                return call("item", [ColumnValue(name, None, types[name]), LiteralValue(term.key, TEXT_TYPE)])
+            return ColumnValue(name, term.key, type_of(ColumnRef(name, term.key), types))
         case GivenValue(value):
             return _literal(value)
         case Casting(argument, wanted):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
+from fileindex.predicate.tree import ColumnRef
 
 
 def resolve(name: str, types: Mapping[str, ColumnType]) -> str:
@@ -27,6 +28,21 @@ def resolve(name: str, types: Mapping[str, ColumnType]) -> str:
     if len(alike) > 1:
         raise InvalidFilter(f"column '{name}' is ambiguous: it may be {' or '.join(alike)}; write the exact case")
     return alike[0]
+
+
+def resolve_whole(column: ColumnRef, types: Mapping[str, ColumnType]) -> str:
+    """Return the table's spelling of the column of a field or entry.
+
+    Raises the errors of ``resolve``, and ``InvalidFilter`` for a column with a dot in its name that is not in backticks.
+    """
+    try:
+        return resolve(column.name, types)
+    except UnknownColumn:
+        start = f"{column.name}.{column.key}".lower()
+        dotted = next((name for name in types if f"{name}.".lower().startswith(f"{start}.")), None)
+        if column.key is None or dotted is None:
+            raise
+        raise InvalidFilter(f"'{dotted}' is a column with a dot in its name, not a field: write `{dotted}`") from None
 
 
 def match_names(names: Iterable[str], source: Collection[str]) -> dict[str, str]:
@@ -68,4 +84,4 @@ def case_twins(names: Iterable[str]) -> tuple[str, ...]:
     return next((tuple(alike) for alike in by_name.values() if len(alike) > 1), ())
 
 
-__all__ = ["case_twins", "match_names", "resolve"]
+__all__ = ["case_twins", "match_names", "resolve", "resolve_whole"]

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import pyarrow as pa
+
 from fileindex.base.errors import InvalidFilter
 from fileindex.expression.text import like_parts
 from fileindex.predicate.tree import ColumnRef, Op
+from pyspark_paimon.filter.arrow_values import literals_of
 from pyspark_paimon.filter.ast import (
     MIRRORED,
     And,
@@ -78,6 +81,13 @@ def condition_of(node: Node) -> Condition:
     return node
 
 
+def among(value: Term, values: tuple[Literal, ...] | pa.Array | pa.ChunkedArray) -> Condition:
+    """Return the condition ``value IN (values)``."""
+    if isinstance(value, ColumnRef):
+        return Membership(value, values)
+    return condition_of(Computation("in", (value, *map(GivenValue, literals_of(values)))))
+
+
 def _is_constant(term: Term) -> bool:
     match term:
         case Computation(_, arguments):
@@ -136,4 +146,4 @@ def _pattern(value: Literal) -> str:
     return value
 
 
-__all__ = ["Node", "combine", "condition_of", "like", "terms_of"]
+__all__ = ["Node", "among", "combine", "condition_of", "like", "terms_of"]

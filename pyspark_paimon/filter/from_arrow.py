@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -22,8 +23,19 @@ from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import InvalidFilter
 from fileindex.predicate.tree import ColumnRef
 from pyspark_paimon.filter.arrow_values import literal_of_scalar
-from pyspark_paimon.filter.ast import And, Casting, Computation, Condition, GivenValue, Membership, Not, NullTest, Or, Term
-from pyspark_paimon.filter.conditions import Node, combine, condition_of, terms_of
+from pyspark_paimon.filter.ast import (
+    And,
+    Casting,
+    Computation,
+    Condition,
+    GivenValue,
+    Not,
+    Or,
+    Term,
+    field_of,
+    item_of,
+)
+from pyspark_paimon.filter.conditions import Node, among, combine, condition_of, terms_of
 
 _FUNCTIONS = {
     "equal": "=",
@@ -51,6 +63,7 @@ _FUNCTIONS = {
     "day_of_year": "dayofyear",
     "iso_week": "weekofyear",
 }
+_NAMES = re.compile(r"\.([^.\[\]\\]+)")
 _PATTERNS = {"match_substring": "contains", "ends_with": "endswith", "starts_with": "startswith", "match_like": "like"}
 _CONNECTIVES = {"and_kleene": "and", "and": "and", "or_kleene": "or", "or": "or", "invert": "not"}
 _CASTS = (
@@ -155,6 +168,9 @@ class _Reader:
             return GivenValue(literal_of_scalar(self.batch.column(int(value))[0]))
         if kind == "field_ref":
             return self.reference(value)
+        if kind == "nested_field_ref":
+            first, *names = [next(self.tokens)[1] for _ in range(int(value))]
+            return field_of(self.reference(first), names)
         if kind != "call":
             raise InvalidFilter(f"a reference of kind '{kind}' is not a column name; write the column's name")
         arguments: list[Node] = []
@@ -174,11 +190,11 @@ def _call(name: str, arguments: tuple[Node, ...], options: dict[str, Any]) -> No
     if name in _CONNECTIVES:
         return combine(_CONNECTIVES[name], arguments)
     match name, arguments:
-        case "is_in", (ColumnRef() as column,):
-            return _membership(column, options["value_set"], int(options["null_matching_behavior"].as_py()))
-        case "map_lookup", (ColumnRef(column_name, None),) if isinstance(key := options["query_key"].as_py(), str):
+        case "is_in", (value,) if (terms := terms_of((value,))) is not None:
+            return _membership(terms[0], options["value_set"], int(options["null_matching_behavior"].as_py()))
+        case "map_lookup", (whole,) if (terms := terms_of((whole,))) is not None:
             if options["occurrence"].as_py() in {0, 1}:  # first or last: a Paimon map has each key once
-                return ColumnRef(column_name, key)
+                return item_of(terms[0], GivenValue(literal_of_scalar(options["query_key"])))
             raise InvalidFilter("map_lookup must have occurrence 'first' or 'last'")
     terms = terms_of(arguments)
     if terms is None:
@@ -193,6 +209,12 @@ def _function(name: str, arguments: tuple[Term, ...], options: dict[str, Any]) -
     towards zero.
     """
     match name:
+        case "struct_field" if (names := _NAMES.findall(options["field_ref"].as_py())) and "[" not in options["field_ref"].as_py():
+            return field_of(arguments[0], names)
+        case "list_element":  # raises for a list without the element, as Spark's index does
+            return Computation("item", arguments)
+        case "list_value_length":
+            return Computation("size", arguments)
         case "cast":
             return Casting(arguments[0], _column_type(options["to_type"].type))
         case name if name in _PATTERNS:
@@ -231,13 +253,14 @@ def _column_type(kind: pa.DataType) -> ColumnType:
     return found
 
 
-def _membership(column: ColumnRef, values: Any, null_matching: int) -> Condition:
+def _membership(value: Term, values: Any, null_matching: int) -> Condition:
     listed = values.values
     if null_matching not in {_NULL_MATCHES, _NULL_IS_SKIPPED}:
-        return Membership(column, listed)
+        return among(value, listed)
     # Arrow's is_in returns false for null, not unknown.
-    found = And((Not(NullTest(column)), Membership(column, listed.drop_null())))
-    return Or((NullTest(column), found)) if listed.null_count and null_matching == _NULL_MATCHES else found
+    null = condition_of(Computation("isnull", (value,)))
+    found = And((Not(null), among(value, listed.drop_null())))
+    return Or((null, found)) if listed.null_count and null_matching == _NULL_MATCHES else found
 
 
 __all__ = ["arrow_condition", "arrow_term"]

@@ -20,18 +20,17 @@ from pyspark_paimon.filter.arrow_values import literal_of_scalar
 from pyspark_paimon.filter.ast import (
     MIRRORED,
     And,
-    Comparison,
+    Computation,
     Condition,
     Constant,
+    GivenValue,
     Literal,
-    Membership,
     Not,
-    NullSafeEqual,
-    NullTest,
     Or,
-    Prefix,
-    Truth,
+    Term,
+    field_of,
 )
+from pyspark_paimon.filter.conditions import among, condition_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -90,6 +89,10 @@ def whole_polars_condition(expression: pl.Expr, types: Mapping[str, ColumnType])
         ) from error
 
 
+def _compare(value: Term, op: Op, literal: Literal) -> Condition:
+    return condition_of(Computation(op.value, (value, GivenValue(literal))))
+
+
 def _conjuncts(node: Any) -> list[Any]:
     parts, waiting = [], [node]
     while waiting:
@@ -109,14 +112,14 @@ class _Translation:
     def condition(self, node: Any) -> Condition:
         """Return the equivalent condition, or raise ``_Inexact``."""
         match node:
-            case {"Column": str()}:
-                column, column_type = self._column(node)
-                if column_type.kind is Kind.BOOLEAN:
-                    return Truth(column)
+            case {"Column": str()} | {"Function": {"function": {"StructExpr": _}}}:
+                value, value_type = self._value(node)
+                if value_type.kind is Kind.BOOLEAN:
+                    return condition_of(value)
             case {"Literal": _}:
-                value = _series(node)[0]
-                if value is None or isinstance(value, bool):
-                    return Constant(value)
+                constant = _series(node)[0]
+                if constant is None or isinstance(constant, bool):
+                    return Constant(constant)
             case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
                 return And((self.condition(left), self.condition(right)))
             case {"BinaryExpr": {"left": left, "op": "Or" | "LogicalOr", "right": right}}:
@@ -126,10 +129,10 @@ class _Translation:
             case {"Function": {"input": inputs, "function": {"Boolean": function}}}:
                 return self._boolean(function, inputs)
             case {"Function": {"input": [of, pattern], "function": {"StringExpr": "StartsWith"}}}:
-                column, column_type = self._column(of)
-                value = self._literal(pattern, column_type)
-                if isinstance(value, str):
-                    return Prefix(column, value)
+                value, value_type = self._value(of)
+                prefix = self._literal(pattern, value_type)
+                if isinstance(prefix, str):
+                    return condition_of(Computation("startswith", (value, GivenValue(prefix))))
         raise _Inexact
 
     def _boolean(self, function: Any, inputs: list[Any]) -> Condition:
@@ -137,34 +140,41 @@ class _Translation:
             case "Not", [child]:
                 return Not(self.condition(child))
             case "IsNull", [child]:
-                return NullTest(self._column(child)[0])
+                return self._is_null(child)
             case "IsNotNull", [child]:
-                return Not(NullTest(self._column(child)[0]))
+                return Not(self._is_null(child))
             case {"IsIn": {"nulls_equal": False}}, [child, values]:
-                column, column_type = self._column(child)
+                value, value_type = self._value(child)
                 listed = _series(values)[0]
-                found = tuple(_exact_literal(listed.slice(at, 1), column_type) for at in range(len(listed)))
-                return Membership(column, tuple(value for value in found if value is not None))
+                found = tuple(_exact_literal(listed.slice(at, 1), value_type) for at in range(len(listed)))
+                return among(value, tuple(one for one in found if one is not None))
             case {"IsBetween": {"closed": closed}}, [child, low, high]:
-                column, column_type = self._column(child)
+                value, value_type = self._value(child)
                 ends = zip(_BETWEEN[closed], (low, high), strict=True)
-                return And(tuple(Comparison(column, op, self._literal(end, column_type)) for op, end in ends))
+                return And(tuple(_compare(value, op, self._literal(end, value_type)) for op, end in ends))
         raise _Inexact
 
+    def _is_null(self, node: Any) -> Condition:
+        return condition_of(Computation("isnull", (self._value(node)[0],)))
+
     def _comparison(self, left: Any, op: str, right: Any) -> Condition:
-        swapped = "Column" not in left
-        column, column_type = self._column(right if swapped else left)
-        value = self._literal(left if swapped else right, column_type)
+        swapped = "Literal" in left
+        value, value_type = self._value(right if swapped else left)
+        literal = self._literal(left if swapped else right, value_type)
         if op in {"EqValidity", "NotEqValidity"}:
-            same = NullSafeEqual(column, value)
+            same = condition_of(Computation("<=>", (value, GivenValue(literal))))
             return same if op == "EqValidity" else Not(same)
         known = _OPS[op]
-        return Comparison(column, MIRRORED[known] if swapped else known, value)
+        return _compare(value, MIRRORED[known] if swapped else known, literal)
 
-    def _column(self, node: Any) -> tuple[ColumnRef, ColumnType]:
+    def _value(self, node: Any) -> tuple[Term, ColumnType]:
+        """Return a column or a field of one."""
         match node:
             case {"Column": str() as name} if name in self.types:
                 return ColumnRef(name), self.types[name]
+            case {"Function": {"input": [child], "function": {"StructExpr": {"FieldByName": str() as name}}}}:
+                whole, whole_type = self._value(child)
+                return field_of(whole, [name]), dict(whole_type.fields)[name]
         raise _Inexact
 
     def _literal(self, node: Any, column_type: ColumnType) -> Literal:

@@ -6,6 +6,7 @@ server; a classic column is read from the JVM's ``ColumnNode``. This module does
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,7 +16,6 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from fileindex.base.errors import InvalidFilter
-from fileindex.predicate.tree import ColumnRef
 from pyspark_paimon.filter.ast import (
     Casting,
     Computation,
@@ -27,20 +27,22 @@ from pyspark_paimon.filter.ast import (
     TimeLiteral,
     TimestampLiteral,
     computation,
+    item_of,
     literal_from_python,
 )
 from pyspark_paimon.filter.conditions import Node, combine, condition_of, terms_of
-from pyspark_paimon.filter.from_sql import refuse_quoted_names, sql_condition, sql_tokens
+from pyspark_paimon.filter.from_sql import column_of, refuse_quoted_names, sql_condition, sql_tokens
 from pyspark_paimon.filter.literals import parse_date, parse_timestamp
 from pyspark_paimon.filter.sql_literals import literal_of
 from pyspark_paimon.filter.sql_terms import cast_type
 
 _NUMBERS = {"byte", "short", "integer", "long", "float", "double", "string", "binary", "boolean"}
+_NAME = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
 _TYPE_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 
 
-Reference = Callable[[Sequence[str]], ColumnRef]
-"""Resolver from the parts of a name to a column."""
+Reference = Callable[[Sequence[str]], Term]
+"""Resolver from the parts of a name to a column, or a field of it."""
 
 
 def column_condition(column: Any, names: Iterable[str] = ()) -> Condition:
@@ -63,7 +65,7 @@ def column_term(column: Any, reference: Reference) -> Term:
     reference: Resolver of the column names in it.
     Raises ``InvalidFilter`` as ``column_condition`` does.
     """
-    return _one_term(_Reader((), reference).node(column))
+    return _one_term(_Reader((), reference, joins=True).node(column))
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,13 @@ class _Reader:
     """Reader of a ``Column``.
 
     names: The table's columns.
-    reference: Resolver of names on several sides. None: there is one table, and a name with a dot is ambiguous.
+    reference: Resolver of names.
+    joins: Whether the names are columns of several sides.
     """
 
     names: tuple[str, ...]
-    reference: Reference | None = None
+    reference: Reference = column_of
+    joins: bool = False
 
     def node(self, column: Any) -> Node:
         """Return the node of a column of either kind."""
@@ -86,20 +90,14 @@ class _Reader:
             raise InvalidFilter(f"{column!r} is not a Spark Column")
         return self._connect(expression.to_plan(None))
 
-    def _column(self, name: str) -> ColumnRef:
-        return ColumnRef(name) if self.reference is None else self.reference([name])
-
-    def _attribute(self, text: str) -> ColumnRef:
-        if len(text) > 2 and text[0] == text[-1] == "`" and "`" not in text[1:-1].replace("``", ""):
-            return self._column(text[1:-1].replace("``", "`"))
-        if "." not in text and "`" not in text:
-            return self._column(text)
-        if self.reference is None:
-            raise InvalidFilter(f"'{text}': write `{text}` for a column with a dot in its name, and m['key'] for the entry of a map")
-        return self.reference([part.name for part in exp.to_column(text, dialect="spark").parts])
+    def _attribute(self, text: str) -> Term:
+        parts = _NAME.findall(text)
+        if "".join(f"{part}." for part in parts) != f"{text}.":
+            raise InvalidFilter(f"'{text}' is not the name of a column; write names with other characters in backticks")
+        return self.reference([part[1:-1].replace("``", "`") if part[0] == "`" else part for part in parts])
 
     def _sql(self, text: str) -> Condition:
-        if self.reference is not None:
+        if self.joins:
             raise InvalidFilter(f"expr('{text}') is used inside a Column; write the whole expression as SQL text")
         refuse_quoted_names(text, self.names, sql_tokens)
         return sql_condition(text)
@@ -131,8 +129,7 @@ class _Reader:
             case "Literal":
                 return GivenValue(_classic_literal(node.value()))
             case "UnresolvedAttribute":
-                parts = [str(part) for part in _sequence(node.nameParts())]
-                return self._column(parts[0]) if len(parts) == 1 else self._attribute(".".join(parts))
+                return self.reference([str(part) for part in _sequence(node.nameParts())])
             case "UnresolvedFunction":
                 return _call(node.functionName(), tuple(map(self._classic, _sequence(node.arguments()))))
             case "UnresolvedExtractValue":
@@ -162,21 +159,15 @@ def _call(name: str, arguments: tuple[Node, ...]) -> Node:
     match folded, arguments:
         case (("negative" | "-"), (GivenValue(int() | float() | Decimal() as number),)):
             return GivenValue(number.copy_negate() if isinstance(number, Decimal) else -number)  # minus rounds a Decimal to 28 digits
-        case (("element_at" | "extract"), (_, _)):
-            return _entry(folded, arguments)
+        case (("element_at" | "try_element_at" | "extract"), (_, _)):
+            whole, part = map(_one_term, arguments)
+            return item_of(whole, part, "item" if folded == "extract" else folded)
         case (("and" | "or"), _):
             return combine(folded, arguments)
         case (("not" | "!"), (_,)):
             return combine("not", arguments)
     terms = tuple(map(_one_term, arguments))
     return Computation(folded, terms) if folded == "in" else computation(folded, terms)
-
-
-def _entry(name: str, arguments: tuple[Node, ...]) -> ColumnRef:
-    match arguments:
-        case ColumnRef(column, None), GivenValue(str(key)):
-            return ColumnRef(column, key)
-    raise InvalidFilter(f"'{name}' is used where a column or an entry of a map column is expected")
 
 
 def _cast(value: Term, type_text: str) -> Term:

@@ -6,7 +6,7 @@ Double quotes make texts in Spark's SQL, but names in standard SQL: ``refuse_quo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import accumulate
@@ -28,12 +28,13 @@ from pyspark_paimon.filter.ast import (
     Condition,
     Constant,
     Literal,
-    Membership,
     Not,
     Or,
+    Term,
     TimestampLiteral,
+    field_of,
 )
-from pyspark_paimon.filter.conditions import condition_of
+from pyspark_paimon.filter.conditions import among, condition_of
 from pyspark_paimon.filter.literals import nanos_of
 from pyspark_paimon.filter.parameters import extract_long_lists, list_values, parameter_values, set_placeholders
 from pyspark_paimon.filter.sql_literals import is_literal, literal_of
@@ -45,9 +46,7 @@ _LINK = re.compile(
     r"\s*([A-Za-z_]\w*|`[^`]+`)\s*(=|==|<>|!=|<|<=|>|>=)\s*(-?)(?:(\d{1,99})|(\d{1,99}\.\d{1,99})|'([^'\\]*)')(?:\s+(AND|OR)(?=[\s`])|\s*\Z)",
     re.ASCII | re.IGNORECASE,
 )
-_HELP = (
-    "a filter may use = <> < <= > >= <=>, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT, entries of maps (m['key']), arithmetic and functions"
-)
+_HELP = "a filter may use = <> < <= > >= <=>, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT, fields (s.a), entries of maps (m['key']), elements (a[0]), arithmetic and functions"
 MOST_PARENTHESES = 1000
 _BEFORE_A_GROUP = {TokenType.L_PAREN, TokenType.AND, TokenType.OR, TokenType.NOT}
 _GROUP = "_grouped_"
@@ -200,7 +199,7 @@ def _one_condition(node: exp.Expression) -> Condition:
         case exp.In():
             _only(node, "this", "expressions", "field")
             if (field := node.args.get("field")) is not None:
-                return Membership(column_of(node.this), list_values(field))
+                return among(term_of(node.this, column_of), list_values(field))
     if type(node) in _OPS:
         left, right = node.this, cast("exp.Expression", node.expression)
         if is_literal(left) and is_literal(right):
@@ -221,28 +220,13 @@ def _constant(node: exp.Expression, op: Op, left: Literal, right: Literal) -> Co
     return Constant({Op.EQ: order == 0, Op.NE: order != 0, Op.LT: order < 0, Op.LE: order <= 0, Op.GT: order > 0, Op.GE: order >= 0}[op])
 
 
-def column_of(node: exp.Expression) -> ColumnRef:
-    """Return the column or map entry of a node.
+def column_of(parts: Sequence[str]) -> Term:
+    """Return a column, or a field of it.
 
-    Raises ``InvalidFilter`` for any other node.
+    >>> column_of(["s", "a"])
+    ColumnRef(name='s', key='a')
     """
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if isinstance(node, exp.Column):
-        if len(node.parts) == 1 and isinstance(node.this, exp.Identifier):
-            return ColumnRef(node.name)
-        dotted = ".".join(part.name for part in node.parts)
-        raise InvalidFilter(f"'{dotted}': write `{dotted}` for a column with a dot in its name, and m['key'] for the entry of a map")
-    if isinstance(node, exp.Bracket) and len(node.expressions) == 1 and isinstance(node.this, exp.Column):
-        return ColumnRef(column_of(node.this).name, _text(node.expressions[0], "the key of a map entry"))
-    raise InvalidFilter(f"'{_sql(node)}' is not a column; {_HELP}")
-
-
-def _text(node: exp.Expression, what: str = "a pattern") -> str:
-    value = literal_of(node)
-    if not isinstance(value, str):
-        raise InvalidFilter(f"'{_sql(node)}': {what} must be a text in quotes")
-    return value
+    return field_of(ColumnRef(parts[0]), parts[1:])
 
 
 def _only(node: exp.Expression, *allowed: str) -> None:

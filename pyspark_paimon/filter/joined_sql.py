@@ -20,7 +20,7 @@ from fileindex.base.time_zone import UTC, time_zone
 from fileindex.expression.tree import Expression
 from fileindex.expression.types import BOOLEAN_TYPE
 from fileindex.predicate.tree import ColumnRef
-from pyspark_paimon.filter.ast import Computation, Term
+from pyspark_paimon.filter.ast import Computation, Term, field_of
 from pyspark_paimon.filter.bind_terms import bind_term
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.from_sql import SparkFilter, refuse_compared_texts, refuse_quoted_names, sql_tokens, syntax_error_text
@@ -126,21 +126,17 @@ def _term(given: Any, sides: Sides) -> Term:
         return arrow_term(given, lambda name: ColumnRef(_locate(name.split(".", 1), name, sides)))
     from pyspark_paimon.filter.from_spark import column_term  # noqa: PLC0415  # rarely needed
 
-    return column_term(given, lambda parts: ColumnRef(_locate(parts, ".".join(parts), sides)))
+    return column_term(given, partial(_reference, sides=sides))
 
 
-def _reference(node: exp.Expression, sides: Sides) -> ColumnRef:
-    if isinstance(node, exp.Bracket) and len(node.expressions) == 1 and isinstance(node.this, exp.Column):
-        key = node.expressions[0]
-        if isinstance(key, exp.Literal) and key.is_string:
-            return ColumnRef(_column(node.this, sides), key.name)
-    return ColumnRef(_column(node, sides))
+def _reference(parts: Sequence[str], sides: Sides) -> Term:
+    """Return the column of a name with or without its side, or a field of the column.
 
-
-def _column(node: exp.Expression, sides: Sides) -> str:
-    """Return the name of a column with its side."""
-    parts = [part.name for part in node.parts] if isinstance(node, exp.Column) else []
-    return _locate(parts, node.sql(dialect="spark")[:120], sides)
+    As in Spark, a side comes before a column of its name.
+    """
+    sided = len(parts) > 1 and parts[0].lower() in _ALIASES
+    column = ColumnRef(_locate(parts[: 1 + sided], ".".join(parts), sides))
+    return field_of(column, parts[1 + sided :])
 
 
 def _locate(parts: Sequence[str], shown: str, sides: Sides) -> str:

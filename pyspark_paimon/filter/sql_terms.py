@@ -8,22 +8,23 @@ Other patterns are computed for each row, after a test of their prefix.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import cast
+from typing import TypeAlias, cast
 
 from sqlglot import exp
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import InvalidFilter
 from fileindex.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, BYTES_TYPE, DATE_TYPE, DOUBLE_TYPE, INT_TYPE, TEXT_TYPE
-from fileindex.predicate.tree import ColumnRef
 from pyspark_paimon.filter.ast import (
     Casting,
     Computation,
     GivenValue,
     Term,
     computation,
+    field_of,
+    item_of,
 )
 from pyspark_paimon.filter.sql_literals import is_literal, literal_of
 
@@ -50,6 +51,8 @@ _BINARY: dict[type[exp.Expression], str] = {
     exp.Nullif: "nullif",
     exp.DateDiff: "datediff",
     exp.ILike: "ilike",
+    exp.RegexpLike: "rlike",
+    exp.ArrayContains: "array_contains",
 }
 _UNARY: dict[type[exp.Expression], str] = {
     exp.Neg: "negative",
@@ -57,6 +60,7 @@ _UNARY: dict[type[exp.Expression], str] = {
     exp.Lower: "lower",
     exp.Upper: "upper",
     exp.Length: "length",
+    exp.ArraySize: "size",
     exp.Reverse: "reverse",
     exp.Abs: "abs",
     exp.IsNan: "isnan",
@@ -93,6 +97,8 @@ _ARGUMENTS: dict[type[exp.Expression], frozenset[str]] = {
     exp.TsOrDsToDate: frozenset({"this", "safe"}),
 }
 """Arguments of nodes that terms honour. Others than in this list have those in ``_COMMON``."""
+_ITEMS = {(None, None): "item", (1, False): "element_at", (1, True): "try_element_at"}
+"""Function of an element by the offset of its index, and whether an absent element is NULL."""
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 _Type = exp.DataType.Type
 _TYPES: dict[object, ColumnType] = {
@@ -113,10 +119,14 @@ _TYPES: dict[object, ColumnType] = {
 }
 
 
-def term_of(node: exp.Expression, column: Callable[[exp.Expression], ColumnRef]) -> Term:
+ColumnOf: TypeAlias = Callable[[Sequence[str]], Term]
+"""Resolver of a name with dots: a column, or a field of it."""
+
+
+def term_of(node: exp.Expression, column: ColumnOf) -> Term:
     """Return the term of a node.
 
-    column: Resolver of nodes that are columns.
+    column: Resolver of the parts of a name.
     Raises ``InvalidFilter`` for a node that filters do not support.
     """
     while isinstance(node, exp.Paren):
@@ -125,7 +135,7 @@ def term_of(node: exp.Expression, column: Callable[[exp.Expression], ColumnRef])
     if made is None:
         name = str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name().lower() if isinstance(node, exp.Func) else node.key
         raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}': {name} is not supported in filters; apply it to the result")
-    if not isinstance(node, exp.Column | exp.Bracket) and not is_literal(node):
+    if not isinstance(node, exp.Column | exp.Dot | exp.Bracket) and not is_literal(node):
         _check_arguments(node)
     return made
 
@@ -144,7 +154,7 @@ def _check_arguments(node: exp.Expression) -> None:
         )
 
 
-def _term(node: exp.Expression, of: Callable[[exp.Expression], Term], column: Callable[[exp.Expression], ColumnRef]) -> Term | None:
+def _term(node: exp.Expression, of: Callable[[exp.Expression], Term], column: ColumnOf) -> Term | None:
     kind = type(node)
     if is_literal(node) and not _is_typed_number(node):
         return GivenValue(literal_of(node))
@@ -153,8 +163,12 @@ def _term(node: exp.Expression, of: Callable[[exp.Expression], Term], column: Ca
     if kind in _UNARY:
         return computation(_UNARY[kind], (of(_bare(node.this)),))
     match node:
-        case exp.Column() | exp.Bracket():
-            return column(node)
+        case exp.Column() if all(isinstance(part, exp.Identifier) for part in node.parts):
+            return column([part.name for part in node.parts])
+        case exp.Dot() if isinstance(node.expression, exp.Identifier):
+            return field_of(of(node.this), [node.expression.name])
+        case exp.Bracket() if len(node.expressions) == 1:
+            return item_of(of(node.this), of(node.expressions[0]), _ITEMS[node.args.get("offset"), node.args.get("safe")])
         case exp.And() | exp.Or():
             return computation(node.key, tuple(of(cast("exp.Expression", child)) for child in node.flatten()))
         case exp.Cast() if not node.args.get("safe"):
@@ -249,4 +263,4 @@ def _case(node: exp.Case, of: Callable[[exp.Expression], Term]) -> Term:
     return computation("case", (*arguments, GivenValue(None) if default is None else of(default)))
 
 
-__all__ = ["cast_type", "term_of"]
+__all__ = ["ColumnOf", "cast_type", "term_of"]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import random
+from contextlib import suppress
+
+import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import FilterFailed
+from fileindex.base.errors import FilterFailed, InvalidFilter
+from fileindex.expression.java_regex import matches, translate
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.json import from_json, to_json
 from pyspark_paimon.filter.joined_sql import bind_condition
@@ -56,9 +61,79 @@ def test_expressions_written_for_spark_mean_the_same(frame) -> None:
     assert [text for at, text in enumerate(texts) if sorted(theirs[at]) != ours(parse_filter(text, TYPES))] == []
 
 
+PIECES = [
+    *"aabA1 .$^|()[]*+?-_",
+    "\\s",
+    "\\S",
+    "\\d",
+    "\\W",
+    "[^a]",
+    "[a-c]",
+    "(?:",
+    "{1,2}",
+    "\\.",
+    "\n",
+    "\r",
+    "é",
+    "\\z",
+    "\\A",
+    "\\Qa.\\E",
+]
+LINES = [
+    "",
+    "a",
+    "ab",
+    "A",
+    "a\n",
+    "a\r\n",
+    "b\ra",
+    "\n",
+    "\r\n",
+    "\u2028a",
+    "a\u0085",
+    "é",
+    "a\x0b1",
+    "1 a",
+    "a\n\n",
+    "ab\r\n",
+    "a.b",
+    "]a-",
+    "k\u212a",
+    "_",
+]
+
+
+def test_a_pattern_matches_as_java_matches_it(spark) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    chosen = random.Random(11)
+    patterns: set[str] = set()
+    while len(patterns) < 600:
+        text = chosen.choice(["", "", "(?i)", "(?s)"]) + "".join(chosen.choices(PIECES, k=chosen.randint(1, 7)))
+        with suppress(InvalidFilter):
+            translate(text)
+            patterns.add(text)
+    lines = spark.createDataFrame(pa.table({"line": LINES}))
+    theirs = (
+        lines.crossJoin(spark.createDataFrame(pa.table({"pattern": sorted(patterns)})))
+        .where(F.expr("regexp_like(line, pattern)"))
+        .groupBy("pattern")
+        .agg(F.collect_set("line").alias("lines"))
+        .collect()
+    )
+    found = {row.pattern: set(row.lines) for row in theirs}
+    texts = pa.array(LINES, pa.large_string())
+    wrong = [
+        (pattern, found.get(pattern, set()) ^ ours)
+        for pattern in sorted(patterns)
+        if (ours := set(texts.filter(matches(texts, pattern)).to_pylist())) != found.get(pattern, set())
+    ]
+    assert wrong == []
+
+
 def test_where_spark_fails_we_fail(frame) -> None:
     for text in FAILING:
-        with pytest.raises(Exception, match=r"OVERFLOW|ZERO|CAST_INVALID|overflow"):
+        with pytest.raises(Exception, match=r"OVERFLOW|ZERO|CAST_INVALID|overflow|INVALID_ARRAY_INDEX"):
             frame.where(text).count()
         with pytest.raises(FilterFailed):
             ours(parse_filter(text, TYPES))

@@ -83,6 +83,11 @@ def _call(made: FunctionCall, arguments: list[str]) -> str:
         case "case":
             pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
             return f"CASE {' '.join(f'WHEN {condition} THEN {value}' for condition, value in pairs)} ELSE {arguments[-1]} END"
+        case "item":
+            whole, part = made.arguments
+            if whole.type.kind is Kind.ROW and isinstance(part, LiteralValue):
+                return f"{arguments[0]}.{quote_name(str(part.value))}"
+            return f"try_element_at({arguments[0]}, {arguments[1]})" if whole.type.kind is Kind.MAP else f"{arguments[0]}[{arguments[1]}]"
         case "like":
             pattern, escape = (str(argument.value) for argument in made.arguments[1:] if isinstance(argument, LiteralValue))
             return f"(regexp_like({arguments[0]}, {text_sql(_regex(pattern, escape))}))"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import FilterFailed, InvalidFilter
+from fileindex.base.errors import FilterFailed, InvalidFilter, UnknownColumn
 from fileindex.base.time_zone import time_zone
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.json import from_json, to_json
@@ -127,12 +127,23 @@ def test_conditions_that_are_ranges_of_a_column_prune_as_ranges():
         (pc.if_else(pc.field("b"), pc.field("k"), pc.field("t")) > 1, "if(b, k, t) > 1"),
         (pc.field("k").cast(pa.int64()) * 10 == 30, "CAST(k AS BIGINT) * 10 = 30"),
         ((pc.field("k") + pc.field("t")).is_null(), "(k + t) IS NULL"),
-        (pc.abs(pc.field("k")).isin([7, 10]), None),
+        (pc.abs(pc.field("k")).isin([7, 10]), "abs(k) IN (7, 10)"),
+        (pc.field("st", "a") == 1, "st.a = 1"),
+        (pc.field("st", "n", "x") == 0.0, "st.n.x = 0.0D"),
+        (~(pc.field("st", "a") > 1), "NOT st.a > 1"),
+        (pc.field("st", "a").isin([1, 10]), "st.a IN (1, 10)"),
+        (pc.field("st", "a").isin([1, None]), "st.a IN (1) OR st.a IS NULL"),
+        (~pc.field("st", "a").isin([1, 10]), "st.a IS NULL OR st.a NOT IN (1, 10)"),
+        (pc.field("st", "t").is_null(), "st.t IS NULL"),
+        (pc.struct_field(pc.field("st"), ["n", "ok"]), "st.n.ok"),
+        (pc.list_value_length(pc.field("ar")) > 1, "size(ar) > 1"),
+        (pc.starts_with(pc.field("st", "t"), "O"), "st.t LIKE 'O%'"),
+        (pc.struct_field(pc.field("st"), [0]) == 1, None),
     ],
 )
 def test_expressions_of_arrow_are_computed_as_text_is(expression, text):
     if text is None:
-        with pytest.raises(InvalidFilter, match="is_in"):
+        with pytest.raises(InvalidFilter, match="struct_field"):
             bind_filter(expression, TYPES)
     else:
         assert selected(expression) == selected(text)
@@ -158,6 +169,35 @@ def test_a_parameter_may_be_any_list(values):
 
 def selected_with(text, **params):
     return BATCH.column("id").filter(mask(bind_filter(text, TYPES, params), BATCH, TYPES)).to_pylist()
+
+
+def test_a_field_that_is_not_there_is_named_with_those_that_are():
+    for text, known in (("st.z = 1", "st.a, st.t"), ("st.n.z = 1", "st.n.x, st.n.ok"), ("get(ls, 0).z IS NULL", "get(ls, 0).a")):
+        with pytest.raises(UnknownColumn, match=re.escape(known)):
+            parse_filter(text, TYPES)
+    with pytest.raises(UnknownColumn, match="stt"):
+        parse_filter("stt.a = 1", TYPES)
+    with pytest.raises(InvalidFilter, match=r"write `a\.b`"):
+        parse_filter("a.b = 1", {"a.b": TYPES["k"]})
+    with pytest.raises(InvalidFilter, match="ambiguous"):
+        parse_filter("st.AB = 1", {"st": ColumnType(Kind.ROW, fields=(("ab", TYPES["k"]), ("aB", TYPES["k"])))})
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        (pl.col("st").struct.field("a") == 1, "st.a = 1"),
+        (pl.col("st").struct.field("n").struct.field("ok"), "st.n.ok"),
+        (pl.lit("") == pl.col("st").struct.field("t"), "st.t = ''"),
+        (pl.col("st").struct.field("a").is_null(), "st.a IS NULL"),
+        (pl.col("st").struct.field("a").is_in([1, 10]), "st.a IN (1, 10)"),
+        (pl.col("st").struct.field("a").is_between(0, 9), "st.a BETWEEN 0 AND 9"),
+        (pl.col("st").struct.field("t").str.starts_with("O"), "st.t LIKE 'O%'"),
+        (pl.col("st").struct.field("a").eq_missing(1), "st.a <=> 1"),
+    ],
+)
+def test_fields_in_expressions_of_polars_are_read_as_text_is(expression, text):
+    assert selected(expression) == selected(text)
 
 
 def test_parameters_are_values_and_never_text():

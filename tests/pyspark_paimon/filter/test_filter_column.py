@@ -11,6 +11,7 @@ import pytest
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import InvalidFilter
 from fileindex.predicate.json import to_json
+from manifest.schema.validation import build_schema
 from pyspark_paimon.filter.parse import bind_filter, parse_filter
 
 ROOT = Path(__file__).parents[3]
@@ -27,6 +28,7 @@ TYPES = {
     "ts": ColumnType(Kind.TIMESTAMP_LTZ, precision=6),
     "m": ColumnType(Kind.MAP, key=STRING, value=ColumnType(Kind.BIGINT)),
     "x.y": ColumnType(Kind.INT),
+    **build_schema("st STRUCT<a INT, n STRUCT<`b.c` INT>>, ar ARRAY<INT>").column_types,
 }
 
 SAME = {
@@ -71,11 +73,23 @@ SAME = {
     "sf.when(sf.col('k') > 0, 'a').otherwise('b') == sf.col('s')": "CASE WHEN k > 0 THEN 'a' ELSE 'b' END = s",
     "sf.col('s').like('%x_')": "s LIKE '%x_'",
     "sf.col('k').isin(sf.col('dec'), 3)": "k IN (dec, 3)",
+    "sf.col('st.a') == 1": "st.a = 1",
+    "sf.col('st.n.`b.c`') > 1": "st.n.`b.c` > 1",
+    "sf.col('st').getField('a').isin(1, 2)": "st.a IN (1, 2)",
+    "sf.col('st')['n']['b.c'].isNull()": "st.n.`b.c` IS NULL",
+    "sf.col('ar')[0] == 1": "ar[0] = 1",
+    "sf.element_at('ar', sf.lit(1)) == 1": "element_at(ar, 1) = 1",
+    "sf.array_contains('ar', 1)": "array_contains(ar, 1)",
+    "sf.size('ar') > 1": "size(ar) > 1",
+    "sf.get('ar', sf.lit(0)) > 1": "get(ar, 0) > 1",
+    "sf.col('s').rlike('^x')": "s RLIKE '^x'",
+    "sf.regexp_like('s', sf.lit('^x'))": "regexp_like(s, '^x')",
 }
 REFUSED = [
     "sf.col('dec') / 3 == sf.col('dec')",
     "sf.col('s').cast('timestamp') > sf.col('ts')",
-    "sf.col('s').rlike('x')",
+    "sf.col('s').rlike('(?=x)')",
+    "sf.col('st.`b') == 1",
     "sf.col('x.y') == 1",
     "sf.md5('s') == 'X'",
 ]
