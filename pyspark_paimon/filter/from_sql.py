@@ -38,7 +38,7 @@ from pyspark_paimon.filter.conditions import among, condition_of
 from pyspark_paimon.filter.literals import nanos_of
 from pyspark_paimon.filter.parameters import extract_long_lists, list_values, parameter_values, set_placeholders
 from pyspark_paimon.filter.sql_literals import is_literal, literal_of
-from pyspark_paimon.filter.sql_terms import term_of
+from pyspark_paimon.filter.sql_terms import ColumnOf, term_of
 
 _OPS: dict[type[exp.Expression], Op] = {exp.EQ: Op.EQ, exp.NEQ: Op.NE, exp.LT: Op.LT, exp.LTE: Op.LE, exp.GT: Op.GT, exp.GTE: Op.GE}
 _SIGNS = {"=": Op.EQ, "==": Op.EQ, "<>": Op.NE, "!=": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
@@ -90,6 +90,26 @@ def sql_condition(text: str, params: Mapping[str, object] | None = None) -> Cond
         raise InvalidFilter(f"the filter cannot be read: {error}\n  {text}") from error
     except RecursionError:
         raise InvalidFilter("the filter nests too deeply") from None
+
+
+def sql_term(text: str, names: Iterable[str], column: ColumnOf | None = None) -> Term:
+    """Parse SQL text to an unbound term.
+
+    names: Columns that the text may not write in double quotes.
+    column: Resolver of the parts of a name. None: a column, or a field of it.
+    Raises ``InvalidFilter`` with the position of a syntax error.
+    """
+    refuse_quoted_names(text, names, sql_tokens)
+    try:
+        tree = _parse(text)
+    except ParseError as error:
+        raise InvalidFilter(syntax_error_text("the expression", text, error)) from error
+    except SqlglotError as error:
+        raise InvalidFilter(f"'{text}' cannot be read: {error}") from error
+    except RecursionError:
+        raise InvalidFilter("the expression nests too deeply; simplify it") from None
+    refuse_compared_texts(tree)
+    return term_of(tree, column or column_of)
 
 
 def parse_chain(text: str, condition: Callable[[str], Condition]) -> Condition | None:
@@ -362,6 +382,7 @@ __all__ = [
     "refuse_compared_texts",
     "refuse_quoted_names",
     "sql_condition",
+    "sql_term",
     "sql_tokens",
     "syntax_error_text",
     "writes_column",

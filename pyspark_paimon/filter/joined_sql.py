@@ -8,11 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, TypeGuard, cast
-
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError
+from typing import Any, TypeGuard
 
 from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import InvalidFilter, UnknownColumn
@@ -23,8 +19,7 @@ from fileindex.predicate.tree import ColumnRef
 from pyspark_paimon.filter.ast import Computation, Term, field_of
 from pyspark_paimon.filter.bind_terms import bind_term
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.filter.from_sql import SparkFilter, refuse_compared_texts, refuse_quoted_names, sql_tokens, syntax_error_text
-from pyspark_paimon.filter.sql_terms import term_of
+from pyspark_paimon.filter.from_sql import sql_term
 
 Sides = Mapping[str, Mapping[str, ColumnType]]
 """Column types by side (``t``, ``s``)."""
@@ -92,19 +87,6 @@ def _conjuncts(term: Term) -> Iterator[Term]:
         yield term
 
 
-def _parse(text: str) -> exp.Expression:
-    try:
-        tree = cast("exp.Expression", sqlglot.parse_one(text, dialect=SparkFilter, into=exp.Condition))
-    except ParseError as error:
-        raise InvalidFilter(syntax_error_text("the expression", text, error)) from error
-    except SqlglotError as error:
-        raise InvalidFilter(f"'{text}' cannot be read: {error}") from error
-    except RecursionError:
-        raise InvalidFilter("the expression nests too deeply; simplify it") from None
-    refuse_compared_texts(tree)
-    return tree
-
-
 def _as_condition(bound: Expression) -> Expression:
     if bound.type != BOOLEAN_TYPE:
         raise InvalidFilter(f"'{bound}' of type {bound.type.kind} is not a condition: compare it with a value")
@@ -118,8 +100,7 @@ def _bind_term(term: Term, sides: Sides) -> Expression:
 def _term(given: Any, sides: Sides) -> Term:
     """Translate SQL text, a Spark Column or an Arrow expression."""
     if isinstance(given, str):
-        refuse_quoted_names(given, (name for columns in sides.values() for name in columns), sql_tokens)
-        return term_of(_parse(given), partial(_reference, sides=sides))
+        return sql_term(given, (name for columns in sides.values() for name in columns), partial(_reference, sides=sides))
     if type(given).__module__ == "pyarrow._compute":
         from pyspark_paimon.filter.from_arrow import arrow_term  # noqa: PLC0415  # rarely needed
 
@@ -130,13 +111,17 @@ def _term(given: Any, sides: Sides) -> Term:
 
 
 def _reference(parts: Sequence[str], sides: Sides) -> Term:
-    """Return the column of a name with or without its side, or a field of the column.
-
-    As in Spark, a side comes before a column of its name.
-    """
-    sided = len(parts) > 1 and parts[0].lower() in _ALIASES
+    """Return the column of a name with or without its side, or a field of the column."""
+    # As in Spark, the column of a side comes before the field of a column with the side's name.
+    side = _ALIASES.get(parts[0].lower())
+    known = {name.lower() for columns in sides.values() for name in columns}
+    sided = len(parts) > 1 and (parts[0].lower() not in known or _has(sides.get(side or ""), parts[1]))
     column = ColumnRef(_locate(parts[: 1 + sided], ".".join(parts), sides))
     return field_of(column, parts[1 + sided :])
+
+
+def _has(columns: Mapping[str, ColumnType] | None, name: str) -> bool:
+    return columns is not None and name.lower() in {known.lower() for known in columns}
 
 
 def _locate(parts: Sequence[str], shown: str, sides: Sides) -> str:

@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument, InvalidFilter
 from fileindex.base.time_zone import UTC, session_zone, time_zone
-from fileindex.predicate.tree import And, Compare, ComputedPredicate, In, IsNull, Or, Predicate, StartsWith
+from fileindex.predicate.tree import And, ColumnRef, Compare, ComputedPredicate, In, IsNull, Or, Predicate, StartsWith
 from pyspark_paimon.typing import Filter
 
 if TYPE_CHECKING:
+    from fileindex.expression.tree import Expression
     from pyspark_paimon.filter.ast import Condition
     from pyspark_paimon.filter.bind import Types
 
@@ -93,6 +94,33 @@ def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = 
     return bind(_cached_condition(text, zone), types)
 
 
+def bind_value(given: object, types: Types) -> Expression:
+    """Bind an expression on the columns in ``types``: SQL text, a Spark ``Column`` or an Arrow expression.
+
+    A text that is the name of a column is that column.
+    Raises ``UnknownColumn``, and ``InvalidFilter`` for an expression that is not supported.
+
+    >>> from fileindex.base.column_type import ColumnType, Kind
+    >>> str(bind_value("n + 1", {"n": ColumnType(Kind.INT)}))
+    '(n + 1)'
+    """
+    from pyspark_paimon.filter.bind_terms import bind_term  # noqa: PLC0415  # see test_imports
+    from pyspark_paimon.filter.from_sql import column_of, sql_term  # noqa: PLC0415  # as above
+
+    if isinstance(given, str):
+        return bind_term(ColumnRef(given) if given in types else sql_term(given, types), types)
+    if isinstance(given, pc.Expression):
+        from pyspark_paimon.filter.from_arrow import arrow_term  # noqa: PLC0415  # as above
+
+        with time_zone(UTC):  # Arrow reads local timestamps in UTC
+            return bind_term(arrow_term(given, ColumnRef), types)
+    if type(given).__module__.startswith("pyspark."):
+        from pyspark_paimon.filter.from_spark import column_term  # noqa: PLC0415  # needed for a Column only
+
+        return bind_term(column_term(given, column_of), types)
+    raise InvalidFilter(f"an expression is SQL text, a Spark Column or an expression of pyarrow, not {given!r:.60}")
+
+
 def refuse_constant(verb: str, text: str, names: Iterable[str]) -> None:
     """Raise ``InvalidArgument`` for the filter of a change that has no column.
 
@@ -117,4 +145,4 @@ def _cached_condition(text: str, zone: str) -> Condition:  # noqa: ARG001  # par
     return _condition(text)
 
 
-__all__ = ["bind_filter", "parse_filter", "refuse_constant"]
+__all__ = ["bind_filter", "bind_value", "parse_filter", "refuse_constant"]

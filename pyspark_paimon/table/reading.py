@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument, UnknownColumn
 from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import Predicate
 from manifest.options.core_options import option_texts
@@ -21,10 +21,26 @@ from pyspark_paimon.table.scan import Scan
 from pyspark_paimon.typing import Filter, Time
 
 if TYPE_CHECKING:
+    from manifest.schema.table_schema import TableSchema
     from pyspark_paimon.jobs import ordering
     from pyspark_paimon.stream.follow import StreamBatch
+    from pyspark_paimon.table.outputs import Outputs
 else:
     ordering = LazyModule("pyspark_paimon.jobs.ordering")
+
+
+def _outputs_of(columns: Sequence[str] | Mapping[str, Any] | None, schema: TableSchema) -> tuple[tuple[str, ...], Outputs | None]:
+    """Return the columns that a scan reads, and what it computes from them. None: nothing."""
+    if not isinstance(columns, Mapping):
+        try:
+            return projection(columns, schema), None
+        except UnknownColumn:
+            if columns is None or not any("." in name or "[" in name or "(" in name for name in columns):
+                raise
+    from pyspark_paimon.table.outputs import Outputs  # noqa: PLC0415  # rarely needed
+
+    outputs = Outputs.of(columns, schema)
+    return outputs.columns, outputs
 
 
 class TableReading(TableRole, Readable):
@@ -38,7 +54,7 @@ class TableReading(TableRole, Readable):
     def scan(
         self,
         filter: Filter = None,  # noqa: A002  # Arrow's and pandas' word
-        columns: Sequence[str] | None = None,
+        columns: Sequence[str] | Mapping[str, Any] | None = None,
         limit: int | None = None,
         *,
         params: Mapping[str, object] | None = None,
@@ -58,7 +74,9 @@ class TableReading(TableRole, Readable):
                 expression of pyarrow or polars.
                 Times without a zone are UTC. Column names match regardless of case if that is unambiguous. Computed conditions
                 (``"lower(city) LIKE '%os%' AND amount % 2 = 0"``) follow Spark's ANSI rules: a sum that overflows is an error.
-            columns: Columns to read, in this order. None: all.
+            columns: Columns to read, in this order. None: all. A list may have parts of columns: fields (``"s.a"``), entries
+                (``"attrs['clicks']"``) and elements (``"a[0]"``). A dict has expressions by name (``{"day": "date(ts)"}``), as SQL
+                text, a Spark Column or an expression of pyarrow. Only columns that these use are read.
             limit: Largest number of rows.
             params: Values of the parameters in SQL text: ``scan("city = :c AND id IN :ids", params={"c": "Oslo", "ids": array})``.
                 A list may be an Arrow array, a Series or any collection, also of a million values.
@@ -95,6 +113,8 @@ class TableReading(TableRole, Readable):
         1
         >>> table.scan(columns=["city"], order_by="id DESC", limit=2).to_arrow().to_pylist()
         [{'city': 'Rome'}, {'city': 'Lima'}]
+        >>> table.scan("id = 2", columns={"name": "upper(city)", "clicks": "attrs['clicks'] + 1"}).to_arrow().to_pylist()
+        [{'name': 'LIMA', 'clicks': 8}]
         """
         if limit is not None and (type(limit) is not int or limit < 0):
             raise InvalidArgument(f"limit must be a number of rows, not {limit!r}")
@@ -111,6 +131,8 @@ class TableReading(TableRole, Readable):
                 )
             if read_optimized:
                 raise InvalidArgument("read_optimized reads one snapshot and cannot be used with incremental; remove one of them")
+            if isinstance(columns, Mapping):
+                raise InvalidArgument("columns: a scan of changes reads whole columns; give a list, and compute expressions from its rows")
             wanted = range_of(self._backend, self.table_schema, *incremental, incremental_mode)
             return self._changes(
                 wanted,
@@ -124,9 +146,10 @@ class TableReading(TableRole, Readable):
         if incremental_mode is not None:
             raise InvalidArgument("incremental_mode can only be used with incremental=(from, to)")
         pinned, schema = self._backend.ask(Start(travel=travel))
+        names, outputs = _outputs_of(columns, schema)
         request = ScanRequest.of(
             bind_filter(filter, schema.column_types, params),
-            columns=projection(columns, schema),
+            columns=names,
             snapshot=pinned,
             limit=limit,
         ).model_copy(
@@ -137,7 +160,7 @@ class TableReading(TableRole, Readable):
                 "read_optimized": read_optimized,
             }
         )
-        return Scan(self._backend, request, schema, None if filter is None else str(filter))
+        return Scan(self._backend, request, schema, None if filter is None else str(filter), outputs)
 
     def _scan_position(
         self,

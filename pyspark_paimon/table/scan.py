@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lsm.scan.plan import ScanPlan
     from lsm.scan.splits import DataSplit
     from pyspark_paimon.jobs import aggregates, ordering
+    from pyspark_paimon.table.outputs import Outputs
     from pyspark_paimon.views import explain as views
 else:
     aggregates = LazyModule("pyspark_paimon.jobs.aggregates")
@@ -61,6 +62,7 @@ class Scan(CheckedMethods, Readable):
     _request: ScanRequest
     table_schema: TableSchema
     _filter_text: str | None = None
+    _outputs: Outputs | None = None
     _tally: ScanTally = field(default_factory=ScanTally, init=False)
 
     @property
@@ -96,7 +98,7 @@ class Scan(CheckedMethods, Readable):
         >>> cities().scan(columns=["city"]).schema.names
         ['city']
         """
-        return arrow_schema(scan_fields(self.table_schema, self._request.columns))
+        return arrow_schema(scan_fields(self.table_schema, self._request.columns)) if self._outputs is None else self._outputs.arrow
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches, in bounded memory.
@@ -107,7 +109,10 @@ class Scan(CheckedMethods, Readable):
         >>> [batch.num_rows for batch in cities().scan("id > 1").to_batches()]
         [2]
         """
-        return self._backend.read(self._request, tally=self._tally)
+        return self._computed(self._backend.read(self._request, tally=self._tally))
+
+    def _computed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return batches if self._outputs is None else self._outputs.apply(batches)
 
     def to_arrow(self, *, dictionaries: bool | Sequence[str] = False) -> pa.Table:
         """Return the rows as one Arrow table.
@@ -126,9 +131,13 @@ class Scan(CheckedMethods, Readable):
         """
         coded = text_columns(dictionaries, self.schema)
         if not coded:
-            return pa.Table.from_batches(self._backend.read(self._request, keeps_all=True, tally=self._tally), self.schema)
-        request = self._request if self._request.order_by else self._request.model_copy(update={"dictionaries": coded})
-        batches = self._backend.read(request, keeps_all=True, tally=self._tally)
+            return pa.Table.from_batches(self._computed(self._backend.read(self._request, keeps_all=True, tally=self._tally)), self.schema)
+        request = (
+            self._request
+            if self._request.order_by or self._outputs is not None
+            else self._request.model_copy(update={"dictionaries": coded})
+        )
+        batches = self._computed(self._backend.read(request, keeps_all=True, tally=self._tally))
         return coded_texts(batches, self.schema, coded, choose=dictionaries is True)
 
     def to_pandas(self, *, dictionaries: bool | Sequence[str] = False, **options: Any) -> pd.DataFrame:
@@ -169,7 +178,8 @@ class Scan(CheckedMethods, Readable):
         if spark is not None:
             check_session(spark)
         request = self._request if exact else self._request.model_copy(update={"exact": False})
-        return self._backend.frame(request, spark, native=native)
+        frame = self._backend.frame(request, spark, native=native)
+        return frame if self._outputs is None else self._outputs.select(frame)
 
     def count(self) -> int:
         """Return the number of rows.
@@ -260,7 +270,7 @@ class Scan(CheckedMethods, Readable):
         >>> [batch.num_rows for split in scan.plan().splits for batch in scan.read(split)]
         [2]
         """
-        return self._backend.read_split(self._request, split)
+        return self._computed(self._backend.read_split(self._request, split))
 
     def narrowed(self, filter: Filter) -> Scan:  # noqa: A002  # Arrow's and pandas' word
         """Return this scan with a further filter.
@@ -279,6 +289,8 @@ class Scan(CheckedMethods, Readable):
         more = bind_filter(filter, self.table_schema.column_types)
         if more is None:
             return self
+        if self._outputs is not None:
+            raise InvalidArgument("a scan with computed columns cannot be filtered further; give the whole filter to scan()")
         if self._request.limit is not None:
             raise InvalidArgument("a scan with a limit cannot be filtered further; apply the filter before the limit")
         held = self._request.predicate
@@ -297,6 +309,9 @@ class Scan(CheckedMethods, Readable):
         >>> cities().scan().projected(["city", "id"]).schema.names
         ['city', 'id']
         """
+        if self._outputs is not None:
+            outputs = self._outputs.projected(columns)
+            return replace(self, _request=self._request.model_copy(update={"columns": outputs.columns}), _outputs=outputs)
         names = self._request.columns
         chosen = (
             change_columns(columns, self.table_schema) if self._request.incremental is not None else projection(columns, self.table_schema)
@@ -330,7 +345,10 @@ class Scan(CheckedMethods, Readable):
             parts.append(f"filter={self._filter_text!r}")
         if self._request.incremental is not None:
             parts[1] = f"snapshots={self._request.incremental.start_id}..{self.snapshot_id} ({self._request.incremental.mode})"
-        if self._request.columns != self.table_schema.names:
+        if self._outputs is not None:
+            computed = {name: str(value) for name, value in self._outputs.expressions.items()}
+            parts.append(f"columns={computed}")
+        elif self._request.columns != self.table_schema.names:
             parts.append(f"columns={list(self._request.columns)}")
         if self._request.order_by:
             parts.append(f"order_by={ordering.order_text(self._request.order_by)!r}")

@@ -1,0 +1,47 @@
+"""Filters on parts of columns over Spark: rows, counts, frames and changes are those of a table in this process."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_paimon import Table
+from tests.pyspark_paimon.table.test_nested_filters import FILTERS, KINDS, ROWS, SCHEMA
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("kind", ["append", "keyed"])
+def test_filters_on_parts_of_columns_hold_over_spark(spark, tmp_path, kind) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    keys, options = KINDS[kind]
+    Table.create(f"{tmp_path}/t", SCHEMA, primary_keys=keys, options=options).write(ROWS)
+    table = Table.open(f"{tmp_path}/t", spark=spark)
+    for text, holds in FILTERS.items():
+        wanted = [row["id"] for row in ROWS if holds(row)]
+        scan = table.scan(text, columns=["id"])
+        assert sorted(row.id for row in scan.to_spark().collect()) == wanted, text
+        assert scan.count() == len(wanted), text
+    assert table.scan((F.col("s.a") == 13) & F.col("s")["t"].isNotNull() & F.array_contains("ar", 13)).to_arrow()["id"].to_pylist() == [13]
+    assert table.scan("s.a = 11").aggregate({"id": "sum"}).to_pylist() == [{"id_sum": 11}]
+    gone = sum(row["s"] is not None and row["s"]["t"] == "x2" for row in ROWS)
+    assert table.delete("s.t = 'x2'").rows == gone
+    assert table.update("size(ar) = 0 AND s.a > 1", set={"m": "NULL", "ar": "NULL"}).rows > 0
+    assert table.scan("s.t = 'x2' OR size(ar) = 0 AND s.a > 1").count() == 0
+
+
+def test_computed_columns_of_frames_are_those_of_arrow(spark, tmp_path) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    Table.create(f"{tmp_path}/t", SCHEMA, primary_keys=["id"], options={"bucket": "2"}).write(ROWS)
+    table, local = Table.open(f"{tmp_path}/t", spark=spark), Table.open(f"{tmp_path}/t")
+    for columns in (
+        ["id", "s.a", "s.n", "m[9]", "get(ar, 0)"],
+        {"id": "id", "x": "s.a * 2 + 1", "y": "upper(s.t)", "z": "size(ar)", "w": "m[2]", "b": "s.n.d = 0.0", "one": "1"},
+    ):
+        wanted = sorted(map(repr, local.scan("id < 90", columns=columns).to_arrow().to_pylist()))
+        scan = table.scan("id < 90", columns=columns)
+        assert sorted(map(repr, scan.to_arrow().to_pylist())) == wanted
+        assert sorted(map(repr, scan.to_spark().toArrow().to_pylist())) == wanted
+        assert scan.to_spark().columns == scan.schema.names
+    assert table.scan("id = 13", columns={"x": F.col("s.a") + 1}).to_arrow().to_pylist() == [{"x": 14}]
