@@ -241,6 +241,10 @@ class Thresholds:
     held_merge_rows: int = _limit(100_000, 4, "Source rows of a merge that the driver does in process.")
     held_merge_bytes: int = _limit(16 << 20, 400, "Bytes of such a source.")
 
+    # Groups of aggregates.
+    folded_bytes: int = _limit(32 << 20, 1, "Bytes of folded batches from which they are folded again.")
+    grouped_bytes: int = _limit(1 << 30, 1 << 20, "Bytes of groups beyond which a grouped aggregate of this process raises an error.")
+
     # Filter texts.
     parsed_chain: int = _limit(64, 2, "Conditions joined by one AND or OR from which a filter is read without the general parser.")
     listed_literals: int = _limit(64, 2, "Literals of an IN list from which it is read without the general parser.")

@@ -89,23 +89,14 @@ def _function(name: object, given: object) -> Function:
     raise InvalidArgument(f"aggregate: {given!r:.40} of '{name}' is unknown; use one of {', '.join(FUNCTIONS)}")
 
 
-def groups_of(by: object, schema: TableSchema) -> tuple[str, ...]:
-    """Return the partition columns to group by.
-
-    Raises ``InvalidArgument`` for other columns, ``UnknownColumn``.
-    """
+def partitions_of(by: object, schema: TableSchema) -> tuple[str, ...] | None:
+    """Return the partition columns to group by. None: other columns or expressions are among the keys."""
     given = [by] if isinstance(by, str) else by
-    if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
-        raise InvalidArgument(f"aggregate: by must be a partition column or a list of them, not {by!r:.60}")
-    names = tuple(dict.fromkeys(resolve(str(name), schema.column_types) for name in given))
-    for name in names:
-        if name not in schema.partition_keys:
-            known = ", ".join(schema.partition_keys) or "there are none"
-            raise InvalidArgument(
-                f"aggregate: '{name}' is not a partition column ({known}); "
-                "to group by other columns, use to_polars(), to_duckdb() or to_spark()"
-            )
-    return names
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+        return None
+    known = {name.lower(): name for name in schema.partition_keys}
+    names = tuple(dict.fromkeys(name if name in schema.partition_keys else known.get(name.lower(), "") for name in given))
+    return None if "" in names else names
 
 
 def aggregate_table(
@@ -131,7 +122,7 @@ def aggregate_table(
             names.append(f"{column}_{function}")
             summaries, column_type = [groups[key].columns[column] for key in keys], types[column].column_type
             if function == "avg":
-                arrays.append(_averages([(one.value("sum"), one.value("count")) for one in summaries], column_type))
+                arrays.append(averages([(one.value("sum"), one.value("count")) for one in summaries], column_type))
             else:
                 values = [one.value(function) for one in summaries]
                 arrays.append(_values(values, function, column, column_type if function != "count" else None))
@@ -164,17 +155,24 @@ def _values(values: Sequence[Plain], function: AggregateName, column: str, colum
     if column_type is None:
         return pa.array(values, pa.int64())
     if function == "sum":
-        column_type = _sum_type(column_type)
+        column_type = sum_type(column_type)
         wrong = next((value for value in values if not is_plain(value, column_type)), None)
         if wrong is not None and column_type.kind not in FLOATS:
-            raise OutOfRange(
-                f"the sum of column '{column}' is {_text(wrong, column_type)}, too large for {_name(column_type)}: sum a wider type"
-            )
+            raise _too_large(wrong, column, column_type)
         values = [float(value) if column_type.kind in FLOATS and isinstance(value, int | float) else value for value in values]
     return literal_array(values, column_type)
 
 
-def _averages(sums_and_counts: Sequence[tuple[Any, Any]], column_type: ColumnType) -> pa.Array:
+def too_large(total: int, column: str, column_type: ColumnType) -> OutOfRange:
+    """Return the error of a sum that does not fit the type of sums of a column."""
+    return _too_large(total, column, sum_type(column_type))
+
+
+def _too_large(total: Plain, column: str, wanted: ColumnType) -> OutOfRange:
+    return OutOfRange(f"the sum of column '{column}' is {_text(total, wanted)}, too large for {_name(wanted)}: sum a wider type")
+
+
+def averages(sums_and_counts: Sequence[tuple[Any, Any]], column_type: ColumnType) -> pa.Array:
     """Return averages: DOUBLE, or DECIMAL with four more digits, rounded half away from zero."""
     if column_type.kind is not Kind.DECIMAL:
         return pa.array([total / count if count else None for total, count in sums_and_counts], pa.float64())
@@ -189,7 +187,7 @@ def _averages(sums_and_counts: Sequence[tuple[Any, Any]], column_type: ColumnTyp
     return literal_array(rounded, ColumnType(Kind.DECIMAL, precision=precision, scale=scale))
 
 
-def _sum_type(column_type: ColumnType) -> ColumnType:
+def sum_type(column_type: ColumnType) -> ColumnType:
     """Return the type of a sum, as in Spark."""
     if column_type.kind in FLOATS:
         return ColumnType(Kind.DOUBLE)
@@ -206,4 +204,15 @@ def _text(value: Plain, column_type: ColumnType) -> str:
     return f"{value!r}" + (f"E-{column_type.scale}" if column_type.scale else "")
 
 
-__all__ = ["FUNCTIONS", "Function", "Wanted", "aggregate_table", "aggregates_of", "computed_aggregates", "groups_of"]
+__all__ = [
+    "FUNCTIONS",
+    "Function",
+    "Wanted",
+    "aggregate_table",
+    "aggregates_of",
+    "averages",
+    "computed_aggregates",
+    "partitions_of",
+    "sum_type",
+    "too_large",
+]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lsm.scan.splits import DataSplit
     from pyspark_paimon.local import plan as plans
     from pyspark_paimon.local import read as reading
+    from pyspark_paimon.request.executor import RowGrouping
     from pyspark_paimon.request.results import FunnelStage
     from pyspark_paimon.request.tree_report import TreeReport
 else:  # see test_imports
@@ -123,6 +124,10 @@ class LocalReads:
         Reads files only where metadata and indexes are not enough.
         """
         return self._summarise(self._readable(request), request)
+
+    def group(self, request: ScanRequest, grouping: RowGrouping) -> pa.Table:
+        """Return a row for each group of the rows, in bounded memory."""
+        return grouping.fold_all(self.read(request), self._root)
 
     def _summarise(self, store: FileStore, request: ScanRequest) -> dict[bytes, RowSummary]:
         plan = self._plan(store, request)

@@ -5,7 +5,7 @@ An engine is a set of threads in this process, or a Spark server.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
@@ -15,16 +15,38 @@ from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.operation import OpenTable
 
 if TYPE_CHECKING:
+    from fileindex.expression.tree import Expression
+    from lsm.aggregate.names import AggregateName
     from lsm.aggregate.summary import RowSummary
     from lsm.read.metrics import ReadReport
     from lsm.scan.plan import ScanPlan
     from lsm.scan.splits import DataSplit
+    from manifest.schema.table_schema import TableSchema
     from pyspark_paimon.request.operation import Operation, Question
     from pyspark_paimon.request.results import (
         WriteResult,
     )
 
 A = TypeVar("A")
+
+
+class RowGrouping(Protocol):
+    """Groups of rows, and the aggregates of each."""
+
+    @property
+    def schema(self) -> TableSchema:
+        """Schema of the table."""
+
+    @property
+    def keys(self) -> Mapping[str, Expression]:
+        """Keys of the groups by name."""
+
+    @property
+    def parts(self) -> Mapping[str, Sequence[AggregateName]]:
+        """Aggregates of each column."""
+
+    def fold_all(self, batches: Iterable[pa.RecordBatch], path: str) -> pa.Table:
+        """Return a row for each group of the batches' rows."""
 
 
 class RowWriter(Protocol):
@@ -101,6 +123,9 @@ class Backend(Protocol):
         Keys are partitions as serialised BinaryRows.
         """
 
+    def group(self, request: ScanRequest, grouping: RowGrouping) -> pa.Table:
+        """Return a row for each group of the rows of ``read``, as ``RowGrouping.fold_all`` does."""
+
     def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
         """Return the scan as a lazy Spark DataFrame.
 
@@ -133,4 +158,4 @@ class LocalTable(Backend, OpenTable, Protocol):
         """Return the rows of one split, unordered; ``report`` counts them."""
 
 
-__all__ = ["Backend", "LocalTable", "RowWriter"]
+__all__ = ["Backend", "LocalTable", "RowGrouping", "RowWriter"]

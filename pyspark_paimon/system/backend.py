@@ -35,6 +35,7 @@ from pyspark_paimon.system.registry import METADATA
 
 if TYPE_CHECKING:
     from lsm.read.metrics import ReadReport
+    from pyspark_paimon.request.executor import RowGrouping
     from pyspark_paimon.request.operation import Operation, Question, TaskOperation
 
 A = TypeVar("A")
@@ -211,6 +212,10 @@ class SystemTable(ABC):
     def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
         """Return the aggregates of all rows."""
         return {EMPTY_ROW: self._summarize(request, self._all_rows(_aggregate_request(request)))}
+
+    def group(self, request: ScanRequest, grouping: RowGrouping) -> pa.Table:
+        """Return a row for each group of the rows."""
+        return grouping.fold_all(self.read(request), self._path)
 
     def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
         """Return the aggregates, as ``aggregate``."""

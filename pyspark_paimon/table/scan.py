@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -192,10 +192,10 @@ class Scan(CheckedMethods, Readable):
         """
         return self._backend.count(self._request)
 
-    def aggregate(self, wanted: aggregates.Wanted, *, by: str | Sequence[str] = ()) -> pa.Table:
+    def aggregate(self, wanted: aggregates.Wanted, *, by: str | Sequence[str] | Mapping[str, Any] = ()) -> pa.Table:
         """Return counts, minima, maxima, sums and averages.
 
-        The result has one row, or one for each value of the partition columns ``by``, in their order. As in Spark, NaN is the
+        The result has one row, or one for each group of ``by``, in the order of the groups. As in Spark, NaN is the
         greatest value, and sums are BIGINT, DOUBLE, or DECIMAL with ten more digits. Averages are DOUBLE, or DECIMAL with four more. Data files are read only where statistics,
         deletion vectors and ``bsi`` indexes are not sufficient. The order of the scan is ignored.
 
@@ -203,23 +203,34 @@ class Scan(CheckedMethods, Readable):
             wanted: Functions by column: ``{"n": "count", "amount": ["min", "max", "sum"]}`` gives ``n``, ``amount_min``,
                 ``amount_max`` and ``amount_sum``; also ``avg``. A name that is not a column counts rows; the ``count`` of a column ignores
                 nulls.
-            by: Partition columns to group by.
+            by: Columns and parts of columns to group by, or expressions by name. Groups of partition columns need no rows. Nulls
+                are a group, NaN is a group, and -0.0 equals 0.0.
 
         Raises:
-            InvalidArgument: A function does not apply to its column, ``by`` has another column, or the scan has a limit.
+            InvalidArgument: A function does not apply to its column, ``by`` has a column of a nested type, or the scan has a limit.
             UnknownColumn: There is no such column.
+            InvalidFilter: An expression of ``by`` is not supported.
             OutOfRange: A sum overflows its type.
+            OutOfMemory: The groups are too many for this process.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().scan("country <> 'NO'").aggregate({"n": "count", "id": ["min", "sum", "avg"]}).to_pylist()
         [{'n': 2, 'id_min': 2, 'id_sum': 5, 'id_avg': 2.5}]
+        >>> cities().scan().aggregate({"n": "count"}, by={"even": "id % 2 = 0"}).to_pylist()
+        [{'even': False, 'n': 2}, {'even': True, 'n': 1}]
         """
         if self._request.limit is not None:
             raise InvalidArgument(
                 "aggregate: the rows of a scan with a limit are not determined; remove the limit, or aggregate the rows of head()"
             )
         columns, counts = aggregates.aggregates_of(wanted, self.table_schema)
-        groups = aggregates.groups_of(by, self.table_schema)
+        groups = aggregates.partitions_of(by, self.table_schema)
+        if groups is None:
+            from pyspark_paimon.jobs.grouping import Grouping  # noqa: PLC0415  # rarely needed
+
+            grouping = Grouping.of(by, columns, self.table_schema)
+            rows = self._request.model_copy(update={"columns": grouping.columns, "order_by": ()})
+            return grouping.result(self._backend.group(rows, grouping), counts)
         request = self._request.model_copy(update={"columns": (), "order_by": (), "aggregates": aggregates.computed_aggregates(columns)})
         return aggregates.aggregate_table(self._backend.aggregate(request), columns, counts, groups, self.table_schema)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
+
 import pytest
 
+from fileindex.base.errors import OutOfRange
 from pyspark_paimon import Table
 from tests.pyspark_paimon.table.test_nested_filters import FILTERS, KINDS, ROWS, SCHEMA
 
@@ -45,3 +49,43 @@ def test_computed_columns_of_frames_are_those_of_arrow(spark, tmp_path) -> None:
         assert sorted(map(repr, scan.to_spark().toArrow().to_pylist())) == wanted
         assert scan.to_spark().columns == scan.schema.names
     assert table.scan("id = 13", columns={"x": F.col("s.a") + 1}).to_arrow().to_pylist() == [{"x": 14}]
+
+
+def test_groups_over_spark_are_those_in_process(spark, tmp_path) -> None:
+    made = Table.create(
+        f"{tmp_path}/t",
+        "id INT, f FLOAT, d DOUBLE, s STRING, b BOOLEAN, dec DECIMAL(38, 2), small DECIMAL(6, 3), l BIGINT, ts TIMESTAMP(6), z TIMESTAMP_LTZ(6)",
+    )
+    values = {
+        "f": [0.0, -0.0, float("nan"), None, 1.5],
+        "d": [float("nan"), None, -0.0, 0.0, float("inf"), 2.5, -7.0],
+        "s": ["", None, "a", "é", "\uffff", "\U0001f600"],
+        "b": [True, None, False],
+        "dec": [Decimal("9" * 35 + ".99"), Decimal("-1.01"), None, Decimal("0.05")],
+        "small": [Decimal("1.005"), None, Decimal("-999.999")],
+        "l": [2**63 - 1, -(2**63), None, 1],
+        "ts": [dt.datetime(2024, 1, 1), None, dt.datetime(1960, 1, 1, microsecond=1)],  # noqa: DTZ001
+        "z": [dt.datetime(2024, 1, 1, tzinfo=dt.UTC), None, dt.datetime(1960, 1, 1, microsecond=1, tzinfo=dt.UTC)],
+    }
+    made.write([{"id": at, **{name: some[at % len(some)] for name, some in values.items()}} for at in range(500)])
+    table = Table.open(f"{tmp_path}/t", spark=spark)
+    wanted = {
+        "n": "count",
+        "small": ["sum", "avg", "min"],
+        "id": ["sum", "avg", "max"],
+        "d": ["min", "max", "count"],
+        "f": ["min", "max"],
+        "ts": ["min", "max"],
+        "z": "max",
+        "s": ["min", "max"],
+        "b": "max",
+    }
+    for by in ("f", "s", ["d", "b"], "dec", "ts", "z", "l", {"odd": "id % 2 = 1", "day": "date(ts)"}):
+        ours, theirs = made.scan("id > 7").aggregate(wanted, by=by), table.scan("id > 7").aggregate(wanted, by=by)
+        assert theirs.schema == ours.schema
+        assert list(map(repr, theirs.to_pylist())) == list(map(repr, ours.to_pylist())), by
+    assert made.scan("l <> 1").aggregate({"l": "avg"}, by="b").equals(table.scan("l <> 1").aggregate({"l": "avg"}, by="b"))
+    for wrong in ("dec", "l"):
+        for one in (made, table):
+            with pytest.raises(OutOfRange, match=f"column '{wrong}'"):
+                one.scan(f"{wrong} > 1").aggregate({wrong: "sum"}, by="b")

@@ -23,6 +23,7 @@ from pyspark_paimon.jobs.ordering import candidates, sort_frame, sort_rows
 from pyspark_paimon.jobs.progress import reporting_tasks
 from pyspark_paimon.request.backend import Progress, ScanRequest
 from pyspark_paimon.request.counters import ScanTally
+from pyspark_paimon.request.executor import RowGrouping
 from pyspark_paimon.request.operation import Request
 from pyspark_paimon.request.plan_json import report_from_json, summaries_from_json
 from pyspark_paimon.request.results import FunnelStage
@@ -162,6 +163,14 @@ class SparkScans:
         with raise_typed_errors(), self._reporting("scan"):
             texts = [row[rpc.ANSWER] for row in self._load(request, self._spark, "summaries").collect()]
         return summaries_from_json(texts, request.aggregates)
+
+    def group(self, request: ScanRequest, grouping: RowGrouping) -> pa.Table:
+        """Return a row for each group of the rows, which Spark's tasks fold."""
+        from pyspark_paimon.spark.client.groups import folded_groups  # noqa: PLC0415  # rarely needed
+
+        frame = self.frame(request, self._spark, native=True)
+        with raise_typed_errors(), self._reporting("aggregate"):
+            return folded_groups(frame, grouping)
 
     def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
         """Return the scan as a lazy DataFrame.

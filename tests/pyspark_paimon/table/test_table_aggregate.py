@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pyspark_paimon import InvalidArgument, OutOfRange, Table, UnknownColumn
+from pyspark_paimon import InvalidArgument, InvalidFilter, OutOfRange, Table, UnknownColumn
 
 DDL = "day STRING, hour INT, id BIGINT, amount DECIMAL(10, 2), n INT, at TIMESTAMP(3), city STRING, tags ARRAY<STRING>"
 ROWS = [
@@ -126,7 +126,9 @@ def test_a_sum_that_does_not_fit_is_an_error(create):
         ({"city": "sum"}, (), InvalidArgument, "column 'city' of type STRING has no sum"),
         ({"tags": ["min"]}, (), InvalidArgument, "column 'tags' of type ARRAY<STRING> has no min"),
         ({"amuont": "max"}, (), UnknownColumn, "did you mean 'amount'"),
-        ({"n": "count"}, "city", InvalidArgument, "'city' is not a partition column"),
+        ({"n": "count"}, "tags", InvalidArgument, "'tags' of type ARRAY cannot be grouped"),
+        ({"n": "count"}, {"n": "sum(n)"}, InvalidFilter, "by 'n'"),
+        ({"n": "count", "amount": "min"}, {"amount_min": "city"}, InvalidArgument, "two result columns have the name 'amount_min'"),
         ({"n": "count"}, "dya", UnknownColumn, "did you mean 'day'"),
         ({"n": "count"}, 7, InvalidArgument, "by is"),
         (

@@ -54,6 +54,8 @@ ELSEWHERE: dict[str, str] = {
     "answer_bytes": "operations/test_wire_texts.py",
     "blob_batch_bytes": "table/test_evolved_tables.py",
     "blob_batch_rows": "table/test_evolved_tables.py",
+    "folded_bytes": "table/test_grouped_aggregate.py",
+    "grouped_bytes": "table/test_grouped_aggregate.py",
     "import_block_bytes": "cli/test_rows_commands.py",
     **dict.fromkeys(["block_residuals", "counted_files", "deleted_at_once", "listed_keys"], _TINY),
     **dict.fromkeys(["busy_core_bytes", "idle_core_bytes", "piece_cost_bytes", "check_task_bytes"], _WORK),

@@ -1,0 +1,290 @@
+"""Aggregates of groups of rows, by columns or expressions.
+
+Each batch is folded to one row a group. Folded batches are folded again, so memory holds groups, not rows. Like Spark: nulls are one group,
+NaN is one group, -0.0 equals 0.0. Unlike Spark, sums of integers and decimals are exact at any size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, WITH_PARTS, ColumnType, Kind
+from fileindex.base.errors import InvalidArgument, InvalidFilter
+from fileindex.base.float_order import sortable_bits, spark_order
+from fileindex.base.plain_value import canonical_array
+from fileindex.base.texts import size_text
+from fileindex.base.thresholds import thresholds
+from fileindex.expression.compute import compute
+from fileindex.expression.nested import map_entries
+from fileindex.expression.tree import ColumnValue, Expression, column_values
+from lsm.aggregate.names import AggregateName
+from manifest.io.errors import OutOfMemory
+from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.filter.parse import bind_value
+from pyspark_paimon.jobs.aggregates import Function, averages, computed_aggregates, sum_type, too_large
+
+_UNGROUPED = WITH_PARTS | {Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY}
+_WORD = 32
+_LOW = 2**_WORD - 1
+_HASHED = {"min": "min", "max": "max"}
+ROWS = "rows"
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Keys by name, and the aggregates of columns.
+
+    ``schema``: schema of the table, whose columns they use.
+    ``wanted``: functions by column.
+
+    >>> from pyspark_paimon.example import cities
+    >>> schema = cities().table_schema
+    >>> grouping = Grouping.of("country", {"id": ("avg",)}, schema)
+    >>> rows = pa.record_batch({"country": ["NO", None, "NO"], "id": pa.array([1, 2, 4])})
+    >>> grouping.result(grouping.fold_all([rows], "t"), ["n"]).to_pylist()
+    [{'country': None, 'n': 1, 'id_avg': 2.0}, {'country': 'NO', 'n': 2, 'id_avg': 2.5}]
+    """
+
+    schema: TableSchema
+    keys: Mapping[str, Expression]
+    wanted: Mapping[str, Sequence[Function]]
+
+    @classmethod
+    def of(cls, by: object, wanted: Mapping[str, Sequence[Function]], schema: TableSchema) -> Grouping:
+        """Bind the keys: names of columns and parts of columns, or expressions by name.
+
+        Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``.
+        """
+        given = by if isinstance(by, Mapping) else {name: name for name in ([by] if isinstance(by, str) else _names(by))}
+        keys: dict[str, Expression] = {}
+        for name, value in given.items():
+            try:
+                key = bind_value(value, schema.column_types)
+            except InvalidFilter as error:
+                raise InvalidFilter(f"aggregate: by '{name}': {error}") from error
+            if key.type.kind in _UNGROUPED:
+                raise InvalidArgument(f"aggregate: '{name}' of type {key.type.kind} cannot be grouped; group by its fields or elements")
+            is_column = isinstance(key, ColumnValue) and key.key is None and not isinstance(by, Mapping)
+            keys[key.name if is_column and isinstance(key, ColumnValue) else str(name)] = key
+        return cls(schema, keys, wanted)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the table that the grouping reads, at least one."""
+        used = [column.name for key in self.keys.values() for column in column_values(key)]
+        return tuple(dict.fromkeys([*used, *self.wanted])) or self.schema.names[:1]
+
+    @property
+    def parts(self) -> Mapping[str, Sequence[AggregateName]]:
+        """Aggregates that the functions are computed from, by column."""
+        # The sum of no values is null: the count tells.
+        return {
+            name: (*parts, "count") if "sum" in parts and "count" not in parts else parts
+            for name, parts in computed_aggregates(self.wanted).items()
+        }
+
+    def fold_all(self, batches: Iterable[pa.RecordBatch], path: str) -> pa.Table:
+        """Return one row for each group of the batches' rows.
+
+        ``path``: the table, for the error. Raises ``OutOfMemory`` if the groups exceed ``thresholds.grouped_bytes``.
+        """
+        held: list[pa.Table] = []
+        size = groups_size = 0
+        for batch in batches:
+            held.append(self.fold(self._prepared(batch)))
+            size += held[-1].nbytes
+            if size > max(thresholds.folded_bytes, 2 * groups_size):
+                held = [self.fold(pa.concat_tables(held))]
+                size = groups_size = held[0].nbytes
+            if groups_size > thresholds.grouped_bytes:
+                raise OutOfMemory(
+                    path,
+                    f"the groups of aggregate(by={list(self.keys)}) need more than {size_text(thresholds.grouped_bytes)}; filter the scan, "
+                    "group by fewer columns, or use to_duckdb() or to_spark(), which spill to disk",
+                )
+        return self.fold(pa.concat_tables(held) if held else self._prepared(_empty(self)))
+
+    def fold(self, rows: pa.Table) -> pa.Table:
+        """Return one row a group, of prepared or folded rows."""
+        keys = [key_name(at) for at in range(len(self.keys))]
+        functions = {name: _HASHED.get(name.rpartition(".")[2], "sum") for name in rows.column_names if name not in keys}
+        folded = rows.group_by(keys, use_threads=False).aggregate(list(functions.items()))
+        folded = folded.rename_columns([name.rpartition("_")[0] if name not in keys else name for name in folded.column_names])
+        return self._carried(folded.select(rows.column_names))
+
+    def _prepared(self, batch: pa.RecordBatch) -> pa.Table:
+        """Return a batch's keys and values as they are folded."""
+
+        def column(found: ColumnValue) -> Any:
+            whole = batch.column(found.name)
+            return whole if found.key is None else map_entries(whole, [found.key])[0]
+
+        arrays = {key_name(at): sortable(compute(key, column, batch.num_rows), key.type) for at, key in enumerate(self.keys.values())}
+        arrays[ROWS] = pa.array(np.ones(batch.num_rows, np.int64))
+        for name, functions in self.parts.items():
+            array, column_type = batch.column(name), self.schema.field(name).type.column_type
+            for function in functions:
+                arrays |= _values(name, function, array, column_type)
+        return pa.table(arrays)
+
+    def _carried(self, folded: pa.Table) -> pa.Table:
+        """Return the groups with the carries of each word added to the next."""
+        for name, functions in self.parts.items():
+            count = word_count(self.schema.field(name).type.column_type) if "sum" in functions else 0
+            for at in range(count - 1):
+                low, high = (np.asarray(folded.column(word(name, part))) for part in (at, at + 1))
+                for part, values in ((at, low & _LOW), (at + 1, high + (low >> _WORD))):
+                    position = folded.column_names.index(word(name, part))
+                    folded = folded.set_column(position, word(name, part), pa.array(values))
+        return folded
+
+    def result(self, folded: pa.Table, counts: Sequence[str]) -> pa.Table:
+        """Return the aggregates, ordered by the keys.
+
+        ``counts``: names of row counts. Raises ``OutOfRange`` for a sum that does not fit its type.
+        """
+        order = [(key_name(at), "ascending", "at_start") for at in range(len(self.keys))]
+        rows = folded.take(pc.sort_indices(folded, sort_keys=order)).combine_chunks()
+        names: list[str] = [*self.keys, *counts]
+        arrays = [_original(rows.column(key_name(at)).combine_chunks(), key.type) for at, key in enumerate(self.keys.values())]
+        arrays += [rows.column(ROWS) for _ in counts]
+        for name, functions in self.wanted.items():
+            for function in functions:
+                names.append(f"{name}_{function}")
+                arrays.append(self._value(rows, name, function))
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise InvalidArgument(f"aggregate: two result columns have the name '{twice[0]}'")
+        return pa.table(arrays, names=names)
+
+    def _value(self, rows: pa.Table, name: str, function: Function) -> Any:
+        column_type = self.schema.field(name).type.column_type
+        if function == "count":
+            return rows.column(f"{name}.count")
+        if function in _HASHED:
+            return _original(rows.column(f"{name}.{function}").combine_chunks(), column_type)
+        counts = np.asarray(rows.column(f"{name}.count"))
+        if column_type.kind in FLOATS:
+            sums = np.asarray(rows.column(word(name, 0)))
+            with np.errstate(all="ignore"):
+                found = sums if function == "sum" else sums / counts
+            return pa.array(found, mask=counts == 0)
+        words = np.stack([np.asarray(rows.column(word(name, at))) for at in range(word_count(column_type))])
+        if function == "avg":
+            # A group, not a row, costs Python here: the quotient is exact before it is rounded.
+            return averages(list(zip(_whole_numbers(words), counts.tolist(), strict=True)), column_type)
+        return _sums(words, counts == 0, name, column_type)
+
+
+def _empty(grouping: Grouping) -> pa.RecordBatch:
+    schema = grouping.schema.arrow
+    return pa.RecordBatch.from_arrays([pa.array([], schema.field(name).type) for name in grouping.columns], list(grouping.columns))
+
+
+def _names(by: object) -> Sequence[str]:
+    if not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
+        raise InvalidArgument(f"aggregate: by must be a column, a list of columns, or a dict of expressions, not {by!r:.60}")
+    return by
+
+
+def key_name(at: int) -> str:
+    """Return the name of the column of a key."""
+    return f"key {at}"
+
+
+def word(column: str, at: int) -> str:
+    """Return the name of a word of a column's sums."""
+    return f"{column}.{at}"
+
+
+def word_count(column_type: ColumnType) -> int:
+    """Return the number of columns that hold sums of a type."""
+    # 64-bit columns hold sums of 32-bit words, the last one signed: two billion rows cannot overflow them.
+    return 1 if column_type.kind in FLOATS else 4 if column_type.kind is Kind.DECIMAL else 2
+
+
+def _values(name: str, function: AggregateName, array: Any, column_type: ColumnType) -> dict[str, Any]:
+    if function == "count":
+        return {f"{name}.count": array.is_valid().cast(pa.int64())}
+    array = canonical_array(array, column_type)
+    return sum_columns(name, array, column_type) if function == "sum" else {f"{name}.{function}": sortable(array, column_type)}
+
+
+def sum_columns(name: str, array: Any, column_type: ColumnType) -> dict[str, Any]:
+    """Return the columns that hold values, or sums, of a column.
+
+    ``array``: Floats, or integers or decimals with the column's scale.
+    """
+    if column_type.kind in FLOATS:
+        return {word(name, 0): array.cast(pa.float64()).fill_null(0.0)}
+    words, count = words_of(array), word_count(column_type)
+    if len(words) > count:  # a sum of integers as a DECIMAL: its higher words are those of a 64-bit number
+        high = np.asarray(words[1]) | (np.asarray(words[2]) << _WORD)
+        words = [words[0], pa.array(high)]
+    return {word(name, at): part for at, part in enumerate(words)}
+
+
+def words_of(array: Any) -> list[Any]:
+    """Return the words of integers or decimals, lowest first, as INT64 columns. Nulls are 0.
+
+    >>> [word.to_pylist() for word in words_of(pa.array([1, -1, None]))]
+    [[1, 4294967295, 0], [0, -1, 0]]
+    """
+    if pa.types.is_decimal(array.type):
+        filled = array.fill_null(pa.scalar(Decimal(0), array.type)) if array.null_count else array
+        raw = np.frombuffer(filled.buffers()[1] or b"", np.uint32, 4 * len(filled), 16 * filled.offset).reshape(-1, 4)
+    else:
+        longs = np.ascontiguousarray(np.asarray(array.cast(pa.int64()).fill_null(0)))
+        raw = longs.view(np.uint32).reshape(-1, 2)
+    *low, high = raw.T
+    return [*(pa.array(part.astype(np.int64)) for part in low), pa.array(high.astype(np.int32).astype(np.int64))]
+
+
+def sortable(array: Any, column_type: ColumnType) -> Any:
+    """Return floats as integers in Spark's order, which has one NaN and one zero; other values as they are."""
+    if column_type.kind in STRINGS:
+        return array.cast(pa.large_string())
+    if column_type.kind in BINARIES:
+        return array.cast(pa.large_binary())
+    if column_type.kind not in FLOATS:
+        return array
+    numbers = spark_order(np.asarray(array.cast(pa.float64()).fill_null(0.0)))
+    return pa.array(numbers, mask=np.asarray(array.is_null()))
+
+
+def _original(array: Any, column_type: ColumnType) -> Any:
+    """Return the values of ``_sortable`` in their type."""
+    if column_type.kind in FLOATS and pa.types.is_integer(array.type):
+        bits = sortable_bits(np.asarray(array.fill_null(0)))
+        array = pa.array(bits.view(np.float64), mask=np.asarray(array.is_null()))
+    return array.cast(column_type.arrow)
+
+
+def _whole_numbers(words: Any) -> list[int]:
+    return [sum(part << (_WORD * at) for at, part in enumerate(parts)) for parts in words.T.tolist()]
+
+
+def _sums(words: Any, nulls: Any, name: str, column_type: ColumnType) -> pa.Array:
+    """Return sums in Spark's type of a sum."""
+    wanted, high = sum_type(column_type), words[-1]
+    wrong = (high < -(2 ** (_WORD - 1))) | (high >= 2 ** (_WORD - 1))
+    raw = np.ascontiguousarray((words & _LOW).T.astype(np.uint32))
+    if column_type.kind is not Kind.DECIMAL:
+        found = pa.array(raw.view(np.int64).reshape(-1), mask=nulls)
+    else:
+        found = pa.Array.from_buffers(pa.decimal128(38, 0), len(raw), [None, pa.py_buffer(raw)])
+        most = pa.scalar(10**wanted.precision - 1, pa.decimal128(38, 0))
+        wrong |= np.asarray(pc.or_(pc.greater(found, most), pc.less(found, pc.negate(most))))
+        found = pc.if_else(pa.array(nulls | wrong), pa.scalar(None, found.type), found).view(wanted.arrow)
+    if wrong.any():
+        raise too_large(_whole_numbers(words[:, wrong][:, :1])[0], name, column_type)
+    return found
+
+
+__all__ = ["ROWS", "Grouping", "key_name", "sortable", "sum_columns", "word", "word_count", "words_of"]
