@@ -245,6 +245,9 @@ class Thresholds:
     folded_bytes: int = _limit(32 << 20, 1, "Bytes of folded batches from which they are folded again.")
     grouped_bytes: int = _limit(1 << 30, 1 << 20, "Bytes of groups beyond which a grouped aggregate of this process raises an error.")
 
+    # Statements.
+    listed_subquery: int = _limit(100_000, 2, "Values of a subquery after IN beyond which Spark finds the rows of a DELETE or UPDATE.")
+
     # Filter texts.
     parsed_chain: int = _limit(64, 2, "Conditions joined by one AND or OR from which a filter is read without the general parser.")
     listed_literals: int = _limit(64, 2, "Literals of an IN list from which it is read without the general parser.")

@@ -17,7 +17,7 @@ from fileindex.base.column_type import BINARIES, LISTS, STRINGS, WITH_PARTS, Col
 from fileindex.base.errors import FilterFailed, InvalidFilter
 from fileindex.base.plain_value import canonical_array, to_scalar
 from fileindex.expression import calendar, comparison, java_regex, nested, text
-from fileindex.expression.functions import cast_kernel, kernel_of
+from fileindex.expression.functions import WITH_FIELD, cast_kernel, kernel_of
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 
 ColumnArrays = Callable[[ColumnValue], Any]
@@ -103,6 +103,8 @@ def _compute_call(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
             return calendar.truncate_instant(compute(node.arguments[1], columns, rows), unit, zone)
         case "item" | "get" | "element_at" | "try_element_at":
             return _canonical(_item(node, compute(first, columns, rows)), node.type)
+        case name if name == WITH_FIELD:
+            return _with_field(node, columns, rows)
         case "array_contains":
             return _array_contains(first.type, node.arguments[1], compute(first, columns, rows), compute(node.arguments[1], columns, rows))
     return _compute_text(node, compute(first, columns, rows))
@@ -127,6 +129,17 @@ def _item(node: FunctionCall, whole: Any) -> Any:
     return nested.map_item(
         whole, comparison.compare("=", [keys, pa.repeat(_uniform_scalar(wanted.value, wanted.type), len(keys))], wanted.type)
     )
+
+
+def _with_field(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
+    """Return structs with another value of a field. As in Spark, a null struct becomes one whose other fields are null."""
+    whole, field, value = node.arguments
+    assert isinstance(field, LiteralValue)
+    structs = compute(whole, columns, rows)
+    wanted = structs.type.field(str(field.value)).type
+    is_null = isinstance(value, LiteralValue) and value.value is None
+    made = pa.nulls(rows, wanted) if is_null else compute(value, columns, rows).cast(wanted)
+    return nested.with_field(structs, str(field.value), made)
 
 
 def _array_contains(given: ColumnType, wanted: Expression, lists: Any, values: Any) -> Any:

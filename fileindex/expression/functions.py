@@ -44,6 +44,7 @@ _Kernel = Callable[[Arrays, ColumnType], Any]
 _Sign = Callable[[str, tuple[Expression, ...]], FunctionCall]
 _NUMBER = r"\A[+-]?[0-9]+\z"
 _SPACES = " \t\n\r\f\v" + "".join(map(chr, range(9))) + "".join(map(chr, range(14, 32)))  # Spark trims these before it parses a number
+WITH_FIELD = "@with_field"
 _LAST_FOUR_DIGIT_DAY = 2_932_896
 _FIRST_FOUR_DIGIT_DAY = -719_528
 _Cast = Callable[[Any, ColumnType], Any]
@@ -333,6 +334,14 @@ def _field(whole: Expression, wanted: LiteralValue) -> FunctionCall:
     return FunctionCall("item", (whole, LiteralValue(found, TEXT_TYPE)), dict(whole.type.fields)[str(found)])
 
 
+def _with_field(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    """Type a ROW with another value of one field. Its value is cast when it is computed."""
+    whole, field, _ = arguments
+    if not isinstance(field, LiteralValue) or field.value not in dict(whole.type.fields):
+        raise InvalidFilter(f"{whole} of type {whole.type.kind} has no field {field}")
+    return FunctionCall(name, arguments, whole.type)
+
+
 def _array_contains(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     """Type a search of an ARRAY. Elements and value are compared in their common type."""
     whole, wanted = arguments
@@ -391,6 +400,7 @@ FUNCTION_RULES: dict[str, FunctionRule] = {
     "endswith": FunctionRule(2, 2, _pattern_match, None),
     "rlike": FunctionRule(2, 2, _pattern_match, None),
     **{name: FunctionRule(2, 2, _item, None) for name in ("item", "get", "element_at", "try_element_at")},
+    WITH_FIELD: FunctionRule(3, 3, _with_field, None),
     "size": FunctionRule(1, 1, _kinds(frozenset({Kind.ARRAY, Kind.VECTOR, Kind.MAP, Kind.MULTISET}), "an ARRAY or MAP", INT_TYPE), _size),
     "array_contains": FunctionRule(2, 2, _array_contains, None),
     "date_trunc": FunctionRule(2, 2, _date_trunc, None),
@@ -541,4 +551,4 @@ def _date_text(array: Any, wanted: ColumnType) -> Any:  # noqa: ARG001  # a kern
     return array.cast(pa.large_string())
 
 
-__all__ = ["FUNCTION_RULES", "FunctionRule", "call", "cast_kernel", "cast_to", "kernel_of", "shared_type"]
+__all__ = ["FUNCTION_RULES", "WITH_FIELD", "FunctionRule", "call", "cast_kernel", "cast_to", "kernel_of", "shared_type"]

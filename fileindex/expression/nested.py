@@ -63,6 +63,18 @@ def struct_field(array: Any, name: str) -> Any:
     return pc.struct_field(array, [position])
 
 
+def with_field(array: Any, name: str, values: Any) -> Any:
+    """Return structs with other values of a field. No struct is null.
+
+    >>> structs = pa.array([{"a": 1, "b": 2}, None], pa.struct([("a", pa.int32()), ("b", pa.int32())]))
+    >>> with_field(structs, "a", pa.array([7, 8], pa.int32())).to_pylist()
+    [{'a': 7, 'b': 2}, {'a': 8, 'b': None}]
+    """
+    fields = [array.type.field(at) for at in range(array.type.num_fields)]
+    children = [values if field.name == name else struct_field(array, field.name) for field in fields]
+    return pa.StructArray.from_arrays(children, fields=fields)
+
+
 def list_size(array: Any) -> Any:
     """Return the number of elements or entries of each row.
 
@@ -184,4 +196,4 @@ def _text_entries(array: Any) -> tuple[np.ndarray[Any, Any], Any, Any]:
     return offsets, keys, items
 
 
-__all__ = ["any_of_rows", "list_item", "list_size", "map_entries", "map_item", "map_keys", "owned_values", "struct_field"]
+__all__ = ["any_of_rows", "list_item", "list_size", "map_entries", "map_item", "map_keys", "owned_values", "struct_field", "with_field"]

@@ -66,6 +66,8 @@ def bind_term(term: Term, types: Mapping[str, ColumnType], depth: int = 0) -> Ex
             return _literal(value)
         case Casting(argument, wanted):
             return _cast(bind_term(argument, types, depth + 1), wanted)
+        case Computation("in", (_,)):
+            return LiteralValue(False, BOOLEAN_TYPE)
         case Computation("in", (value, *items)):
             return bind_term(Computation("or", tuple([Computation("=", (value, item)) for item in items])), types, depth)
         case Computation(name, arguments):

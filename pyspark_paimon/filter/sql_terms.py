@@ -17,6 +17,7 @@ from sqlglot import exp
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import InvalidFilter
 from fileindex.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, BYTES_TYPE, DATE_TYPE, DOUBLE_TYPE, INT_TYPE, TEXT_TYPE
+from pyspark_paimon.filter.arrow_values import literals_of
 from pyspark_paimon.filter.ast import (
     Casting,
     Computation,
@@ -26,6 +27,7 @@ from pyspark_paimon.filter.ast import (
     field_of,
     item_of,
 )
+from pyspark_paimon.filter.parameters import list_values
 from pyspark_paimon.filter.sql_literals import is_literal, literal_of
 
 _BINARY: dict[type[exp.Expression], str] = {
@@ -86,6 +88,7 @@ _ARGUMENTS: dict[type[exp.Expression], frozenset[str]] = {
     exp.DPipe: _COMMON | {"safe"},
     exp.DateDiff: _COMMON | {"unit"},
     exp.Div: _COMMON | {"safe"},
+    exp.In: _COMMON | {"field"},
     exp.If: frozenset({"this", "true", "false"}),
     exp.Like: _COMMON | {"negate"},
     exp.Nvl2: frozenset({"this", "true", "false"}),
@@ -181,6 +184,8 @@ def _term(node: exp.Expression, of: Callable[[exp.Expression], Term], column: Co
             return computation("<=>", (of(node.this), GivenValue(bool(node.expression.this))))
         case exp.NullSafeNEQ():
             return computation("not", (computation("<=>", (of(node.this), of(cast("exp.Expression", node.expression)))),))
+        case exp.In() if node.args.get("field") is not None:
+            return computation("in", (of(node.this), *map(GivenValue, literals_of(list_values(node.args["field"])))))
         case exp.In() if node.expressions:
             return computation("in", (of(node.this), *map(of, node.expressions)))
         case exp.Between():

@@ -10,14 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
+from fileindex.base.column_type import WITH_PARTS, Kind
 from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, map_columns
+from fileindex.expression.types import TEXT_TYPE
 from lsm.python_values.columns import python_scalar
 from lsm.schema.conform_input import conform
 from lsm.schema.validate_arrow import validate_rows
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import BucketMode, TableSchema
+from manifest.types.data_type import DataType
+from pyspark_paimon.filter.ast import GivenValue, literal_from_python
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.bound import BoundValue, Value
 
@@ -53,17 +57,27 @@ class Assignments:
         spark: Session that computes the rows of a table with a primary key. None: this process.
         """
         constants, bound = dict(values or {}), dict(expressions or {})
+        fields = {name: path for name in (*constants, *bound) if (path := field_path(name, schema)) is not None}
         for name, value in constants.items():
             if isinstance(value, pc.Expression) or is_spark_column(value):
                 raise InvalidArgument(f"column '{name}': values takes constants; give the expression in set={{'{name}': ...}}")
             if name in bound:
                 raise InvalidArgument(f"column '{name}' is in both set and values; remove one of them")
-        refuse_fixed({resolve(name, schema.column_types) for name in bound}, schema)  # before an error in one of the texts
+        for name, path in fields.items():
+            _refuse_outer(name, path, {resolve(one, schema.column_types) for one in (*constants, *bound) if one not in fields}, fields)
+        nested = [
+            (path, bound.pop(name) if name in bound else GivenValue(literal_from_python(constants.pop(name))))
+            for name, path in fields.items()
+        ]
+        names = {resolve(name, schema.column_types) for name in bound} | {path[0] for path in fields.values()}
+        refuse_fixed(names, schema)  # before an error in one of the texts
         for name, value in bound.items():
             if isinstance(value, str):
                 constants[name] = _bind_text(resolve(name, schema.column_types), value, schema, spark)
             else:
                 constants[name] = value
+        for path, value in nested:
+            constants[path[0]] = _with_field(path, value, constants.get(path[0]), schema)
         return cls.of(constants, schema)
 
     @classmethod
@@ -168,6 +182,77 @@ class Assignments:
                 continue
             if not self._scalar(name).is_valid and not self.schema.field(name).type.nullable:
                 raise SchemaMismatch(f"column '{name}' is {self.schema.field(name).type} and cannot be set to null")
+
+
+def field_path(name: str, schema: TableSchema) -> tuple[str, ...] | None:
+    """Return the names from a column to one of its fields. None: the text is no path of a field.
+
+    >>> from manifest.schema.validation import build_schema
+    >>> field_path("S.`a b`", build_schema("s STRUCT<`a b` INT>, n INT"))
+    ('s', 'a b')
+    """
+    if "." not in name or name in schema.names:
+        return None
+    from pyspark_paimon.filter.parse import bind_value  # noqa: PLC0415  # rarely needed
+
+    bound: Expression = bind_value(name, schema.column_types)
+    path: list[str] = []
+    while isinstance(bound, FunctionCall) and bound.function == "item" and isinstance(part := bound.arguments[1], LiteralValue):
+        path.insert(0, str(part.value))
+        bound = bound.arguments[0]
+        if bound.type.kind is not Kind.ROW:
+            raise InvalidArgument(f"'{name}': only fields of structs can be set; set '{bound}' to its whole new value")
+    if not isinstance(bound, ColumnValue) or bound.key is not None or not path:
+        raise InvalidArgument(f"'{name}': only columns and fields of structs can be set")
+    return (bound.name, *path)
+
+
+def _refuse_outer(name: str, path: tuple[str, ...], whole: Collection[str], fields: Mapping[str, tuple[str, ...]]) -> None:
+    """Raise ``InvalidArgument`` for a field that is set with the struct that has it."""
+    others = [other for one, other in fields.items() if one != name]
+    if path[0] in whole or any(path[: len(other)] == other for other in others):
+        raise InvalidArgument(f"'{name}' is set twice, or together with a struct that has it; set one of them")
+
+
+def _with_field(path: tuple[str, ...], value: Any, known: Any, schema: TableSchema) -> Expression:
+    """Return a struct column with a new value of a field.
+
+    ``known``: the column with earlier new values. None: the old row's.
+    """
+    from fileindex.expression.functions import WITH_FIELD, call  # noqa: PLC0415  # rarely needed
+    from pyspark_paimon.filter.bind_terms import bind_term  # noqa: PLC0415  # as above
+    from pyspark_paimon.filter.parse import bind_value  # noqa: PLC0415  # as above
+
+    column = schema.field(path[0])
+    name, data_type = path[0], column.type
+    for part in path[1:]:
+        name, data_type = f"{name}.{part}", next(field.type for field in data_type.fields if field.name == part)
+    new = bind_term(value, {}) if isinstance(value, GivenValue) else bind_value(value, schema.column_types)
+    _check_field(name, new, data_type)
+    whole: Expression = ColumnValue(path[0], None, column.type.column_type) if known is None else known
+
+    def changed(outer: Expression, rest: tuple[str, ...]) -> Expression:
+        field = LiteralValue(rest[0], TEXT_TYPE)
+        inner = new if len(rest) == 1 else changed(call("item", [outer, field]), rest[1:])
+        return call(WITH_FIELD, [outer, field, inner])
+
+    return changed(whole, path[1:])
+
+
+def _check_field(name: str, new: Expression, wanted: DataType) -> None:
+    """Raise ``SchemaMismatch`` for a value that a field cannot have."""
+    from lsm.schema.lossless_cast import may_cast  # noqa: PLC0415  # see test_imports
+
+    if isinstance(new, LiteralValue) and new.value is None:
+        fits = wanted.nullable
+    else:
+        fits = (
+            new.type == wanted.column_type
+            if wanted.is_nested
+            else new.type.kind not in WITH_PARTS and may_cast(new.type.arrow, wanted.arrow)
+        )
+    if not fits:
+        raise SchemaMismatch(f"field '{name}' is {wanted}, and '{new}' is of type {new.type.kind}; cast it")
 
 
 def _bind_text(name: str, text: str, schema: TableSchema, spark: Any) -> Any:

@@ -6,15 +6,18 @@ Each function returns None for a table that is not Paimon's.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from operator import methodcaller
 from typing import Any, TypeAlias
 
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
 from fileindex.base.errors import InvalidArgument
+from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.new_table import spark_type_text
+from pyspark_paimon.statements.subqueries import Subqueries, has_subquery
 from pyspark_paimon.statements.tags import alter_tag
 from pyspark_paimon.statements.words import NameParts, TokenCursor, partition_spec
 from pyspark_paimon.table.table import Table
@@ -189,28 +192,45 @@ def comment(names: KnownTables, words: TokenCursor) -> Any:
 def update(names: KnownTables, words: TokenCursor) -> Any:
     """Run UPDATE.
 
-    Syntax: ``UPDATE t [AS a] SET column = value, ... [WHERE condition]``.
+    Syntax: ``UPDATE t [AS a] SET column = value, ... [WHERE condition]``. The condition may have subqueries.
     """
-    name = words.name()
+    start, name = words.here, words.name()
     table = names.find(name)
     if table is None:
         return None
     sides = dict.fromkeys(_called_names(words, name, table), "")
+    source = words.text[start : words.here]
     words.expect("SET")
-    values = assignments(words, ("WHERE",), sides)
-    condition = _condition(words, sides)
+    values = assignments(words, ("WHERE",), sides, fields=True)
+    condition = _condition(words)
     expressions = {column: replace_qualifiers(text, sides) for column, text in values.items()}
-    return frame_of_result(names.spark, table.update(condition, set=expressions))
+    if has_subquery(condition):
+        found = Subqueries(names, table, condition, source, partial(replace_qualifiers, sides=sides))
+        chosen = found.literal_filter()
+        if chosen is None:
+            merge = table.merge(*found.matching_keys())
+            texts = {column: replace_qualifiers(text, dict.fromkeys(sides, "t")) for column, text in values.items()}
+            return frame_of_result(names.spark, merge.when_matched_update(texts).execute())
+        return frame_of_result(names.spark, table.update(chosen, set=expressions))
+    return frame_of_result(names.spark, table.update(replace_qualifiers(condition, sides), set=expressions))
 
 
 def delete(names: KnownTables, words: TokenCursor) -> Any:
-    """Run ``DELETE FROM t [AS a] [WHERE condition]``."""
-    name = words.name()
+    """Run ``DELETE FROM t [AS a] [WHERE condition]``. The condition may have subqueries."""
+    start, name = words.here, words.name()
     table = names.find(name)
     if table is None:
         return None
     sides = dict.fromkeys(_called_names(words, name, table), "")
-    return frame_of_result(names.spark, table.delete(_condition(words, sides)))
+    source = words.text[start : words.here]
+    condition = _condition(words)
+    if not has_subquery(condition):
+        return frame_of_result(names.spark, table.delete(replace_qualifiers(condition, sides)))
+    found = Subqueries(names, table, condition, source, partial(replace_qualifiers, sides=sides))
+    chosen = found.literal_filter()
+    if chosen is None:
+        return frame_of_result(names.spark, table.merge(*found.matching_keys()).when_matched_delete().execute())
+    return frame_of_result(names.spark, table.delete(chosen))
 
 
 def truncate(names: KnownTables, words: TokenCursor) -> Any:
@@ -226,26 +246,28 @@ def truncate(names: KnownTables, words: TokenCursor) -> Any:
     return frame_of_result(names.spark, table.delete("TRUE"))
 
 
-def assignments(words: TokenCursor, stops: tuple[str, ...], target: Collection[NameParts]) -> dict[str, str]:
+def assignments(words: TokenCursor, stops: tuple[str, ...], target: Collection[NameParts], *, fields: bool = False) -> dict[str, str]:
     """Parse ``column = value, ...`` up to one of ``stops``.
 
     Returns the text of each value by column.
     target: Qualifiers that may precede a column name.
-    Raises ``InvalidArgument`` for a nested field, and for a column that is set twice.
+    fields: Whether fields of structs may be set.
+    Raises ``InvalidArgument`` for a nested field that may not be set, and for a column that is set twice.
     """
     found: dict[str, str] = {}
     while True:
         name = words.name()
         before = {tuple(part.lower() for part in name[:at]): name[at:] for at in range(1, len(name))}
         name = next((column for called, column in before.items() if called in target), name)
-        if len(name) > 1:
+        if len(name) > 1 and not fields:
             raise InvalidArgument(
                 f"SET {'.'.join(name)}: a field of column '{name[0]}' cannot be set alone; set the column to its whole new value"
             )
-        if name[0].lower() in map(str.lower, found):
-            raise InvalidArgument(f"SET {name[0]}: the column is set twice")
+        column = name[0] if len(name) == 1 else ".".join(map(quote_name, name))
+        if column.lower() in map(str.lower, found):
+            raise InvalidArgument(f"SET {column}: the column is set twice")
         words.expect("=")
-        found[name[0]] = words.until((*stops, ","))
+        found[column] = words.until((*stops, ","))
         if not words.take(","):
             return found
 
@@ -288,11 +310,11 @@ def _called_names(words: TokenCursor, name: NameParts, table: Table) -> list[Nam
     return [called for called in qualifiers(name) if called[0] not in columns]
 
 
-def _condition(words: TokenCursor, sides: Mapping[NameParts, str]) -> str:
+def _condition(words: TokenCursor) -> str:
     if words.done:
         return "TRUE"
     words.expect("WHERE")
-    return replace_qualifiers(words.rest(), sides)
+    return words.rest()
 
 
 __all__ = ["ACTIONS", "alter_table", "assignments", "delete", "qualifiers", "replace_qualifiers", "truncate", "update"]

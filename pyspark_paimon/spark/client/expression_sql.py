@@ -17,6 +17,7 @@ from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Ki
 from fileindex.base.errors import InvalidArgument, InvalidFilter, PaimonError
 from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.expression import calendar
+from fileindex.expression.functions import WITH_FIELD
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 from lsm.write.new_version import NewVersion, decrease_message, lost_values_message, null_message, unordered_message
 from manifest.schema.table_schema import TableSchema
@@ -64,8 +65,15 @@ def column_sql(name: str) -> str:
 
 def type_sql(column_type: ColumnType) -> str:
     """Return the Spark SQL name of a type."""
-    name: str = spark_type(DataType(column_type.kind, precision=column_type.precision, scale=column_type.scale)).simpleString()
-    return name
+    match column_type:
+        case ColumnType(kind=Kind.ROW, fields=fields):
+            return f"struct<{', '.join(f'{quote_name(name)}: {type_sql(part)}' for name, part in fields)}>"
+        case ColumnType(kind=Kind.ARRAY, value=ColumnType() as element):
+            return f"array<{type_sql(element)}>"
+        case ColumnType(kind=Kind.MAP, key=ColumnType() as key, value=ColumnType() as value):
+            return f"map<{type_sql(key)}, {type_sql(value)}>"
+    text: str = spark_type(DataType(column_type.kind, precision=column_type.precision, scale=column_type.scale)).simpleString()
+    return text
 
 
 def _call(made: FunctionCall, arguments: list[str]) -> str:
@@ -88,6 +96,8 @@ def _call(made: FunctionCall, arguments: list[str]) -> str:
             if whole.type.kind is Kind.ROW and isinstance(part, LiteralValue):
                 return f"{arguments[0]}.{quote_name(str(part.value))}"
             return f"try_element_at({arguments[0]}, {arguments[1]})" if whole.type.kind is Kind.MAP else f"{arguments[0]}[{arguments[1]}]"
+        case name if name == WITH_FIELD:
+            return _with_field(made, arguments)
         case "like":
             pattern, escape = (str(argument.value) for argument in made.arguments[1:] if isinstance(argument, LiteralValue))
             return f"(regexp_like({arguments[0]}, {text_sql(_regex(pattern, escape))}))"
@@ -97,6 +107,18 @@ def _call(made: FunctionCall, arguments: list[str]) -> str:
             return f"({arguments[0]} {name} {arguments[1]})"
         case name:
             return f"{name}({', '.join(arguments)})"
+
+
+def _with_field(made: FunctionCall, arguments: list[str]) -> str:
+    _, field, value = made.arguments
+    changed = str(field.value) if isinstance(field, LiteralValue) else ""
+    members = []
+    for name, kind in made.type.fields:
+        text = f"{arguments[0]}.{quote_name(name)}"
+        if name == changed:
+            text = f"CAST({arguments[2]} AS {type_sql(kind)})" if value.type != kind else arguments[2]
+        members += [text_sql(name), text]
+    return f"named_struct({', '.join(members)})"
 
 
 def _regex(pattern: str, escape: str) -> str:

@@ -1,0 +1,100 @@
+"""Updates of single fields of structs."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow.compute as pc
+import pytest
+
+from pyspark_paimon import InvalidArgument, OutOfRange, PaimonError, SchemaMismatch, UnknownColumn
+
+SCHEMA = "id BIGINT, s STRUCT<a INT, t STRING, n STRUCT<b BOOLEAN, d DECIMAL(6, 2)>, `x y` DATE, l ARRAY<INT>>, k INT"
+ROWS = [
+    {"id": 1, "s": {"a": 1, "t": "x", "n": {"b": True, "d": Decimal("1.50")}, "x y": dt.date(2024, 1, 1), "l": [1, None]}, "k": 7},
+    {"id": 2, "s": None, "k": None},
+    {"id": 3, "s": {"a": None, "t": None, "n": None, "x y": None, "l": None}, "k": 9},
+]
+KINDS = {
+    "append": ((), {}),
+    "append vectors": ((), {"deletion-vectors.enabled": "true"}),
+    "keyed": (("id",), {"bucket": "1"}),
+    "partial": (("id",), {"bucket": "1", "merge-engine": "partial-update"}),
+}
+
+
+@pytest.fixture(params=KINDS)
+def table(request, create):
+    keys, options = KINDS[request.param]
+    made = create(SCHEMA, primary_keys=keys, options=options)
+    made.write(ROWS)
+    return made
+
+
+def rows(table):
+    return table.scan(order_by="id").to_arrow().to_pylist()
+
+
+def test_fields_are_set_and_the_others_stay(table):
+    table.update("TRUE", set={"s.a": "coalesce(s.a, 0) + k", "S.N.b": "NOT s.n.b", "s.`x y`": "DATE '2025-02-03'"}, values={"s.t": "it's"})
+    day = dt.date(2025, 2, 3)
+    assert rows(table) == [
+        {"id": 1, "s": {"a": 8, "t": "it's", "n": {"b": False, "d": Decimal("1.50")}, "x y": day, "l": [1, None]}, "k": 7},
+        {"id": 2, "s": {"a": None, "t": "it's", "n": {"b": None, "d": None}, "x y": day, "l": None}, "k": None},
+        {"id": 3, "s": {"a": 9, "t": "it's", "n": {"b": None, "d": None}, "x y": day, "l": None}, "k": 9},
+    ]
+
+
+def test_values_are_those_before_the_update(table):
+    table.update("id = 1", set={"s.a": "k", "k": "s.a", "s.n.d": "s.n.d * 2", "s.l": "NULL"})
+    assert rows(table)[0] == {
+        "id": 1,
+        "s": {"a": 7, "t": "x", "n": {"b": True, "d": Decimal("3.00")}, "x y": dt.date(2024, 1, 1), "l": None},
+        "k": 1,
+    }
+    assert rows(table)[1:] == ROWS[1:]
+
+
+def test_arrow_expressions_and_constants_set_fields(table):
+    table.update("id = 1", set={"s.a": pc.field("k") + 1}, values={"s.n.d": Decimal("2.5"), "s.n.b": None})
+    assert rows(table)[0]["s"]["a"] == 8
+    assert rows(table)[0]["s"]["n"] == {"b": None, "d": Decimal("2.50")}
+
+
+@pytest.mark.parametrize(
+    ("names", "error", "says"),
+    [
+        ({"s.z": "1"}, UnknownColumn, r"s\.z"),
+        ({"z.a": "1"}, UnknownColumn, "'z'"),
+        ({"s.a": "'x'"}, SchemaMismatch, r"field 's\.a' is INT"),
+        ({"s.n": "1"}, SchemaMismatch, r"field 's\.n' is ROW"),
+        ({"s.a": "1", "S.A": "2"}, InvalidArgument, "set twice"),
+        ({"s.n.b": "TRUE", "s.n": "NULL"}, InvalidArgument, "together with a struct"),
+        ({"s": "NULL", "s.a": "2"}, InvalidArgument, "together with a struct"),
+        ({"s.l[0]": "1"}, PaimonError, "only"),
+        ({"k.a": "1"}, PaimonError, "'k"),
+    ],
+)
+def test_fields_that_cannot_be_set_are_refused(table, names, error, says):
+    with pytest.raises(error, match=says):
+        table.update("id = 1", set=names)
+    assert rows(table) == ROWS
+
+
+def test_a_value_out_of_range_changes_nothing(table):
+    with pytest.raises((OutOfRange, PaimonError), match=r"2147483648|out of|overflow|range"):
+        table.update("id = 1", set={"s.a": "CAST(2147483648 AS BIGINT)"})
+    assert rows(table) == ROWS
+
+
+def test_fields_of_keys_stay(create):
+    table = create("id BIGINT, k INT, s STRUCT<a INT NOT NULL, b INT>")
+    table.write([{"id": 1, "k": 1, "s": {"a": 1, "b": 2}}, {"id": 2, "k": 1, "s": None}])
+    with pytest.raises(SchemaMismatch, match=r"field 's\.a' is INT NOT NULL"):
+        table.update("id = 1", set={"s.a": "NULL"})
+    table.update("id = 1", set={"s.b": "NULL"})
+    assert table.scan("id = 1").to_arrow()["s"].to_pylist() == [{"a": 1, "b": None}]
+    with pytest.raises(PaimonError):
+        table.update("id = 2", set={"s.b": "1"})
+    assert table.scan("id = 2").to_arrow()["s"].to_pylist() == [None]
