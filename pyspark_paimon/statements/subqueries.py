@@ -119,9 +119,9 @@ class Subqueries:
     def _frame(self, query: str) -> Any:
         from pyspark.errors import AnalysisException  # noqa: PLC0415  # the caller has a session: pyspark is loaded
 
-        frame = run_query(self.names, query)
         try:
-            frame.schema  # noqa: B018  # Spark Connect resolves a frame when its schema is asked for
+            frame = run_query(self.names, query)
+            frame.schema  # noqa: B018  # Spark Connect may resolve a frame when its schema is asked for
         except AnalysisException as error:
             raise _NeedsRows("the subquery cannot run without the row that is changed") from error
         return frame

@@ -27,7 +27,7 @@ ALONE = [
     "k IN (SELECT k FROM u WHERE k > 1000)",
     "k IN (SELECT CAST(NULL AS INT))",
     "k NOT IN (SELECT CAST(NULL AS INT)) OR id = 3",
-    "(k IN (SELECT k FROM u)) IS NULL OR id > 37",
+    "(k IN (SELECT k FROM u)) IS NOT TRUE AND k IS NOT NULL OR id > 37",
     "EXISTS (SELECT 1 FROM u WHERE k = 99) AND id < 5",
     "NOT EXISTS (SELECT 1 FROM u WHERE k = 1000)",
     "NOT EXISTS (SELECT 1 FROM u)",
