@@ -19,13 +19,17 @@ except ImportError:
     sys.exit("the command line needs typer and rich: pip install 'pyspark-paimon[cli]'")
 
 from fileindex.base.errors import PaimonError
+from fileindex.base.process import gc_paused, hide_pandas
 from pyspark_paimon._version import __version__
 
 COMMANDS = {
     "create": ("create.make_table", "Create a table from DDL, or from a file and with its rows."),
+    "list": ("tables.list_tables", "Show the tables of a warehouse or of a database."),
+    "drop": ("tables.drop_table", "Delete a table and all its files."),
     "inspect": ("inspect.inspect", "Show columns, options, snapshots and LSM levels of a table."),
     "scan": ("scan.scan_rows", "Show merged and filtered rows, or write a file."),
     "lookup": ("lookup.find_rows", "Show the rows with the given primary keys."),
+    "changelog": ("scan.show_changes", "Show the changes of rows between two snapshots."),
     "explain": ("scan.explain_scan", "Run a filter and show what each pruning stage kept."),
     "write": ("write.write_files", "Write the rows of files in one commit."),
     "merge": ("merge.merge_files", "Merge rows of files into a primary-key table by key."),
@@ -85,7 +89,8 @@ class LazyCommands(TyperGroup):
 def load_command(name: str) -> Any:
     """Import a command and return it."""
     module, function = COMMANDS[name][0].split(".")
-    member = getattr(import_module(f"pyspark_paimon.cli.{module}"), function)
+    with gc_paused():
+        member = getattr(import_module(f"pyspark_paimon.cli.{module}"), function)
     if isinstance(member, typer.Typer):
         return typer.main.get_command(member)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -114,6 +119,8 @@ def _all_commands(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; the entry point of ``pyspark-paimon``."""
+    if arguments is None and sys.argv[1:2] != ["serve"]:  # the process is ours; only the client of a Spark server needs pandas
+        hide_pandas()
     app(args=None if arguments is None else list(arguments), prog_name="pyspark-paimon")
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import LazyModule
 from fileindex.base.texts import count_text
 from manifest.io.errors import TableExists
-from pyspark_paimon.cli.rows_of_files import typed_rows
 from pyspark_paimon.cli.target import TableOption, on_table, options_of
 from pyspark_paimon.cli.write import InputFormat
+
+if TYPE_CHECKING:
+    from pyspark_paimon.cli import rows_of_files as inputs
+else:  # help does not need it
+    inputs = LazyModule("pyspark_paimon.cli.rows_of_files")
 
 Ddl = Annotated[
     str | None,
@@ -42,7 +47,7 @@ def make_table(
     """Create a table from DDL, or from a file and with its rows."""
     if (ddl is None) == (source is None):
         raise InvalidArgument('give the columns as DDL, such as "id BIGINT, name STRING, PRIMARY KEY (id)", or a file by --from')
-    rows = None if source is None else typed_rows(source, form)
+    rows = None if source is None else inputs.typed_rows(source, form)
     text = (sys.stdin.read() if ddl == "-" else ddl) or ""
     if rows is None and not text.strip():
         raise InvalidArgument('the DDL is empty; write columns as in "id BIGINT, name STRING, PRIMARY KEY (id)"')

@@ -5,17 +5,23 @@ Exit codes: 0 if the table is clean, 1 if there are problems, 2 if the check cou
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fileindex.base.errors import InvalidArgument, PaimonError
-from manifest.fsck.depth import Depth
-from manifest.fsck.problem import Problem
+from fileindex.base.lazy import LazyModule
 from pyspark_paimon.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.cli.target import TableOption, destructive
-from pyspark_paimon.request.results import repr_fields
-from pyspark_paimon.request.state_results import FsckResult
+
+if TYPE_CHECKING:
+    from manifest.fsck import depth as depths
+    from manifest.fsck.problem import Problem
+    from pyspark_paimon.request import results
+    from pyspark_paimon.request.state_results import FsckResult
+else:  # help needs neither
+    depths = LazyModule("manifest.fsck.depth")
+    results = LazyModule("pyspark_paimon.request.results")
 
 FOUND, CANNOT = 1, 2
 
@@ -43,7 +49,7 @@ def run_fsck(
     try:
         if quick and deep:
             raise InvalidArgument("--quick and --deep cannot be used together; remove one of them")
-        depth = Depth.QUICK if quick else Depth.DEEP if deep else Depth.FOOTERS
+        depth = depths.Depth.QUICK if quick else depths.Depth.DEEP if deep else depths.Depth.FOOTERS
         table = target.open()
         result = table.fsck(depth, limit=limit, repair=repair, dry_run=repair)
         if result.repairs and target.confirm(f"make {len(result.repairs)} repairs of {table.path}"):
@@ -52,7 +58,7 @@ def run_fsck(
         typer.echo(f"{type(error).__name__}: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(CANNOT) from error
     if target.as_json:
-        print_json({**repr_fields(result), "clean": result.clean})
+        print_json({**results.repr_fields(result), "clean": result.clean})
     else:
         _print(result)
     if not result.clean:

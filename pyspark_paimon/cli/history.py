@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Annotated, get_args
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.texts import count_text
 from manifest.io.errors import SnapshotNotFound
-from pyspark_paimon.cli.output import print_grid, print_json
+from pyspark_paimon.cli.output import print_grid, print_json, rows_to_file
+from pyspark_paimon.cli.scan import Form, Output, format_of
 from pyspark_paimon.cli.target import TableOption, destructive, on_table, options_of
-from pyspark_paimon.request.backend import View
-from pyspark_paimon.table.table import Table
+
+if TYPE_CHECKING:
+    from pyspark_paimon.table.table import Table
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Delete = Annotated[bool, typer.Option("--delete", help="Delete it, and the files that only it needs.")]
 SnapshotId = Annotated[int | None, typer.Option("--snapshot", help="Snapshot id.")]
 TagName = Annotated[str | None, typer.Option("--tag", help="Tag name.")]
-_VIEWS = ("history", "snapshots", *get_args(View))
+_VIEWS = ("history", "snapshots", "tags", "branches", "schemas", "partitions", "consumers")
 
 
 @on_table
-def show_history(target: TableOption, view: Annotated[str, typer.Argument(metavar="VIEW", help=", ".join(_VIEWS))] = "history") -> None:
+def show_history(
+    target: TableOption,
+    view: Annotated[str, typer.Argument(metavar="VIEW", help=", ".join(_VIEWS))] = "history",
+    *,
+    form: Form = None,
+    output: Output = None,
+) -> None:
     """Show commits, snapshots, tags, branches, schemas, partitions or consumers."""
+    chosen = format_of(form, output, as_json=False)
     if view not in _VIEWS:
         raise InvalidArgument(f"unknown view '{view}'; use one of {', '.join(_VIEWS)}")
     rows = getattr(target.open(), view)()
     if target.as_json:
         print_json(rows.to_pylist(maps_as_pydicts="lossy"))
+        return
+    if chosen != "table":
+        rows_to_file(rows, chosen, output)
         return
     print_grid(None, rows.column_names, [tuple(row.values()) for row in rows.to_pylist(maps_as_pydicts="lossy")])
 
@@ -61,18 +75,26 @@ def branch_off(
     *,
     tag: TagName = None,
     delete: Delete = False,
+    empty: Annotated[bool, typer.Option("--empty", help="Create it without rows.")] = False,
     fast_forward: Annotated[bool, typer.Option("--fast-forward", help="Replace the table's history by that of the branch.")] = False,
 ) -> None:
-    """Create, delete or fast-forward a branch."""
+    """Create, delete or fast-forward a branch.
+
+    A new branch has the newest state of the table, or that of the tag.
+    """
+    if empty and tag is not None:
+        raise InvalidArgument("--empty and --tag cannot be used together; remove one of them")
     table = target.open()
     if delete and fast_forward:
         raise InvalidArgument("--delete and --fast-forward cannot be used together; remove one of them")
     if not (delete or fast_forward):
+        snapshot_id = None if empty else table.scan(tag=tag).snapshot_id
         if not target.dry_run:
-            table.create_branch(name, tag)
+            _create_branch(target, table, name, tag, snapshot_id)
+        start = "empty" if snapshot_id is None else f"from snapshot {snapshot_id}"
         target.report(
-            {"dry_run": target.dry_run, "branch": name, "tag": tag},
-            f"branch {name} {'would be' if target.dry_run else 'is'} created {f'from tag {tag}' if tag else 'empty'}",
+            {"dry_run": target.dry_run, "branch": name, "tag": tag, "snapshot_id": snapshot_id},
+            f"branch {name} {'would be' if target.dry_run else 'is'} created {start}",
         )
         return
     _check_exists(table, "branches", "branch_name", name)
@@ -81,6 +103,21 @@ def branch_off(
         target.report(table.delete_branch(name) if delete else table.fast_forward(name))
     else:
         _report_skipped(target, f"this would {what}")
+
+
+def _create_branch(target: TableOption, table: Table, name: str, tag: str | None, snapshot_id: int | None) -> None:
+    """Create a branch from a tag, a snapshot, or an empty one."""
+    if tag is not None or snapshot_id is None:
+        table.create_branch(name, tag)
+        return
+    # Paimon makes branches of tags: this one lasts as long as the command.
+    passing = f"branch-{uuid.uuid4()}"
+    table.create_tag(passing, snapshot_id)
+    try:
+        table.create_branch(name, passing)
+        replace(target, branch=name).open().delete_tag(passing)
+    finally:
+        table.delete_tag(passing)
 
 
 @destructive

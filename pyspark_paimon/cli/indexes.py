@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fileindex.base.lazy import LazyModule
 from fileindex.base.texts import size_text
 from pyspark_paimon.cli.output import print_grid, print_json
 from pyspark_paimon.cli.target import TableOption, on_table, options_of
-from pyspark_paimon.views.index_views import built_indexes, health_summary
+
+if TYPE_CHECKING:
+    from pyspark_paimon.views import index_views
+else:  # help needs none of them
+    index_views = LazyModule("pyspark_paimon.views.index_views")
 
 
 @on_table
@@ -28,7 +33,7 @@ def show_indexes(
     ]
     places: Counter[str] = Counter(_location(name) for name in opened.files()["file_index"].to_pylist())
     reported = opened.index_health() if health else None
-    built = built_indexes(opened.file_indexes()) if reported is None else health_summary(reported)
+    built = index_views.built_indexes(opened.file_indexes()) if reported is None else index_views.health_summary(reported)
     if target.as_json:
         details = {} if reported is None else {"health": reported.to_pylist()}
         print_json({"indexes": specs, "files": dict(places), "built": built, **details})

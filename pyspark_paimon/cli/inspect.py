@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import typer
 
 from fileindex.base.errors import PaimonError
+from fileindex.base.lazy import LazyModule
 from fileindex.base.texts import count_text, size_text
-from manifest.io.paths import TablePaths, split_branch
-from manifest.snapshot.manager import SnapshotManager
-from manifest.storage.resolve import file_io_for
 from pyspark_paimon.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.cli.target import TableOption, on_table
-from pyspark_paimon.table.table import Table
-from pyspark_paimon.views.table_views import SNAPSHOTS, snapshots_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from manifest.io import paths
+    from manifest.snapshot import manager as snapshot_managers
+    from manifest.storage import resolve
+    from pyspark_paimon.table.table import Table
+    from pyspark_paimon.views import table_views
+else:  # help needs none of them
+    paths = LazyModule("manifest.io.paths")
+    snapshot_managers = LazyModule("manifest.snapshot.manager")
+    resolve = LazyModule("manifest.storage.resolve")
+    table_views = LazyModule("pyspark_paimon.views.table_views")
 
 _LAST = 10
 _STATES = 100
@@ -67,21 +76,21 @@ def _try(what: str, look: Callable[[], pa.Table], errors: dict[str, str]) -> pa.
 
 def _readable_snapshots(target: TableOption, table: Table, errors: dict[str, str]) -> pa.Table:
     """Return the snapshots that can be read."""
-    root, branch = split_branch(table.path)
-    file_io, place = file_io_for(root, storage_options=target.storage or None)
-    manager = SnapshotManager(file_io, TablePaths(place, branch=branch))
+    root, branch = paths.split_branch(table.path)
+    file_io, place = resolve.file_io_for(root, storage_options=target.storage or None)
+    manager = snapshot_managers.SnapshotManager(file_io, paths.TablePaths(place, branch=branch))
     found = []
     try:
         ids = manager.ids()
     except PaimonError:
-        return SNAPSHOTS.empty_table()
+        return table_views.SNAPSHOTS.empty_table()
     for snapshot_id in ids:
         try:
             found.append(manager.get(snapshot_id))
         except PaimonError as error:
             errors.pop("snapshots", None)
             errors[f"snapshot {snapshot_id}"] = f"{type(error).__name__}: {error}"
-    return snapshots_table(found)
+    return table_views.snapshots_table(found)
 
 
 def _newest_files(table: Table, snapshots: pa.Table, errors: dict[str, str]) -> tuple[int | None, pa.Table | None]:

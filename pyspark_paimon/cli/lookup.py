@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import csv
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pyarrow as pa
 import typer
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import LazyModule
 from fileindex.base.texts import count_text
-from pyspark_paimon.cli.output import print_grid, print_json, print_line
-from pyspark_paimon.cli.scan import AtSnapshot, AtTag, AtTime, Columns, column_names
+from pyspark_paimon.cli.output import print_grid, print_json, print_line, rows_to_file
+from pyspark_paimon.cli.scan import AtSnapshot, AtTag, AtTime, Columns, Form, Output, column_names, format_of
 from pyspark_paimon.cli.target import TableOption, on_table
-from pyspark_paimon.request.cast_rows import CastRows
-from pyspark_paimon.table.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyspark_paimon.request import cast_rows
+    from pyspark_paimon.table.table import Table
+else:  # help needs neither
+    pa = LazyModule("pyarrow")
+    cast_rows = LazyModule("pyspark_paimon.request.cast_rows")
 
 
 @on_table
@@ -26,14 +33,20 @@ def find_rows(
     snapshot: AtSnapshot = None,
     tag: AtTag = None,
     timestamp: AtTime = None,
+    form: Form = None,
+    output: Output = None,
 ) -> None:
     """Show the rows with the given primary keys."""
+    chosen = format_of(form, output, as_json=False)
     table = target.open()
     wanted = _keys(table, keys)
     rows = table.lookup(wanted, column_names(columns), snapshot=snapshot, tag=tag, timestamp=timestamp)
     found = rows.to_pylist(maps_as_pydicts="lossy")
     if target.as_json:
         print_json(found)
+        return
+    if chosen != "table":
+        rows_to_file(rows, chosen, output)
         return
     print_grid(None, rows.column_names, [tuple(row.values()) for row in found])
     missing = f", {count_text(wanted.num_rows - len(found), 'key')} not found" if len(found) < wanted.num_rows else ""
@@ -51,7 +64,7 @@ def _keys(table: Table, texts: list[str]) -> pa.Table:
                 f"key '{text}' has {count_text(len(row), 'value')}; the primary key is ({', '.join(names)}), write \"a,b\""
             )
     given = pa.table([pa.array([row[at] for row in rows], pa.string()) for at in range(len(names))], names=names)
-    return CastRows(schema, rounds=False, errors="raise").reader(given.to_reader()).read_all()
+    return cast_rows.CastRows(schema, rounds=False, errors="raise").reader(given.to_reader()).read_all()
 
 
 __all__ = ["find_rows"]

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pyarrow as pa
 import typer
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import LazyModule
 from fileindex.base.texts import count_text
-from pyspark_paimon.cli.rows_of_files import STANDARD_INPUT, rows_of_files
 from pyspark_paimon.cli.scan import column_names
-from pyspark_paimon.cli.target import TableOption, destructive, options_of
+from pyspark_paimon.cli.target import STANDARD_INPUT, TableOption, destructive, options_of
 from pyspark_paimon.cli.write import CommitName, Errors, Files, InputFormat, Missing, Properties, print_rejected
-from pyspark_paimon.table.merge import Merge
-from pyspark_paimon.table.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyspark_paimon.cli import rows_of_files as inputs
+    from pyspark_paimon.table.merge import Merge
+    from pyspark_paimon.table.table import Table
+else:  # help does not need it
+    pa = LazyModule("pyarrow")
+    inputs = LazyModule("pyspark_paimon.cli.rows_of_files")
 
 _MATCHED, _NOT_MATCHED = ("update", "delete", "ignore"), ("insert", "ignore")
 
@@ -47,7 +54,7 @@ def merge_files(
     _check(table, on, when_matched, when_not_matched)
     if STANDARD_INPUT in files and when_matched == "delete" and not (target.yes or target.dry_run):
         raise InvalidArgument("the command reads rows from standard input and cannot ask for confirmation: add --yes or --dry-run")
-    rows, rejected = rows_of_files(files, form, table.table_schema, errors)  # type: ignore[arg-type]  # checked there
+    rows, rejected = inputs.rows_of_files(files, form, table.table_schema, errors)  # type: ignore[arg-type]  # checked there
     if keys := [name for name in table.primary_keys if name not in rows.schema.names]:
         raise InvalidArgument(f"the files have no column '{keys[0]}', which is part of the primary key; add it")
     asks = when_matched == "delete" and not target.dry_run

@@ -5,20 +5,38 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-import pyarrow as pa
 import typer
-from rich.console import Console
-from rich.table import Table as Grid
 
 from fileindex.base.errors import InvalidArgument
-from pyspark_paimon.table.scan import Scan
+from fileindex.base.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich import console as consoles
+    from rich import table as grids
+    from rich.console import Console
+else:  # help needs none of them
+    pa = LazyModule("pyarrow")
+    consoles = LazyModule("rich.console")
+    grids = LazyModule("rich.table")
 
 _WIDE = 1 << 20
+
+
+class Rows(Protocol):
+    """Rows to write: a scan, or an Arrow table."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+
+    def to_batches(self) -> Iterable[pa.RecordBatch]:
+        """Return the rows in batches."""
 
 
 def print_grid(title: str | None, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -28,7 +46,7 @@ def print_grid(title: str | None, header: Sequence[str], rows: Sequence[Sequence
 
     A terminal folds long cells. Other outputs get lines of any length, so that no cell is cut.
     """
-    grid = Grid(title=title, title_justify="left")
+    grid = grids.Table(title=title, title_justify="left")
     for name in header:
         grid.add_column(_escape(name), overflow="fold")
     for row in rows:
@@ -55,14 +73,14 @@ def json_value(value: object) -> object:
 
 
 def _console() -> Console:
-    return Console() if sys.stdout.isatty() else Console(width=_WIDE)
+    return consoles.Console() if sys.stdout.isatty() else consoles.Console(width=_WIDE)
 
 
 def _escape(cell: object) -> str:
     return "" if cell is None else str(cell).replace("[", r"\[")
 
 
-def rows_to_file(scan: Scan, form: str, output: Path | None) -> int:
+def rows_to_file(scan: Rows, form: str, output: Path | None) -> int:
     """Write the rows of ``scan`` and return their number.
 
     The file is replaced at the end, so that it is never incomplete. In CSV null is an empty field and an empty text is ``""``.
@@ -81,28 +99,28 @@ def rows_to_file(scan: Scan, form: str, output: Path | None) -> int:
         return _WRITERS[form](scan, sink)
 
 
-def _csv(scan: Scan, sink: BinaryIO) -> int:
+def _csv(scan: Rows, sink: BinaryIO) -> int:
     import pyarrow.csv as pa_csv  # noqa: PLC0415  # loaded for this format only
 
     with pa_csv.CSVWriter(sink, scan.schema) as writer:
         return _write_batches(scan, writer.write_batch)
 
 
-def _parquet(scan: Scan, sink: BinaryIO) -> int:
+def _parquet(scan: Rows, sink: BinaryIO) -> int:
     import pyarrow.parquet as pq  # noqa: PLC0415  # as above
 
     with pq.ParquetWriter(sink, scan.schema) as writer:
         return _write_batches(scan, writer.write_batch)
 
 
-def _jsonl(scan: Scan, sink: BinaryIO) -> int:
+def _jsonl(scan: Rows, sink: BinaryIO) -> int:
     def write(batch: pa.RecordBatch) -> None:
         sink.write("".join(f"{line}\n" for line in _lines(batch)).encode())
 
     return _write_batches(scan, write)
 
 
-def _json(scan: Scan, sink: BinaryIO) -> int:
+def _json(scan: Rows, sink: BinaryIO) -> int:
     before = "[\n"
 
     def write(batch: pa.RecordBatch) -> None:
@@ -120,7 +138,7 @@ def _lines(batch: pa.RecordBatch) -> Iterator[str]:
     return (json.dumps(row, default=json_value, ensure_ascii=False) for row in batch.to_pylist(maps_as_pydicts="lossy"))
 
 
-def _write_batches(scan: Scan, write: Callable[[pa.RecordBatch], None]) -> int:
+def _write_batches(scan: Rows, write: Callable[[pa.RecordBatch], None]) -> int:
     rows = 0
     for batch in scan.to_batches():
         write(batch)
@@ -148,8 +166,8 @@ def _sink(output: Path | None) -> Iterator[BinaryIO]:
             part.unlink(missing_ok=True)
 
 
-_WRITERS: dict[str, Callable[[Scan, BinaryIO], int]] = {"csv": _csv, "json": _json, "jsonl": _jsonl, "parquet": _parquet}
+_WRITERS: dict[str, Callable[[Rows, BinaryIO], int]] = {"csv": _csv, "json": _json, "jsonl": _jsonl, "parquet": _parquet}
 FORMATS = tuple(_WRITERS)
 
 
-__all__ = ["FORMATS", "json_value", "print_grid", "print_json", "print_line", "rows_to_file"]
+__all__ = ["FORMATS", "Rows", "json_value", "print_grid", "print_json", "print_line", "rows_to_file"]

@@ -19,11 +19,11 @@ from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.thresholds import thresholds
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.cli.target import STANDARD_INPUT
 from pyspark_paimon.request.backend import CastErrors
 from pyspark_paimon.request.cast_rows import CastRows
 from pyspark_paimon.request.inputs import collect, rows_of
 
-STANDARD_INPUT = "-"
 _ENDINGS = {
     ".csv": "csv",
     ".jsonl": "jsonl",
@@ -256,4 +256,4 @@ _READERS: dict[str, Callable[[Any, pa.Schema], tuple[pa.Schema, Iterator[pa.Reco
 }
 
 
-__all__ = ["STANDARD_INPUT", "rows_of_files", "typed_rows"]
+__all__ = ["rows_of_files", "typed_rows"]

@@ -5,22 +5,35 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from fileindex.base.errors import InvalidArgument
-from manifest.io.paths import MAIN_BRANCH, with_branch
+from fileindex.base.lazy import LazyModule
 from pyspark_paimon.cli.output import print_json, print_line
-from pyspark_paimon.request.message import Message
-from pyspark_paimon.table.catalog import Catalog
-from pyspark_paimon.table.catalog_base import AnyCatalog
-from pyspark_paimon.table.table import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from manifest.io import paths
+    from pyspark_paimon.request import message
+    from pyspark_paimon.request.message import Message
+    from pyspark_paimon.table import catalog as catalogs
+    from pyspark_paimon.table import table as tables
+    from pyspark_paimon.table.catalog_base import AnyCatalog
+    from pyspark_paimon.table.table import Table
+else:  # help needs none of them
+    catalogs = LazyModule("pyspark_paimon.table.catalog")
+    message = LazyModule("pyspark_paimon.request.message")
+    paths = LazyModule("manifest.io.paths")
+    tables = LazyModule("pyspark_paimon.table.table")
+
+STANDARD_INPUT = "-"
+"""Name of standard input among files."""
+_MAIN = "main"
 
 CommandFunction: TypeAlias = Callable[..., None]
 
@@ -33,7 +46,7 @@ class TableOption:
     """
 
     name: str
-    branch: str = MAIN_BRANCH
+    branch: str = _MAIN
     catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
     as_json: bool = False
@@ -46,8 +59,8 @@ class TableOption:
         Raises the errors of ``Table.open`` and ``Catalog.table``.
         """
         if self.catalog:
-            return self.catalog_of().table(with_branch(self.name, self.branch))
-        return Table.open(self.name, branch=self.branch, storage_options=self.storage or None, progress=not self.as_json)
+            return self.catalog_of().table(paths.with_branch(self.name, self.branch))
+        return tables.Table.open(self.name, branch=self.branch, storage_options=self.storage or None, progress=not self.as_json)
 
     def create(
         self,
@@ -64,11 +77,32 @@ class TableOption:
         """
         if self.catalog:
             return self.catalog_of().create_table(self.name, schema, keys, partitions, options, comment=comment)
-        return Table.create(self.name, schema, keys, partitions, options, comment=comment, storage_options=self.storage or None)
+        return tables.Table.create(self.name, schema, keys, partitions, options, comment=comment, storage_options=self.storage or None)
 
     def catalog_of(self) -> AnyCatalog:
         """Return the catalog of the options."""
-        return Catalog.create({**self.storage, **self.catalog})
+        return catalogs.Catalog.create({**self.storage, **self.catalog})
+
+    def in_warehouse(self, directory: str) -> TableOption:
+        """Return these options with the catalog of a directory."""
+        return replace(self, catalog={"warehouse": directory})
+
+    def in_catalog(self) -> tuple[TableOption, str]:
+        """Return options with a catalog, and the table's name in it.
+
+        Raises ``InvalidArgument`` for a path that is not in a catalog's layout.
+        """
+        if self.branch != _MAIN:
+            raise InvalidArgument("a branch is no table of a catalog: use branch TABLE NAME --delete")
+        if self.catalog:
+            return self, self.name
+        warehouse, _, last = self.name.rstrip("/").rpartition("/")
+        directory, _, database = warehouse.rpartition("/")
+        if not database.endswith(".db") or not last:
+            raise InvalidArgument(
+                f"{self.name} does not end with DATABASE.db/TABLE, so it may have other files; delete the directory yourself"
+            )
+        return self.in_warehouse(directory or "."), f"{database.removesuffix('.db')}.{last}"
 
     def confirm(self, what: str) -> bool:
         """Ask the user to confirm a change.
@@ -87,16 +121,17 @@ class TableOption:
     def report(self, value: Mapping[str, Any] | Message, text: str | None = None) -> None:
         """Print a result: ``value`` as JSON, or ``text`` (None: its own)."""
         if self.as_json:
-            print_json(value.model_dump(mode="json") if isinstance(value, Message) else dict(value))
+            print_json(value.model_dump(mode="json") if isinstance(value, message.Message) else dict(value))
         else:
             print_line(str(value) if text is None else text)
 
 
 _TABLE = Annotated[str, typer.Argument(metavar="TABLE", help="Path or URI of a table's directory; with a catalog: database.table.")]
+_PLACE = Annotated[str, typer.Argument(metavar="[PLACE]", help="Directory of a warehouse; with a catalog: name of a database.")]
 _SHARED: dict[str, tuple[Any, Any]] = {
     "branch": (
         Annotated[str, typer.Option("--branch", help="Branch; TABLE$branch_NAME has the same meaning.", rich_help_panel="Table")],
-        MAIN_BRANCH,
+        _MAIN,
     ),
     "warehouse": (
         Annotated[
@@ -151,6 +186,14 @@ def on_table(command: CommandFunction) -> CommandFunction:
     return _with_options(command, _SHARED)
 
 
+def on_catalog(command: CommandFunction) -> CommandFunction:
+    """Add an optional PLACE and the options of catalogs and storage.
+
+    The first parameter of the command is a ``TableOption``, whose name is the place.
+    """
+    return _with_options(command, _SHARED, place=True)
+
+
 def destructive(command: CommandFunction) -> CommandFunction:
     """Add TABLE, common options, ``--dry-run`` and ``--yes``.
 
@@ -159,7 +202,7 @@ def destructive(command: CommandFunction) -> CommandFunction:
     return _with_options(command, {**_DESTRUCTIVE, **_SHARED})
 
 
-def _with_options(command: CommandFunction, shared: Mapping[str, tuple[Any, Any]]) -> CommandFunction:
+def _with_options(command: CommandFunction, shared: Mapping[str, tuple[Any, Any]], *, place: bool = False) -> CommandFunction:
     signature = inspect.signature(command, eval_str=True)
     own = list(signature.parameters.values())[1:]
 
@@ -177,7 +220,8 @@ def _with_options(command: CommandFunction, shared: Mapping[str, tuple[Any, Any]
         )
         command(target, **given)
 
-    parameters = [inspect.Parameter("table", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=_TABLE), *own]
+    first = {"annotation": _PLACE, "default": ""} if place else {"annotation": _TABLE}
+    parameters = [inspect.Parameter("table", inspect.Parameter.POSITIONAL_OR_KEYWORD, **first), *own]
     for name, (annotation, default) in shared.items():
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -211,4 +255,4 @@ def _catalog_options(address: str | None, warehouse: str | None, given: Sequence
     return {**rest, **place, **options_of(given, "--catalog-option", secret=True)}
 
 
-__all__ = ["CommandFunction", "TableOption", "destructive", "on_table", "options_of"]
+__all__ = ["STANDARD_INPUT", "CommandFunction", "TableOption", "destructive", "on_catalog", "on_table", "options_of"]

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fileindex.base.lazy import LazyModule
 from pyspark_paimon.cli.output import print_json, print_line
 from pyspark_paimon.cli.target import TableOption, on_table
-from pyspark_paimon.ui.server import TreeServer
+
+if TYPE_CHECKING:
+    from pyspark_paimon.ui import server as servers
+else:  # help needs none of them
+    servers = LazyModule("pyspark_paimon.ui.server")
+
 
 TreeFilter = Annotated[str | None, typer.Option("--filter", "-f", help="SQL as after WHERE: show which files it keeps.")]
 TreeSnapshotOption = Annotated[int | None, typer.Option("--snapshot", help="Snapshot to show; the newest by default.")]
@@ -47,7 +53,7 @@ def serve_tree(
 
     Filters are planned while they are typed. Ctrl-C stops the server.
     """
-    with TreeServer(target.open(), port=port) as server:
+    with servers.TreeServer(target.open(), port=port) as server:
         hint = "The page can be seen on this machine only, and only with this address. Ctrl-C stops the server."
         target.report({"url": server.url}, f"{server.url}\n{hint}")
         if browse:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fileindex.base.lazy import LazyModule
 from fileindex.base.texts import count_text, size_text
 from pyspark_paimon.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.cli.scan import Columns, column_names
 from pyspark_paimon.cli.target import TableOption, destructive, on_table, options_of
 from pyspark_paimon.cli.write import Properties
-from pyspark_paimon.request.results import repr_fields
+
+if TYPE_CHECKING:
+    from pyspark_paimon.request import results
+else:  # help does not need it
+    results = LazyModule("pyspark_paimon.request.results")
 
 Full = Annotated[bool, typer.Option("--full", help="Merge all files, not only those that universal compaction picks.")]
 OlderThan = Annotated[str | None, typer.Option("--older-than", help="Date or time: 2024-01-31T10:00:00.")]
@@ -54,7 +59,7 @@ def expire_old_snapshots(
     expire = partial(opened.expire_snapshots, retain_min=retain, retain_max=retain, older_than=older_than)
     would = expire(dry_run=True).snapshots
     done = expire() if would and target.confirm(f"remove {count_text(would, 'snapshot')} of {opened.path}") else None
-    result = {"dry_run": target.dry_run, "would_expire": would, **({} if done is None else repr_fields(done))}
+    result = {"dry_run": target.dry_run, "would_expire": would, **({} if done is None else results.repr_fields(done))}
     if done is None:
         target.report(result, f"{count_text(would, 'snapshot')} would be deleted" if target.dry_run else "nothing to do")
     else:
@@ -94,7 +99,7 @@ def maintain(target: TableOption, *, full: Full = False) -> None:
     dry = target.dry_run or not target.confirm(f"compact {table.path} and delete what has expired by its options")
     done = table.maintenance(full=full, dry_run=dry)
     if target.as_json:
-        print_json(repr_fields(done))
+        print_json(results.repr_fields(done))
     else:
         print_grid(
             "would be deleted" if dry else "maintenance",

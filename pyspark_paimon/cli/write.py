@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
-import pyarrow as pa
 import typer
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import LazyModule
 from fileindex.base.texts import count_text
-from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.cli.rows_of_files import STANDARD_INPUT, rows_of_files
-from pyspark_paimon.cli.target import TableOption, destructive, options_of
-from pyspark_paimon.request.backend import Mode
-from pyspark_paimon.request.cast_rows import ERROR, CastRows
+from pyspark_paimon.cli.target import STANDARD_INPUT, TableOption, destructive, options_of
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from manifest.schema.table_schema import TableSchema
+    from pyspark_paimon.cli import rows_of_files as inputs
+    from pyspark_paimon.request import cast_rows
+else:  # help needs none of them
+    pa = LazyModule("pyarrow")
+    inputs = LazyModule("pyspark_paimon.cli.rows_of_files")
+    cast_rows = LazyModule("pyspark_paimon.request.cast_rows")
+
+_MODES = ("upsert", "append", "overwrite")
 _REASONS = 10
 """Number of rejected rows whose reasons are printed."""
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines, by extension; - is standard input.")]
@@ -40,7 +48,7 @@ def write_files(
     files: Files,
     *,
     form: InputFormat = None,
-    mode: Annotated[str | None, typer.Option("--mode", help=f"{', '.join(get_args(Mode))}; default: upsert or append.")] = None,
+    mode: Annotated[str | None, typer.Option("--mode", help=f"{', '.join(_MODES)}; default: upsert or append.")] = None,
     commit_id: CommitName = None,
     properties: Properties = None,
     missing: Missing = "refuse",
@@ -51,12 +59,12 @@ def write_files(
 
     The rows are streamed and never held whole. Columns are matched by name. Only --mode overwrite asks for confirmation.
     """
-    if mode not in {None, *get_args(Mode)}:
-        raise InvalidArgument(f"unknown mode '{mode}'; use one of {', '.join(get_args(Mode))}")
+    if mode not in {None, *_MODES}:
+        raise InvalidArgument(f"unknown mode '{mode}'; use one of {', '.join(_MODES)}")
     if STANDARD_INPUT in files and mode == "overwrite" and not (target.yes or target.dry_run):
         raise InvalidArgument("the command reads rows from standard input and cannot ask for confirmation: add --yes or --dry-run")
     table = target.open()
-    rows, rejected = rows_of_files(files, form, table.table_schema, errors)  # type: ignore[arg-type]  # checked there
+    rows, rejected = inputs.rows_of_files(files, form, table.table_schema, errors)  # type: ignore[arg-type]  # checked there
     if target.dry_run or (mode == "overwrite" and not target.confirm(f"replace rows of {table.path}")):
         names, counted = rows.schema.names, sum(batch.num_rows for batch in rows)
         result = {"dry_run": target.dry_run, "rows": counted, "columns": names}
@@ -76,7 +84,7 @@ def write_files(
 
 def print_rejected(rejected: Sequence[pa.Table]) -> None:
     """Print the reasons of the first rejected rows on standard error."""
-    reasons = [reason for rows in rejected for reason in rows.column(ERROR).to_pylist()]
+    reasons = [reason for rows in rejected for reason in rows.column(cast_rows.ERROR).to_pylist()]
     for reason in reasons[:_REASONS]:
         typer.echo(f"rejected: {reason}", err=True)
     if len(reasons) > _REASONS:
@@ -153,7 +161,7 @@ def run_update(
 def cast_values(texts: Mapping[str, str], schema: TableSchema) -> dict[str, object]:
     """Return texts in the types of their columns."""
     row = pa.table({name: [text] for name, text in texts.items()}) if texts else pa.table({})
-    cast = CastRows(schema, rounds=False, errors="raise").reader(row.to_reader()).read_all()
+    cast = cast_rows.CastRows(schema, rounds=False, errors="raise").reader(row.to_reader()).read_all()
     return {name: cast.column(name)[0].as_py() for name in cast.column_names}
 
 

@@ -127,12 +127,12 @@ def test_a_typed_error_is_one_line_and_exit_code_1(path, arguments, says) -> Non
 
 def test_a_table_is_altered_tagged_branched_and_rolled_back(path, capsys) -> None:
     for arguments in (
-        ("add", path, "visits", "DECIMAL(5, 1)", "--after", "id", "--default", "0", "--comment", "how often"),
-        ("rename", path, "city", "town"),
-        ("type", path, "attrs.value", "BIGINT"),
-        ("move", path, "town", "--first"),
-        ("set", path, "target-file-size=1 mb", "write-only=true"),
-        ("set", path, "write-only="),
+        (path, "add", "visits", "DECIMAL(5, 1)", "--after", "id", "--default", "0", "--comment", "how often"),
+        (path, "rename", "city", "town"),
+        (path, "type", "attrs.value", "BIGINT"),
+        (path, "move", "town", "--first"),
+        (path, "set", "target-file-size=1 mb", "write-only=true"),
+        (path, "set", "write-only="),
     ):
         run(capsys, "alter", *arguments)
     table = Table.open(path)
@@ -145,13 +145,13 @@ def test_a_table_is_altered_tagged_branched_and_rolled_back(path, capsys) -> Non
     assert "write-only" not in table.options
     before = table.table_schema.id
     columns = "town STRING, id BIGINT NOT NULL, visits DECIMAL(5, 1), attrs MAP<STRING NOT NULL, BIGINT>"
-    assert run(capsys, "alter", "set", path, "target-file-size=2 mb").strip() == f"schema {before + 1}: {columns}"
-    answer = json.loads(run(capsys, "alter", "set", path, "target-file-size=3 mb", "--json"))
+    assert run(capsys, "alter", path, "set", "target-file-size=2 mb").strip() == f"schema {before + 1}: {columns}"
+    answer = json.loads(run(capsys, "alter", path, "set", "target-file-size=3 mb", "--json"))
     assert (answer["schema_id"], answer["options"]["target-file-size"]) == (before + 2, "3 mb")
     assert [column["name"] for column in answer["columns"]] == ["town", "id", "visits", "attrs"]
     assert "tags one" in run(capsys, "tag", path, "one", "--snapshot", "1")
     run(capsys, "branch", path, "dev", "--tag", "one")
-    run(capsys, "alter", "drop", f"{path}$branch_dev", "attrs", "--yes")
+    run(capsys, "alter", f"{path}$branch_dev", "drop", "attrs", "--yes")
     assert json.loads(run(capsys, "history", path, "branches", "--json"))[0]["branch_name"] == "dev"
     assert "one" in run(capsys, "history", path, "tags")
     assert json.loads(run(capsys, "history", path, "snapshots", "--json"))[0]["snapshot_id"] == 1

@@ -28,9 +28,10 @@ DESTROYING = {
     "drop-partitions",
     "expire-partitions",
     "alter drop",
+    "drop",
     "fsck",
 }
-WITHOUT_TABLE = {"serve"}
+WITHOUT_TABLE = {"serve", "list"}
 SHARED = {"--json", "--branch", "--warehouse", "--catalog", "--catalog-option", "--storage-option"}
 
 
@@ -90,11 +91,11 @@ def test_names_of_commands_are_completed(monkeypatch) -> None:
 
 @pytest.mark.parametrize("name", sorted(DESTROYING - {"write", "tag", "branch", "fsck"}))
 def test_who_cannot_be_asked_destroys_nothing(name: str, tmp_path) -> None:
-    table = Table.create(tmp_path / "t", "(id INT, day STRING, PRIMARY KEY (id, day)) PARTITIONED BY (day)")
+    table = Table.create(tmp_path / "x.db" / "t", "(id INT, day STRING, PRIMARY KEY (id, day)) PARTITIONED BY (day)")
     for turn in range(2):
         table.write([{"id": turn, "day": "2020-01-01"}])
     table.alter_options({"partition.expiration-time": "1 d", "partition.timestamp-formatter": "yyyy-MM-dd"}).add_column("n", "INT")
-    (tmp_path / "t" / "day=2020-01-01" / "bucket-0" / "data-left-0.parquet").write_bytes(b"1")
+    (tmp_path / "x.db" / "t" / "day=2020-01-01" / "bucket-0" / "data-left-0.parquet").write_bytes(b"1")
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"id": 1, "day": "2020-01-01"}\n')
     given = {
@@ -109,9 +110,11 @@ def test_who_cannot_be_asked_destroys_nothing(name: str, tmp_path) -> None:
         "drop-partitions": ["day=2020-01-01"],
         "alter drop": ["n"],
     }.get(name, [])
-    before = sorted(path.name for path in (tmp_path / "t").rglob("*") if path.is_file())
-    told = CliRunner().invoke(app, [*name.split(), table.path, *given], input="")
+    before = sorted(path.name for path in (tmp_path / "x.db" / "t").rglob("*") if path.is_file())
+    command, *below = name.split()
+    words = [command, table.path, *below, *given]
+    told = CliRunner().invoke(app, words, input="")
     assert told.exit_code == 1
     assert "there is no terminal to ask for confirmation: add --yes or --dry-run" in told.output
-    assert CliRunner().invoke(app, [*name.split(), table.path, *given, "--dry-run", "--json"]).exit_code == 0
-    assert sorted(path.name for path in (tmp_path / "t").rglob("*") if path.is_file()) == before
+    assert CliRunner().invoke(app, [*words, "--dry-run", "--json"]).exit_code == 0
+    assert sorted(path.name for path in (tmp_path / "x.db" / "t").rglob("*") if path.is_file()) == before
