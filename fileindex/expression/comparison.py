@@ -25,6 +25,18 @@ def compare(name: str, values: Arrays, operands: ColumnType) -> Any:
     return COMPARISONS[name](left, right)
 
 
+def among(value: Any, listed: Any, operands: ColumnType) -> Any:
+    """``value IN (listed)``.
+
+    Unknown for null, and for a value that is not listed if a null is.
+    """
+    if operands.kind in FLOATS:
+        value, listed = _sortable(value), _sortable(listed)
+    found = pc.is_in(value, value_set=listed.drop_null())
+    unknown = value.is_null() if not listed.null_count else pc.invert(found)
+    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+
+
 def same_or_both_null(values: Arrays, operands: ColumnType) -> Any:
     """``a <=> b``, which is never null."""
     left, right = values
@@ -56,4 +68,4 @@ def _sortable(array: Any) -> Any:
     return pa.array(spark_order(floats), mask=np.asarray(array.is_null()))
 
 
-__all__ = ["COMPARISONS", "compare", "invert", "is_nan", "is_null", "same_or_both_null"]
+__all__ = ["COMPARISONS", "among", "compare", "invert", "is_nan", "is_null", "same_or_both_null"]

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from fileindex.base.column_type import BINARIES, LISTS, STRINGS, WITH_PARTS, ColumnType, Kind, Plain
 from fileindex.base.errors import FilterFailed, InvalidFilter
-from fileindex.base.plain_value import canonical_array, to_scalar
+from fileindex.base.plain_value import canonical_array, literal_array, to_scalar
 from fileindex.expression import calendar, comparison, java_regex, nested, text
 from fileindex.expression.functions import WITH_FIELD, cast_kernel, kernel_of
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
@@ -96,6 +96,9 @@ def _compute_call(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
             return comparison.compare(node.function, [compute(one, columns, rows) for one in node.arguments], first.type)
         case "<=>":
             return comparison.same_or_both_null([compute(one, columns, rows) for one in node.arguments], first.type)
+        case "in":
+            listed = literal_array([one.value for one in node.arguments[1:] if isinstance(one, LiteralValue)], first.type)
+            return comparison.among(compute(first, columns, rows), _uniform(listed, first.type), first.type)
         case "date_trunc":
             return calendar.truncate(compute(node.arguments[1], columns, rows), _texts(node.arguments[:1])[0])
         case calendar.TRUNCATED:

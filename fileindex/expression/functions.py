@@ -126,7 +126,7 @@ def _operand_type(argument: Expression, *, floats: bool, decimals: bool) -> Colu
     if isinstance(argument, LiteralValue) and argument.value is not None:
         if argument.type.kind is Kind.DECIMAL and floats:
             return DOUBLE_TYPE
-        if argument.type.kind in INTEGERS and decimals:
+        if argument.type.kind in INTEGERS and decimals and not floats:
             return tight_decimal(argument)
     return argument.type
 
@@ -142,6 +142,14 @@ def _with_shared_type(name: str, arguments: tuple[Expression, ...], result: Colu
 
 def _comparison(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     return _with_shared_type(name, arguments, BOOLEAN_TYPE)
+
+
+def _among(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    """Type ``value IN (literals)``. Value and literals are compared in one type."""
+    for listed in arguments[1:]:
+        if not isinstance(listed, LiteralValue):
+            raise InvalidFilter(f"'{name}' takes literals, not {listed}")
+    return _comparison(name, arguments)
 
 
 def _with_type(wanted: ColumnType, result: ColumnType) -> _Sign:
@@ -377,6 +385,7 @@ FUNCTION_RULES: dict[str, FunctionRule] = {
     "abs": FunctionRule(1, 1, _number, arithmetic.absolute),
     **{name: FunctionRule(2, 2, _comparison, None) for name in comparison.COMPARISONS},
     "<=>": FunctionRule(2, 2, _comparison, None),
+    "in": FunctionRule(2, None, _among, None),
     "isnull": FunctionRule(1, 1, _any, comparison.is_null),
     "isnan": FunctionRule(1, 1, _kinds(FLOATS, "a FLOAT or DOUBLE", BOOLEAN_TYPE), comparison.is_nan),
     "not": FunctionRule(1, 1, _with_type(BOOLEAN_TYPE, BOOLEAN_TYPE), comparison.invert),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.table.scan import Scan
 
 FilterOption = Annotated[str | None, typer.Option("--filter", "-f", help="SQL as after WHERE: \"city = 'Oslo' AND attrs['clicks'] > 3\".")]
-Columns = Annotated[str | None, typer.Option("--columns", "-c", help="Columns to read, separated by commas.")]
+Columns = Annotated[str | None, typer.Option("--columns", "-c", help="Columns and parts of columns, separated by commas: id,s.a.")]
 AtSnapshot = Annotated[int | None, typer.Option("--snapshot", help="Snapshot to read; the newest by default.")]
 AtTag = Annotated[str | None, typer.Option("--tag", help="Tag to read.")]
 AtTime = Annotated[str | None, typer.Option("--timestamp", help="Date or time: read the newest snapshot until then.")]
@@ -27,6 +28,7 @@ Limit = Annotated[
 Form = Annotated[str | None, typer.Option("--format", help=f"One of {', '.join(('table', *FORMATS))}; --json is jsonl.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write. Its extension selects the format.")]
 _SHOWN = 20
+_NAME = re.compile(r"(?:\[[^\]]*\]|`[^`]*`|[^,\[`])+")
 
 
 @on_table
@@ -99,10 +101,10 @@ def explain_scan(
 def column_names(columns: str | None) -> list[str] | None:
     """Split names at commas; None means all columns.
 
-    >>> column_names("id, city")
-    ['id', 'city']
+    >>> column_names("id, s.a, m['k,1'], `x, y`")
+    ['id', 's.a', "m['k,1']", '`x, y`']
     """
-    return None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+    return None if columns is None else [name.strip() for name in _NAME.findall(columns) if name.strip()]
 
 
 def format_of(form: str | None, output: Path | None, *, as_json: bool) -> str:

@@ -43,7 +43,7 @@ from pyspark_paimon.filter.literals import nanos_of, parse_date, parse_time, par
 _OPS = {op.value: op for op in Op}
 _MOST_YEARS = 30_000
 _DAY_NANOS = 86_400 * 10**9
-_MEETING = frozenset({*_OPS, "<=>", "coalesce", "case"})
+_MEETING = frozenset({*_OPS, "<=>", "in", "coalesce", "case"})
 """Calls whose arguments are converted to one common type."""
 
 
@@ -68,7 +68,7 @@ def bind_term(term: Term, types: Mapping[str, ColumnType], depth: int = 0) -> Ex
             return _cast(bind_term(argument, types, depth + 1), wanted)
         case Computation("in", (_,)):
             return LiteralValue(False, BOOLEAN_TYPE)
-        case Computation("in", (value, *items)):
+        case Computation("in", (value, *items)) if not all(isinstance(item, GivenValue) for item in items):
             return bind_term(Computation("or", tuple([Computation("=", (value, item)) for item in items])), types, depth)
         case Computation(name, arguments):
             bound = [bind_term(argument, types, depth + 1) for argument in arguments]

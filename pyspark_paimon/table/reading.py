@@ -35,7 +35,7 @@ def _outputs_of(columns: Sequence[str] | Mapping[str, Any] | None, schema: Table
         try:
             return projection(columns, schema), None
         except UnknownColumn:
-            if columns is None or not any("." in name or "[" in name or "(" in name for name in columns):
+            if columns is None or not any(set(name) & set(".[(`") for name in columns):
                 raise
     from pyspark_paimon.table.outputs import Outputs  # noqa: PLC0415  # rarely needed
 

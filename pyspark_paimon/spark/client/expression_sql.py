@@ -101,6 +101,8 @@ def _call(made: FunctionCall, arguments: list[str]) -> str:
         case "like":
             pattern, escape = (str(argument.value) for argument in made.arguments[1:] if isinstance(argument, LiteralValue))
             return f"(regexp_like({arguments[0]}, {text_sql(_regex(pattern, escape))}))"
+        case "in":
+            return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
         case "and" | "or" as word:
             return f"({f' {word.upper()} '.join(arguments)})"
         case name if not name[0].isalpha() or name == "div":

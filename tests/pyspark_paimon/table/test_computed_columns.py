@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import polars as pl
 import pyarrow as pa
@@ -79,6 +80,13 @@ def test_only_columns_that_the_expressions_use_are_read(create) -> None:
     table.write(ROWS)
     assert table.scan(columns={"x": "id + 1", "y": "s.a"})._request.columns == ("id", "s")
     assert table.scan(columns=["m[1]"])._request.columns == ("m",)
+
+
+def test_names_may_be_in_backticks_and_scans_be_pickled(create) -> None:
+    table = create("id BIGINT, `x.y` STRUCT<`a b` INT>", primary_keys=())
+    table.write([{"id": 1, "x.y": {"a b": 7}}])
+    scan = table.scan(columns=["`x.y`.`a b`", "`id`", "x.y"])
+    assert pickle.loads(pickle.dumps(scan)).to_arrow().to_pylist() == [{"`x.y`.`a b`": 7, "id": 1, "x.y": {"a b": 7}}]
 
 
 def test_other_engines_see_the_computed_columns(create) -> None:
