@@ -170,7 +170,8 @@ class ColumnPages:
     def has_dictionary(self) -> bool:
         """Whether the chunk begins with a dictionary page."""
         first: int = value(self.meta, ColumnMetaData.DATA_PAGE_OFFSET)
-        return 0 < value_or(self.meta, ColumnMetaData.DICTIONARY_PAGE_OFFSET, 0) < first
+        dictionary: int = value_or(self.meta, ColumnMetaData.DICTIONARY_PAGE_OFFSET, 0)
+        return 0 < dictionary < first
 
     @property
     def holds_differences(self) -> bool:
