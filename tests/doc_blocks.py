@@ -43,7 +43,8 @@ _BLOCK = re.compile(
     r"|^(?:<!-- needs: (?P<needs>\w+) -->\n+)?```(?P<language>\w*)\n(?P<code>.*?)^```$(?P<shown>\n\n```output\n(?P<output>.*?)^```$)?",
     re.DOTALL | re.MULTILINE,
 )
-PLACES = ("/tmp/warehouse", "/warehouse", "/landing", "/checkpoints", "/reports")
+_FOLDERS = ("/warehouse", "/landing", "/checkpoints", "/reports")
+PLACES = (*(f"/tmp{folder}" for folder in _FOLDERS), *_FOLDERS)
 RUN = {"python", "bash", "sql"}
 SHOWN = {"", "text", "toml", "yaml", "ini", "properties", "mermaid", "markdown"}
 _STAGES = "snapshot|manifest list|manifest ranges|partition|bucket|level|key range|value stats|embedded index|splits|file index|index |row groups|key candidates|rows"
