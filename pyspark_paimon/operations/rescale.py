@@ -22,6 +22,8 @@ from pyspark_paimon.request.state_results import TableChangeResult
 if TYPE_CHECKING:
     from manifest.store import FileStore
 
+_MOST_BUCKETS = 2**31 - 1
+
 
 class Rescale(Destruction):
     """Rewrite partitions into another number of buckets.
@@ -63,8 +65,8 @@ class Rescale(Destruction):
             raise UnsupportedTable(f"{store.root}: option 'bucket' is {store.options.bucket}, so the table has no fixed number of buckets")
         if self.buckets is None or self.buckets == store.options.bucket:
             return
-        if self.buckets < 1:
-            raise InvalidArgument(f"{store.root}: a table has at least 1 bucket, not {self.buckets}")
+        if not 1 <= self.buckets <= _MOST_BUCKETS:
+            raise InvalidArgument(f"{store.root}: a table has 1 to {_MOST_BUCKETS} buckets, not {self.buckets}")
         if self.partitions is not None:
             raise InvalidArgument(
                 f"{store.root}: the number of buckets is an option of the whole table: alter_options({{'bucket': '{self.buckets}'}}) first, "

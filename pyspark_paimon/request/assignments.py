@@ -184,14 +184,14 @@ class Assignments:
                 raise SchemaMismatch(f"column '{name}' is {self.schema.field(name).type} and cannot be set to null")
 
 
-def field_path(name: str, schema: TableSchema) -> tuple[str, ...] | None:
+def field_path(name: object, schema: TableSchema) -> tuple[str, ...] | None:
     """Return the names from a column to one of its fields. None: the text is no path of a field.
 
     >>> from manifest.schema.validation import build_schema
     >>> field_path("S.`a b`", build_schema("s STRUCT<`a b` INT>, n INT"))
     ('s', 'a b')
     """
-    if "." not in name or name in schema.names:
+    if not isinstance(name, str) or "." not in name or name in schema.names:
         return None
     from pyspark_paimon.filter.parse import bind_value  # noqa: PLC0415  # rarely needed
 

@@ -251,7 +251,10 @@ class TableHistory(TableRole):
         (('v1',), ())
         """
         millis = millis_of(older_than)
-        before = None if millis is None else datetime.fromtimestamp(millis / 1000)  # noqa: DTZ006  # tags store local times
+        try:
+            before = None if millis is None else datetime.fromtimestamp(millis / 1000)  # noqa: DTZ006  # tags store local times
+        except (ValueError, OverflowError, OSError) as error:
+            raise InvalidArgument(f"expire_tags: older_than is out of range: {older_than!r}") from error
         return self._backend.run(tags.ExpireTags(older_than=before, dry_run=dry_run))
 
     def rollback_to(

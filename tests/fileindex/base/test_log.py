@@ -47,12 +47,12 @@ def test_what_was_done_is_told_and_why(caplog: pytest.LogCaptureFixture) -> None
     told = {level: [r.getMessage() for r in caplog.records if r.levelno == level] for level in (logging.INFO, logging.DEBUG)}
     for part in (
         "committed snapshot 2, COMPACT of ",
-        "Compacted 1 files into 1 on level",
+        ": compacted 1 files into 1 on level",
         "expired snapshots 1 to 1",
         "rolled back to snapshot 2",
     ):
         assert any(part in line for line in told[logging.INFO]), part
-    for part in ("Picked for full compaction: 1 files", "keeping 1 to 1 of 2 snapshots"):
+    for part in ("picked for full compaction: 1 files", "keeping 1 to 1 of 2 snapshots"):
         assert any(part in line for line in told[logging.DEBUG]), part
     assert {record.name.partition(".")[0] for record in caplog.records} == {TREE}
 

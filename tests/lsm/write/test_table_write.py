@@ -287,7 +287,7 @@ def test_partitions_have_their_own_directories_and_serialised_rows(tmp_path: Pat
     messages = write(store, table.set_column(3, "n", table["n"].cast(pa.int32())))
     assert {store.partition.decode(m.partition) for m in messages} == {("a/b", 1), ("a/b", 2), ("x", 1), ("x", 2)}
     assert {str(p.parent.parent.relative_to(tmp_path / "t")) for p in (tmp_path / "t").rglob("*.parquet")} == {
-        f"city={city}/day={day}" for city in ("a%2Fb", "x") for day in (1, 2)
+        f"city={city}/day=1970-01-0{day}" for city in ("a%2Fb", "x") for day in (2, 3)
     }
     assert as_tuples(newest_rows(store)) == as_tuples(table.to_pylist())
 

@@ -9,6 +9,7 @@ import pytest
 
 import lsm.parquet.reader
 import manifest.io.file_io
+from fileindex.format.container import Payload
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from pyspark_paimon import InvalidArgument, Table, UnknownColumn
@@ -106,6 +107,7 @@ def test_the_header_of_an_index_is_read_once_as_long_as_the_file_is_the_same(tmp
     (side_file,) = (tmp_path / "t").glob("bucket-0/*.index")
     written = side_file.read_bytes()
     monkeypatch.setattr(manifest.io.file_io, "_CLOCK_TICK_NANOS", 0)
+    monkeypatch.setattr(Payload, "WHOLE", 64)  # a small index is held whole
     offsets = []
     read_range = LocalFileIO.read_range
 
