@@ -12,7 +12,7 @@ from manifest.store import FileStore
 def copy_rows(store: FileStore, split: DataSplit, write: TableWrite) -> None:
     """Write the rows of ``split``, and the deletes that ``delete.time-retained`` keeps for late events."""
     names = store.schema.names
-    retains = store.options.delete_time_retained is not None
+    retains = bool(store.options.delete_time_retained)
     for rows in read_split(store, split, columns=names, kinds=retains):
         write.write(rows.select(names), kinds=rows.column(VALUE_KIND) if retains else None)
 

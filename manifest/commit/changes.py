@@ -265,12 +265,13 @@ def _rows_since(store: FileStore, latest: Snapshot | None, read: SnapshotKey) ->
 def _overwrite_entries(store: FileStore, messages: Sequence[CommitMessage]) -> list[ManifestEntry]:
     """Return the ADD entries of an overwrite.
 
-    With ``overwrite-upgrade``, files start at the top level where the key ranges of a bucket are disjoint.
+    With ``overwrite-upgrade``, files start at the top level where the key ranges of a bucket are disjoint. That level has deletes only with
+    ``delete.time-retained``.
     """
     entries = [entry for message in messages for entry in message.added_entries()]
-    key = store.key
-    eligible = key is not None and store.options.overwrite_upgrade
-    if not eligible or any(m.has_compaction for m in messages) or any(e.file.level or e.file.delete_row_count for e in entries):
+    key, retains = store.key, bool(store.options.delete_time_retained)
+    eligible = key is not None and store.options.overwrite_upgrade and not any(m.has_compaction for m in messages)
+    if not eligible or any(e.file.level or (e.file.delete_row_count and not retains) for e in entries):
         return entries
     lifted = [entry.model_copy(update={"file": entry.file.upgrade(store.options.max_level)}) for entry in entries]
     overlapping = file_conflicts(EntryColumns.of(()), EntryColumns.of(lifted), key)

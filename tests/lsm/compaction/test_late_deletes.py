@@ -162,6 +162,30 @@ def test_rescaled_rows_keep_their_deletes(tmp_path: Path) -> None:
     assert table.fsck(depth="deep").problems == ()
 
 
+@pytest.mark.parametrize("layout", ["full compactions", "compacted rows only"])
+@pytest.mark.parametrize("way", ["rescale", "restore"])
+def test_copied_rows_are_visible_at_once_and_logged_once(tmp_path: Path, layout: str, way: str) -> None:
+    table = keyed(tmp_path / "t", **LAYOUTS[layout])
+    table.write([event(key, 1) for key in range(4)])
+    table.write([event(1, 10, kind="-D")])
+    table.compact(full=True)
+    table.alter_options({"write-only": "true"})
+    table.create_tag("before")
+    if way == "rescale":
+        table.rescale(2)
+    else:
+        table.write([event(9, 1)])
+        table.restore(tag="before")
+    copied = table.snapshots()["snapshot_id"].to_pylist()[-1]
+    assert sorted(row["id"] for row in table.scan().to_arrow().to_pylist()) == [0, 2, 3]
+    assert set(table.files()["level"].to_pylist()) == {5}
+    table.compact(full=True)
+    assert table.changelog(copied).to_arrow().num_rows == 0
+    table.write([event(1, 5)])
+    table.compact(full=True)
+    assert sorted(row["id"] for row in table.scan().to_arrow().to_pylist()) == [0, 2, 3]
+
+
 def test_without_the_option_a_full_compaction_drops_all_deletes(tmp_path: Path) -> None:
     table = keyed(tmp_path / "t")
     table.write([event(1, 1), event(2, 1)])
