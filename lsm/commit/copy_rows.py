@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lsm.keys.sort import VALUE_KIND
 from lsm.read.split import read_split
 from lsm.scan.splits import DataSplit
 from lsm.write.table_write import TableWrite
 from manifest.store import FileStore
+
+
+def without_defaults(store: FileStore) -> FileStore:
+    """Return the store for a write of stored rows, whose nulls stay."""
+    fields = tuple(replace(field, default_value=None) for field in store.schema.fields)
+    return store.with_schema(store.schema.model_copy(update={"fields": fields}))
 
 
 def copy_rows(store: FileStore, split: DataSplit, write: TableWrite) -> None:
@@ -17,4 +25,4 @@ def copy_rows(store: FileStore, split: DataSplit, write: TableWrite) -> None:
         write.write(rows.select(names), kinds=rows.column(VALUE_KIND) if retains else None)
 
 
-__all__ = ["copy_rows"]
+__all__ = ["copy_rows", "without_defaults"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fileindex.predicate.tree import Predicate
-from lsm.commit.copy_rows import copy_rows
+from lsm.commit.copy_rows import copy_rows, without_defaults
 from lsm.commit.row_transaction import RowTransaction
 from lsm.scan.planner import ScanPlanner
 from lsm.write.bucket_writer import WriteJob
@@ -50,7 +50,7 @@ def rescale_partition(
             return
         read.append(latest)
         job = WriteJob(commit_id=commit_id, threads=threads, overwrites=True, write_only=True)
-        with TableWrite(store, job) as write:
+        with TableWrite(without_defaults(store), job) as write:
             for split in ScanPlanner(store.with_options(OWN_BRANCH)).plan(snapshot=latest, partitions={partition}).splits:
                 copy_rows(store, split, write)
             current.work.extend(write.prepare_commit())

@@ -6,10 +6,9 @@ Its files cannot be referenced again: an expiry, ours or another engine's, delet
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
-from lsm.commit.copy_rows import copy_rows
+from lsm.commit.copy_rows import copy_rows, without_defaults
 from lsm.commit.rebucket import rebucket
 from lsm.commit.row_transaction import RowTransaction, resequence
 from lsm.scan.planner import ScanPlanner
@@ -40,8 +39,6 @@ def restore_state(
     store.check_writable()
     commit = FileStoreCommit(store, commit_id, resequence=resequence(store, commit_id))
     crosses = store.schema.bucket_mode is BucketMode.KEY_DYNAMIC
-    fields = tuple(replace(field, default_value=None) for field in store.schema.fields)
-    nulls_stay = store.with_schema(store.schema.model_copy(update={"fields": fields}))
     others: set[bytes] = set()
 
     def partitions() -> set[bytes] | None:
@@ -51,7 +48,7 @@ def restore_state(
         others.update(differing_partitions(store, target, store.snapshots.latest()))
         if not others:
             return
-        with TableWrite(nulls_stay, WriteJob(commit_id=commit_id, threads=threads, overwrites=True)) as write:
+        with TableWrite(without_defaults(store), WriteJob(commit_id=commit_id, threads=threads, overwrites=True)) as write:
             for split in ScanPlanner(store.with_options(OWN_BRANCH)).plan(snapshot=target, partitions=partitions()).splits:
                 copy_rows(store, split, write)
             current.work.extend(write.prepare_commit())

@@ -51,6 +51,15 @@ ENGINES: list[dict[str, str]] = [
 ]
 
 
+def test_nulls_of_a_column_with_a_default_stay_null(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", DDL, options={"bucket": "2"})
+    table.write([{"id": 1, "day": "a", "n": None}, {"id": 2, "day": "a", "n": 2}])
+    table.set_default("n", 7)
+    before = rows_of(table)
+    table.rescale(3)
+    assert rows_of(table) == before
+
+
 @pytest.mark.parametrize("options", ENGINES, ids=[" ".join(options.values()) or "plain" for options in ENGINES])
 @pytest.mark.parametrize("buckets", [1, 5])
 def test_rows_move_into_the_new_buckets(tmp_path: Path, options: dict[str, str], buckets: int) -> None:
