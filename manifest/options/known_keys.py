@@ -194,6 +194,8 @@ IMMUTABLE = frozenset(
         "blob-view-field",
         "pk-clustering-override",
         "deletion-vectors.enabled",
+        "partition.default-name",
+        "partition.legacy-name",
     ]
 )
 """Keys that cannot change after the table was created."""
@@ -216,8 +218,6 @@ LAYOUT = (
         "file.format",
         "file.format.per.level",
         "data-file.thin-mode",
-        "partition.default-name",
-        "partition.legacy-name",
         "branch",
     }
 )

@@ -205,6 +205,15 @@ def test_directories_of_dates_are_named_by_their_text(tmp_path) -> None:
     assert names("id INT, day DATE, at TIMESTAMP", ["day", "at"]) == ["day=20775"]
 
 
+@pytest.mark.parametrize("options", [{"partition.legacy-name": None}, {"partition.legacy-name": "true"}, {"partition.default-name": "none"}])
+def test_names_of_directories_that_have_files_cannot_change(tmp_path: Path, options: dict[str, str | None]) -> None:
+    table = Table.create(tmp_path / "t", "id INT, day DATE", partition_keys=["day"])
+    table.write([{"id": 1, "day": date(2024, 1, 31)}, {"id": 2, "day": None}])
+    with pytest.raises(UnsupportedOption, match="cannot change once the table exists"):
+        table.alter_options(options)
+    assert Table.open(table.path).scan().to_arrow().num_rows == 2
+
+
 def test_append_writes_new_versions_of_keys_as_in_spark(create) -> None:
     table = create()
     table.write({"id": [1, 2], "city": ["Oslo", "Lima"], "n": [1, 2]}, "append")
