@@ -281,9 +281,11 @@ def _supersede(store: FileStore, pending: PendingHistory) -> Forgotten:
     # A late put cannot be cancelled here, so every id must stay in use.
     manager, target = store.snapshots, pending.target
     newest = manager.latest_listed()
-    if not pending.doomed and newest is not None and newest.delta_manifest_list == target.delta_manifest_list:
-        return Forgotten(target, {}, (), ())
     _write_schemas(store, pending)
+    if not pending.doomed and newest is not None and newest.delta_manifest_list == target.delta_manifest_list:
+        _delete_newer_schemas(store, pending)
+        _write_tags(store, pending, newest)
+        return Forgotten(target, {}, (), ())
     base_list, base_size = store.manifest_lists.write(store.manifest_metas(target))
     delta_list, delta_size = store.manifest_lists.write([])
     oldest = min(pending.doomed, default=target.id + 1)

@@ -333,6 +333,22 @@ class Store(Stalling):
         return True
 
 
+@pytest.mark.parametrize("storage", [WrappedFileIO, Store])
+def test_fast_forward_takes_the_schemas_and_tags_of_a_branch_without_commits(store, storage):
+    base = append(store)
+    store.snapshots.create_tag("v1", store.snapshots.latest())
+    create_branch(store, "dev", "v1")
+    dev = branch_of(store, "dev")
+    dev.schemas.alter([AddColumn(path=("theirs",), type="INT")])
+    dev.snapshots.create_tag("v2", dev.snapshots.latest())
+    fast_forward(FileStore.open(store.root, storage(store.file_io)), "dev")
+    main = FileStore.open(store.root)
+    assert main.schema.names == (*store.schema.names, "theirs")
+    assert main.snapshots.tags().keys() == {"v1", "v2"}
+    assert live_names(main) == [base]
+    check_table(main)
+
+
 class Killed(BaseException):
     """The process ends here."""
 
