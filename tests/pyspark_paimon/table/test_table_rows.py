@@ -205,7 +205,9 @@ def test_directories_of_dates_are_named_by_their_text(tmp_path) -> None:
     assert names("id INT, day DATE, at TIMESTAMP", ["day", "at"]) == ["day=20775"]
 
 
-@pytest.mark.parametrize("options", [{"partition.legacy-name": None}, {"partition.legacy-name": "true"}, {"partition.default-name": "none"}])
+@pytest.mark.parametrize(
+    "options", [{"partition.legacy-name": None}, {"partition.legacy-name": "true"}, {"partition.default-name": "none"}]
+)
 def test_names_of_directories_that_have_files_cannot_change(tmp_path: Path, options: dict[str, str | None]) -> None:
     table = Table.create(tmp_path / "t", "id INT, day DATE", partition_keys=["day"])
     table.write([{"id": 1, "day": date(2024, 1, 31)}, {"id": 2, "day": None}])
