@@ -426,6 +426,7 @@ REFUSED = [
     ("s RLIKE 'o)'", "')' without '('"),
     ("s RLIKE '*o'", "without a part to repeat"),
     ("s RLIKE 'o{2'", "invalid repetition"),
+    (f"s RLIKE '{'(' * 1000}o{')' * 1000}'", "nests too deeply"),
     ("s RLIKE 'o{2000}'", "more than 1000"),
     ("s RLIKE u", "quoted text"),
     ("regexp_like(k, '4')", "takes VARCHAR"),

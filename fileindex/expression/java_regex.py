@@ -51,7 +51,10 @@ def translate(pattern: str) -> TextPattern:
     >>> translate("^a.b$").text
     '\\Aa[^\\n\\r\\x{85}\\x{2028}\\x{2029}]b\\z'
     """
-    found = _Translator(pattern).translate()
+    try:
+        found = _Translator(pattern).translate()
+    except RecursionError:
+        raise InvalidFilter(f"RLIKE '{pattern:.60}' nests too deeply; write a simpler pattern") from None
     try:
         pc.match_substring_regex(pa.scalar("", pa.large_string()), found.text)
     except pa.ArrowInvalid as error:
