@@ -208,8 +208,16 @@ def update(names: KnownTables, words: TokenCursor) -> Any:
         found = Subqueries(names, table, condition, source, partial(replace_qualifiers, sides=sides))
         chosen = found.literal_filter()
         if chosen is None:
+            if parts := [column for column in values if "." in column]:
+                raise InvalidArgument(
+                    f"SET {parts[0]}: a field of a column cannot be set where Spark finds the rows by a subquery of WHERE; set the column to "
+                    "its whole new value. Nothing was changed"
+                )
+            # In a merge, t and s are its sides: a struct column of these names needs its side before it.
+            structs = {(name.lower(),): f"t.{name}" for name in table.table_schema.names if name.lower() in {"t", "s"}}
+            merged = structs | dict.fromkeys(sides, "t")
             merge = table.merge(*found.matching_keys())
-            texts = {column: replace_qualifiers(text, dict.fromkeys(sides, "t")) for column, text in values.items()}
+            texts = {column: replace_qualifiers(text, merged) for column, text in values.items()}
             return frame_of_result(names.spark, merge.when_matched_update(texts).execute())
         return frame_of_result(names.spark, table.update(chosen, set=expressions))
     return frame_of_result(names.spark, table.update(replace_qualifiers(condition, sides), set=expressions))

@@ -116,3 +116,13 @@ def test_fields_of_structs_are_updated(spark, make, keyed) -> None:
         if before["p"]["a"] == 2:
             wanted = {**before, "s": None, "p": {"a": None if before["k"] is None else 20 + before["k"]}}
         assert after == ({**before, "p": {"a": None}} if before["id"] == 1 else wanted)
+
+
+def test_updates_by_the_row_read_structs_named_like_the_sides_of_a_merge(spark, make, tmp_path) -> None:  # make: the view u
+    table = Table.create(tmp_path / "keyed", "id INT, n INT, t STRUCT<id INT>, s STRUCT<a INT>", primary_keys=["id"], options={"bucket": "1"})
+    table.write([{"id": at, "n": 0, "t": {"id": 100 + at}, "s": {"a": 10 * at}} for at in range(1, 4)])
+    where = "EXISTS (SELECT 1 FROM u WHERE u.k = id AND u.k < 3)"
+    sql(spark, f"UPDATE paimon.`{table.path}` SET n = t.id + s.a WHERE {where}")
+    assert table.scan(order_by="id").to_arrow()["n"].to_pylist() == [111, 122, 0]
+    with pytest.raises(InvalidArgument, match="a field of a column cannot be set where Spark finds the rows"):
+        sql(spark, f"UPDATE paimon.`{table.path}` SET s.a = 1 WHERE {where}")
