@@ -91,7 +91,7 @@ def _function(name: object, given: object) -> Function:
 
 def partitions_of(by: object, schema: TableSchema) -> tuple[str, ...] | None:
     """Return the partition columns to group by. None: other columns or expressions are among the keys."""
-    given = [by] if isinstance(by, str) else by
+    given = [by] if isinstance(by, str) else by or ()
     if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
         return None
     known = {name.lower(): name for name in schema.partition_keys}

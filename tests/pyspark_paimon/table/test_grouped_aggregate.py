@@ -18,6 +18,7 @@ from fileindex.base.errors import OutOfRange
 from fileindex.base.thresholds import use_thresholds
 from manifest.io.errors import OutOfMemory
 from manifest.schema.validation import build_schema
+from pyspark_paimon.example import cities
 from pyspark_paimon.jobs.grouping import Grouping
 from tests.pyspark_paimon.table.test_nested_filters import KINDS, ROWS, field, table
 
@@ -157,3 +158,7 @@ def test_tables_are_grouped_by_columns_parts_and_expressions(table) -> None:
     assert table.scan().aggregate({"n": "count"}, by={"odd": "id % 2 = 1", "size": "size(ar)"}).num_rows == 6
     assert table.scan("id < 0").aggregate({"n": "count"}, by="ID").to_pylist() == []
     assert table.scan("id < 0").aggregate({"n": "count"}, by="ID").column_names == ["id", "n"]
+
+
+def test_no_keys_are_one_group() -> None:
+    assert cities().scan().aggregate({"n": "count"}, by={}).equals(cities().scan().aggregate({"n": "count"}))
