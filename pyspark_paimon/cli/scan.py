@@ -28,7 +28,7 @@ Limit = Annotated[
 Form = Annotated[str | None, typer.Option("--format", help=f"One of {', '.join(('table', *FORMATS))}; --json is jsonl.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write. Its extension selects the format.")]
 _SHOWN = 20
-_NAME = re.compile(r"(?:\[[^\]]*\]|`[^`]*`|[^,\[`])+")
+_NAME = re.compile(r"(?:\[[^\]]*\]|`[^`]*`|[^,])+")
 
 
 @on_table
@@ -103,6 +103,8 @@ def column_names(columns: str | None) -> list[str] | None:
 
     >>> column_names("id, s.a, m['k,1'], `x, y`")
     ['id', 's.a', "m['k,1']", '`x, y`']
+    >>> column_names("id[s")  # the error of a name shows all of it
+    ['id[s']
     """
     return None if columns is None else [name.strip() for name in _NAME.findall(columns) if name.strip()]
 
