@@ -119,7 +119,9 @@ def test_fields_of_structs_are_updated(spark, make, keyed) -> None:
 
 
 def test_updates_by_the_row_read_structs_named_like_the_sides_of_a_merge(spark, make, tmp_path) -> None:  # make: the view u
-    table = Table.create(tmp_path / "keyed", "id INT, n INT, t STRUCT<id INT>, s STRUCT<a INT>", primary_keys=["id"], options={"bucket": "1"})
+    table = Table.create(
+        tmp_path / "keyed", "id INT, n INT, t STRUCT<id INT>, s STRUCT<a INT>", primary_keys=["id"], options={"bucket": "1"}
+    )
     table.write([{"id": at, "n": 0, "t": {"id": 100 + at}, "s": {"a": 10 * at}} for at in range(1, 4)])
     where = "EXISTS (SELECT 1 FROM u WHERE u.k = id AND u.k < 3)"
     sql(spark, f"UPDATE paimon.`{table.path}` SET n = t.id + s.a WHERE {where}")
