@@ -106,8 +106,17 @@ def time_of(given: Arguments, name: str) -> Any:
 
 def time_retained(given: Arguments) -> timedelta | None:
     """Return the retention time of a tag, or None."""
-    value = given.get("time_retained")
-    return None if value is None else timedelta(milliseconds=parse_duration_millis(str(value), "time_retained"))
+    return _duration(given, "time_retained")
+
+
+def _duration(given: Arguments, name: str) -> timedelta | None:
+    value = given.get(name)
+    if value is None:
+        return None
+    try:
+        return timedelta(milliseconds=parse_duration_millis(str(value), name))
+    except OverflowError:
+        raise InvalidArgument(f"argument '{name}' must be a shorter time than '{value}'; nothing was changed") from None
 
 
 _EXPIRY_OPTIONS = {
@@ -226,10 +235,10 @@ def _expire_snapshots(table: Table, given: Arguments) -> Any:
 
 def _expire_partitions(table: Table, given: Arguments) -> Any:
     options = {key: str(given[name]) for name, key in _EXPIRY_OPTIONS.items() if name in given} | (options_of(given) or {})
-    age, before = given.get("expiration_time"), None
+    age, before = _duration(given, "expiration_time"), None
     if age is not None:
         now = datetime.now()  # noqa: DTZ005  # partition values are local times
-        before = now - timedelta(milliseconds=parse_duration_millis(str(age), "expiration_time"))
+        before = now - min(age, now - datetime.min)  # noqa: DTZ901  # as above
     return table.expire_partitions(before, options=options)
 
 

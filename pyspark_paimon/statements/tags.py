@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.words import TokenCursor
@@ -69,7 +70,10 @@ def _options(words: TokenCursor) -> tuple[str, int | None, timedelta | None]:
         if unit is None:
             raise words.error("DAYS, HOURS or MINUTES")
         words.part()
-        retained = timedelta(**{unit: count})
+        try:
+            retained = timedelta(**{unit: count})
+        except OverflowError:
+            raise InvalidArgument(f"tag '{name}': RETAIN {count} {unit} is too long; no tag was changed") from None
     words.end()
     return name, snapshot, retained
 

@@ -117,3 +117,13 @@ def test_a_database_is_dropped_with_its_tables(catalog: InProcess) -> None:
 def test_replace_where_names_the_way(catalog: InProcess) -> None:
     with pytest.raises(InvalidArgument, match=r"REPLACE WHERE is not supported: write INSERT OVERWRITE t PARTITION"):
         done(catalog, "INSERT INTO db.t REPLACE WHERE day = 'a' VALUES (5, 'a', 3)")
+
+
+def test_times_that_no_duration_can_hold_are_refused(catalog: InProcess) -> None:
+    with pytest.raises(InvalidArgument, match="RETAIN 99999999999 days is too long"):
+        done(catalog, "ALTER TABLE db.t CREATE TAG x RETAIN 99999999999 DAYS")
+    with pytest.raises(InvalidArgument, match="'time_retained' must be a shorter time"):
+        done(catalog, "CALL sys.create_tag(table => 'db.t', tag => 'x', time_retained => '99999999999 d')")
+    assert not tags(catalog)
+    done(catalog, "CALL sys.expire_partitions(table => 'db.t', expiration_time => '9999999 d', timestamp_formatter => 'yyyy-MM-dd')")
+    assert catalog.table("db.t").count() == 3
