@@ -92,7 +92,8 @@ NOT_COMPACTING = ("lsm.compaction", "lsm.levels", "lsm.write.bucket_compaction")
 def loaded(code: str, *arguments: str) -> set[str]:
     """The modules that a fresh process has after ``code``."""
     whole = f"{code}\nimport sys, json\nprint(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", whole, *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", whole, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 

@@ -78,7 +78,8 @@ def test_of_two_processes_that_start_a_server_one_has_sparks_own_port(tmp_path, 
     other = subprocess.run([sys.executable, "-c", code, str(place)], cwd=ROOT, capture_output=True, text=True, check=True)
     assert other.stdout.strip() == "False"
     monkeypatch.setattr(session, "claims", lambda _: False)
-    monkeypatch.delenv("SPARK_TESTING", raising=False)
+    monkeypatch.setenv("SPARK_TESTING", "0")  # so that it is unset again in the end
+    monkeypatch.delenv("SPARK_TESTING")
     with session._server_environment("1g"):
         assert os.environ["SPARK_TESTING"] == "1", "Spark's way to a free port"
 
