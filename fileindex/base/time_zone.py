@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import timedelta, timezone, tzinfo
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,22 @@ def zone_named(text: str) -> str:
     return text
 
 
+def session_tzinfo() -> tzinfo:
+    """Return the zone of ``session_zone`` for calculations with datetimes.
+
+    >>> from datetime import datetime
+    >>> with time_zone("+05:30"):
+    ...     datetime(2024, 1, 31, tzinfo=session_tzinfo()).isoformat()
+    '2024-01-31T00:00:00+05:30'
+    """
+    name = session_zone()
+    if name[0] not in "+-":
+        return ZoneInfo(name)
+    # An offset is no zone of the database.
+    offset = timedelta(hours=int(name[1:3]), minutes=int(name[4:6]))
+    return timezone(-offset if name[0] == "-" else offset)
+
+
 def to_wall_clock(moments: Any, zone: str) -> Any:
     """Convert TIMESTAMP_LTZ to the TIMESTAMP of clocks in ``zone``.
 
@@ -179,4 +196,15 @@ def _within_years(nanos: int) -> tuple[int, int]:
     return seconds, rest
 
 
-__all__ = ["UTC", "instant_of", "process_zone", "session_zone", "time_zone", "to_moment", "to_wall_clock", "wall_of", "zone_named"]
+__all__ = [
+    "UTC",
+    "instant_of",
+    "process_zone",
+    "session_tzinfo",
+    "session_zone",
+    "time_zone",
+    "to_moment",
+    "to_wall_clock",
+    "wall_of",
+    "zone_named",
+]

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, date, datetime, timedelta
-from zoneinfo import ZoneInfo
 
 from sqlglot import exp
 
 from fileindex.base.errors import InvalidFilter
-from fileindex.base.time_zone import session_zone
+from fileindex.base.time_zone import session_tzinfo
 from pyspark_paimon.filter.ast import DateLiteral, Literal, TimestampLiteral
 
 _EPOCH = date(1970, 1, 1)
@@ -43,9 +42,9 @@ def now_literal(node: exp.Expression) -> Literal:
         node = node.this
     match node:
         case exp.CurrentDate():
-            return DateLiteral.of(_now().astimezone(ZoneInfo(session_zone())).date())
+            return DateLiteral.of(_now().astimezone(session_tzinfo()).date())
         case exp.Localtimestamp():
-            return TimestampLiteral(_nanos(_now().astimezone(ZoneInfo(session_zone())).replace(tzinfo=UTC)), wall=True)
+            return TimestampLiteral(_nanos(_now().astimezone(session_tzinfo()).replace(tzinfo=UTC)), wall=True)
         case exp.Add() | exp.Sub():
             return _shift(node, now_literal(node.this), -1 if isinstance(node, exp.Sub) else 1)
     return TimestampLiteral(_nanos(_now()))
@@ -84,7 +83,7 @@ def _shift(node: exp.Expression, value: Literal, sign: int) -> Literal:
             return TimestampLiteral(value.nanos + count * _MICROS[unit] * 1000, value.wall)
         # Days and months are of the calendar of the session: a day may have 23 hours.
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value.nanos // 1000)
-        local = moment if value.wall else moment.astimezone(ZoneInfo(session_zone()))
+        local = moment if value.wall else moment.astimezone(session_tzinfo())
         there = datetime.combine(_calendar(local.date(), unit, count), local.timetz())
         return TimestampLiteral(_nanos(there.astimezone(UTC)), value.wall)
     except OverflowError as error:

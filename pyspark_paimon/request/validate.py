@@ -14,7 +14,7 @@ import re
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta
 from functools import cache, wraps
 from numbers import Integral
 from typing import Any, get_args
@@ -23,7 +23,7 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from fileindex.base.errors import InvalidArgument, UnknownColumn
-from fileindex.base.time_zone import session_zone, time_zone
+from fileindex.base.time_zone import session_tzinfo, time_zone
 from manifest.options.core_options import option_texts
 from manifest.options.support import check_call
 from manifest.schema.table_schema import TableSchema
@@ -201,7 +201,7 @@ def millis_of(time: Time | None) -> int | None:
     if isinstance(time, date) and not isinstance(time, datetime):
         time = datetime(time.year, time.month, time.day, tzinfo=UTC)
     if isinstance(time, datetime):
-        aware = time if time.tzinfo is not None else time.replace(tzinfo=_session_zone())
+        aware = time if time.tzinfo is not None else time.replace(tzinfo=session_tzinfo())
         return int(aware.timestamp() * 1000)
     if time is not None and (isinstance(time, bool) or not isinstance(time, int)):
         raise InvalidArgument(f"a time is milliseconds since the epoch, a date, a datetime or ISO text, not {time!r}")
@@ -211,14 +211,6 @@ def millis_of(time: Time | None) -> int | None:
             f"{time} milliseconds are in {datetime.fromtimestamp(time / 1000, UTC):%B %Y}: are they seconds? Give {time * 1000}, or '{meant:%Y-%m-%dT%H:%M:%S}'"
         )
     return time
-
-
-def _session_zone() -> tzinfo:
-    from zoneinfo import ZoneInfo  # noqa: PLC0415  # seldom needed
-
-    name = session_zone()
-    # Zones that are an offset have no name in the database.
-    return datetime.fromisoformat(f"2000-01-01T00:00{name}").tzinfo or UTC if name[0] in "+-" else ZoneInfo(name)
 
 
 def cutoff_of(time: Time | None) -> int:

@@ -73,6 +73,15 @@ def test_the_date_is_that_of_the_zone(table):
         assert found(table, "z >= now() - INTERVAL 2 DAYS") == [39, 40, 41, 42]
 
 
+@pytest.mark.parametrize(("zone", "day"), [("+09:00", 41), ("-09:30", 40), ("+00:29", 40), ("+00:30", 41)])
+def test_the_zone_may_be_an_offset(table, zone, day):
+    with time_zone(zone):
+        assert found(table, "d = current_date") == [day]
+        assert found(table, "d = current_date()") == [day]
+        assert found(table, "z > now() - INTERVAL 1 DAY") == [40, 41, 42]
+        assert found(table, "w <= localtimestamp()") == list(range(day if zone[0] == "-" else 41))
+
+
 def test_the_present_moves_between_calls(table, monkeypatch):
     with time_zone("UTC"):
         assert found(table, "d = current_date") == [40]
