@@ -203,6 +203,7 @@ class Encoding:
     PLAIN, RLE, DELTA_BINARY_PACKED = 0, 3, 5
     KNOWN = frozenset({0, 2, 3, 4, 5, 6, 7, 8, 9})
     OF_DICTIONARY = frozenset({2, 8})
+    OF_DICTIONARY_PAGE = frozenset({0, 2})
 
 
 class CompressionCodec:

@@ -88,9 +88,10 @@ class _Pages:
             if decoded.num_rows != self._rows:
                 raise ValueError(f"pages have {decoded.num_rows} rows, but their index says {self._rows}")
             return decoded
-        decoded = next(file.iter_batches(batch_size=count, use_threads=threads))
-        if decoded.num_rows != count:
-            raise ValueError(f"pages have {decoded.num_rows} rows, but {count} of {self._rows} were expected")
+        decoded = next(file.iter_batches(batch_size=count, use_threads=threads), None)
+        if decoded is None or decoded.num_rows != count:
+            held = 0 if decoded is None else decoded.num_rows
+            raise ValueError(f"pages have {held} rows, but {count} of {self._rows} were expected")
         return decoded
 
     def _dictionaries(self) -> list[str]:
