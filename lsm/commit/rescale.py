@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fileindex.predicate.tree import Predicate
 from lsm.commit.copy_rows import copy_rows, without_defaults
 from lsm.commit.row_transaction import RowTransaction
 from lsm.scan.planner import ScanPlanner
@@ -23,9 +22,9 @@ from manifest.store import FileStore
 _NOTHING = CommitResult(None, None, replayed=False)
 
 
-def partitions_to_rescale(store: FileStore, latest: Snapshot | None, wanted: Predicate | None = None) -> list[bytes]:
+def partitions_to_rescale(store: FileStore, latest: Snapshot | None, wanted: EntryFilter) -> list[bytes]:
     """Return the partitions that have another number of buckets than the table's option."""
-    entries = store.live_entries(latest, EntryFilter(predicate=wanted))
+    entries = store.live_entries(latest, wanted)
     others = entries.select((entries.total_buckets != store.options.bucket) & (entries.bucket != POSTPONE_BUCKET))
     return list(others.partition_codes[1])
 
@@ -46,7 +45,7 @@ def rescale_partition(
     def evaluate(current: Round[CommitMessage]) -> None:
         read.clear()
         latest = store.snapshots.latest()
-        if latest is None or partition not in partitions_to_rescale(store, latest):
+        if latest is None or not partitions_to_rescale(store, latest, EntryFilter(partitions={partition})):
             return
         read.append(latest)
         job = WriteJob(commit_id=commit_id, threads=threads, overwrites=True, write_only=True)

@@ -386,8 +386,7 @@ class SnapshotManager(ConsumerFiles):
         if not self.file_io.create_exclusive(path, with_checksum(path, tag.to_json())):
             raise TagExists(f"{self.paths.root}: tag '{name}' exists; move it by replace_tag, or delete it first")
         # Expiry deletes a snapshot or tag, then lists the tags: it may have missed this one.
-        others = (other for other_name, other in self.tags().items() if other_name != name)
-        if not self.holds(snapshot) and not any(other.key == snapshot.key for other in others):
+        if not self.holds(snapshot) and not any(tag.key == snapshot.key for other, tag in self.tags().items() if other != name):
             self.delete_tag(name)
             raise self._missing(snapshot.id)
         return tag

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from fileindex.base.errors import InvalidArgument
 from lsm.commit.rescale import partitions_to_rescale, rescale_partition
+from manifest.entry.live import EntryFilter
 from manifest.io.errors import UnsupportedTable
 from manifest.schema.change import ChangeOptions
 from manifest.schema.evolution import evolve
@@ -50,7 +51,7 @@ class Rescale(Destruction):
                 table.run(AlterSchema(changes=changes, rescales=True))
             store = store.with_schema(evolve(store.schema, changes)) if self.dry_run else table.writable()
         wanted = None if self.partitions is None else predicate_of(self.partitions, store.schema)
-        found = partitions_to_rescale(store, store.snapshots.latest(), wanted)
+        found = partitions_to_rescale(store, store.snapshots.latest(), EntryFilter(predicate=wanted))
         if self.dry_run:
             return preview_partitions(store, found)
         names, snapshot_id = partition_names(store, found), None
