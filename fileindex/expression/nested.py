@@ -15,6 +15,14 @@ import pyarrow.compute as pc
 from fileindex.base.errors import FilterFailed, UnsupportedType
 
 
+def column_part(array: Any, key: str | None) -> Any:
+    """Return a column, or the values of one key of its maps.
+
+    ``key`` None: the column. Raises as ``map_entries``.
+    """
+    return array if key is None else map_entries(array, [key])[0]
+
+
 def map_entries(array: Any, keys: Sequence[str]) -> list[Any]:
     """Return an array of the map values of each key.
 
@@ -196,4 +204,15 @@ def _text_entries(array: Any) -> tuple[np.ndarray[Any, Any], Any, Any]:
     return offsets, keys, items
 
 
-__all__ = ["any_of_rows", "list_item", "list_size", "map_entries", "map_item", "map_keys", "owned_values", "struct_field", "with_field"]
+__all__ = [
+    "any_of_rows",
+    "column_part",
+    "list_item",
+    "list_size",
+    "map_entries",
+    "map_item",
+    "map_keys",
+    "owned_values",
+    "struct_field",
+    "with_field",
+]

@@ -20,7 +20,7 @@ from fileindex.base.column_type import FLOATS, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.errors import FilterFailed, InvalidFilter, UnknownColumn
 from fileindex.base.plain_value import canonical_array, fixed_array, literal_array, to_scalar
 from fileindex.expression.compute import compute
-from fileindex.expression.nested import map_entries
+from fileindex.expression.nested import column_part
 from fileindex.expression.tree import ColumnValue, column_values
 from fileindex.predicate.tree import And, ColumnRef, Compare, ComputedPredicate, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derive
 
@@ -173,7 +173,7 @@ def _column(column: ColumnRef, batch: Any) -> Any:
     if position < 0:
         raise UnknownColumn(column.name, tuple(batch.schema.names))
     array = batch.column(position)
-    return array if column.key is None else map_entries(array, [column.key])[0]
+    return column_part(array, column.key)
 
 
 def _matches(leaf: Leaf, array: Any, column_type: ColumnType) -> Any:

@@ -20,7 +20,7 @@ from fileindex.base.plain_value import from_scalar, plain_array
 from fileindex.base.thresholds import thresholds
 from fileindex.build.options import IndexSpec
 from fileindex.build.writer import FileIndexMaintainer
-from fileindex.expression.nested import map_entries
+from fileindex.expression.nested import column_part
 from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize
 from fileindex.format.container import ROW_BLOCKS, Payload
 from fileindex.format.registry import INDEX_TYPES
@@ -86,7 +86,7 @@ def rebuild_index(
 def _values(column: ColumnRef, array: Any) -> Any:
     """Return the column, or the entry of the MAP."""
     whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    return whole if column.key is None else map_entries(whole, [column.key])[0]
+    return column_part(whole, column.key)
 
 
 class _Empty:

@@ -129,6 +129,11 @@ def manifests_change(store: FileStore, latest: Snapshot | None) -> CommitChange 
     return CommitChange(EntryColumns.of(()), merges=policy) if len(due) > 1 else None
 
 
+def forget_change(_: FileStore, latest: Snapshot | None) -> CommitChange | None:
+    """Keep the files, and forget deleted ones and statistics. Returns None for an empty table."""
+    return None if latest is None else CommitChange(EntryColumns.of(()), forgets=True)
+
+
 class Compactions:
     """The compactions of a commit.
 
@@ -278,4 +283,4 @@ def _overwrite_entries(store: FileStore, messages: Sequence[CommitMessage]) -> l
     return entries if overlapping else lifted
 
 
-__all__ = ["Compactions", "analyze_change", "append_change", "manifests_change", "overwrite_change", "replace_change"]
+__all__ = ["Compactions", "analyze_change", "append_change", "forget_change", "manifests_change", "overwrite_change", "replace_change"]

@@ -21,7 +21,15 @@ from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.lazy import LazyModule
 from fileindex.base.log import logger_of
 from manifest.commit.attempt import CommitAttempt, CommitChange, CommitIdentity, is_included, remember, verify_not_overwritten
-from manifest.commit.changes import Compactions, analyze_change, append_change, manifests_change, overwrite_change, replace_change
+from manifest.commit.changes import (
+    Compactions,
+    analyze_change,
+    append_change,
+    forget_change,
+    manifests_change,
+    overwrite_change,
+    replace_change,
+)
 from manifest.commit.commit_markers import CommitMarker
 from manifest.commit.history import CommitHistory, base_of, commit_history, committed_since, refuse_expired_replay
 from manifest.commit.index_rewrite import IndexRewrites
@@ -30,7 +38,6 @@ from manifest.commit.resequence import ResequenceFiles, Resequencer
 from manifest.commit.runs import begin_commit
 from manifest.commit.transaction import AttemptOutcome, Committed, LostRace, NothingToCommit, Refused, Unknown
 from manifest.commit.uncommitted_files import uncommitted_files
-from manifest.entry.columns import EntryColumns
 from manifest.expire.after_commit import after_commit
 from manifest.io import failpoints
 from manifest.io.errors import (
@@ -251,7 +258,7 @@ class FileStoreCommit:
         None: the table is empty.
         """
         identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties=properties)
-        committed = self._run(identity, lambda _, latest: None if latest is None else CommitChange(EntryColumns.of(()), forgets=True))
+        committed = self._run(identity, forget_change)
         self._write_latest_hint()
         return committed
 

@@ -8,6 +8,9 @@ from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
 from fileindex.predicate.tree import ColumnRef
 
+TARGET, SOURCE = "t", "s"
+"""Sides of a merge: the table and the source. Columns of a changed row have the first one, too."""
+
 
 def resolve(name: str, types: Mapping[str, ColumnType]) -> str:
     """Return the table's spelling of a column name.
@@ -84,4 +87,4 @@ def case_twins(names: Iterable[str]) -> tuple[str, ...]:
     return next((tuple(alike) for alike in by_name.values() if len(alike) > 1), ())
 
 
-__all__ = ["case_twins", "match_names", "resolve", "resolve_whole"]
+__all__ = ["SOURCE", "TARGET", "case_twins", "match_names", "resolve", "resolve_whole"]

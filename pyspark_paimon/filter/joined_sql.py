@@ -18,13 +18,12 @@ from fileindex.expression.types import BOOLEAN_TYPE
 from fileindex.predicate.tree import ColumnRef
 from pyspark_paimon.filter.ast import Computation, Term, field_of
 from pyspark_paimon.filter.bind_terms import bind_term
-from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.filter.columns import SOURCE, TARGET, resolve
 from pyspark_paimon.filter.from_sql import sql_term
 
 Sides = Mapping[str, Mapping[str, ColumnType]]
 """Column types by side (``t``, ``s``)."""
 
-TARGET, SOURCE = "t", "s"
 _ALIASES = {"t": TARGET, "target": TARGET, "s": SOURCE, "source": SOURCE}
 
 
@@ -143,4 +142,4 @@ def _locate(parts: Sequence[str], shown: str, sides: Sides) -> str:
     return f"{side}.{resolve(parts[1], sides[side])}"
 
 
-__all__ = ["SOURCE", "TARGET", "Sides", "bind_condition", "bind_value", "is_column_expression", "join_terms"]
+__all__ = ["Sides", "bind_condition", "bind_value", "is_column_expression", "join_terms"]

@@ -22,7 +22,7 @@ from fileindex.base.plain_value import canonical_array
 from fileindex.base.texts import size_text
 from fileindex.base.thresholds import thresholds
 from fileindex.expression.compute import compute
-from fileindex.expression.nested import map_entries
+from fileindex.expression.nested import column_part
 from fileindex.expression.tree import ColumnValue, Expression, column_values
 from lsm.aggregate.names import AggregateName
 from manifest.io.errors import OutOfMemory
@@ -123,8 +123,7 @@ class Grouping:
         """Return a batch's keys and values as they are folded."""
 
         def column(found: ColumnValue) -> Any:
-            whole = batch.column(found.name)
-            return whole if found.key is None else map_entries(whole, [found.key])[0]
+            return column_part(batch.column(found.name), found.key)
 
         arrays = {key_name(at): sortable(compute(key, column, batch.num_rows), key.type) for at, key in enumerate(self.keys.values())}
         arrays[ROWS] = pa.array(np.ones(batch.num_rows, np.int64))

@@ -34,7 +34,7 @@ from manifest.commit.message import CommitMessage
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
-from pyspark_paimon.filter.joined_sql import SOURCE, TARGET
+from pyspark_paimon.filter.columns import SOURCE, TARGET
 from pyspark_paimon.jobs.change_rows import Change, FilesChange, Read
 from pyspark_paimon.jobs.progress import FlushProgress
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest

@@ -22,7 +22,7 @@ from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.types.data_type import DataType
 from pyspark_paimon.filter.ast import GivenValue, literal_from_python
-from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.filter.columns import TARGET, resolve
 from pyspark_paimon.request.bound import BoundValue, Value
 
 _VALUES: TypeAdapter[dict[str, Value]] = TypeAdapter(dict[str, BoundValue])
@@ -263,7 +263,7 @@ def _bind_text(name: str, text: str, schema: TableSchema, spark: Any) -> Any:
     from sqlglot.errors import ParseError  # noqa: PLC0415  # see test_imports
 
     from lsm.schema.lossless_cast import may_cast  # noqa: PLC0415  # as above
-    from pyspark_paimon.filter.joined_sql import TARGET, bind_value  # noqa: PLC0415  # as above
+    from pyspark_paimon.filter.joined_sql import bind_value  # noqa: PLC0415  # as above
 
     advice = f"in set= a text is a SQL expression; for the text itself write values={{'{name}': {text!r:.60}}}, or quote it: \"'...'\""
     computes = spark is not None and not schema.kind.changes_files

@@ -19,8 +19,8 @@ from lsm.python_values.columns import python_scalar
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import from_arrow
-from pyspark_paimon.filter.columns import match_names, resolve
-from pyspark_paimon.filter.joined_sql import SOURCE, TARGET, Sides, bind_condition, bind_value, is_column_expression, join_terms
+from pyspark_paimon.filter.columns import SOURCE, TARGET, match_names, resolve
+from pyspark_paimon.filter.joined_sql import Sides, bind_condition, bind_value, is_column_expression, join_terms
 from pyspark_paimon.request.assignments import refuse_delete, refuse_fixed
 from pyspark_paimon.request.bound import BoundExpression, BoundSource, BoundValue, Value
 from pyspark_paimon.request.message import Message

@@ -57,6 +57,10 @@ def required_text(given: Arguments, name: str) -> str:
     return str(given[name])
 
 
+def _optional_text(given: Arguments, name: str) -> str | None:
+    return None if name not in given else str(given[name])
+
+
 def true_or_false(given: Arguments, name: str) -> bool:
     """Return a boolean argument; False if it is absent."""
     text = str(given.get(name, False)).lower()
@@ -188,9 +192,8 @@ def _compact_database(names: KnownTables, words: TokenCursor) -> pa.Table:
     given = arguments_of(words, "compact_database", ["including_databases", "including_tables", "excluding_tables", "options"])
     words.end()
     patterns = (str(given.get("including_databases", ".*")), str(given.get("including_tables", ".*")))
-    excluding = None if "excluding_tables" not in given else str(given["excluding_tables"])
     rows: list[dict[str, Any]] = []
-    for name, table in _tables(names, *patterns, excluding):
+    for name, table in _tables(names, *patterns, _optional_text(given, "excluding_tables")):
         try:
             done = table.compact(True, options=options_of(given))
             rows.append({"table": name, "files_before": done.files_before, "files_after": done.files_after, "error": None})
@@ -220,8 +223,7 @@ def _compact(table: Table, given: Arguments) -> Any:
     if kind not in {"full", "minor"}:
         raise InvalidArgument(f"argument 'compact_strategy' must be full or minor, not '{kind}'")
     full = kind == "full"
-    where = given.get("where")
-    return table.compact(full, partitions_of(given), filter=None if where is None else str(where), options=options_of(given), **chosen)
+    return table.compact(full, partitions_of(given), filter=_optional_text(given, "where"), options=options_of(given), **chosen)
 
 
 def _expire_snapshots(table: Table, given: Arguments) -> Any:
@@ -275,10 +277,6 @@ def _each(given: Arguments, name: str, act: Callable[[str], Any]) -> Any:
 def _mark_done(table: Table, given: Arguments) -> Any:
     required_text(given, "partitions")
     return table.mark_partitions_done(partitions_of(given) or [])
-
-
-def _optional_text(given: Arguments, name: str) -> str | None:
-    return None if name not in given else str(given[name])
 
 
 def _orphans(table: Table, given: Arguments) -> Any:
@@ -335,9 +333,7 @@ PROCEDURES: dict[str, Procedure] = {
     "rollback_to_timestamp": Procedure("timestamp", lambda t, a: t.rollback_to(timestamp=_number_or_text(a, "timestamp"))),
     "rollback_to_watermark": Procedure("watermark", lambda t, a: t.rollback_to(watermark=int(required_text(a, "watermark")))),
     "restore": Procedure("version", _restore),
-    "create_branch": Procedure(
-        "branch tag", lambda t, a: t.create_branch(required_text(a, "branch"), None if "tag" not in a else str(a["tag"]))
-    ),
+    "create_branch": Procedure("branch tag", lambda t, a: t.create_branch(required_text(a, "branch"), _optional_text(a, "tag"))),
     "delete_branch": Procedure("branch", lambda t, a: _each(a, "branch", t.delete_branch)),
     "rename_branch": Procedure(
         "from_branch to_branch", lambda t, a: t.rename_branch(required_text(a, "from_branch"), required_text(a, "to_branch"))

@@ -13,7 +13,7 @@ from fileindex.expression.tree import ColumnValue
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.keys.key_set import KeySet
 from lsm.schema.conform_input import conform
-from pyspark_paimon.filter.joined_sql import SOURCE
+from pyspark_paimon.filter.columns import SOURCE
 from pyspark_paimon.request.backend import ArrowRows, Rows, WriteRequest
 from pyspark_paimon.request.merge import sides_of
 

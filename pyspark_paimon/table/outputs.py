@@ -10,16 +10,16 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
 from fileindex.expression.compute import compute
-from fileindex.expression.nested import map_entries
-from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, column_values, map_columns
+from fileindex.expression.nested import column_part
+from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, column_values
 from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.filter.columns import TARGET
 from pyspark_paimon.filter.parse import bind_value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _PARTS = frozenset({"item", "get", "element_at", "try_element_at"})
-_SIDE = "t"
 
 
 @dataclass(frozen=True)
@@ -98,19 +98,14 @@ class Outputs:
     def select(self, frame: DataFrame) -> DataFrame:
         """Return the columns of a Spark frame of the table's columns."""
         from pyspark_paimon.frames.spark_functions import functions_of  # noqa: PLC0415  # needed with Spark only
-        from pyspark_paimon.spark.client.expression_sql import spark_sql  # noqa: PLC0415  # as above
+        from pyspark_paimon.spark.client.expression_sql import row_sql  # noqa: PLC0415  # as above
 
         expr = functions_of(frame).expr
-        sided = {
-            name: map_columns(value, lambda column: ColumnValue(f"{_SIDE}.{column.name}", column.key, column.type))
-            for name, value in self.expressions.items()
-        }
-        return frame.alias(_SIDE).select(*(expr(spark_sql(value)).alias(name) for name, value in sided.items()))
+        return frame.alias(TARGET).select(*(expr(row_sql(value)).alias(name) for name, value in self.expressions.items()))
 
     def _array(self, value: Expression, batch: pa.RecordBatch, wanted: pa.DataType) -> pa.Array:
         def column(found: ColumnValue) -> pa.Array:
-            whole = batch.column(found.name)
-            return whole if found.key is None else map_entries(whole, [found.key])[0]
+            return column_part(batch.column(found.name), found.key)
 
         array = column(value) if isinstance(value, ColumnValue) else compute(value, column, batch.num_rows)
         return array if array.type == wanted else array.cast(wanted)

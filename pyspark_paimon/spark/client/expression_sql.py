@@ -7,6 +7,7 @@ follow ``lsm.write.new_version``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -18,10 +19,11 @@ from fileindex.base.errors import InvalidArgument, InvalidFilter, PaimonError
 from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.expression import calendar
 from fileindex.expression.functions import WITH_FIELD
-from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
+from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, map_columns
 from lsm.write.new_version import NewVersion, decrease_message, lost_values_message, null_message, unordered_message
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
+from pyspark_paimon.filter.columns import TARGET
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name, text_sql
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.spark.wire.errors import MARK
@@ -51,6 +53,15 @@ def spark_sql(expression: Expression) -> str:
             return _literal(expression)
         case FunctionCall():
             return _call(expression, [spark_sql(argument) for argument in expression.arguments])
+
+
+def row_sql(expression: Expression) -> str:
+    """Return ``expression`` on the columns of a frame that has the alias ``TARGET``.
+
+    >>> row_sql(ColumnValue("n", None, ColumnType(Kind.INT)))
+    't.`n`'
+    """
+    return spark_sql(map_columns(expression, lambda column: replace(column, name=f"{TARGET}.{column.name}")))
 
 
 def column_sql(name: str) -> str:
@@ -254,4 +265,4 @@ def with_new_versions(frame: Any, schema: TableSchema, version: NewVersion, new:
     return both.select(*(expr(new_version_sql(version, schema, name, quote_name, newer)).alias(name) for name in schema.names))
 
 
-__all__ = ["column_sql", "new_version_sql", "raise_sql", "scalar_sql", "spark_sql", "type_sql", "with_new_versions"]
+__all__ = ["column_sql", "new_version_sql", "raise_sql", "row_sql", "scalar_sql", "spark_sql", "type_sql", "with_new_versions"]

@@ -9,14 +9,14 @@ import pyarrow.compute as pc
 
 from fileindex.base.column_type import FLOATS, ColumnType
 from fileindex.base.errors import OutOfRange
-from fileindex.expression.tree import ColumnValue, Expression, map_columns
 from lsm.aggregate.names import AggregateName
+from lsm.keys.encoding import one_array
+from pyspark_paimon.filter.columns import TARGET
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.jobs.grouping import ROWS, key_name, sortable, sum_columns
 from pyspark_paimon.request.executor import RowGrouping
-from pyspark_paimon.spark.client.expression_sql import column_sql, spark_sql
+from pyspark_paimon.spark.client.expression_sql import column_sql, row_sql
 
-_SIDE = "t"
 _MOST_DIGITS = 38
 
 
@@ -24,18 +24,20 @@ def folded_groups(frame: Any, grouping: RowGrouping) -> pa.Table:
     """Return the groups of a frame of the table's columns."""
     functions = functions_of(frame)
     types = {name: grouping.schema.field(name).type.column_type for name in grouping.parts}
-    keys = [functions.expr(_key_sql(key)).alias(key_name(at)) for at, key in enumerate(grouping.keys.values())]
+    keys = [functions.expr(row_sql(key)).alias(key_name(at)) for at, key in enumerate(grouping.keys.values())]
     values = [functions.expr("count(*)").alias(ROWS)]
     for name, parts in grouping.parts.items():
         values += [functions.expr(_aggregate_sql(part, name, types[name])).alias(f"{name}.{part}") for part in parts]
-    found = frame.alias(_SIDE).groupBy(*keys).agg(*values).toArrow().combine_chunks()
-    arrays = {key_name(at): sortable(_whole(found, at).cast(key.type.arrow), key.type) for at, key in enumerate(grouping.keys.values())}
+    found = frame.alias(TARGET).groupBy(*keys).agg(*values).toArrow()
+    arrays = {
+        key_name(at): sortable(one_array(found.column(at)).cast(key.type.arrow), key.type) for at, key in enumerate(grouping.keys.values())
+    }
     place = len(arrays)
-    arrays[ROWS] = _whole(found, place)
+    arrays[ROWS] = one_array(found.column(place))
     for name, parts in grouping.parts.items():
         for part in parts:
             place += 1
-            array = _whole(found, place)
+            array = one_array(found.column(place))
             if part == "sum":
                 _refuse_overflow(array, found.column(f"{name}.count"), name)
                 arrays |= sum_columns(name, array, types[name])
@@ -46,22 +48,14 @@ def folded_groups(frame: Any, grouping: RowGrouping) -> pa.Table:
     return pa.table(arrays)
 
 
-def _whole(found: pa.Table, at: int) -> Any:
-    return pa.concat_arrays(found.column(at).chunks) if found.column(at).num_chunks else pa.array([], found.schema.field(at).type)
-
-
 def _refuse_overflow(sums: Any, counts: Any, name: str) -> None:
     """Raise ``OutOfRange`` for a sum of values that is null."""
     if pc.any(pc.and_(sums.is_null(), pc.greater(counts.combine_chunks(), 0)), min_count=0).as_py():
         raise OutOfRange(f"a sum of column '{name}' has more than {_MOST_DIGITS} digits: sum a group at a time, or as DOUBLE")
 
 
-def _key_sql(key: Expression) -> str:
-    return spark_sql(map_columns(key, lambda column: ColumnValue(f"{_SIDE}.{column.name}", column.key, column.type)))
-
-
 def _aggregate_sql(function: AggregateName, name: str, column_type: ColumnType) -> str:
-    column = column_sql(f"{_SIDE}.{name}")
+    column = column_sql(f"{TARGET}.{name}")
     if function != "sum":
         return f"{function}({column})"
     if column_type.kind in FLOATS:

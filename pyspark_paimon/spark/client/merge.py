@@ -23,7 +23,7 @@ from lsm.schema.conform_input import conform
 from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.filter.joined_sql import SOURCE, TARGET
+from pyspark_paimon.filter.columns import SOURCE, TARGET
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name, text_sql
 from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest, SparkRows, WriteRequest

@@ -7,7 +7,7 @@ Rows of this process are bucketed here and travel as blobs. ``ownership`` assign
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import TIMESTAMPS, Kind
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.thresholds import thresholds
-from fileindex.expression.tree import map_columns
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.python_values.columns import python_scalar
 from lsm.schema.conform_input import conform
@@ -24,7 +23,7 @@ from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.snapshot.snapshot import ReadState
-from pyspark_paimon.filter.columns import case_twins
+from pyspark_paimon.filter.columns import TARGET, case_twins
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name
 from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
 from pyspark_paimon.request.assignments import is_bound, is_spark_column
@@ -33,7 +32,7 @@ from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.tasks import Task
 from pyspark_paimon.scheduling.task_packing import assign_by_size, task_count
 from pyspark_paimon.spark.client.estimate import cores
-from pyspark_paimon.spark.client.expression_sql import scalar_sql, spark_sql
+from pyspark_paimon.spark.client.expression_sql import row_sql, scalar_sql
 from pyspark_paimon.spark.client.ownership import Ownership, Target
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
@@ -77,7 +76,7 @@ def stage_changes(spark: Any, frame: Any, target: Target, request: WriteRequest,
 
     ``frame`` was read from the target's snapshot. ``values`` are new values by column. None: delete the rows.
     """
-    schema, frame = target.schema, frame.alias("t")  # bound expressions and texts name its columns by this side
+    schema, frame = target.schema, frame.alias(TARGET)  # bound expressions and texts name its columns by this side
     kept = set(schema.names) - set(values or ()) if values is not None else {*schema.primary_keys, *schema.core.sequence_field}
     new = {name: value if is_spark_column(value) else _column(frame, schema, name, value) for name, value in (values or {}).items()}
     version = None if values is None else NewVersion.of(schema, new)
@@ -116,7 +115,7 @@ def _column(frame: Any, schema: TableSchema, name: str, value: Any) -> Any:
     A constant gets the table's type.
     """
     if is_bound(value):
-        return functions_of(frame).expr(spark_sql(map_columns(value, lambda column: replace(column, name=f"t.{column.name}"))))
+        return functions_of(frame).expr(row_sql(value))
     wanted = schema.field(name).type
     if value is not None and wanted.is_nested:
         raise InvalidArgument(f"column '{name}' is {wanted}; on Spark set it to a Column, such as functions.array(...)")

@@ -12,7 +12,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.statements.procedures import PROCEDURES, UNSUPPORTED
-from tests.pyspark_paimon.statements.test_effects import InProcess, done
+from pyspark_paimon.statements.run import sql
+from tests.pyspark_paimon.statements.test_effects import InProcess, Session, done
 
 PAIMONS = [
     "alter_function",
@@ -86,7 +87,7 @@ def test_each_of_paimons_procedures_is_there_or_refused_with_the_way(name: str, 
 @pytest.mark.parametrize("form", ["'one'", "tag => 'one'", "snapshot => 1", "version => '1'"])
 def test_rollback_takes_a_version_a_snapshot_or_a_tag(form: str, catalog: InProcess) -> None:
     catalog.table("db.t").create_tag("one", 1)
-    done(catalog, f"CALL sys.rollback({chr(39)}db.t{chr(39)}, {form})")
+    done(catalog, f"CALL sys.rollback('db.t', {form})")
     assert catalog.table("db.t").count() == 1
 
 
@@ -186,9 +187,6 @@ def test_orphans_of_a_database_are_removed(catalog: InProcess) -> None:
 
 
 def test_a_database_needs_a_catalog() -> None:
-    from pyspark_paimon.statements.run import sql
-    from tests.pyspark_paimon.statements.test_effects import Session
-
     with pytest.raises(InvalidArgument, match="needs a catalog"):
         sql(Session(), "CALL sys.compact_database()")
 
