@@ -100,6 +100,7 @@ def check_filters(table: Table, name: str, times: int = 1) -> None:
 
 @pytest.mark.parametrize("pages", [False, True], ids=["chunks", "pages"])
 @pytest.mark.parametrize("name", FILES)
+@pytest.mark.sampled(3)
 def test_every_row_is_read_and_every_filter_answered(tmp_path, set_thresholds, name, pages):
     """Of small row groups whole chunks are read; ``pages``: as of large ones, by their page indexes, and with every decoder."""
     if pages:
@@ -111,6 +112,7 @@ def test_every_row_is_read_and_every_filter_answered(tmp_path, set_thresholds, n
 
 
 @pytest.mark.parametrize("name", FILES)
+@pytest.mark.sampled(2)
 def test_indexes_are_built_compactions_read_and_checks_pass(tmp_path, name):
     table = table_of(tmp_path, name)
     assert table.fsck("deep").problems == ()

@@ -49,6 +49,7 @@ def deleted(table: Table) -> list[int]:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.sampled(5)
 def test_shuffled_events_leave_the_newest_of_each_key(tmp_path: Path, layout: str, seed: int) -> None:
     """The model keeps every event; the table is compacted at any time."""
     rng = random.Random(f"{layout}/{seed}")
