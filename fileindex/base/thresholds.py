@@ -81,6 +81,7 @@ class Thresholds:
         64 << 10, 200, "Bytes of offset indexes up to which the indexes of all row groups are decoded together."
     )
     paged_rows: int = _limit(32 << 10, 4, "Rows of a row group below which it is decoded whole, without its page indexes.")
+    held_file_bytes: int = _limit(128 << 10, 400, "Decoded bytes of a data file up to which its decoded columns are cached.")
     one_thread_rows: int = _limit(8 << 10, 6, "Rows that one thread decodes.")
     masked_chunk_bytes: int = _limit(
         1 << 20, 100, "Compressed bytes of column chunks from which a second decoder filters while it decodes."

@@ -19,6 +19,7 @@ from fileindex.base.column_type import Plain
 from fileindex.base.errors import CorruptFile, CorruptIndex
 from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
+from lsm.keys.encoding import one_array
 from lsm.parquet.chunk_values import ChunkValues, bloom_has_one, dictionary_has_one, encodings
 from lsm.parquet.coded_rows import take_rows
 from lsm.parquet.expected_footer import ExpectedFooter, FooterMismatch
@@ -90,6 +91,10 @@ class ParquetDataFile:
         while self._files:
             self._files.pop().close()
         self._readers.clear()
+
+    @cached_property
+    def _is_small(self) -> bool:
+        return sum(map(sum, self._footer.decoded_sizes)) <= thresholds.held_file_bytes
 
     @property
     def num_rows(self) -> int:
@@ -216,11 +221,11 @@ class ParquetDataFile:
     def prefetch(self, columns: Sequence[str], group: RowGroup, pages: GroupPages | None = None, rows: Any = None) -> None:
         """Prefetch the next read of a row group.
 
-        Only for remote storage.
+        Only for remote storage, and not for a small file, whose bytes came with its footer.
 
         The pages at ``rows``, or whole chunks without ``pages``.
         """
-        if can_prefetch(self._source):
+        if not self._is_small and can_prefetch(self._source):
             chunks = [chunk for name in columns for chunk in self._chunks(name, group)]
             prefetch(self._source, chunks if pages is None else [place for name in columns for place in pages.places(name, rows)])
 
@@ -354,7 +359,30 @@ class ParquetDataFile:
         dictionaries: Collection[str] = (),
         threads: bool,
     ) -> Iterator[Any]:
-        reader = self._open(frozenset([name for name in dictionaries if self._has_small_dictionary(name)]), unit)
+        if self._parts is not None and self._is_small:
+            yield from self._held(self._parts, columns, groups, unit, batch_rows)
+        else:
+            coded = frozenset([name for name in dictionaries if self._has_small_dictionary(name)])
+            yield from self._decode(columns, groups, coded, unit, batch_rows, threads=threads)
+
+    def _held(self, parts: FileParts, columns: Sequence[str], groups: Sequence[RowGroup], unit: str, batch_rows: int) -> Iterator[Any]:
+        """Yield batches of a small file, whose decoded columns are cached."""
+        for group in groups:
+            places = {name: ("column", group.index, unit, name) for name in columns}
+            arrays = {name: parts.get(place) for name, place in places.items()}
+            absent = [name for name, array in arrays.items() if array is None]
+            if absent:
+                rows = pa.Table.from_batches(list(self._decode(absent, [group], frozenset(), unit, max(1, group.num_rows), threads=False)))
+                for name in absent:
+                    arrays[name] = array = one_array(rows.column(name))
+                    parts.put(places[name], array, array.nbytes, lesser=True)
+            batch = pa.RecordBatch.from_arrays([arrays[name] for name in columns], list(columns))
+            yield from (batch.slice(start, batch_rows) for start in range(0, group.num_rows, batch_rows))
+
+    def _decode(
+        self, columns: Sequence[str], groups: Sequence[RowGroup], coded: frozenset[str], unit: str, batch_rows: int, *, threads: bool
+    ) -> Iterator[Any]:
+        reader = self._open(coded, unit)
         expected = sum([group.num_rows for group in groups])
         found = 0
         if can_prefetch(self._source):

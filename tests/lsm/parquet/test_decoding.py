@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ from fileindex.base.errors import CorruptFile
 from lsm.arrow.text_form import plain_texts
 from lsm.parquet.reader import ParquetDataFile, decoding
 from manifest.io.errors import UnsupportedTable
+from manifest.io.file_cache import FileCache
 from manifest.io.file_io import LocalFileIO
 
 
@@ -44,3 +46,50 @@ def test_nanoseconds_beside_texts_with_dictionaries_are_read_over_row_groups(tmp
             batches = file.batches(["city", "at"], file.row_groups, nanos=["at"], dictionaries=dictionaries, batch_rows=size)
             found = pa.concat_tables([plain_texts(pa.Table.from_batches([batch])) for batch in batches])
             assert found.select(rows.column_names).to_pydict() == rows.to_pydict()
+
+
+@pytest.fixture
+def opened(monkeypatch) -> list[str]:
+    """Return the paths of the files that are opened."""
+    paths: list[str] = []
+    opens = LocalFileIO.open_input
+
+    def recorded(io: LocalFileIO, path: str, size: int | None = None) -> object:
+        paths.append(path)
+        return opens(io, path, size)
+
+    monkeypatch.setattr(LocalFileIO, "open_input", recorded)
+    return paths
+
+
+def decoded(path: str, cache: FileCache, columns: list[str], **options: object) -> list[pa.RecordBatch]:
+    with ParquetDataFile(LocalFileIO(), path, files=cache) as file:
+        return list(file.batches(columns, file.row_groups, **options))
+
+
+@pytest.mark.parametrize("group_rows", [4, 50])
+def test_decoded_columns_of_a_small_file_are_cached_until_it_changes(tmp_path, opened, group_rows) -> None:
+    rows = pa.table({"a": list(range(50)), "city": [f"city {at % 3}" for at in range(50)], "l": [[at, None] for at in range(50)]})
+    path, cache = str(tmp_path / f"data-{uuid4()}-0.parquet"), FileCache(1 << 20)
+    pq.write_table(rows, path, row_group_size=group_rows)
+    assert pa.Table.from_batches(decoded(path, cache, ["l", "a"])).equals(rows.select(["l", "a"]))
+    opened.clear()
+    found = decoded(path, cache, ["a", "l"], batch_rows=3)
+    assert pa.Table.from_batches(found).equals(rows.select(["a", "l"]))
+    assert max(batch.num_rows for batch in found) == 3
+    assert opened == [], "a column was decoded again"
+    assert pa.Table.from_batches(decoded(path, cache, ["city", "a"], dictionaries=["city"])).equals(rows.select(["city", "a"]))
+    assert opened == [path]
+    pq.write_table(rows.slice(10), path, row_group_size=group_rows)
+    assert pa.Table.from_batches(decoded(path, cache, ["a"])).equals(rows.select(["a"]).slice(10))
+
+
+@pytest.mark.sizes
+def test_columns_of_a_large_file_are_not_cached(tmp_path, opened, set_thresholds) -> None:
+    rows = pa.table({"a": list(range(500))})
+    path, cache = str(tmp_path / f"data-{uuid4()}-0.parquet"), FileCache(1 << 20)
+    pq.write_table(rows, path)
+    set_thresholds(held_file_bytes=8 * 500 - 1)
+    for _ in range(2):
+        assert pa.Table.from_batches(decoded(path, cache, ["a"])).equals(rows)
+    assert opened == [path, path]  # the file is opened once for the footer and its rows, then for its rows
