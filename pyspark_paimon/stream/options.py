@@ -27,7 +27,6 @@ _UNSUPPORTED = {
     "scan.tag-name": "selects a snapshot, not a position in a stream; use scan.snapshot-id",
     "incremental-between": "reads a range with an end, which a stream does not have; use a batch read",
     "incremental-between-scan-mode": "reads a range with an end, which a stream does not have; use a batch read",
-    "pushdown": "is for batch reads; use the option 'filter' for a stream",
 }
 _VERSION = 1
 

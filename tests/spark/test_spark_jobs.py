@@ -38,7 +38,7 @@ from pyspark_paimon.request.tasks import TaskWork
 from pyspark_paimon.spark.driver import commit, job_files
 from pyspark_paimon.spark.driver.commit import commit_tasks
 from pyspark_paimon.spark.driver.job_files import answer_file, answer_once, exclusively, is_running, mark_started, stored_answer
-from pyspark_paimon.spark.driver.options import flag, pushes_once, travel
+from pyspark_paimon.spark.driver.options import flag, travel
 from pyspark_paimon.spark.driver.outcome import job_name, outcome, run_command
 from pyspark_paimon.spark.read.reader import PaimonReader
 from pyspark_paimon.spark.server import schema as server_schema
@@ -387,9 +387,6 @@ def test_options_of_a_read_are_checked():
     assert flag({"x": "TRUE"}, "x")
     with pytest.raises(InvalidArgument, match="true or false"):
         flag({"x": "maybe"}, "x")
-    assert [pushes_once(given) for given in ({}, {"pushdown": "FALSE"}, {"pushdown": "Once"})] == [False, False, True]
-    with pytest.raises(InvalidArgument, match="false or once, not 'true'"):
-        pushes_once({"pushdown": "true"})
     with pytest.raises(InvalidArgument, match="not a number"):
         travel({"scan.snapshot-id": "three"})
 

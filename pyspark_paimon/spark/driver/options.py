@@ -28,7 +28,6 @@ PATH = "path"
 BRANCH_OPTION = "branch"
 COLUMNS = "columns"
 FILTER = "filter"
-PUSHDOWN = "pushdown"
 DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
 OVERWRITE_PARTITION = "overwrite-partition"
 PRIMARY_KEY, PARTITION = "primary-key", "partition"
@@ -42,7 +41,7 @@ COMMIT_PROPERTY = "commit.property."
 SPARK_OVERWRITE_MODE = "partitionoverwritemode"  # name in Spark's own sources, in lower case
 _TRAVEL = {"scan.snapshot-id": "snapshot_id", "scan.tag-name": "tag", "scan.timestamp-millis": "timestamp_millis"}
 _BETWEEN, _BETWEEN_MODE = "incremental-between", "incremental-between-scan-mode"
-_READ = frozenset({PATH, BRANCH_OPTION, COLUMNS, FILTER, PUSHDOWN, *_TRAVEL, _BETWEEN, _BETWEEN_MODE})
+_READ = frozenset({PATH, BRANCH_OPTION, COLUMNS, FILTER, *_TRAVEL, _BETWEEN, _BETWEEN_MODE})
 _METADATA = "paimon.options"
 _WRITE = frozenset({PATH, BRANCH_OPTION, DYNAMIC_OVERWRITE, MERGE_SCHEMA, MISSING})
 _CATALOG = "provider"  # an option only while Spark's catalog creates or loads a table
@@ -213,23 +212,6 @@ def flag(options: Mapping[str, str], key: str) -> bool:
     return text == "true"
 
 
-def pushes_once(options: Mapping[str, str]) -> bool:
-    """Return whether the option ``pushdown`` is ``once``.
-
-    Spark's filters are then pushed down, for a frame that is queried once. Raises ``InvalidArgument`` for invalid values.
-
-    >>> pushes_once({"pushdown": "once"})
-    True
-    """
-    wish = options.get(PUSHDOWN, "false").lower()
-    if wish not in {"false", "once"}:
-        raise InvalidArgument(
-            f"option '{PUSHDOWN}' must be false or once, not {wish!r}: Spark reuses the pushed filters of one query for the frame's next queries, and "
-            "these would miss rows. 'once' promises a single query. The option 'filter' allows any number of queries"
-        )
-    return wish == "once"
-
-
 def own_options(options: Mapping[str, str]) -> dict[str, str]:
     """Return the options of a write that are table options, unchecked."""
     others = _WRITE | {PRIMARY_KEY, PARTITION}
@@ -302,7 +284,6 @@ __all__ = [
     "own_options",
     "properties",
     "properties_of_commit",
-    "pushes_once",
     "read_options",
     "stored_options",
     "table_options",
