@@ -88,7 +88,7 @@ if TYPE_CHECKING:
         Removal,
         WriteResult,
     )
-    from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
+    from pyspark_paimon.request.state_results import CopyResult, FsckResult, Holder, MissingFilesResult, PurgeResult, TableChangeResult
     from pyspark_paimon.request.tree_report import TreeAdvice, TreeBox, TreeBucket, TreeIndex, TreeReport, TreeSnapshot
     from pyspark_paimon.spark.client.session import spark_session, warm
     from pyspark_paimon.spark.install import InstallResult, install
@@ -169,7 +169,14 @@ _NAMES_BY_MODULE = {
         "Removal",
         "WriteResult",
     ),
-    "pyspark_paimon.request.state_results": ("FsckResult", "Holder", "PurgeResult", "TableChangeResult"),
+    "pyspark_paimon.request.state_results": (
+        "CopyResult",
+        "FsckResult",
+        "Holder",
+        "MissingFilesResult",
+        "PurgeResult",
+        "TableChangeResult",
+    ),
     "pyspark_paimon.request.tree_report": ("TreeAdvice", "TreeBox", "TreeBucket", "TreeIndex", "TreeReport", "TreeSnapshot"),
     "pyspark_paimon.spark.client.session": ("spark_session", "warm"),
     "pyspark_paimon.spark.install": ("InstallResult", "install"),
@@ -219,6 +226,7 @@ __all__ = [
     "CommitReplayed",
     "CompactCounters",
     "CompactResult",
+    "CopyResult",
     "CorruptFile",
     "CredentialsRefused",
     "DatabaseExists",
@@ -244,6 +252,7 @@ __all__ = [
     "MaintenanceResult",
     "Merge",
     "MergeResult",
+    "MissingFilesResult",
     "NotARegularFile",
     "NotAuthorized",
     "NotOffered",

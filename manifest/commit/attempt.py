@@ -87,11 +87,15 @@ def first_row_id(store: FileStore, latest: Snapshot | None) -> int:
 def with_row_ids(entries: EntryColumns, first: int, snapshot_id: int) -> tuple[EntryColumns, int]:
     """Assign row ids from ``first`` to new files in order.
 
-    Returns the entries and the next unused row id. New files get ``snapshot_id`` as sequence number. Compacted files stay as they are.
+    Returns the entries and the next unused row id. New files get ``snapshot_id`` as sequence number. Compacted files, and copies that
+    have ids, stay as they are.
     """
     entries_with_ids: list[ManifestEntry] = []
-    following = first
-    for entry in entries.entries():
+    listed = entries.entries()
+    following = max(
+        [first, *(e.file.first_row_id + e.file.row_count for e in listed if e.kind is FileKind.ADD and e.file.first_row_id is not None)]
+    )
+    for entry in listed:
         file = entry.file
         if entry.kind is FileKind.ADD and file.file_source == FileSource.APPEND and file.first_row_id is None:
             numbers = {"first_row_id": following, "min_sequence_number": snapshot_id, "max_sequence_number": snapshot_id}

@@ -34,6 +34,7 @@ from manifest.commit.commit_markers import CommitMarker
 from manifest.commit.history import CommitHistory, base_of, commit_history, committed_since, refuse_expired_replay
 from manifest.commit.index_rewrite import IndexRewrites
 from manifest.commit.message import CommitMessage, CommitResult, compaction_counts
+from manifest.commit.missing_files import MissingFiles
 from manifest.commit.resequence import ResequenceFiles, Resequencer
 from manifest.commit.runs import begin_commit
 from manifest.commit.transaction import AttemptOutcome, Committed, LostRace, NothingToCommit, Refused, Unknown
@@ -260,6 +261,18 @@ class FileStoreCommit:
         identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties=properties)
         committed = self._run(identity, forget_change)
         self._write_latest_hint()
+        return committed
+
+    def remove_missing(
+        self, missing: MissingFiles, identifier: int = BATCH_IDENTIFIER, *, properties: Mapping[str, str] | None = None
+    ) -> int | None:
+        """Commit the removal of data files that do not exist (OVERWRITE).
+
+        Returns the snapshot id, and None if no file is missing. Raises ``CommitGaveUp``.
+        """
+        identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties=properties)
+        committed = self._run(identity, missing.change)
+        self._maintain(committed)
         return committed
 
     def rewrite_indexes(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
-from fileindex.base.errors import CorruptFile
+from fileindex.base.errors import CorruptFile, InvalidArgument
 from fileindex.base.log import logger_of
 from manifest.entry.live import live
 from manifest.expire.history_change import finish_change, lock_history
@@ -164,6 +164,48 @@ def _forget_dangling(repairs: Repairs, branch: FileStore, problems: Sequence[Pro
     repairs.mend(RepairKind.FORGET_SNAPSHOTS, files[-1], message, forget, changes=[*files, paths.earliest_hint])
 
 
+def forget_before_gap(repairs: Repairs, first: int) -> int:
+    """Remove the snapshots before a gap, so that ``first`` is the oldest.
+
+    Returns the id of the oldest snapshot before the repair. Tags and the newest snapshot stay.
+
+    Raises:
+        InvalidArgument: ``first`` does not follow a gap, a later snapshot is missing too, or a consumer has yet to read an older one.
+    """
+    store, manager = repairs.store, repairs.store.snapshots
+    with store.file_io.fair_lock(store.paths.snapshots), lock_history(store, "the repair"):
+        ids = manager.ids()
+        if first not in ids:
+            known = f"they run from {ids[0]} to {ids[-1]}" if ids else "the table has none"
+            raise InvalidArgument(f"{store.root}: snapshot {first} does not exist, {known}; nothing was changed")
+        kept, older = [i for i in ids if i >= first], [i for i in ids if i < first]
+        absent = sorted(set(range(first, ids[-1])).difference(kept))
+        if absent:
+            raise InvalidArgument(f"{store.root}: snapshot {absent[0]} is missing after snapshot {first}; name one behind the last gap")
+        if not older:
+            return first
+        if older[-1] == first - 1:
+            raise InvalidArgument(
+                f"{store.root}: snapshot {first} follows no gap: snapshot {first - 1} exists. Expire snapshots by expire_snapshots"
+            )
+        following = manager.next_for_consumers()
+        if following is not None and following < first:
+            raise InvalidArgument(
+                f"{store.root}: a consumer has yet to read snapshot {following}; call reset_consumer or clear_consumers first, "
+                "nothing was changed"
+            )
+        files = [store.paths.snapshot_file(snapshot_id) for snapshot_id in older]
+
+        def forget() -> None:
+            for file in files:  # oldest first, as an expiry
+                store.file_io.delete(file)
+            manager.write_earliest_hint(first)
+
+        message = f"snapshots {older[0]} to {older[-1]} lie before a gap; they are removed, and the oldest is {first}"
+        repairs.mend(RepairKind.FORGET_SNAPSHOTS, files[-1], message, forget, changes=[*files, store.paths.earliest_hint])
+    return older[0]
+
+
 def _lacks_files(branch: FileStore, snapshot: Snapshot) -> bool:
     """Return whether a file that the state needs is missing.
 
@@ -225,4 +267,4 @@ def states_of(store: FileStore, name: str) -> Iterator[Snapshot]:
                 yield snapshot
 
 
-__all__ = ["Repairs", "repair_metadata", "states_of"]
+__all__ = ["Repairs", "forget_before_gap", "repair_metadata", "states_of"]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar, Self, get_args
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from fileindex.base.thresholds import thresholds
-from fileindex.predicate.tree import columns_of
 from manifest.commit.message import compaction_counts
 from manifest.entry.live import EntryFilter
 from manifest.io.paths import POSTPONE_BUCKET
@@ -18,11 +17,10 @@ from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.commit_info import check_properties
 from manifest.snapshot.snapshot import EMPTY_TABLE, CommitKind, ReadState, SnapshotKey
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import ClusterStrategyName
 from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.operation import TaskOperation
-from pyspark_paimon.request.partition_spec import predicate_of, spec_of
+from pyspark_paimon.request.partition_spec import partition_filter, predicate_of, spec_of
 from pyspark_paimon.request.results import CompactResult, compact_counters
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker, partitions_of
 from pyspark_paimon.request.validate import check_options, commit_identity
@@ -90,12 +88,7 @@ class Compact(_Buckets):
         """
         if partitions is not None and filter is not None:
             raise InvalidArgument("a compaction is limited by partitions or by a filter, not by both")
-        predicate = bind_filter(filter, schema.column_types)
-        for name in columns_of(predicate):
-            if name not in schema.partition_keys:
-                raise InvalidArgument(
-                    f"filter of a compaction must use partition columns only ({', '.join(schema.partition_keys) or 'none'}), not '{name}'"
-                )
+        predicate = partition_filter(filter, schema, "a compaction")
         if strategy not in get_args(ClusterStrategyName):
             raise InvalidArgument(f"strategy must be one of {', '.join(get_args(ClusterStrategyName))}, not {strategy!r}")
         return cls(

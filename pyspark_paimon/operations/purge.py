@@ -16,9 +16,13 @@ from manifest.options.support import check_rewritable
 from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import EMPTY_TABLE, SnapshotKey
+from pyspark_paimon.operations.branches import DeleteBranch
 from pyspark_paimon.operations.change_rows import DeleteRows
 from pyspark_paimon.operations.compact import Compact, MovePostponed
+from pyspark_paimon.operations.consumers import ClearConsumers
 from pyspark_paimon.operations.expire import RemoveOrphans
+from pyspark_paimon.operations.listings import ListHistory
+from pyspark_paimon.operations.tags import DeleteTag
 from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.message import CommitId, CommitProperties
@@ -172,6 +176,22 @@ def _count_files(file_io: FileIO, directory: str) -> int:
     return inside + sum(not status.is_dir for status in listed)
 
 
+def purge_files(backend: Backend, schema: TableSchema, request: DeleteRequest, count: Callable[[], int], *, dry_run: bool) -> PurgeResult:
+    """Delete branches, tags and consumers, then all rows with their files and history.
+
+    ``count``: as for ``purge_table``.
+    """
+    check_rewritable(schema.core, backend.path)
+    views = {} if dry_run else {view: backend.ask(ListHistory(view=view)) for view in ("branches", "tags", "consumers")}
+    for name in views["branches"]["branch_name"].to_pylist() if views else ():
+        backend.run(DeleteBranch(name=name))
+    for name in views["tags"]["tag_name"].to_pylist() if views else ():
+        backend.run(DeleteTag(name=name))
+    if views and views["consumers"].num_rows:
+        backend.run(ClearConsumers())
+    return purge_table(backend, schema, request, count, dry_run=dry_run)
+
+
 def purge_table(
     backend: Backend, schema: TableSchema, request: DeleteRequest, count: Callable[[], int], *, dry_run: bool = False
 ) -> PurgeResult:
@@ -205,4 +225,4 @@ def purge_table(
     return PurgeResult(rows=rows, files=files, snapshots=expired, snapshot_id=snapshot_id, holders=held, seconds=seconds)
 
 
-__all__ = ["FindHolders", "ForgetHistory", "RewriteStored", "purge_table"]
+__all__ = ["FindHolders", "ForgetHistory", "RewriteStored", "purge_files", "purge_table"]

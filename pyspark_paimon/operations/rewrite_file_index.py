@@ -14,6 +14,7 @@ from fileindex.base.lazy import LazyModule
 from manifest.entry.live import EntryFilter
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.snapshot.snapshot import EMPTY_TABLE, SnapshotKey
+from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.partition_spec import predicate_of
 from pyspark_paimon.request.results import IndexRewriteResult
@@ -32,7 +33,7 @@ else:  # the client of a server sends this operation and needs no storage engine
 class RewriteFileIndex(TaskOperation[IndexRewriteResult]):
     """Rewrite file indexes as the table's options require.
 
-    ``partitions``: full partition specifications. None: all.
+    ``partitions``: full partition specifications. None: all. ``predicate``: a bound filter on partition columns, instead.
     """
 
     stage: ClassVar[str] = "rewrite-file-index"
@@ -40,11 +41,12 @@ class RewriteFileIndex(TaskOperation[IndexRewriteResult]):
     commits_parts: ClassVar[bool] = True
 
     partitions: tuple[dict[str, str | None], ...] | None = None
+    predicate: BoundFilter | None = None
 
     def plan(self, store: FileStore) -> TaskPlan:
         """List data files, the largest first."""
         latest = store.snapshots.latest()
-        wanted = None if self.partitions is None else predicate_of(self.partitions, store.schema)
+        wanted = self.predicate if self.partitions is None else predicate_of(self.partitions, store.schema)
         entries = store.live_entries(latest, EntryFilter(predicate=wanted))
         found = entries.select(entries.bucket != POSTPONE_BUCKET).entries()
         tasks = (Task(entry.partition.hex(), entry.bucket, entry.file.file_size, entry.file.file_name) for entry in found)

@@ -15,13 +15,14 @@ import pyarrow as pa
 from fileindex.base.column_type import BINARIES, TIMESTAMPS, ColumnType, Kind, Plain
 from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
 from fileindex.base.plain_value import from_scalar, to_scalar
-from fileindex.predicate.tree import FALSE, ColumnRef, Compare, Op, Predicate, all_of, any_of
+from fileindex.predicate.tree import FALSE, ColumnRef, Compare, Op, Predicate, all_of, any_of, columns_of
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
 
 if TYPE_CHECKING:
     from pyspark_paimon.request.backend import WriteRequest
+    from pyspark_paimon.typing import Filter
 
 _ALL_DIGITS = Context(prec=80)
 
@@ -85,6 +86,23 @@ def _text(name: str, value: object, schema: TableSchema) -> str | None:
 def predicate_of(specs: Iterable[Spec], schema: TableSchema) -> Predicate:
     """Return the predicate of rows in any of the partitions."""
     return any_of(*(all_of(*(_term(name, value, schema) for name, value in spec.items())) for spec in specs))
+
+
+def partition_filter(filter: Filter, schema: TableSchema, what: str) -> Predicate | None:  # noqa: A002  # as in Table.compact
+    """Return the bound filter of partitions. None: all.
+
+    ``what``: operation, for errors.
+    Raises ``InvalidArgument`` for a column that is not a partition column, ``InvalidFilter``, ``UnknownColumn``.
+    """
+    from pyspark_paimon.filter.parse import bind_filter  # noqa: PLC0415  # see test_imports
+
+    predicate = bind_filter(filter, schema.column_types)
+    for name in columns_of(predicate):
+        if name not in schema.partition_keys:
+            raise InvalidArgument(
+                f"filter of {what} must use partition columns only ({', '.join(schema.partition_keys) or 'none'}), not '{name}'"
+            )
+    return predicate
 
 
 def replaced_partitions(request: WriteRequest, schema: TableSchema) -> Predicate | None:
@@ -165,4 +183,14 @@ def display_value(value: Plain, type_: DataType | ColumnType) -> str:
     return str(value)
 
 
-__all__ = ["Spec", "display_partition", "display_pattern", "display_value", "predicate_of", "replaced_partitions", "spec_of", "values_of"]
+__all__ = [
+    "Spec",
+    "display_partition",
+    "display_pattern",
+    "display_value",
+    "partition_filter",
+    "predicate_of",
+    "replaced_partitions",
+    "spec_of",
+    "values_of",
+]

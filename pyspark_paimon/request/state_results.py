@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from fileindex.base.public import public
-from fileindex.base.texts import count_text, list_text
+from fileindex.base.texts import count_text, list_text, size_text
 from manifest.fsck.depth import Depth
 from manifest.fsck.problem import Problem, Repair
 from pyspark_paimon.request.message import Result
@@ -175,4 +175,53 @@ class PurgeResult(Result):
         return f"{verdict}: {done}, {count_text(self.snapshots, 'snapshot')} expired, {self.seconds:.2f} s"
 
 
-__all__ = ["FsckResult", "Holder", "PurgeResult", "TableChangeResult"]
+@public
+class MissingFilesResult(Result):
+    """Data files that do not exist, and were removed from the newest state.
+
+    ``paths``: paths of the files. ``rows``: rows in them. ``snapshot_id``: snapshot without them. None: no file is missing, or a dry run.
+    """
+
+    paths: tuple[str, ...] = ()
+    rows: int = 0
+    snapshot_id: int | None = None
+    dry_run: bool = False
+
+    def __str__(self) -> str:
+        """Return the numbers of files and rows.
+
+        >>> print(MissingFilesResult(paths=("/w/t/bucket-0/data-1.parquet",), rows=3, snapshot_id=4))
+        1 missing file with 3 rows removed, snapshot 4
+        """
+        if not self.paths:
+            return "no file is missing"
+        counted = f"{count_text(len(self.paths), 'missing file')} with {count_text(self.rows, 'row')}"
+        return f"would remove {counted}" if self.dry_run else f"{counted} removed, snapshot {self.snapshot_id}"
+
+
+@public
+class CopyResult(Result):
+    """Result of a copy of a table's files.
+
+    ``snapshot_id``: snapshot of the new table. None: the source has no rows.
+    """
+
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    snapshot_id: int | None = None
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        """Return the counts.
+
+        >>> print(CopyResult(files=2, rows=5, bytes=1000, snapshot_id=1, seconds=0.1))
+        2 files with 5 rows and 1000 B copied, 0.10 s, snapshot 1
+        """
+        if self.snapshot_id is None:
+            return "no file to copy"
+        copied = f"{count_text(self.files, 'file')} with {count_text(self.rows, 'row')} and {size_text(self.bytes)}"
+        return f"{copied} copied, {self.seconds:.2f} s, snapshot {self.snapshot_id}"
+
+
+__all__ = ["CopyResult", "FsckResult", "Holder", "MissingFilesResult", "PurgeResult", "TableChangeResult"]

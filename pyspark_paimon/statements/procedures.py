@@ -150,8 +150,8 @@ def call_procedure(names: KnownTables, words: TokenCursor) -> Any:
     called = name[-1].lower()
     if called in UNSUPPORTED:
         raise InvalidArgument(f"procedure '{name[-1]}' is not supported: {UNSUPPORTED[called]}")
-    if called == "compact_database":
-        return frame_of_rows(names.spark, _compact_database(names, words))
+    if called in OF_CATALOGS:
+        return OF_CATALOGS[called](names, words)
     procedure = PROCEDURES.get(called)
     if procedure is None:
         near = get_close_matches(name[-1].lower(), PROCEDURES, n=1)
@@ -187,7 +187,20 @@ def _tables(names: KnownTables, databases: str = ".*", including: str = ".*", ex
                 yield name, names.catalog.table(name, names.spark)
 
 
-def _compact_database(names: KnownTables, words: TokenCursor) -> pa.Table:
+def _copy(names: KnownTables, words: TokenCursor) -> Any:
+    """Copy a table into a new one of the catalog, or at a path."""
+    given = arguments_of(words, "copy", ["source_table", "target_table", "where"])
+    words.end()
+    source, target = (_table_name(required_text(given, name)) for name in ("source_table", "target_table"))
+    where, path = _optional_text(given, "where"), names.path(target)
+    if path is not None:
+        return frame_of_result(names.spark, names.table(source).copy_to(path, filter=where))
+    catalog, new = names.require_catalog_name(target, "CALL sys.copy: target_table")
+    _, old = names.require_catalog_name(source, "CALL sys.copy: source_table")
+    return frame_of_result(names.spark, catalog.copy_table(old, new, filter=where, spark=names.spark))
+
+
+def _compact_database(names: KnownTables, words: TokenCursor) -> Any:
     """Compact the tables of databases. A failure of one is a row of the answer."""
     given = arguments_of(words, "compact_database", ["including_databases", "including_tables", "excluding_tables", "options"])
     words.end()
@@ -200,7 +213,11 @@ def _compact_database(names: KnownTables, words: TokenCursor) -> pa.Table:
         except PaimonError as error:
             rows.append({"table": name, "files_before": None, "files_after": None, "error": str(error)})
     types = {"table": pa.string(), "files_before": pa.int64(), "files_after": pa.int64(), "error": pa.string()}
-    return pa.Table.from_pylist(rows, pa.schema(list(types.items())))
+    return frame_of_rows(names.spark, pa.Table.from_pylist(rows, pa.schema(list(types.items()))))
+
+
+OF_CATALOGS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {"compact_database": _compact_database, "copy": _copy}
+"""Procedures on several tables, by name."""
 
 
 def _table_name(text: str) -> tuple[str, ...]:
@@ -298,10 +315,24 @@ def _purge(table: Table, given: Arguments) -> Any:
     return pa.table([*columns, held], [*members, "holders"])
 
 
+def _missing_files(table: Table, given: Arguments) -> Any:
+    done = table.remove_unexisting_files(dry_run=true_or_false(given, "dry_run"))
+    return pa.table({"fileName": pa.array(done.paths, pa.string())})
+
+
+def _repair_earliest(table: Table, given: Arguments) -> Any:
+    wanted = whole_number(given, "snapshot_id")
+    if wanted is None:
+        raise InvalidArgument("the procedure needs an argument 'snapshot_id'")
+    return table.repair_earliest_snapshot(wanted)
+
+
 PROCEDURES: dict[str, Procedure] = {
     "compact": Procedure("partitions compact_strategy order_strategy order_by where options", _compact),
     "rescale": Procedure("bucket_num partitions", lambda t, a: t.rescale(whole_number(a, "bucket_num"), partitions_of(a))),
-    "rewrite_file_index": Procedure("partitions", lambda t, a: t.rewrite_file_index(partitions_of(a))),
+    "rewrite_file_index": Procedure(
+        "where partitions", lambda t, a: t.rewrite_file_index(partitions_of(a), filter=_optional_text(a, "where"))
+    ),
     "expire_snapshots": Procedure("retain_max retain_min older_than max_deletes", _expire_snapshots),
     "expire_partitions": Procedure(
         "expiration_time timestamp_formatter timestamp_pattern expire_strategy max_expires options", _expire_partitions
@@ -344,12 +375,14 @@ PROCEDURES: dict[str, Procedure] = {
     ),
     "remove_orphan_files": Procedure("older_than dry_run parallelism mode", _orphans),
     "purge": Procedure("where dry_run", _purge),
+    "purge_files": Procedure("dry_run", lambda t, a: t.purge_files(dry_run=true_or_false(a, "dry_run"))),
+    "remove_unexisting_files": Procedure("dry_run parallelism", _missing_files),
+    "repair_earliest_snapshot": Procedure("snapshot_id", _repair_earliest),
 }
 """Procedures by name. ``restore`` and ``purge`` exist in this package only; ``rollback_to`` is an alias of ``rollback``."""
 
 UNSUPPORTED = {
-    "copy": "write the rows: Table.from_data(path, table.scan().to_reader(), primary_keys=...)",
-    "copy_files": "write the rows: Table.from_data(path, table.scan().to_reader(), primary_keys=...)",
+    "copy_files": "its name is copy: CALL sys.copy(source_table => 'db.t', target_table => 'db.u')",
     "create_function": "functions belong to Spark: CREATE FUNCTION",
     "alter_function": "functions belong to Spark: CREATE OR REPLACE FUNCTION",
     "drop_function": "functions belong to Spark: DROP FUNCTION",
@@ -358,19 +391,18 @@ UNSUPPORTED = {
     "drop_global_index": "global indexes are not supported; drop file indexes by their options and rewrite_file_index",
     "compact_chain_table": "chain tables are not supported",
     "materialize_deletion_vectors": "compact does it: CALL sys.compact(table => 'db.t')",
-    "merge_branch": "only whole histories are taken over: CALL sys.fast_forward(table => 'db.t', branch => 'b')",
+    "merge_branch": "Paimon 1.4.2 has no such procedure; later versions add the files of a branch to an append table. Write its rows: "
+    "table.write(Table.open(path, branch='b').scan().to_reader()), or take over its whole history: CALL sys.fast_forward",
     "migrate_database": "tables of Hive are not migrated; write their rows: df.write.format('paimon').save(path)",
     "migrate_table": "tables of Hive are not migrated; write their rows: df.write.format('paimon').save(path)",
-    "purge_files": "CALL sys.purge(table => 'db.t', where => 'TRUE') deletes all rows and their files",
     "reassign_row_id": "row ids are never assigned again",
-    "remove_unexisting_files": "CALL sys.restore, or the command 'fsck --repair', which names what is lost first",
     "repair": "the command 'fsck --repair' repairs a table; catalogs in directories need no repair",
-    "repair_earliest_snapshot": "the command 'fsck --repair' repairs hints and snapshots",
 }
 """Paimon's procedures that are refused, and what to do instead."""
 
 
 __all__ = [
+    "OF_CATALOGS",
     "PROCEDURES",
     "UNSUPPORTED",
     "Arguments",

@@ -252,6 +252,10 @@ class Catalog(AnyCatalog):
         except FileExistsError as error:
             raise TableExists(f"{target}: a table or something else is here already") from error
 
+    def _new_place(self, name: str) -> str:
+        self._require(split_name(name)[0])
+        return self._path(name)
+
     def _drop_table(self, name: str) -> None:
         self._require_table(name)
         path = self._path(name)

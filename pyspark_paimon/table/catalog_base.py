@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.public import public
 from pyspark_paimon.request.results import Removal
+from pyspark_paimon.request.state_results import CopyResult
 from pyspark_paimon.request.validate import CheckedMethods
 from pyspark_paimon.table.table import Table
-from pyspark_paimon.typing import Data, Schema, SparkSession
+from pyspark_paimon.typing import Data, Filter, Schema, SparkSession
 
 DATABASE_SUFFIX = ".db"
 DEFAULT_DATABASE = "default"
@@ -136,6 +137,40 @@ class AnyCatalog(CheckedMethods, ABC):
             TableNotFound: There is no such table.
             TableExists: The new name exists.
         """
+
+    def copy_table(
+        self,
+        name: str,
+        new_name: str,
+        *,
+        filter: Filter = None,  # noqa: A002  # as in scan
+        spark: SparkSession | None = None,
+    ) -> CopyResult:
+        """Copy a table into a new one, file by file, as ``Table.copy_to`` does.
+
+        Args:
+            name: Table name.
+            new_name: Name of the new table.
+            filter: Copy only partitions whose columns satisfy this filter.
+            spark: Session whose server copies the files. None: this process does.
+
+        Raises:
+            DatabaseNotFound, TableNotFound: There is no such database or table.
+            TableExists: The new name exists.
+            UnsupportedTable: A catalog server creates the directories of its tables.
+
+        >>> import tempfile
+        >>> from pyspark_paimon import Catalog
+        >>> catalog = Catalog(tempfile.mkdtemp())
+        >>> snapshot = catalog.create_table("orders", "id BIGINT").write({"id": [1, 2]}).snapshot_id
+        >>> catalog.copy_table("orders", "orders_copy").rows, catalog.table("orders_copy").count()
+        (2, 2)
+        """
+        return self.table(name, spark).copy_to(self._new_place(new_name), filter=filter)
+
+    @abstractmethod
+    def _new_place(self, name: str) -> str:
+        """Return the directory of a new table."""
 
     def drop_table(self, name: str, *, dry_run: bool = False) -> Removal | None:
         """Delete a table and all its files.

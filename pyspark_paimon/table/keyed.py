@@ -196,8 +196,8 @@ class TableRows(TableRole):
             raise InvalidArgument("purge takes a filter or keys, not both; remove one of them")
         predicate = self._predicate("purge", filter, params) if keys is None else any_of_keys(keys_of(keys, schema, "purge"), schema)
         request = _request(predicate, self._write_options(None), None, properties)
-        count = partial(self._run_change, change_rows.DeleteRows(request=request), dry_run=True)
-        return purge_table(self._backend, schema, request, lambda: count().rows, dry_run=dry_run)
+        count = partial(count_change, self._backend, change_rows.DeleteRows(request=request))
+        return purge_table(self._backend, schema, request, count, dry_run=dry_run)
 
     def update(
         self,
@@ -302,12 +302,7 @@ class TableRows(TableRole):
         """Run a change; a dry run counts its rows."""
         if not dry_run:
             return self._backend.run(change)
-        request = change.request
-        pinned, schema = self._backend.ask(Start(travel=TravelRequest()))
-        matching = ScanRequest.of(request.predicate, columns=schema.names, snapshot=pinned).model_copy(
-            update={"schema_id": schema.id, "keys": request.keys, "options": EVERY_LEVEL}
-        )
-        counted = self._backend.count(matching) if matching.keys is None else sum(batch.num_rows for batch in self._backend.read(matching))
+        counted = count_change(self._backend, change)
         return results.WriteResult(rows=counted, files=0, snapshot_id=None, removal=results.Removal(rows=counted))
 
     def _predicate(self, verb: str, filter: Filter, params: Mapping[str, object] | None) -> Predicate:  # noqa: A002  # as above
@@ -321,6 +316,16 @@ class TableRows(TableRole):
         if isinstance(filter, str) and not columns_of(predicate):
             refuse_constant(verb, filter, self.table_schema.names)
         return predicate
+
+
+def count_change(backend: Backend, change: change_rows.DeleteRows | change_rows.UpdateRows) -> int:
+    """Return the number of rows that a change finds."""
+    request = change.request
+    pinned, schema = backend.ask(Start(travel=TravelRequest()))
+    matching = ScanRequest.of(request.predicate, columns=schema.names, snapshot=pinned).model_copy(
+        update={"schema_id": schema.id, "keys": request.keys, "options": EVERY_LEVEL}
+    )
+    return backend.count(matching) if matching.keys is None else sum(batch.num_rows for batch in backend.read(matching))
 
 
 def find_rows(

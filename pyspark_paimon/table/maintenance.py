@@ -10,7 +10,7 @@ from fileindex.base.lazy import LazyModule
 from manifest.snapshot.commit_info import check_properties
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.backend import ClusterStrategyName, OrphanFile
-from pyspark_paimon.request.partition_spec import spec_of
+from pyspark_paimon.request.partition_spec import partition_filter, spec_of
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import commit_identity, cutoff_of, millis_of
 from pyspark_paimon.table.role import TableRole
@@ -149,7 +149,12 @@ class TableMaintenance(TableRole):
         """
         return self._backend.run(manifests.CompactManifests(commit_id=commit_identity(None)))
 
-    def rewrite_file_index(self, partitions: Sequence[Mapping[str, object]] | None = None) -> IndexRewriteResult:
+    def rewrite_file_index(
+        self,
+        partitions: Sequence[Mapping[str, object]] | None = None,
+        *,
+        filter: Filter = None,  # noqa: A002  # as in scan
+    ) -> IndexRewriteResult:
         """Build or drop file indexes of existing files.
 
         The files get the indexes that the table's options require.
@@ -159,8 +164,10 @@ class TableMaintenance(TableRole):
 
         Args:
             partitions: As for ``compact``.
+            filter: As for ``compact``.
 
         Raises:
+            InvalidArgument, InvalidFilter, UnknownColumn: An argument is not valid.
             CorruptFile: A data file cannot be read.
 
         >>> from pyspark_paimon.example import cities
@@ -171,9 +178,12 @@ class TableMaintenance(TableRole):
         >>> table.rewrite_file_index().rewritten
         0
         """
+        if partitions is not None and filter is not None:
+            raise InvalidArgument("rewrite_file_index is limited by partitions or by a filter, not by both")
         schema = self._backend.ask(SchemaOf())
         specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
-        return self._backend.run(rewrite_file_index.RewriteFileIndex(commit_id=commit_identity(None), partitions=specs))
+        wanted = partition_filter(filter, schema, "rewrite_file_index")
+        return self._backend.run(rewrite_file_index.RewriteFileIndex(commit_id=commit_identity(None), partitions=specs, predicate=wanted))
 
     def analyze(self, columns: Sequence[str] | None = None) -> AnalyzeResult:
         """Compute statistics of the table and its columns.

@@ -212,6 +212,12 @@ class RestCatalog(AnyCatalog):
         with _catalog_errors():
             self._api.rename_table(source, target)
 
+    def _new_place(self, name: str) -> str:
+        raise UnsupportedTable(
+            f"{name}: the server of a catalog creates the directories of its tables, so files cannot be copied into one; "
+            "create the table and write the rows, or copy to a path by Table.copy_to"
+        )
+
     def _drop_table(self, name: str) -> None:
         identifier = _identifier(name)
         _refuse_branch(identifier)

@@ -30,6 +30,7 @@ from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import travel_of, write_request
 from pyspark_paimon.table.engine_choice import backend_for
 from pyspark_paimon.table.evolution import TableEvolution
+from pyspark_paimon.table.files import TableFiles
 from pyspark_paimon.table.history import TableHistory
 from pyspark_paimon.table.inspection import TableInspection
 from pyspark_paimon.table.keyed import TableRows
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 
 @public
-class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHistory, TableMaintenance, TableReporting):
+class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHistory, TableMaintenance, TableFiles, TableReporting):
     """A Paimon table at a path.
 
     Without a Spark session this process reads and writes the files. With a session, its server does.

@@ -87,6 +87,8 @@ def catalog(spark) -> None:
     lake.create_views(spark, "db")
     assert lake.open("db.b", spark).count() == 3
     assert Catalog.create({"warehouse": f"{folder}/lake"}).warehouse == lake.warehouse
+    assert lake.copy_table("db.b", "db.c", spark=spark).rows == 3
+    lake.drop_table("db.c")
     lake.drop_table("db.b")
     lake.drop_database("db")
 
@@ -215,6 +217,11 @@ def upkeep(spark, table) -> None:
     assert table.purge("id = 7").rows == 1
     table.expire_snapshots(retain_max=1, retain_min=1)
     assert pyspark_paimon.sql(spark, f"SELECT count(*) FROM paimon.`{table.path}`").first()[0] == table.count()
+    assert table.copy_to(f"{folder}/copied", filter="p = 'a'").snapshot_id == 1
+    assert table.remove_unexisting_files().paths == ()
+    assert table.repair_earliest_snapshot(table.snapshots()["snapshot_id"][0].as_py()).snapshots == 0
+    copied = Table.open(f"{folder}/copied", spark)
+    assert copied.purge_files().gone
     options = {"bucket": "1", "partition.timestamp-formatter": "yyyy-MM-dd"}
     days = Table.create(
         f"{folder}/days", "id BIGINT, day STRING", primary_keys=["day", "id"], partition_keys=["day"], options=options, spark=spark

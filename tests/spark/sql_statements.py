@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark_paimon.statements.procedures import PROCEDURES
+from pyspark_paimon.statements.procedures import OF_CATALOGS, PROCEDURES
 
 ALL = [(1, "Oslo"), (2, "Lima"), (3, None)]
 D1, D2 = "2026-01-01", "2026-01-02"
@@ -383,7 +383,7 @@ OURS = (
         ),
     ),
     Feature(
-        "`CALL sys.compact(table => 'db.t')`, " + ", ".join(f"`{name}`" for name in [*list(PROCEDURES)[1:], "compact_database"]),
+        "`CALL sys.compact(table => 'db.t')`, " + ", ".join(f"`{name}`" for name in [*list(PROCEDURES)[1:], *OF_CATALOGS]),
         "Paimon's procedures, arguments by name or in its order",
         (
             Example("CALL sys.create_tag('{t}', 'v1')"),

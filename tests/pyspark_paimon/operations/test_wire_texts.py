@@ -26,6 +26,7 @@ from pyspark_paimon.operations.change_files import ChangeFiles
 from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows, WriteRows
 from pyspark_paimon.operations.compact import Compact, MovePostponed
 from pyspark_paimon.operations.consumers import ClearConsumers, ResetConsumer
+from pyspark_paimon.operations.copy_files import CopyFiles, CopySchemas
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.operations.expire import ExpireSnapshots, ListOrphans, RemoveOrphans
 from pyspark_paimon.operations.fsck import Fsck
@@ -33,7 +34,7 @@ from pyspark_paimon.operations.listings import ListFiles, ListHistory, ListIndex
 from pyspark_paimon.operations.manifests import CompactManifests
 from pyspark_paimon.operations.partitions import DropPartitions, ExpirePartitions, MarkPartitionsDone
 from pyspark_paimon.operations.purge import FindHolders, ForgetHistory, RewriteStored
-from pyspark_paimon.operations.repair import RepairTable
+from pyspark_paimon.operations.repair import RemoveUnexistingFiles, RepairEarliestSnapshot, RepairTable
 from pyspark_paimon.operations.rescale import Rescale
 from pyspark_paimon.operations.restore import Restore
 from pyspark_paimon.operations.rewrite_file_index import RewriteFileIndex
@@ -134,6 +135,10 @@ def operations(table: Table) -> list[Operation[Any]]:
         DropPartitions(commit_id="c", partitions=({"day": "1"},)),
         ExpirePartitions(commit_id="c"),
         RepairTable(commit_id="c", problems=(), older_than_ms=0),
+        RepairEarliestSnapshot(snapshot_id=3),
+        RemoveUnexistingFiles(commit_id="c", dry_run=True),
+        CopySchemas(target="/w/copy"),
+        CopyFiles(commit_id="c", source="/w/t", tag="v1", predicate=Compare(ColumnRef("day"), Op.EQ, 2)),
         ExpireSnapshots(retain_min=1),
         RewriteStored(commit_id="c", wanted=Compare(ColumnRef("id"), Op.EQ, 2)),
         ForgetHistory(commit_id="c"),

@@ -11,7 +11,8 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from fileindex.base.errors import InvalidArgument
-from pyspark_paimon.statements.procedures import PROCEDURES, UNSUPPORTED
+from pyspark_paimon import Table, TableExists
+from pyspark_paimon.statements.procedures import OF_CATALOGS, PROCEDURES, UNSUPPORTED
 from pyspark_paimon.statements.run import sql
 from tests.pyspark_paimon.statements.test_effects import InProcess, Session, done
 
@@ -78,7 +79,7 @@ def catalog(tmp_path: Path) -> InProcess:
 
 @pytest.mark.parametrize("name", PAIMONS)
 def test_each_of_paimons_procedures_is_there_or_refused_with_the_way(name: str, catalog: InProcess) -> None:
-    assert (name in PROCEDURES) + (name in UNSUPPORTED) + (name == "compact_database") == 1
+    assert (name in PROCEDURES) + (name in UNSUPPORTED) + (name in OF_CATALOGS) == 1
     if name in UNSUPPORTED:
         with pytest.raises(InvalidArgument, match=f"procedure '{name}' is not supported: "):
             done(catalog, f"CALL sys.{name}(table => 'db.t')")
@@ -195,3 +196,68 @@ def test_a_database_needs_a_catalog() -> None:
 def test_a_table_rescales(arguments: str, catalog: InProcess) -> None:
     done(catalog, f"CALL sys.rescale({arguments})")
     assert (catalog.table("db.t").options["bucket"], catalog.table("db.t").count()) == ("3", 2)
+
+
+def test_indexes_of_some_partitions_are_rewritten(catalog: InProcess) -> None:
+    table = catalog.table("db.t").alter_options({"file-index.bitmap.columns": "id"})
+    done(catalog, "CALL sys.rewrite_file_index(table => 'db.t', where => \"day = '2026-01-31'\")")
+    assert table.file_indexes()["partition"].to_pylist() == ["day=2026-01-31"]
+    done(catalog, "CALL sys.rewrite_file_index('db.t')")
+    assert table.file_indexes().num_rows == 2
+    with pytest.raises(InvalidArgument, match="by partitions or by a filter"):
+        done(catalog, "CALL sys.rewrite_file_index(table => 'db.t', where => 'TRUE', partitions => 'day=2026-01-31')")
+    with pytest.raises(InvalidArgument, match="must use partition columns only"):
+        done(catalog, "CALL sys.rewrite_file_index(table => 'db.t', where => 'id = 1')")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rows"),
+    [
+        ("source_table => 'db.t', target_table => 'other.copy'", 2),
+        ("'db.t', 'other.copy', \"day = '2026-01-31'\"", 1),
+    ],
+)
+def test_a_table_is_copied(arguments: str, rows: int, catalog: InProcess) -> None:
+    answer = done(catalog, f"CALL sys.copy({arguments})").to_pylist()[0]
+    assert (answer["files"], answer["rows"], answer["snapshot_id"]) == (rows, rows, 1)
+    assert catalog.table("other.copy").count() == rows
+    assert catalog.table("other.copy").primary_keys == ("id", "day")
+    with pytest.raises(TableExists, match="nothing was copied"):
+        done(catalog, f"CALL sys.copy({arguments})")
+
+
+def test_a_table_is_copied_to_a_path(catalog: InProcess, tmp_path: Path) -> None:
+    done(catalog, f"CALL sys.copy('db.t', '{tmp_path}/copy')")
+    assert Table.open(tmp_path / "copy").count() == 2
+    with pytest.raises(InvalidArgument, match="needs an argument 'target_table'"):
+        done(catalog, "CALL sys.copy('db.t')")
+
+
+def test_files_are_purged(catalog: InProcess) -> None:
+    table = catalog.table("db.t")
+    table.create_tag("v1")
+    done(catalog, "CALL sys.purge_files(table => 'db.t', dry_run => true)")
+    assert (table.count(), table.tags().num_rows) == (2, 1)
+    assert done(catalog, "CALL sys.purge_files(table => 'db.t')")["result"].to_pylist() == [True]
+    assert (table.count(), table.tags().num_rows, table.snapshots().num_rows) == (0, 0, 1)
+
+
+def test_missing_files_are_removed(catalog: InProcess) -> None:
+    table = catalog.table("db.t")
+    lost = [str(file) for file in Path(table.path).glob("day=2024-01-31/bucket-0/*.parquet")]
+    Path(lost[0]).unlink()
+    assert done(catalog, "CALL sys.remove_unexisting_files(table => 'db.t', dry_run => true)")["fileName"].to_pylist() == lost
+    assert table.snapshots().num_rows == 2
+    assert done(catalog, "CALL sys.remove_unexisting_files('db.t')")["fileName"].to_pylist() == lost
+    assert table.scan().to_arrow()["id"].to_pylist() == [2]
+
+
+def test_the_earliest_snapshot_is_repaired(catalog: InProcess) -> None:
+    table = catalog.table("db.t")
+    table.write([{"id": 3, "day": "2026-01-31"}])
+    Path(table.path, "snapshot", "snapshot-2").unlink()
+    with pytest.raises(InvalidArgument, match="needs an argument 'snapshot_id'"):
+        done(catalog, "CALL sys.repair_earliest_snapshot('db.t')")
+    answer = done(catalog, "CALL sys.repair_earliest_snapshot(table => 'db.t', snapshot_id => 3)").to_pylist()[0]
+    assert (answer["snapshot_id"], answer["snapshots"]) == (3, 1)
+    assert table.snapshots()["snapshot_id"].to_pylist() == [3]
