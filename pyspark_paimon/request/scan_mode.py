@@ -50,7 +50,7 @@ _NEEDS: dict[str, frozenset[str]] = {
 _REFUSED = {
     "scan.creation-time-millis": BY_FILES,
     "scan.file-creation-time-millis": BY_FILES,
-    "incremental-to-auto-tag": f"is not built: name the two tags in '{_BETWEEN}'",
+    "incremental-to-auto-tag": f"is a function of SQL, paimon_incremental_to_auto_tag('t', 'tag'); here name the two tags in '{_BETWEEN}'",
 }
 _PLACES = frozenset({_MODE, _BETWEEN_MODE, *_MEMBERS, *_INCREMENTAL})
 

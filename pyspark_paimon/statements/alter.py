@@ -275,9 +275,18 @@ def assignments(words: TokenCursor, stops: tuple[str, ...], target: Collection[N
         if column.lower() in map(str.lower, found):
             raise InvalidArgument(f"SET {column}: the column is set twice")
         words.expect("=")
-        found[column] = words.until((*stops, ","))
+        found[column] = assigned_value(words, (*stops, ","))
         if not words.take(","):
             return found
+
+
+def assigned_value(words: TokenCursor, stops: Collection[str]) -> str:
+    """Read the text of a value; NULL for DEFAULT.
+
+    The writer gives null the default of its column.
+    """
+    text = words.until(stops)
+    return "NULL" if text.upper() == "DEFAULT" else text
 
 
 def qualifiers(name: NameParts) -> list[NameParts]:

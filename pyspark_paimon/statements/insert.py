@@ -47,7 +47,7 @@ def insert(names: KnownTables, words: TokenCursor) -> Any:
                 static[name] = words.literal()
     by_name = words.take("BY", "NAME")
     columns = _columns(words, schema)
-    rows = run_query(names, words.rest())
+    rows = run_query(names, without_default_words(words.rest()))
     frame = _align_columns(rows, [name for name in columns or schema.names if name not in static], schema, static, by_name=by_name)
     dynamic = overwrite and not static
     done = table.write(
@@ -58,6 +58,28 @@ def insert(names: KnownTables, words: TokenCursor) -> Any:
         missing="null",  # columns that a list of columns leaves out are null in SQL
     )
     return frame_of_result(names.spark, done)
+
+
+def without_default_words(query: str) -> str:
+    """Return VALUES with NULL for each value DEFAULT.
+
+    The writer gives null the default of its column.
+
+    >>> without_default_words("VALUES (1, DEFAULT), (DEFAULT, 'default')")
+    "VALUES (1, NULL), (NULL, 'default')"
+    """
+    words = TokenCursor(query)
+    if not words.take("VALUES"):
+        return query
+    parts, end, depth = list[str](), 0, 0
+    for at, token in enumerate(words.tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        words.at = at
+        whole = at and words.tokens[at - 1].text.upper() in {"(", ",", "VALUES"} and words.peek(1) in {",", ")", ""}
+        if whole and depth <= 1 and words.peek() == "DEFAULT":
+            parts += [query[end : token.start], "NULL"]
+            end = token.end + 1
+    return "".join([*parts, query[end:]])
 
 
 def _columns(words: TokenCursor, schema: TableSchema) -> list[str] | None:
@@ -110,4 +132,4 @@ def _has_variant(kind: Any) -> bool:
     return kind.typeName() == "variant" or any(map(_has_variant, parts))
 
 
-__all__ = ["insert"]
+__all__ = ["insert", "without_default_words"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
-from pyspark_paimon.statements.alter import assignments, qualifiers, replace_qualifiers
+from pyspark_paimon.statements.alter import assigned_value, assignments, qualifiers, replace_qualifiers
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.queries import run_query
@@ -94,7 +94,7 @@ def _insert(merge: Merge, words: TokenCursor, sides: CalledSides, condition: str
         return merge.when_not_matched_insert_all(condition)
     columns = [words.name()[-1] for _ in words.items()]
     words.expect("VALUES")
-    values = [replace_qualifiers(words.until((",",)), sides) for _ in words.items()]
+    values = [replace_qualifiers(assigned_value(words, (",",)), sides) for _ in words.items()]
     if len(columns) != len(values):
         raise words.error(f"a value for each of the {len(columns)} columns")
     return merge.when_not_matched_insert(dict(zip(columns, values, strict=True)), condition)

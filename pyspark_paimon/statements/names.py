@@ -8,17 +8,20 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.io.errors import TableNotFound
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.driver.options import BRANCH_OPTION, PATH, stored_options
 from pyspark_paimon.statements.words import NameParts
-from pyspark_paimon.table.catalog_base import AnyCatalog
+from pyspark_paimon.table.catalog_base import DEFAULT_DATABASE, AnyCatalog
 from pyspark_paimon.table.table import Table
 
 SOURCES = ("paimon", "pyspark_paimon")
 """Prefixes of a path (paimon.`/warehouse/t`), allowed before a database name too."""
+_USED: WeakKeyDictionary[AnyCatalog, str] = WeakKeyDictionary()
+"""Databases that USE named, by catalog."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +67,24 @@ class KnownTables:
             return None
         return self.catalog.table(known, self.spark)
 
+    @property
+    def database(self) -> str:
+        """Database of names without one: that of the last USE, or the catalog's default."""
+        return DEFAULT_DATABASE if self.catalog is None else _USED.get(self.catalog, DEFAULT_DATABASE)
+
+    def use(self, database: str | None) -> None:
+        """Set the database of names without one. None: the catalog's default."""
+        if self.catalog is not None and database is not None:
+            _USED[self.catalog] = database
+        elif self.catalog is not None:
+            _USED.pop(self.catalog, None)
+
     def catalog_name(self, name: NameParts) -> str | None:
         """Return the name within the catalog, or None."""
         parts = name[1:] if len(name) > 1 and name[0].lower() in SOURCES and self.path(name) is None else name
         if self.catalog is None or len(parts) > 2 or any("/" in part for part in parts):
             return None
-        return ".".join(parts)
+        return ".".join((self.database, *parts) if len(parts) == 1 else parts)
 
     def require_catalog_name(self, name: NameParts, statement: str) -> tuple[AnyCatalog, str]:
         """Return the catalog and the name within it.

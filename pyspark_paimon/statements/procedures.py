@@ -16,6 +16,7 @@ from manifest.options.durations import parse_duration_millis
 from pyspark_paimon.request.backend import OrphanFile
 from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows
 from pyspark_paimon.statements.names import KnownTables
+from pyspark_paimon.statements.table_functions import table_name
 from pyspark_paimon.statements.words import TokenCursor, WrittenValue
 from pyspark_paimon.table.table import Table
 
@@ -165,7 +166,7 @@ def call_procedure(names: KnownTables, words: TokenCursor) -> Any:
     if table.endswith(".*") and called == "remove_orphan_files":
         found = [procedure.act(opened, given) for _, opened in _tables(names, re.escape(table[:-2]))]
         return frame_of_rows(names.spark, pa.concat_tables(found) if found else _orphan_rows([]))
-    done = procedure.act(names.table(_table_name(table)), given)
+    done = procedure.act(names.table(table_name(table)), given)
     return frame_of_rows(names.spark, done) if isinstance(done, pa.Table) else frame_of_result(names.spark, done)
 
 
@@ -191,7 +192,7 @@ def _copy(names: KnownTables, words: TokenCursor) -> Any:
     """Copy a table into a new one of the catalog, or at a path."""
     given = arguments_of(words, "copy", ["source_table", "target_table", "where"])
     words.end()
-    source, target = (_table_name(required_text(given, name)) for name in ("source_table", "target_table"))
+    source, target = (table_name(required_text(given, name)) for name in ("source_table", "target_table"))
     where, path = _optional_text(given, "where"), names.path(target)
     if path is not None:
         return frame_of_result(names.spark, names.table(source).copy_to(path, filter=where))
@@ -218,16 +219,6 @@ def _compact_database(names: KnownTables, words: TokenCursor) -> Any:
 
 OF_CATALOGS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {"compact_database": _compact_database, "copy": _copy}
 """Procedures on several tables, by name."""
-
-
-def _table_name(text: str) -> tuple[str, ...]:
-    """Parse the ``table`` argument: a path, or a dotted name."""
-    if text.startswith("/") or "://" in text:
-        return ("paimon", text)
-    words = TokenCursor(text)
-    name = words.name()
-    words.end()
-    return name
 
 
 def _compact(table: Table, given: Arguments) -> Any:

@@ -15,6 +15,7 @@ from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.wire.session_settings import has_settings
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.pushdown import Usage, usages
+from pyspark_paimon.statements.table_functions import function_frame, replace_max_pt
 from pyspark_paimon.statements.words import NameParts, TokenCursor
 from pyspark_paimon.table.table import Table
 
@@ -30,6 +31,7 @@ def run_query(names: KnownTables, text: str) -> Any:
     Raises the errors of ``spark.sql`` and ``scan``.
     """
     text = f"{names.common} SELECT * FROM ({text})" if names.common else text  # noqa: S608  # both are the user's own SQL
+    text = replace_max_pt(names, text)
     query, frames = replace_tables(names, text)
     return names.spark.sql(query, **frames) if frames else names.spark.sql(text)
 
@@ -49,7 +51,9 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
         name = words.name()
         if len(name) == 1 and name[0].lower() in common:
             continue
-        frame = _read(names, name, words, used.get(start, Usage()))
+        frame = function_frame(names, name, words)
+        if frame is None:
+            frame = _read(names, name, words, used.get(start, Usage()))
         if frame is None:
             continue
         key = f"paimon_{len(frames)}"

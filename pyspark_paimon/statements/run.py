@@ -25,12 +25,15 @@ from pyspark_paimon.statements.show import (
     describe,
     describe_history,
     drop_database,
+    refresh,
     show_databases,
     show_partitions,
     show_properties,
+    show_table_extended,
     show_tables,
     use,
 )
+from pyspark_paimon.statements.table_functions import replace_max_pt
 from pyspark_paimon.statements.tags import show_tags
 from pyspark_paimon.statements.words import TokenCursor
 from pyspark_paimon.table.catalog_base import AnyCatalog
@@ -49,7 +52,7 @@ def create_view(names: KnownTables, words: TokenCursor) -> Any:
     name = words.name()
     if exists or not words.take("AS"):
         return None
-    query, frames = replace_tables(names, words.rest())
+    query, frames = replace_tables(names, replace_max_pt(names, words.rest()))
     if not frames:
         return None
     if "TEMP" not in kind or len(name) > 1:
@@ -117,6 +120,8 @@ STATEMENTS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
     "SHOW PARTITIONS": show_partitions,
     "SHOW TAGS": show_tags,
     "SHOW TABLES": show_tables,
+    "SHOW TABLE EXTENDED": show_table_extended,
+    "REFRESH TABLE": refresh,
     "SHOW CREATE TABLE": show_create_table,
     "SHOW COLUMNS": show_columns,
     **{f"SHOW {kind}S": show_databases for kind in DATABASES},

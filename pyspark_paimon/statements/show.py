@@ -17,10 +17,10 @@ from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows
 from pyspark_paimon.statements.names import SOURCES, KnownTables
 from pyspark_paimon.statements.new_table import column_rows, description_rows
 from pyspark_paimon.statements.words import TokenCursor, partition_spec
+from pyspark_paimon.table.catalog_base import DEFAULT_DATABASE
 
 _OTHERS = {"DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "QUERY", "CATALOG", "SELECT", "WITH", "("}
 """Words after DESCRIBE that are not table names."""
-_DEFAULT = "default"
 
 
 def show_partitions(names: KnownTables, words: TokenCursor) -> Any:
@@ -105,16 +105,17 @@ def show_tables(names: KnownTables, words: TokenCursor) -> Any:
     """Run SHOW TABLES; None for a database of Spark's catalog.
 
     Syntax: ``SHOW TABLES [IN | FROM db] [[LIKE] 'pattern']``.
-    Without a database, the result has the catalog's tables of ``default`` and those that Spark lists.
+    Without a database, the result has the tables of the catalog's current database. If that is ``default``, those that Spark lists
+    follow.
     """
     database = _database(words) if words.take("IN") or words.take("FROM") else None
     pattern = _pattern(words)
     if names.catalog is None or (database is not None and database not in names.catalog.list_databases()):
         return None
-    known = _DEFAULT if database is None else database
+    known = names.database if database is None else database
     tables = names.catalog.list_tables(known) if known in names.catalog.list_databases() else []
     rows = [(known, name, False) for name in tables if pattern.fullmatch(name)]
-    if database is None:
+    if known == DEFAULT_DATABASE and database is None:
         rows += [tuple(row) for row in names.spark.sql(words.text).collect()]
     columns = zip(*rows, strict=True) if rows else ((), (), ())
     arrays = [pa.array(column, kind) for column, kind in zip(columns, (pa.string(), pa.string(), pa.bool_()), strict=True)]
@@ -167,14 +168,75 @@ def drop_database(names: KnownTables, words: TokenCursor) -> Any:
 
 
 def use(names: KnownTables, words: TokenCursor) -> Any:
-    """Return None for ``USE db``, which Spark runs.
+    """Run ``USE [DATABASE] db`` for a database of the catalog; None if Spark should.
 
-    Raises ``InvalidArgument`` for a database of the catalog: its tables must be named with their database.
+    Later statements with the same catalog look there for names without a database.
     """
+    if words.take("CATALOG"):
+        return None
     words.take("DATABASE") or words.take("SCHEMA") or words.take("NAMESPACE")
     name = _database(words)
-    if names.catalog is not None and name in names.catalog.list_databases() and not names.spark.catalog.databaseExists(name):
-        raise InvalidArgument(f"USE {name}: name tables of the catalog with their database, {name}.t")
+    ours = names.catalog is not None and name in names.catalog.list_databases()
+    words.end()
+    names.use(name if ours else None)
+    if not ours or names.spark.catalog.databaseExists(name):
+        return None
+    return frame_of_result(names.spark, None)
+
+
+def show_table_extended(names: KnownTables, words: TokenCursor) -> Any:
+    """Run SHOW TABLE EXTENDED for tables of the catalog; None if Spark should.
+
+    Syntax: ``SHOW TABLE EXTENDED [IN | FROM db] LIKE 'pattern' [PARTITION (...)]``.
+    """
+    database = _database(words) if words.take("IN") or words.take("FROM") else names.database
+    if names.catalog is None or database not in names.catalog.list_databases():
+        return None
+    words.expect("LIKE")
+    text = str(words.literal())
+    wanted = partition_spec(words) if words.take("PARTITION") else None
+    words.end()
+    pattern = _compiled(text)
+    found = [name for name in names.catalog.list_tables(database) if pattern.fullmatch(name)]
+    if wanted is not None and found != [text]:
+        raise InvalidArgument(f"SHOW TABLE EXTENDED ... PARTITION needs the name of one table, and '{text}' is none of {database}")
+    rows = [(database, name, False, _information(names, database, name, wanted)) for name in found]
+    types = {"namespace": pa.string(), "tableName": pa.string(), "isTemporary": pa.bool_(), "information": pa.string()}
+    columns = zip(*rows, strict=True) if rows else ((),) * len(types)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, types.values(), strict=True)]
+    return frame_of_rows(names.spark, pa.table(arrays, list(types)))
+
+
+def _information(names: KnownTables, database: str, name: str, wanted: dict[str, object] | None) -> str:
+    """Return the lines that describe a table, or one of its partitions."""
+    table = names.table((database, name))
+    if wanted is None:
+        rows = description_rows(table, extended=True).to_pylist()
+        place = next(at for at, row in enumerate(rows) if row["col_name"].startswith("#"))
+        facts = {"Database": database, "Table": name, **{row["col_name"]: row["data_type"] for row in rows[place + 1 :]}}
+        columns = [f" |-- {row['col_name']}: {row['data_type']}" for row in rows[: place - 1]]
+        return "\n".join([*(f"{key}: {value}" for key, value in facts.items()), "Schema: root", *columns, ""])
+    matches = display_pattern(spec_of(wanted, table.table_schema), table.table_schema).fullmatch
+    found = [row for row in table.partitions().to_pylist() if matches(row["partition"])]
+    if len(found) != 1:
+        shown = ", ".join(f"{key}={value}" for key, value in wanted.items())
+        raise InvalidArgument(f"SHOW TABLE EXTENDED: {len(found)} partitions of {database}.{name} match ({shown}); name one of them")
+    parameters = ", ".join(f"{key}={value}" for key, value in found[0].items() if key != "partition")
+    return (
+        f"Partition Values: [{found[0]['partition'].replace('/', ', ')}]\nPartition Parameters: {{{parameters}}}\nLocation: {table.path}\n"
+    )
+
+
+def refresh(names: KnownTables, words: TokenCursor) -> Any:
+    """Run ``REFRESH [TABLE] t``: nothing to do; None for tables that are not Paimon's.
+
+    Each statement reads the newest state, and no metadata is held that could be old.
+    """
+    table = names.find(words.name())
+    if table is None:
+        return None
+    words.end()
+    return frame_of_result(names.spark, None)
 
 
 def _database(words: TokenCursor) -> str:
@@ -190,6 +252,10 @@ def _pattern(words: TokenCursor) -> re.Pattern[str]:
         return re.compile(".*")
     text = str(words.literal())
     words.end()
+    return _compiled(text)
+
+
+def _compiled(text: str) -> re.Pattern[str]:
     return re.compile("|".join(".*".join(map(re.escape, part.strip().split("*"))) for part in text.split("|")), re.IGNORECASE)
 
 
@@ -199,9 +265,11 @@ __all__ = [
     "describe",
     "describe_history",
     "drop_database",
+    "refresh",
     "show_databases",
     "show_partitions",
     "show_properties",
+    "show_table_extended",
     "show_tables",
     "use",
 ]

@@ -291,8 +291,10 @@ OURS = (
         ),
     ),
     Feature(
-        "`SHOW TABLES [IN db]`, `SHOW DATABASES`, `CREATE | DROP DATABASE db`, `SHOW CREATE TABLE t`, `SHOW COLUMNS IN t`, `DESCRIBE EXTENDED t`",
-        "those of the catalog, without a name beside Spark's; the statement that makes such a table",
+        "`SHOW TABLES [IN db]`, `SHOW TABLE EXTENDED [IN db] LIKE 't*' [PARTITION (...)]`, `SHOW DATABASES`, `CREATE | DROP DATABASE db`, "
+        "`USE db`, `SHOW CREATE TABLE t`, `SHOW COLUMNS IN t`, `DESCRIBE EXTENDED t`, `REFRESH TABLE t`",
+        "those of the catalog, without a name beside Spark's; the statement that makes such a table. After `USE db` names without a database "
+        "are of that one. A refresh has nothing to do: each statement reads the newest state",
         (
             Example("CREATE DATABASE IF NOT EXISTS more"),
             Example("SHOW DATABASES LIKE 'm*|d*'", returns=[("db",), ("default",), ("more",)]),
@@ -307,15 +309,21 @@ OURS = (
             Example("SHOW COLUMNS IN db.{new}", returns=[("id",), ("d",)]),
             Example("DESCRIBE EXTENDED db.{new}"),
             Example("DROP DATABASE db", refused="InvalidArgument.*has tables"),
-            Example("USE db", refused=r"InvalidArgument.*db\.t"),
+            Example("USE db", returns=[(True,)]),
+            Example("SHOW TABLE EXTENDED LIKE 'none*'", returns=[]),
+            Example("REFRESH TABLE {t}", returns=[(True,)]),
+            Example("USE default"),
         ),
     ),
     Feature(
-        "`INSERT INTO t`, `INSERT OVERWRITE t [PARTITION (...)]`, `BY NAME`, `(columns)`",
-        "upserts, or replaces, by position or by name; the table is known by its name",
+        "`INSERT INTO t`, `INSERT OVERWRITE t [PARTITION (...)]`, `BY NAME`, `(columns)`, `VALUES (1, DEFAULT)`",
+        "upserts, or replaces, by position or by name; the table is known by its name. `DEFAULT` is the default of the column, in `UPDATE` "
+        "and `MERGE INTO`, too",
         (
             Example("INSERT INTO {t} VALUES (4, 'Rome')", leaves=[*ALL, (4, "Rome")]),
             Example("INSERT OVERWRITE {d} PARTITION (day = DATE'2026-01-01') SELECT 7, 'new'", leaves_days=[(D1, 7, "new"), (D2, 5, "a")]),
+            Example("ALTER TABLE {t} ALTER COLUMN city SET DEFAULT 'Rome'"),
+            Example("INSERT INTO {t} VALUES (4, DEFAULT), (5, 'DEFAULT')", leaves=[*ALL, (4, "Rome"), (5, "DEFAULT")]),
             Example("INSERT INTO {t} SELECT 1", refused="SchemaMismatch.*1 columns"),
         ),
     ),
@@ -380,6 +388,29 @@ OURS = (
             ),
             Example("SELECT snapshot_id FROM {t}$snapshots WHERE snapshot_id = 1", returns=[(1,)]),
             Example("SELECT id FROM {t} TIMESTAMP AS OF date_add(current_date(), 2) - INTERVAL '1' HOUR x WHERE x.id = 2", returns=[(2,)]),
+        ),
+    ),
+    Feature(
+        "`paimon_incremental_query('t', 1, 3)`, `paimon_incremental_between_timestamp`, `paimon_incremental_to_auto_tag`, `sys.max_pt('t')`",
+        "Paimon's functions: in `FROM` the new and changed rows between two snapshots, tags or times, without deletes; the greatest value of the "
+        "first partition column, by which files are skipped",
+        (
+            Example("INSERT INTO {t} VALUES (4, 'Rome')"),
+            Example("DELETE FROM {t} WHERE id = 1"),
+            Example("SELECT * FROM paimon_incremental_query('{t}', 1, 2)", returns=[(4, "Rome")]),
+            Example(
+                "SELECT c.id FROM paimon_incremental_query('{path}', '0', '3') c JOIN {t} USING (id) WHERE c.id > 2", returns=[(3,), (4,)]
+            ),
+            Example(
+                "SELECT count(*) FROM paimon_incremental_between_timestamp('{t}', '2020-01-01 00:00:00', '2100-01-01 00:00:00')",
+                returns=[(4,)],
+            ),
+            Example("SELECT * FROM paimon_incremental_to_auto_tag('{t}', '2024-01-31')", returns=[]),
+            Example("SELECT id FROM {d} WHERE day = sys.max_pt('{d}')", returns=[(5,)]),
+            Example("SELECT * FROM paimon_incremental_query('{t}', 1)", refused="InvalidArgument.*takes a table and start, end"),
+            Example("SELECT sys.max_pt('{t}')", refused="InvalidArgument.*has no partitions"),
+            Example("INSERT INTO {t} VALUES (1, 'Oslo')"),
+            Example("DELETE FROM {t} WHERE id = 4", leaves=ALL),
         ),
     ),
     Feature(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.sql import types
 
-from pyspark_paimon import Catalog, Table, TableExists
+from pyspark_paimon import Catalog, InvalidArgument, Table, TableExists, TableNotFound
 from pyspark_paimon.statements import create, insert
 from pyspark_paimon.statements.run import sql
 
@@ -25,6 +26,7 @@ class Session:
     def __init__(self, **settings: str) -> None:
         self.conf = SimpleNamespace(get=lambda name, default="UTC": settings.get(name, default))
         self.said: list[str] = []
+        self.catalog = SimpleNamespace(databaseExists=lambda name: name == "default")
 
     def createDataFrame(self, rows: pa.Table) -> pa.Table:  # Spark's name
         return rows
@@ -197,3 +199,115 @@ def test_a_variant_is_found_at_any_depth() -> None:
     assert not insert._has_variant(types.ArrayType(types.MapType(types.StringType(), number)))
     for inner in (types.ArrayType(types.VariantType()), types.MapType(types.StringType(), types.VariantType())):
         assert insert._has_variant(types.StructType([types.StructField("a", inner)]))
+
+
+def test_names_without_a_database_are_of_the_one_in_use(catalog) -> None:
+    other = InProcess(catalog.warehouse)
+    done(catalog, "USE DATABASE db")
+    assert done(catalog, "DELETE FROM t WHERE id = 1").num_rows == 1
+    assert done(catalog, "CALL sys.create_tag(table => 't', tag => 'a')").num_rows == 1
+    done(catalog, "CREATE TABLE made (id BIGINT)")
+    assert done(catalog, "SHOW TABLES").to_pylist() == [
+        {"namespace": "db", "tableName": name, "isTemporary": False} for name in ("made", "t")
+    ]
+    assert ids(catalog) == [2, 3]
+    assert done(catalog, "USE paimon.other").num_rows == 1
+    with pytest.raises(TableNotFound, match="t is not a Paimon table"):
+        done(catalog, "CALL sys.create_tag(table => 't', tag => 'b')")
+    with pytest.raises(TableNotFound):  # another catalog object is in another database
+        done(other, "CALL sys.create_tag(table => 't', tag => 'b')")
+    session = Session()
+    sql(session, "USE default", catalog=catalog)
+    assert session.said == ["USE default"]
+    with pytest.raises(InvalidArgument, match="has 'x' at"):
+        done(catalog, "USE db x")
+
+
+def test_tables_are_shown_with_what_they_are(catalog) -> None:
+    done(
+        catalog,
+        "CREATE TABLE db.two (id BIGINT NOT NULL COMMENT 'c', PRIMARY KEY (id) NOT ENFORCED) COMMENT 'all' TBLPROPERTIES ('bucket' = '1')",
+    )
+    shown = done(catalog, "SHOW TABLE EXTENDED IN db LIKE 't*|x'")
+    assert shown["tableName"].to_pylist() == ["t", "two"]
+    text = shown["information"].to_pylist()[1]
+    for line in ("Database: db", "Table: two", "Provider: paimon", "Comment: all", "Primary Key: id", "Schema: root", " |-- id: bigint"):
+        assert line in text.split("\n"), line
+    (part,) = done(catalog, "SHOW TABLE EXTENDED FROM db LIKE 't' PARTITION (day = 'b')")["information"].to_pylist()
+    assert part.startswith("Partition Values: [day=b]\nPartition Parameters: {row_count=1, file_count=1, ")
+    with pytest.raises(InvalidArgument, match="needs the name of one table"):
+        done(catalog, "SHOW TABLE EXTENDED IN db LIKE 't*' PARTITION (day = 'b')")
+    with pytest.raises(InvalidArgument, match=r"0 partitions of db\.t match"):
+        done(catalog, "SHOW TABLE EXTENDED IN db LIKE 't' PARTITION (day = 'z')")
+    with pytest.raises(InvalidArgument, match="LIKE"):
+        done(catalog, "SHOW TABLE EXTENDED IN db")
+    assert done(catalog, "SHOW TABLE EXTENDED IN db LIKE 'none'").num_rows == 0
+
+
+def test_there_is_nothing_to_refresh(catalog) -> None:
+    before = catalog.table("db.t").snapshots().num_rows
+    assert done(catalog, "REFRESH TABLE db.t")["result"].to_pylist() == [True]
+    assert catalog.table("db.t").snapshots().num_rows == before
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        ("UPDATE db.d SET n = DEFAULT, c = upper(c) WHERE id = 1", {"id": 1, "c": "X", "n": 5}),
+        ("UPDATE db.d SET n = 8 WHERE id = 1", {"id": 1, "c": "x", "n": 8}),
+    ],
+)
+def test_default_is_the_value_of_the_column(catalog, text, row) -> None:
+    done(catalog, "CREATE TABLE db.d (id BIGINT NOT NULL PRIMARY KEY, c STRING, n INT DEFAULT 5) TBLPROPERTIES ('bucket' = '1')")
+    catalog.table("db.d").write([{"id": 1, "c": "x", "n": 7}])
+    done(catalog, text)
+    assert catalog.table("db.d").scan().to_arrow().to_pylist() == [row]
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("VALUES (1, DEFAULT), (default, 'DEFAULT')", "VALUES (1, NULL), (NULL, 'DEFAULT')"),
+        ("VALUES DEFAULT, 2", "VALUES NULL, 2"),
+        ("VALUES (f(DEFAULT), `default`, x.default)", "VALUES (f(DEFAULT), `default`, x.default)"),
+        ("SELECT DEFAULT FROM t", "SELECT DEFAULT FROM t"),
+    ],
+)
+def test_default_in_values_is_null_for_the_writer(given: str, wanted: str) -> None:
+    assert insert.without_default_words(given) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("sys.max_pt('db.t')", "'c'"), ("paimon.sys.MAX_PT('db.t')", "'c'"), ("a.max_pt('db.t')", None)]
+)
+def test_the_greatest_partition_is_a_literal(catalog, text: str, wanted: str | None) -> None:
+    session = Session()
+    sql(session, f"SELECT 1 WHERE 'x' = {text} AND 1 = 1", catalog=catalog)
+    assert session.said == [f"SELECT 1 WHERE 'x' = {wanted or text} AND 1 = 1"]
+
+
+def test_the_greatest_partition_has_its_type(catalog) -> None:
+    done(catalog, "CREATE TABLE db.p (id BIGINT, day DATE, hour INT) PARTITIONED BY (day, hour)")
+    with pytest.raises(InvalidArgument, match="no partition has rows"):
+        done(catalog, "SELECT sys.max_pt('db.p')")
+    catalog.table("db.p").write({"id": [1, 2], "day": [date(2024, 1, 31), date(2023, 1, 1)], "hour": [1, 9]})
+    session = Session()
+    sql(session, "SELECT sys.max_pt('db.p')", catalog=catalog)
+    assert session.said == ["SELECT CAST('2024-01-31' AS date)"]
+    done(catalog, "CREATE TABLE db.none (id BIGINT)")
+    with pytest.raises(InvalidArgument, match="has no partitions"):
+        done(catalog, "SELECT sys.max_pt('db.none')")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("SELECT * FROM paimon_incremental_query('db.t', 1)", "takes a table and start, end; 2 arguments"),
+        ("SELECT * FROM paimon_incremental_to_auto_tag('db.t', 'release')", "'release' is not the name of an automatic tag"),
+        ("SELECT * FROM vector_search('db.t', 'v', array(1.0), 5)", "function 'vector_search' is not supported: "),
+        ("SELECT * FROM a JOIN full_text_search('db.t', 'v', 'x', 5)", "function 'full_text_search' is not supported: "),
+    ],
+)
+def test_functions_say_what_they_take(catalog, text: str, words: str) -> None:
+    with pytest.raises(InvalidArgument, match=words):
+        done(catalog, text)
