@@ -228,6 +228,7 @@ class Thresholds:
 
     # Spark.
     native_files: int = _limit(1000, 2, "Files of a scan up to which Spark's own Parquet reader takes them.")
+    broadcast_bytes: int = _limit(10 << 20, 2000, "Bytes of data files up to which Spark may send a scan to all tasks of a join.")
     driver_bytes: int = _limit(32 << 20, 3000, "Bytes of data files that Spark's driver reads or compacts without a job.")
     answer_bytes: int = _limit(1 << 20, 300, "Bytes of rows that the driver returns without a job.")
     sent_bytes: int = _limit(256 << 10, 200, "Bytes of rows that a client sends to the driver to write them without a job.")

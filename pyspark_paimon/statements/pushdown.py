@@ -47,9 +47,11 @@ class Usage:
             return table.scan(**travel).to_spark(exact=False)
         schema = table.table_schema
         columns = None if self.names is None else [name for name in schema.names if name.upper() in self.names] or schema.names[:1]
-        return table.scan(self._predicate(schema, zone), columns, **travel).to_spark(exact=False)
+        found = self.predicates(schema, zone)
+        return table.scan(all_of(*found) if found else None, columns, **travel).to_spark(exact=False)
 
-    def _predicate(self, schema: TableSchema, zone: Callable[[], str]) -> Predicate | None:
+    def predicates(self, schema: TableSchema, zone: Callable[[], str]) -> list[Predicate]:
+        """Return the conditions that a scan evaluates as Spark does."""
         found = []
         for text in self.conditions:
             try:
@@ -60,7 +62,7 @@ class Usage:
             # Without ANSI mode, Spark computes null where we raise an error.
             if not computed_predicates(predicate):
                 found.append(predicate)
-        return all_of(*found) if found else None
+        return found
 
 
 def usages(text: str) -> dict[int, Usage]:
@@ -108,7 +110,7 @@ def _conditions(table: exp.Table) -> Iterator[str]:
     if table.args.get("pivots") or table.args.get("sample") or select.args.get("sample") or _may_be_null(table, select):
         return
     alone = isinstance(table.parent, exp.From) and not select.args.get("joins") and not select.args.get("laterals")
-    for term in _terms(select.args["where"].this):
+    for term in terms(select.args["where"].this):
         columns = list(term.find_all(exp.Column))
         mine = all((column.table.lower() == table.alias_or_name.lower()) if column.table else alone for column in columns)
         if columns and mine and not any(column.args.get("db") for column in columns) and not any(map(_computes, term.walk())):
@@ -137,12 +139,13 @@ def _without_table(term: exp.Expr) -> exp.Expr:
     return found
 
 
-def _terms(condition: exp.Expr) -> Iterator[exp.Expr]:
+def terms(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the parts of a condition that all have to be true."""
     while isinstance(condition, exp.Paren):
         condition = condition.this
     if isinstance(condition, exp.And):
-        yield from _terms(condition.left)
-        yield from _terms(condition.right)
+        yield from terms(condition.left)
+        yield from terms(condition.right)
     else:
         yield condition
 
@@ -155,4 +158,4 @@ def _may_be_null(table: exp.Table, select: exp.Select) -> bool:
     return own or any(join.side in {"RIGHT", "FULL"} for join in joins[at + 1 :])
 
 
-__all__ = ["Usage", "usages"]
+__all__ = ["Usage", "terms", "usages"]

@@ -11,8 +11,10 @@ from typing import Any
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.predicate.tree import all_of
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.wire.session_settings import has_settings
+from pyspark_paimon.statements.metadata_answers import SimpleAggregate
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.pushdown import Usage, usages
 from pyspark_paimon.statements.table_functions import function_frame, replace_max_pt
@@ -32,8 +34,35 @@ def run_query(names: KnownTables, text: str) -> Any:
     """
     text = f"{names.common} SELECT * FROM ({text})" if names.common else text  # noqa: S608  # both are the user's own SQL
     text = replace_max_pt(names, text)
+    known = _metadata_answer(names, text)
+    if known is not None:
+        return known
     query, frames = replace_tables(names, text)
     return names.spark.sql(query, **frames) if frames else names.spark.sql(text)
+
+
+def _metadata_answer(names: KnownTables, text: str) -> Any:
+    """Return the answer of a query that needs no data file. None: it needs them."""
+    wanted = SimpleAggregate.of(text)
+    if wanted is None:
+        return None
+    words = TokenCursor(text)
+    start = next(_table_positions(words), None)
+    usage = None if start is None else usages(text).get(start)
+    if start is None or usage is None or len(usage.conditions) < wanted.condition_count:
+        return None
+    name = words.name()
+    found = _find_table(names, name, words)
+    if found is None:
+        return None
+    table, travel = found
+    predicates = usage.predicates(table.table_schema, lambda: _zone(names))
+    if len(predicates) < wanted.condition_count:
+        return None
+    end = words.tokens[words.at - 1].end + 1
+    alias = "" if _has_alias(words) else f" AS {quote_name(name[-1])}"
+    query = f"{_escape(text[:start])}{{paimon}}{alias}{_escape(text[end:])}"
+    return wanted.answer(names.spark, table.scan(all_of(*predicates) if predicates else None, **travel), query)
 
 
 def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
@@ -110,7 +139,17 @@ def _table_positions(words: TokenCursor) -> Iterator[int]:
 
 
 def _read(names: KnownTables, name: NameParts, words: TokenCursor, usage: Usage) -> Any:
-    """Return the frame of a table; None: Spark reads it.
+    """Return the frame of a table; None: Spark reads it."""
+    found = _find_table(names, name, words)
+    return None if found is None else usage.frame(*found, lambda: _zone(names))
+
+
+def _zone(names: KnownTables) -> str:
+    return str(names.spark.conf.get("spark.sql.session.timeZone"))
+
+
+def _find_table(names: KnownTables, name: NameParts, words: TokenCursor) -> tuple[Table, dict[str, Any]] | None:
+    """Return a table and the arguments of its scan; None: Spark reads it.
 
     Spark reads tables that its catalog knows, unless the query has a version, a system table or a Paimon session setting.
     """
@@ -126,7 +165,7 @@ def _read(names: KnownTables, name: NameParts, words: TokenCursor, usage: Usage)
     if table is None:
         words.at = behind
         return None
-    return usage.frame(table, travel, lambda: str(names.spark.conf.get("spark.sql.session.timeZone")))
+    return table, travel
 
 
 def _travel(words: TokenCursor, spark: Any) -> dict[str, Any]:

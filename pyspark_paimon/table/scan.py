@@ -234,6 +234,18 @@ class Scan(CheckedMethods, Readable):
         request = self._request.model_copy(update={"columns": (), "order_by": (), "aggregates": aggregates.computed_aggregates(columns)})
         return aggregates.aggregate_table(self._backend.aggregate(request), columns, counts, groups, self.table_schema)
 
+    def _aggregate_cheaply(self, wanted: aggregates.Wanted) -> pa.Table | None:
+        """Return the result of ``aggregate``. None: computing it needs many files."""
+        from pyspark_paimon.request.plan_json import summaries_from_json  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.request.scan_questions import AggregateCheaply  # noqa: PLC0415  # as above
+
+        columns, counts = aggregates.aggregates_of(wanted, self.table_schema)
+        request = self._request.model_copy(update={"columns": (), "order_by": (), "aggregates": aggregates.computed_aggregates(columns)})
+        found = self._backend.ask(AggregateCheaply(request=request))
+        if found is None:
+            return None
+        return aggregates.aggregate_table(summaries_from_json([found], request.aggregates), columns, counts, (), self.table_schema)
+
     def plan(self) -> ScanPlan:
         """Return the splits to read and the pruning report.
 

@@ -11,6 +11,7 @@ import pytest
 
 import pyspark_paimon
 from fileindex.base.column_type import ColumnType, Kind
+from fileindex.base.thresholds import use_thresholds
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, StartsWith
 from manifest.schema.validation import build_schema
 from pyspark_paimon import Catalog, Table
@@ -141,6 +142,84 @@ def test_queries_have_the_rows_of_spark(spark, database, zone, texts):
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
         spark.conf.unset("parquet.filter.dictionary.enabled")
+
+
+KNOWN = [
+    "SELECT count(*) FROM {t}",
+    "SELECT COUNT(1) AS many, MIN(id) low, max(x.N) FROM {t} AS x",
+    "SELECT min(s), max(s), count(s), count(wide) FROM {t}",
+    "SELECT min(day), max(day), count(*) FROM {t} WHERE day > '2024-01-01'",
+    "SELECT min(d), max(d), min(at), max(at), min(zoned), max(zoned) FROM {t}",
+    "SELECT count(*) + 0 AS n FROM {t} WHERE FALSE",
+    "SELECT count(*), max(id) FROM {t} WHERE day = DATE'1999-01-01'",
+    "SELECT min(id), MIN(id) FROM {t}",
+    "SELECT max(f) FROM {t}",
+    "SELECT min(b), max(b) FROM {t}",
+    "SELECT count(*), max(n) FROM {t} WHERE upper(s) = 'OSLO'",
+    "SELECT count(*), min(n) FROM {t} WHERE s = 'Oslo' AND id > 3",
+    "SELECT count(DISTINCT n), max(n) FROM {t}",
+    "SELECT max(n) FILTER (WHERE n < 5) FROM {t}",
+    "SELECT max(n + 1), max(struct(n, s)) FROM {t}",
+    "SELECT n, count(*) FROM {t} GROUP BY n",
+    "SELECT count(*) FROM {t} WHERE s = 5",
+    "SELECT count(*) FROM {t} HAVING count(*) > 1000",
+    "SELECT DISTINCT count(*) FROM {t} LIMIT 0",
+    "SELECT max(nowhere) FROM {t}",
+]
+
+
+def result(spark, run, text: str) -> object:
+    try:
+        frame = run(text)
+        return sorted(map(repr, frame.collect())), frame.schema
+    except Exception as error:  # noqa: BLE001  # both must refuse it
+        return type(error)
+
+
+@pytest.mark.spark
+def test_metadata_answers_counts_and_bounds_as_spark_does(spark, database):
+    wrong = []
+    for text in KNOWN:
+        own = result(spark, lambda text: pyspark_paimon.sql(spark, text.replace("{t}", "db.t"), catalog=database), text)
+        if own != result(spark, lambda text: spark.sql(text.replace("{t}", "pushdown_copy")), text):
+            wrong.append((text, own))
+    assert wrong == []
+    frame = pyspark_paimon.sql(spark, "SELECT count(*), min(id), max(at) FROM db.t WHERE day = '2024-02-29'", catalog=database)
+    assert "LocalTableScan" in (plan := frame._explain_string()), plan
+    assert "Aggregate" not in plan, plan
+
+
+@pytest.mark.spark
+def test_metadata_of_another_snapshot_answers_and_rows_to_merge_are_read(spark, tmp_path):
+    catalog = Catalog(tmp_path)
+    table = Table.create(tmp_path / "db.db" / "t", "id INT, n INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    table.write([{"id": 1, "n": 5}, {"id": 2, "n": 9}])
+    table.write([{"id": 2, "n": 1}])
+    text = "SELECT count(*) AS c, max(n) AS m FROM db.t{version}"
+    for version, expected in (("", (2, 5)), (" VERSION AS OF 1", (2, 9)), (" VERSION AS OF 2 AS x WHERE x.id > 1", (1, 1))):
+        assert [tuple(row) for row in pyspark_paimon.sql(spark, text.replace("{version}", version), catalog=catalog).collect()] == [
+            expected
+        ]
+
+
+@pytest.mark.spark
+def test_a_small_table_is_sent_to_all_tasks_of_a_join(spark, database):
+    table = database.table("db.t", spark)
+    large = spark.range(10**9)
+    native, own = table.scan().to_spark(), table.scan("s = 'Oslo'").to_spark()
+    try:
+        for frame in (native, own):
+            assert "BroadcastHashJoin" in large.join(frame, "id")._explain_string()
+        with use_thresholds(broadcast_bytes=100):
+            assert "BroadcastHashJoin" not in large.join(table.scan("s = 'Oslo'").to_spark(), "id")._explain_string()
+        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "100b")
+        assert "BroadcastHashJoin" not in large.join(table.scan("s = 'Oslo'").to_spark(), "id")._explain_string()
+        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+        assert "BroadcastHashJoin" not in large.join(table.scan("s = 'Oslo'").to_spark(), "id")._explain_string()
+    finally:
+        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    answer = pyspark_paimon.sql(spark, "SELECT count(*) FROM range(300) AS r JOIN db.t AS t ON r.id = t.id", catalog=database)
+    assert answer.collect()[0][0] == 200
 
 
 @pytest.mark.spark

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from fileindex.base.memory_size import parse_memory_size
 from fileindex.base.texts import count_text, size_text
 from fileindex.base.thresholds import thresholds
 from lsm.arrow.limit import limit_rows
@@ -34,6 +35,8 @@ from pyspark_paimon.spark.wire.arrow_stream import BLOB, decode_batches
 from pyspark_paimon.spark.wire.errors import raise_typed_errors
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 from pyspark_paimon.spark.wire.native_plan import NativePlan, native_frame
+
+_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
@@ -201,7 +204,8 @@ class SparkScans:
         plan = self._ask(rpc.AskNative(request=request), spark) if native else NativePlan()
         rest = self._load(request.model_copy(update={"excluded_files": plan.files}), spark, "rows")
         with raise_typed_errors():
-            return native_frame(spark, plan, rest) if plan.groups else rest
+            frame = native_frame(spark, plan, rest) if plan.groups else rest
+            return frame.hint("broadcast") if _is_small(spark, plan.file_bytes) else frame
 
     def _blobs(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the tasks, stream after stream."""
@@ -251,6 +255,22 @@ class SparkScans:
             options = {"path": self._path, rpc.QUESTION: question.to_text()}
             answer = rpc.answer_of((spark or self._spark).read.format(UNIQUE_NAME).options(**options).load().schema)
         return question.answer_of(answer)
+
+
+def _is_small(spark: Any, file_bytes: int | None) -> bool:
+    """Return whether Spark should send a scan to all tasks of a join, by its own rule for Parquet files.
+
+    Spark knows no size of a Python source.
+    """
+    if file_bytes is None or file_bytes > thresholds.broadcast_bytes:
+        return False
+    most = str(spark.conf.get(_BROADCAST))
+    if most.startswith("-"):  # Spark's way to turn it off
+        return False
+    try:
+        return file_bytes <= parse_memory_size(most, _BROADCAST)
+    except UnsupportedOption:  # petabytes
+        return True
 
 
 __all__ = ["SparkScans", "named_jobs", "tag_of"]

@@ -206,18 +206,25 @@ def native_plan(backend: OpenTable, request: ScanRequest) -> NativePlan:
     """
     if not backend.reads_files:
         return NativePlan(why="system tables have no files")
-    store = backend.store(request.options, request.schema_id)
+    store, plan = backend.store(request.options, request.schema_id), backend.plan(request)
+    readable = _readable_files(store, request, plan)
+    if isinstance(readable, str):
+        return NativePlan(why=readable, file_bytes=plan.file_size)
+    return _answer(store, request, plan, readable)
+
+
+def _readable_files(store: FileStore, request: ScanRequest, plan: ScanPlan) -> list[_Native] | str:
+    """Return the files that Spark reads, or the reason why it reads none."""
     reason = _reason_against(store, request)
     if reason:
-        return NativePlan(why=reason)
-    plan = backend.plan(request)
+        return reason
     found = list(_candidates(store, plan))
     if not found or len(found) > thresholds.native_files:
-        return NativePlan(why=f"{len(found)} files need no merge" if found else "no file can be read without a merge or deletion vector")
+        return f"{len(found)} files need no merge" if found else "no file can be read without a merge or deletion vector"
     readable = [file for file in _check_files(store, request, found) if file is not None]
     if sum(file.size for file in readable) < _LEAST_SHARE * max(1, plan.file_size):
-        return NativePlan(why=f"Spark can read {len(readable)} of {count_text(plan.file_count, 'file')}")
-    return _answer(store, request, plan, readable)
+        return f"Spark can read {len(readable)} of {count_text(plan.file_count, 'file')}"
+    return readable
 
 
 @dataclass(frozen=True)
@@ -336,6 +343,7 @@ def _answer(store: FileStore, request: ScanRequest, plan: ScanPlan, files: Seque
         groups=tuple(_group(store, request, schema_id, paths, has_retracts=kinds) for (schema_id, kinds), paths in groups.items()),
         columns=tuple(NativeColumn(name=f.name, text=result_text(f.name, f.type), comment=f.description) for f in fields),
         has_rest=len(files) < plan.file_count,
+        file_bytes=plan.file_size,
     )
 
 

@@ -119,6 +119,8 @@ class NativePlan(Message):
     """Whether our source has to read other files too."""
     why: str = ""
     """Reason if there are no groups."""
+    file_bytes: int | None = None
+    """Bytes of all files of the scan. None: unknown."""
 
     @property
     def files(self) -> tuple[str, ...]:

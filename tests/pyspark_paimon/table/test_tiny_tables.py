@@ -62,6 +62,7 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(["busy_core_bytes", "idle_core_bytes", "piece_cost_bytes", "check_task_bytes"], _WORK),
     **dict.fromkeys(["fetched_merge_bytes", "fetched_merge_rows", "held_merge_bytes", "held_merge_rows"], _WORK),
     **dict.fromkeys(["own_blob_rows", "wire_blob_bytes", "wire_blob_rows", "wire_chunk_bytes", "wire_chunk_rows"], _WORK),
+    "broadcast_bytes": "../spark/test_spark_sql_pushdown.py",
     **dict.fromkeys(["driver_bytes", "sent_bytes"], "../spark/test_spark_small_work.py"),
     **dict.fromkeys(["native_files", "open_cost_bytes", "task_bytes"], _NATIVE),
 }
