@@ -36,6 +36,7 @@ from manifest.schema.change import (
     DropColumn,
     MoveColumn,
     RenameColumn,
+    ReplaceColumns,
     SchemaChange,
 )
 from manifest.schema.table_schema import TableSchema
@@ -79,6 +80,8 @@ def _actions(change: SchemaChange) -> Iterator[dict[str, Any]]:
         case ChangeOptions(options=options):
             for key, value in options.items():
                 yield {"action": "removeOption", "key": key} if value is None else {"action": "setOption", "key": key, "value": value}
+        case ReplaceColumns():
+            raise UnsupportedOption("replace", "a REST catalog cannot replace all columns at once; drop the table and create it again")
 
 
 def _table_comment(comment: str | None) -> dict[str, Any]:

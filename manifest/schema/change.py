@@ -108,8 +108,28 @@ class ChangeOptions(_Change):
     options: dict[str, str | None]
 
 
+class ReplaceColumns(_Change):
+    """Replace all columns but the keys.
+
+    ``columns``: in the form of schema files. An id that the table has had shows its values again; -1 is a new column, unless the table has one
+    of the same name and type.
+    """
+
+    change: Literal["replace"] = "replace"
+    columns: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)]
+
+
 SchemaChange: TypeAlias = Annotated[
-    AddColumn | DropColumn | RenameColumn | MoveColumn | ChangeType | ChangeNullability | ChangeComment | ChangeDefault | ChangeOptions,
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | MoveColumn
+    | ChangeType
+    | ChangeNullability
+    | ChangeComment
+    | ChangeDefault
+    | ChangeOptions
+    | ReplaceColumns,
     Field(discriminator="change"),
 ]
 
@@ -123,5 +143,6 @@ __all__ = [
     "DropColumn",
     "MoveColumn",
     "RenameColumn",
+    "ReplaceColumns",
     "SchemaChange",
 ]

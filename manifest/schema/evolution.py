@@ -22,6 +22,7 @@ from manifest.schema.change import (
     DropColumn,
     MoveColumn,
     RenameColumn,
+    ReplaceColumns,
     SchemaChange,
 )
 from manifest.schema.table_schema import FILE_VERSION, TableSchema
@@ -168,6 +169,38 @@ def _apply(schema: TableSchema, change: SchemaChange) -> TableSchema:
         case ChangeOptions():
             options = {key: value for key, value in {**schema.options, **change.options}.items() if value is not None}
             return schema.model_copy(update={"options": options})
+        case ReplaceColumns():
+            return _replace_columns(schema, [DataField.from_json(column) for column in change.columns])
+
+
+def _replace_columns(schema: TableSchema, columns: Sequence[DataField]) -> TableSchema:
+    before = {field.name: field for field in schema.fields}
+    after = {field.name: field for field in columns}
+    for role, names in (("primary-key", schema.primary_keys), ("partition", schema.partition_keys)):
+        for name in names:
+            if name not in after or not _has_same_type(after[name], before[name]):
+                raise InvalidSchema(f"column '{name}' is a {role} column and must stay, as {before[name].type}")
+    for name in before.keys() - after.keys():
+        if naming := options_naming(schema.options, name):
+            raise InvalidSchema(f"column '{name}' is named by option '{naming[0]}'; change or remove the option first")
+    highest = max(schema.highest_field_id, highest_id(schema.fields))
+    fields: list[DataField] = []
+    for field in columns:
+        old = before.get(field.name)
+        if field.id > max(schema.highest_field_id, highest_id(schema.fields)):
+            raise InvalidSchema(f"column '{field.name}': the table has had no column with id {field.id}")
+        if field.id >= 0:
+            fields.append(field)
+        elif old is not None and _has_same_type(field, old):
+            fields.append(replace(field, id=old.id, type=old.type.with_nullable(nullable=field.type.nullable)))
+        else:
+            fields += number_fields([field], highest + 1)
+            highest = highest_id(fields[-1:])
+    return _with_fields(schema, tuple(fields)).model_copy(update={"highest_field_id": highest})
+
+
+def _has_same_type(one: DataField, other: DataField) -> bool:
+    return str(one.type.with_nullable(nullable=True)) == str(other.type.with_nullable(nullable=True))
 
 
 def _with_fields(schema: TableSchema, fields: Fields) -> TableSchema:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from fileindex.base.errors import InvalidArgument, PaimonError
+from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import SOURCES, KnownTables
@@ -54,9 +55,10 @@ def create_table(names: KnownTables, words: TokenCursor) -> Any:
 def replace_table(names: KnownTables, words: TokenCursor) -> Any:
     """Run ``[CREATE OR] REPLACE TABLE``; None if Spark should.
 
-    The statement creates the table, or replaces the rows of an existing table with the same definition.
-    One snapshot replaces the rows: readers see the old or the new ones, and older snapshots stay.
-    Raises ``InvalidArgument`` if the existing table has another definition.
+    The statement creates the table, or replaces the columns and the rows of an existing one.
+    One snapshot replaces the rows, and older snapshots stay, with their columns. Other columns and options are a new version of the schema
+    before it: until that snapshot, readers see the old rows in the new columns. If the rows cannot be written, the old columns return.
+    Raises ``InvalidArgument`` if the existing table has other keys, partitions or buckets.
     """
     at = words.at
     new = _parse_definition(names, words)
@@ -67,11 +69,32 @@ def replace_table(names: KnownTables, words: TokenCursor) -> Any:
         words.at = at
         return create_table(names, words)
     rows = None if new.query is None else run_query(names, new.query)
-    _check_same_definition(new, table, ", ".join(new.columns) if rows is None else rows.schema)
-    if rows is None:
-        return frame_of_result(names.spark, table.delete("TRUE"))
-    done = table.write(rows, mode="overwrite", options={"dynamic-partition-overwrite": "false"})
+    schema = ", ".join(new.columns) if rows is None else rows.schema
+    before = table.table_schema
+    if _differs(new, table, schema):
+        table.replace_columns(schema, options=new.options, comment=new.comment)
+    try:
+        for name, default in new.defaults.items():
+            table.set_default(name, default)
+        if rows is None:
+            done: Any = table.delete("TRUE")
+        else:
+            done = table.write(rows, mode="overwrite", options={"dynamic-partition-overwrite": "false"})
+    except BaseException as error:
+        _bring_back(table, before, error)
+        raise
     return frame_of_result(names.spark, done)
+
+
+def _bring_back(table: Table, before: TableSchema, error: BaseException) -> None:
+    """Restore the columns of a table whose rows were not replaced."""
+    try:
+        if table.table_schema.id != before.id:
+            table.replace_columns(before)
+    except PaimonError as failed:
+        error.add_note(
+            f"{table.path}: the table has the new columns and the old rows, and its schema {before.id} could not be restored: {failed}"
+        )
 
 
 def drop_table(names: KnownTables, words: TokenCursor) -> Any:
@@ -120,24 +143,28 @@ def _parse_definition(names: KnownTables, words: TokenCursor) -> NewTable | None
     return new
 
 
-def _check_same_definition(new: NewTable, table: Table, schema: Any) -> None:
-    """Raise ``InvalidArgument`` if the table has another definition."""
+def _differs(new: NewTable, table: Table, schema: Any) -> bool:
+    """Return whether the table has other columns, options or another comment.
+
+    Raises ``InvalidArgument`` for other keys, partitions or buckets, which a table cannot change.
+    """
     from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # needed here only
 
     there = table.table_schema
     wanted = new_schema(schema, new.primary_keys, new.partition_keys, new.options, new.comment)
     bare = new.query is not None  # do not compare nullability with that of a query's columns
     sides = [[(field.name, str(field.type.with_nullable(bare or field.type.nullable))) for field in one.fields] for one in (wanted, there)]
+    others = {key for key, value in wanted.options.items() if there.options.get(key) != value}
     differs = [
-        *(["columns"] if sides[0] != sides[1] else []),
         *(["primary key"] if wanted.primary_keys != there.primary_keys else []),
         *(["partitions"] if wanted.partition_keys != there.partition_keys else []),
-        *(f"'{key}'" for key, value in wanted.options.items() if there.options.get(key) != value),
+        *(f"'{key}'" for key in sorted(others & {"bucket", "bucket-key"})),
     ]
     if differs:
         shown = ".".join(new.name)
         problem = f"CREATE OR REPLACE TABLE {shown}: the existing table differs in {', '.join(differs)}; nothing was changed"
-        raise InvalidArgument(f"{problem}: ALTER TABLE it first, or DROP TABLE {shown} and create it again")
+        raise InvalidArgument(f"{problem}: older snapshots could not be read; DROP TABLE {shown} and create it again, without its history")
+    return sides[0] != sides[1] or bool(others) or wanted.comment != there.comment
 
 
 def _open_table(names: KnownTables, path: str) -> Table | None:

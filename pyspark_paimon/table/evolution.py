@@ -6,6 +6,7 @@ Every change writes a new version of the schema. No data file is rewritten.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Self
@@ -15,10 +16,11 @@ import pyarrow as pa
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import LazyModule
 from manifest.options.core_options import option_texts
+from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType, from_arrow
 from manifest.types.type_parser import quote_field
 from pyspark_paimon.table.role import TableRole
-from pyspark_paimon.typing import ColumnPath, Type
+from pyspark_paimon.typing import ColumnPath, Data, Schema, Type
 
 if TYPE_CHECKING:
     from manifest.schema import change
@@ -74,6 +76,47 @@ class TableEvolution(TableRole):
             path=_path(name), type=_type(type, name), comment=comment, default=_default(default), first=first, after=after
         )
         return self._alter(added)
+
+    def replace_columns(
+        self, schema: Schema | Data | TableSchema, *, options: Mapping[str, object] | None = None, comment: str | None = None
+    ) -> Self:
+        """Replace all columns by one new version of the schema.
+
+        Keys must stay. Columns of the same name and type keep their values, and the others are null in existing rows, also those that are
+        NOT NULL: overwrite the rows next. Older snapshots keep their columns.
+
+        Args:
+            schema: New columns, as for ``create``. An older ``table_schema`` of this table brings back its columns with their values, its
+                options and its comment.
+            options: Options to set.
+            comment: New comment of the table.
+
+        Raises:
+            InvalidSchema: A key is missing or has another type, or an option names a column that is missing.
+            UnsupportedType, UnsupportedOption: As for ``create``.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> before = table.table_schema
+        >>> table.replace_columns("id BIGINT NOT NULL, city STRING, visits INT").scan("id = 1").to_arrow().to_pylist()
+        [{'id': 1, 'city': 'Oslo', 'visits': None}]
+        >>> table.replace_columns(before).scan("id = 1", columns=["city", "country"]).to_arrow().to_pylist()
+        [{'city': 'Oslo', 'country': 'NO'}]
+        """
+        from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # rarely needed
+
+        now = self.table_schema
+        if isinstance(schema, TableSchema):
+            fields, comment = schema.fields, schema.comment
+            changed = dict.fromkeys(now.options.keys() - schema.options.keys()) | schema.options
+        else:
+            fields = tuple(replace(field, id=-1) for field in new_schema(schema, now.primary_keys, now.partition_keys, None, None).fields)
+            changed = {**option_texts(options)}
+        return self._alter(
+            change.ChangeOptions(options=changed),
+            change.ReplaceColumns(columns=tuple(field.to_json() for field in fields)),
+            change.ChangeComment(comment=comment),
+        )
 
     def drop_column(self, name: ColumnPath) -> Self:
         """Drop a column.
@@ -199,6 +242,11 @@ class _ChangeRecorder(TableEvolution):
 
     def __init__(self) -> None:
         self.changes: list[change.SchemaChange] = []
+
+    def replace_columns(
+        self, schema: Schema | Data | TableSchema, *, options: Mapping[str, object] | None = None, comment: str | None = None
+    ) -> Self:
+        raise InvalidArgument("replace_columns makes a version of the schema of its own; call it alone, not in alter")
 
     def _alter(self, *changes: change.SchemaChange) -> Self:
         self.changes += changes

@@ -197,6 +197,7 @@ def evolution(table) -> None:
     table.set_comment("of the column", "more").set_nullable("s", nullable=True)
     table.alter(lambda t: t.drop_column("more"), lambda t: t.add_column("last", "INT").drop_column("last"))
     table.add_column("more", "INT").drop_column("more")
+    table.replace_columns(table.table_schema)
     table.alter_options({"snapshot.time-retained": "2 h"})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 from pydantic import TypeAdapter
@@ -20,6 +21,7 @@ from manifest.schema.change import (
     DropColumn,
     MoveColumn,
     RenameColumn,
+    ReplaceColumns,
     SchemaChange,
 )
 from manifest.schema.evolution import evolve, options_naming, rename_in_options
@@ -239,3 +241,33 @@ def test_racing_alters_all_take_effect_one_after_the_other(schema, tmp_path):
     newest = manager.require()
     assert {f"c{number}" for number in range(6)} < set(newest.names)
     assert len({field.id for field in newest.fields}) == len(newest.fields)
+
+
+def replaced(schema: TableSchema, columns: str, **ids: int) -> TableSchema:
+    fields = [replace(field, id=ids.get(field.name, -1)) for field in build_schema(columns).fields]
+    return evolve(schema, [ReplaceColumns(columns=tuple(field.to_json() for field in fields))])
+
+
+def test_replaced_columns_have_the_ids_of_their_values() -> None:
+    before = build_schema("id BIGINT, s ROW<a INT, b INT>, c STRING", primary_keys=["id"])
+    after = replaced(before, "c STRING NOT NULL, s ROW<a INT, b BIGINT>, id BIGINT NOT NULL, n INT")
+    assert [(field.name, field.id) for field in after.fields] == [("c", 4), ("s", 5), ("id", 0), ("n", 8)]
+    assert [field.id for field in after.field("s").type.fields] == [6, 7]
+    assert (after.highest_field_id, after.id) == (8, 1)
+    back = evolve(after, [ReplaceColumns(columns=tuple(field.to_json() for field in before.fields))])
+    assert (back.fields, back.highest_field_id, back.id) == (before.fields, 8, 2)
+
+
+@pytest.mark.parametrize(
+    ("columns", "ids", "reason"),
+    [
+        ("c STRING", {}, "column 'id' is a primary-key column and must stay, as BIGINT NOT NULL"),
+        ("id INT NOT NULL", {}, "must stay, as BIGINT NOT NULL"),
+        ("id BIGINT NOT NULL", {}, "column 'c' is named by option 'sequence.field'"),
+        ("id BIGINT NOT NULL, c STRING, n INT", {"n": 9}, "the table has had no column with id 9"),
+    ],
+)
+def test_columns_that_cannot_be_replaced(columns: str, ids: dict[str, int], reason: str) -> None:
+    before = build_schema("id BIGINT, c STRING", primary_keys=["id"], options={"sequence.field": "c"})
+    with pytest.raises(InvalidSchema, match=reason):
+        replaced(before, columns, **ids)

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.sql import types
 
-from pyspark_paimon import Catalog, InvalidArgument, Table, TableExists, TableNotFound
+from pyspark_paimon import Catalog, CommitConflict, InvalidArgument, InvalidSchema, Table, TableExists, TableNotFound
 from pyspark_paimon.statements import create, insert
 from pyspark_paimon.statements.run import sql
 
@@ -241,7 +241,6 @@ def test_tables_are_shown_with_what_they_are(catalog) -> None:
         done(catalog, "SHOW TABLE EXTENDED IN db LIKE 't' PARTITION (day = 'z')")
     with pytest.raises(InvalidArgument, match="LIKE"):
         done(catalog, "SHOW TABLE EXTENDED IN db")
-    assert done(catalog, "SHOW TABLE EXTENDED IN db LIKE 'none'").num_rows == 0
 
 
 def test_there_is_nothing_to_refresh(catalog) -> None:
@@ -311,3 +310,55 @@ def test_the_greatest_partition_has_its_type(catalog) -> None:
 def test_functions_say_what_they_take(catalog, text: str, words: str) -> None:
     with pytest.raises(InvalidArgument, match=words):
         done(catalog, text)
+
+
+def test_a_table_is_replaced_by_other_columns_and_keeps_its_history(catalog) -> None:
+    done(catalog, "CREATE TABLE db.r (id BIGINT NOT NULL PRIMARY KEY, c STRING, n INT) COMMENT 'a' TBLPROPERTIES ('bucket' = '1')")
+    table = catalog.table("db.r")
+    table.write([{"id": 1, "c": "x", "n": 7}])
+    text = "(n DOUBLE NOT NULL DEFAULT 1.5, c STRING COMMENT 'words', id BIGINT NOT NULL, PRIMARY KEY (id) NOT ENFORCED)"
+    done(catalog, f"REPLACE TABLE db.r {text} TBLPROPERTIES ('bucket' = '1', 'target-file-size' = '1 mb')")
+    schema = table.table_schema
+    assert [(field.id, field.name, str(field.type), field.default_value) for field in schema.fields] == [
+        (3, "n", "DOUBLE NOT NULL", "1.5"),
+        (1, "c", "STRING", None),
+        (0, "id", "BIGINT NOT NULL", None),
+    ]
+    assert (schema.comment, schema.options["target-file-size"], table.count()) == (None, "1 mb", 0)
+    assert table.scan(snapshot=1).to_arrow().to_pylist() == [{"id": 1, "c": "x", "n": 7}]
+    table.write([{"n": 2.5, "c": "y", "id": 1}])
+    assert table.scan().to_arrow().to_pylist() == [{"n": 2.5, "c": "y", "id": 1}]
+    assert table.fsck("deep").clean
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("(id BIGINT NOT NULL, c STRING)", "differs in primary key; nothing was changed"),
+        ("(id BIGINT NOT NULL PRIMARY KEY, c STRING) TBLPROPERTIES ('bucket' = '2')", "differs in 'bucket'; nothing was changed"),
+        ("(id INT NOT NULL PRIMARY KEY, c STRING)", "column 'id' is a primary-key column and must stay, as BIGINT NOT NULL"),
+        ("(id BIGINT NOT NULL PRIMARY KEY, d STRING)", "column 'c' is named by option 'sequence.field'"),
+    ],
+)
+def test_a_table_that_cannot_be_replaced_stays(catalog, text: str, words: str) -> None:
+    options = "'bucket' = '1', 'sequence.field' = 'c'"
+    done(catalog, f"CREATE TABLE db.r (id BIGINT NOT NULL PRIMARY KEY, c STRING) TBLPROPERTIES ({options})")
+    table = catalog.table("db.r")
+    table.write([{"id": 1, "c": "x"}])
+    before = table.table_schema
+    with pytest.raises((InvalidArgument, InvalidSchema), match=words):
+        done(catalog, f"CREATE OR REPLACE TABLE db.r {text}")
+    assert (table.table_schema, table.count()) == (before, 1)
+
+
+def test_columns_come_back_if_the_rows_cannot_be_replaced(catalog, monkeypatch) -> None:
+    done(catalog, "CREATE TABLE db.r (id BIGINT NOT NULL PRIMARY KEY, c STRING, n INT) TBLPROPERTIES ('bucket' = '1')")
+    table = catalog.table("db.r")
+    table.write([{"id": 1, "c": "x", "n": 7}])
+    before = table.table_schema
+    monkeypatch.setattr(Table, "delete", lambda *_: (_ for _ in ()).throw(CommitConflict("lost")))
+    with pytest.raises(CommitConflict, match="lost"):
+        done(catalog, "CREATE OR REPLACE TABLE db.r (id BIGINT NOT NULL PRIMARY KEY, word STRING)")
+    assert table.table_schema.fields == before.fields
+    assert table.table_schema.options == before.options
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "c": "x", "n": 7}]
