@@ -12,6 +12,7 @@ from fileindex.base.time_zone import time_zone
 from pyspark_paimon.spark.wire.session_settings import SETTINGS_PREFIX, check_setting
 from pyspark_paimon.statements.alter import alter_table, comment, delete, truncate, update
 from pyspark_paimon.statements.answers import frame_of_result
+from pyspark_paimon.statements.copy_into import copy_into
 from pyspark_paimon.statements.create import create_table, drop_table, replace_table
 from pyspark_paimon.statements.insert import insert
 from pyspark_paimon.statements.merge_into import merge_into
@@ -116,6 +117,7 @@ STATEMENTS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
     **{f"CREATE {kind}VIEW": create_view for kind in VIEWS},
     "ALTER TABLE": alter_table,
     "CALL": call_procedure,
+    "COPY INTO": copy_into,
     "COMMENT ON": comment,
     "SHOW PARTITIONS": show_partitions,
     "SHOW TAGS": show_tags,

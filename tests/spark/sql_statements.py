@@ -336,6 +336,15 @@ OURS = (
         ),
     ),
     Feature(
+        "`COPY INTO t [(columns)] FROM 'path' FILE_FORMAT = (TYPE = CSV | JSON | PARQUET, ...)` `PATTERN`, `FORCE`, `ON_ERROR`",
+        "loads files that the process of `sql` reaches, each once and by a commit of its own: a repeat skips it for as long as "
+        "`commit-id.time-retained`. `COPY INTO 'path'` is refused",
+        (
+            Example("COPY INTO {t} FROM '/none/here' FILE_FORMAT = (TYPE = CSV)", refused="InvalidArgument.*no file or directory"),
+            Example("COPY INTO '/tmp/x' FROM {t} FILE_FORMAT = (TYPE = CSV)", refused="InvalidArgument.*df.write"),
+        ),
+    ),
+    Feature(
         "`UPDATE t SET ... WHERE`, `DELETE FROM t WHERE`, `TRUNCATE TABLE t [PARTITION (...)]`",
         "as `table.update` and `table.delete`; of rows with keys Spark computes the new values",
         (

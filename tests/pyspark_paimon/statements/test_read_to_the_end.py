@@ -66,6 +66,7 @@ TEXTS = [
     "ALTER TABLE db.t SET TBLPROPERTIES ('target-file-size' = '1 mb')",
     "ALTER TABLE db.t UNSET TBLPROPERTIES IF EXISTS ('target-file-size')",
     "ALTER TABLE db.t DROP IF EXISTS PARTITION (day = 'a'), PARTITION (day = 'b') PURGE",
+    "COPY INTO db.t FROM '/' FILE_FORMAT = (TYPE = CSV) PATTERN = 'none' FORCE = TRUE ON_ERROR = CONTINUE",
     "CALL sys.create_tag(table => 'db.t', tag => 'v1')",
     "CALL sys.compact('db.t', 'day=a')",
     "SHOW PARTITIONS db.t PARTITION (day = 'a')",
