@@ -25,11 +25,11 @@ from lsm.read.metrics import ReadReport
 from lsm.scan.file_pruner import BLOB_FORMAT
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.errors import UnsupportedTable
+from manifest.schema.metadata_columns import ROW_ID
 from manifest.store import FileStore
 
-ROW_ID = "_ROW_ID"
-"""Column of row ids, computed by ``ColumnFilesRead``. ``_SEQUENCE_NUMBER`` is that of the newest file with columns of the row."""
 ROW_NUMBERS = frozenset({ROW_ID, SEQUENCE_NUMBER})
+"""Columns computed by ``ColumnFilesRead``. ``_SEQUENCE_NUMBER`` is that of the newest file with columns of the row."""
 
 _ENDED: Any = None
 """Marks the end of a stream of batches."""
@@ -88,7 +88,7 @@ class ColumnFilesRead:
         streams += [self.read(file, chosen[file.file_name]) for file in rows if file.file_name in chosen]
         for position, every in _zip_columns(streams, rows[0].row_count, self.path(rows[0])):
             numbered = _add_row_numbers(every, rows[0], position) if ROW_NUMBERS.intersection(self.columns) else every
-            batch = numbered if self.dead is None else _drop_dead(numbered, self.dead, position)
+            batch = numbered if self.dead is None else drop_dead(numbered, self.dead, position)
             kept = batch if self.predicate == TRUE else batch.filter(mask(self.predicate, batch, self.store.schema.column_types))
             yield kept.select(list(self.columns)) if self.columns else rows_only(kept.num_rows)
 
@@ -145,7 +145,7 @@ def _add_row_numbers(batch: Any, newest: DataFileMeta, position: int) -> Any:
     return batch.append_column(ROW_ID, pa.array(ids)).append_column(SEQUENCE_NUMBER, numbers)
 
 
-def _drop_dead(batch: Any, dead: BitMap, position: int) -> Any:
+def drop_dead(batch: Any, dead: BitMap, position: int) -> Any:
     """Return the batch without deleted rows.
 
     The batch begins at ``position`` of its range.
@@ -178,4 +178,4 @@ def _zip_columns(streams: Sequence[Iterator[Any]], count: int, path: str) -> Ite
         done += length
 
 
-__all__ = ["ROW_ID", "ROW_NUMBERS", "ColumnFilesRead"]
+__all__ = ["ROW_ID", "ROW_NUMBERS", "ColumnFilesRead", "drop_dead"]

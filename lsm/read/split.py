@@ -152,7 +152,7 @@ class SplitRead:
             return
         if not self.store.schema.is_primary_key_table:
             for group in range_groups(self.split.files):
-                read = self.alone(group[0]) if len(group) == 1 and group[0].write_cols is None else self._by_columns(group)
+                read = self.alone(group[0]) if len(group) == 1 and group[0].write_cols is None else self.by_columns(group)
                 yield from read.batches()
             return
         for section in interval_partition(self.split.files, key_decoder(self.store.schema.key_types)):
@@ -257,9 +257,9 @@ class SplitRead:
             if file.first_row_id is None:
                 raise UnsupportedTable(f"{self.store.root}: data file {file.file_name} has no row ids; it was written without row tracking")
         for group in range_groups(self.split.files):
-            yield from self._by_columns(group).batches()
+            yield from self.by_columns(group).batches()
 
-    def _by_columns(self, files: Sequence[DataFileMeta]) -> column_files.ColumnFilesRead:
+    def by_columns(self, files: Sequence[DataFileMeta]) -> column_files.ColumnFilesRead:
         """Return the read of files with different columns.
 
         The files must have the same rows.

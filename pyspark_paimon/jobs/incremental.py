@@ -15,6 +15,7 @@ from fileindex.base.column_type import Kind
 from fileindex.base.errors import InvalidArgument
 from lsm.arrow.row_kind import ROW_KIND
 from manifest.io.errors import SnapshotExpired
+from manifest.schema.metadata_columns import metadata_fields, metadata_names
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.types.data_type import DataField, DataType
@@ -114,8 +115,11 @@ def change_columns(columns: Sequence[str] | None, schema: TableSchema) -> tuple[
 
 
 def scan_fields(schema: TableSchema, columns: Sequence[str]) -> list[DataField]:
-    """Return the fields of ``columns``, including the row kind."""
-    return [_KIND_FIELD if name == ROW_KIND and name not in schema.names else schema.field(name) for name in columns]
+    """Return the fields of ``columns``, including the row kind and metadata columns."""
+    others: dict[str, DataField] = {}
+    if ROW_KIND in columns or metadata_names(columns, schema):
+        others = {ROW_KIND: _KIND_FIELD, **metadata_fields(schema)}
+    return [schema.field(name) if name in schema.names or name not in others else others[name] for name in columns]
 
 
 def plan_changes(store: FileStore, request: ScanRequest, wanted: IncrementalRange) -> ScanPlan:

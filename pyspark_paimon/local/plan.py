@@ -15,6 +15,7 @@ from lsm.scan.planned_splits import sums_of
 from lsm.scan.planner import ScanPlanner
 from lsm.scan.predicates import is_short
 from manifest.io.file_cache import StatIdentity
+from manifest.schema.metadata_columns import metadata_names
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from pyspark_paimon.jobs.incremental import plan_changes
@@ -39,7 +40,9 @@ def plan_request(store: FileStore, request: ScanRequest, pinned: Snapshot | None
     limit = None if request.order_by or request.keys is not None else request.limit  # sorted or sought rows may come from any split
     top = _top_level(store, request)
     predicate = request.predicate
-    make = partial(ScanPlanner(store, top).plan, predicate, snapshot=snapshot, columns=request.columns, limit=limit)
+    others = metadata_names(request.columns, store.schema)
+    columns = tuple(name for name in request.columns if name not in others)
+    make = partial(ScanPlanner(store, top).plan, predicate, snapshot=snapshot, columns=columns, limit=limit)
     short = predicate is None or is_short(predicate)
     plan = make() if snapshot is None or not short else _plan(store, snapshot, (repr(predicate), limit, top, request.columns), make)
     if not request.excluded_files:

@@ -20,6 +20,7 @@ from lsm.read.metrics import ReadReport
 from lsm.read.split import read_split
 from lsm.scan.splits import DataSplit
 from manifest.io.threads import map_in_threads
+from manifest.schema.metadata_columns import metadata_names
 from pyspark_paimon.jobs.incremental import read_changes
 from pyspark_paimon.scheduling.thread_pool import interleave
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from lsm.incremental import planner as incremental
     from lsm.incremental.planner import IncrementalSplit
     from lsm.keys.key_set import KeySet
+    from lsm.read import metadata_columns as metadata
     from lsm.scan.plan import ScanPlan
     from manifest.store import FileStore
     from pyspark_paimon.jobs import ordering
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 else:  # a lookup needs none of them
     aggregates = LazyModule("lsm.aggregate.aggregation")
     incremental = LazyModule("lsm.incremental.planner")
+    metadata = LazyModule("lsm.read.metadata_columns")
     ordering = LazyModule("pyspark_paimon.jobs.ordering")
     explain = LazyModule("pyspark_paimon.views.explain")
 
@@ -83,9 +86,20 @@ def _rows_of(
 ) -> Iterator[pa.RecordBatch]:
     if type(split) is not DataSplit and isinstance(split, incremental.IncrementalSplit):
         return read_changes(store, split, request.model_copy(update={"limit": None}) if request.order_by else request, report)
+    keys, predicate = condition
+    if metadata_names(request.columns, store.schema):
+        return metadata.read_with_metadata(
+            store,
+            split,
+            columns=request.columns,
+            predicate=request.predicate,
+            keys=keys,
+            condition=predicate,
+            limit=_limit(request),
+            report=report,
+        )
     if request.order_by and request.limit is not None:
         return iter(ordering.first_rows(store, request, [split], 1, report).to_batches())
-    keys, predicate = condition
     return read_split(
         store,
         split,
@@ -181,7 +195,7 @@ def _limit(request: ScanRequest) -> int | None:
 
 
 def _sort(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int, report: ReadReport | None) -> pa.Table:
-    if request.limit is not None and request.incremental is None:
+    if request.limit is not None and request.incremental is None and not metadata_names(request.columns, store.schema):
         return ordering.first_rows(store, request, plan.splits, threads, report)
     return ordering.sort_rows(_in_order(store, request, plan, threads, report), request, store.schema)
 

@@ -26,6 +26,7 @@ from fileindex.base.errors import InvalidArgument, UnknownColumn
 from fileindex.base.time_zone import session_tzinfo, time_zone
 from manifest.options.core_options import option_texts
 from manifest.options.support import check_call
+from manifest.schema.metadata_columns import metadata_fields
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.commit_info import check_properties
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
@@ -138,10 +139,11 @@ def travel_of(snapshot: int | None, tag: str | None, timestamp: Time | None) -> 
     return TravelRequest(snapshot_id=snapshot, tag=tag, timestamp_millis=millis_of(timestamp))
 
 
-def projection(columns: Sequence[str] | None, schema: TableSchema) -> tuple[str, ...]:
+def projection(columns: Sequence[str] | None, schema: TableSchema, *, metadata: bool = False) -> tuple[str, ...]:
     """Return columns of a scan in the table's spelling.
 
-    ``columns`` None: all columns. Raises ``UnknownColumn``, ``InvalidArgument``.
+    ``columns`` None: all columns. ``metadata``: whether metadata columns may be named.
+    Raises ``UnknownColumn``, ``InvalidArgument``.
     """
     if columns is None:
         return schema.names
@@ -149,7 +151,8 @@ def projection(columns: Sequence[str] | None, schema: TableSchema) -> tuple[str,
         raise InvalidArgument(f"columns must be a list of names: write columns=[{columns!r}]")
     if not isinstance(columns, Iterable):
         raise InvalidArgument(f"columns must be a list of names, not {columns!r}")
-    names = tuple(resolve(name, schema.column_types) for name in columns)
+    others = metadata_fields(schema) if metadata else {}
+    names = tuple(name if name in others else resolve(name, schema.column_types) for name in columns)
     if len(set(names)) < len(names):
         raise InvalidArgument(f"columns has a name twice: {', '.join(columns)}")
     if not names:

@@ -17,6 +17,7 @@ from sqlglot.errors import SqlglotError
 from fileindex.base.errors import PaimonError
 from fileindex.base.time_zone import time_zone
 from fileindex.predicate.tree import Predicate, all_of, computed_predicates
+from manifest.schema.metadata_columns import METADATA_NAMES, metadata_names
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.parse import parse_filter
 from pyspark_paimon.statements.words import StatementTokens
@@ -33,20 +34,30 @@ class Usage:
 
     conditions: Conditions of WHERE on this table alone, as SQL text without the table's name.
     names: Words of the query in upper case, among which are all needed columns. None: all columns.
+    metadata: Words of the query that may be metadata columns.
     """
 
     conditions: tuple[str, ...] = ()
     names: frozenset[str] | None = None
+    metadata: frozenset[str] = frozenset()
+
+    def metadata_of(self, table: Table) -> list[str]:
+        """Return the metadata columns of a table that the query names."""
+        return metadata_names(sorted(self.metadata), table.table_schema)
 
     def frame(self, table: Table, travel: Mapping[str, Any], zone: Callable[[], str]) -> DataFrame:
         """Return the frame of the table for the query.
 
         ``travel``: arguments of ``scan``. ``zone``: returns the time zone of the session.
         """
-        if not self.conditions and self.names is None:
+        others = self.metadata_of(table)
+        if not self.conditions and self.names is None and not others:
             return table.scan(**travel).to_spark(exact=False)
         schema = table.table_schema
-        columns = None if self.names is None else [name for name in schema.names if name.upper() in self.names] or schema.names[:1]
+        if self.names is None:
+            columns = [*schema.names, *others] if others else None
+        else:
+            columns = [*(name for name in schema.names if name.upper() in self.names), *others] or list(schema.names[:1])
         found = self.predicates(schema, zone)
         return table.scan(all_of(*found) if found else None, columns, **travel).to_spark(exact=False)
 
@@ -80,12 +91,13 @@ def usages(text: str) -> dict[int, Usage]:
     except (SqlglotError, RecursionError):
         return {}
     names = _names(tree)
+    metadata = METADATA_NAMES & {str(node.name) for node in tree.find_all(exp.Identifier)}
     found = {}
     for table in tree.find_all(exp.Table):
         first = next((part for part in table.parts if isinstance(part, exp.Identifier)), None)
         start = None if first is None else first.meta.get("start")
         if start is not None:
-            found[start] = Usage(tuple(_conditions(table)), names)
+            found[start] = Usage(tuple(_conditions(table)), names, metadata)
     return found
 
 

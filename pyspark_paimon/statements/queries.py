@@ -5,6 +5,7 @@ Each Paimon table in the text, also with VERSION or TIMESTAMP AS OF, is replaced
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.tree import all_of
+from manifest.schema.metadata_columns import METADATA_NAMES
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.wire.session_settings import has_settings
 from pyspark_paimon.statements.metadata_answers import SimpleAggregate
@@ -52,7 +54,7 @@ def _metadata_answer(names: KnownTables, text: str) -> Any:
     if start is None or usage is None or len(usage.conditions) < wanted.condition_count:
         return None
     name = words.name()
-    found = _find_table(names, name, words)
+    found = _find_table(names, name, words, usage)
     if found is None:
         return None
     table, travel = found
@@ -76,6 +78,7 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
     used = usages(text)
     parts: list[str] = []
     end = 0
+    hidden: set[str] = set()
     for start in _table_positions(words):
         name = words.name()
         if len(name) == 1 and name[0].lower() in common:
@@ -85,12 +88,42 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
             frame = _read(names, name, words, used.get(start, Usage()))
         if frame is None:
             continue
+        hidden |= METADATA_NAMES.intersection(frame.columns) if used.get(start, Usage()).metadata else set()
         key = f"paimon_{len(frames)}"
         frames[key] = frame
         alias = "" if _has_alias(words) else f" AS {quote_name(name[-1])}"
         parts += [_escape(text[end:start]), f"{{{key}}}{alias}"]
         end = words.tokens[words.at - 1].end + 1
-    return "".join([*parts, _escape(text[end:])]), frames
+    query = "".join([*parts, _escape(text[end:])])
+    return _without_hidden(query, hidden, len(frames)), frames
+
+
+def _without_hidden(query: str, hidden: set[str], tables: int) -> str:
+    """Leave metadata columns out of ``*``.
+
+    Raises ``InvalidArgument`` where it is not clear of which table a star has them.
+    """
+    stars = list(_stars(query)) if hidden else []
+    if not stars:
+        return query
+    if tables > 1 or len(re.findall(r"(?i)\bSELECT\b", query)) > 1 or re.search(r"(?i)\bJOIN\b", query):
+        raise InvalidArgument(
+            f"a query of several tables or with subqueries has '*' and {', '.join(sorted(hidden))}: name the columns instead of '*'"
+        )
+    parts, end = list[str](), 0
+    for star in stars:
+        parts += [query[end : star + 1], f" EXCEPT ({', '.join(sorted(hidden))})"]
+        end = star + 1
+    return "".join([*parts, query[end:]])
+
+
+def _stars(query: str) -> Iterator[int]:
+    """Yield the positions of stars that stand for all columns."""
+    tokens = TokenCursor(query).tokens
+    for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
+        ends = after is None or after.text.upper() in {",", "FROM", ")"}
+        if token.text == "*" and ends and before.text.upper() in {"SELECT", "DISTINCT", "ALL", ",", "."}:
+            yield token.start
 
 
 def _escape(text: str) -> str:
@@ -140,7 +173,7 @@ def _table_positions(words: TokenCursor) -> Iterator[int]:
 
 def _read(names: KnownTables, name: NameParts, words: TokenCursor, usage: Usage) -> Any:
     """Return the frame of a table; None: Spark reads it."""
-    found = _find_table(names, name, words)
+    found = _find_table(names, name, words, usage)
     return None if found is None else usage.frame(*found, lambda: _zone(names))
 
 
@@ -148,7 +181,7 @@ def _zone(names: KnownTables) -> str:
     return str(names.spark.conf.get("spark.sql.session.timeZone"))
 
 
-def _find_table(names: KnownTables, name: NameParts, words: TokenCursor) -> tuple[Table, dict[str, Any]] | None:
+def _find_table(names: KnownTables, name: NameParts, words: TokenCursor, usage: Usage) -> tuple[Table, dict[str, Any]] | None:
     """Return a table and the arguments of its scan; None: Spark reads it.
 
     Spark reads tables that its catalog knows, unless the query has a version, a system table or a Paimon session setting.
@@ -160,7 +193,7 @@ def _find_table(names: KnownTables, name: NameParts, words: TokenCursor) -> tupl
         table: Table | None = Table.open(path, names.spark)
     else:
         table = names.of_catalog(name)
-        if table is None and (travel or "$" in name[-1] or has_settings(names.spark)):
+        if table is None and (travel or "$" in name[-1] or usage.metadata or has_settings(names.spark)):
             table = names.find(name)
     if table is None:
         words.at = behind

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument, UnknownColumn
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import columns_of
 from lsm.aggregate.summary import RowSummary
@@ -22,6 +22,7 @@ from lsm.scan.plan import Report, ScanPlan
 from lsm.scan.splits import DataSplit
 from manifest.io.paths import refuse_system
 from manifest.row.binary_row import EMPTY_ROW
+from manifest.schema.metadata_columns import metadata_names
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
@@ -52,6 +53,8 @@ class SystemTable(ABC):
     """
 
     reads_files: ClassVar[bool] = False
+    has_files: ClassVar[bool] = False
+    """Whether its rows are those of data files, with their metadata columns."""
 
     def __init__(self, path: str, base: LocalBackend, name: str) -> None:
         self._path = path
@@ -235,6 +238,9 @@ class SystemTable(ABC):
         return RowSummary.of(request.aggregates, types).add_all(batches)
 
     def _check(self, request: ScanRequest) -> None:
+        others = [] if self.has_files else metadata_names(request.columns, self.schema(request.schema_id))
+        if others:
+            raise UnknownColumn(others[0], self.schema(request.schema_id).names)
         if request.incremental is not None:
             raise InvalidArgument(
                 f"{self._path}: a system table has no changelog; read the table's: Table.open({self._base.path!r}).changelog(...)"

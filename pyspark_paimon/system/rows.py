@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -137,6 +138,8 @@ class ReadOptimizedTable(SystemTable):
     It shows the result of the last full compaction of each bucket. These rows need no merging. For a table without keys,
     ``$ro`` has all rows.
     """
+
+    has_files: ClassVar[bool] = True
 
     def schema(self, schema_id: int | None = None) -> TableSchema:
         """Return the table's columns and keys."""

@@ -33,7 +33,7 @@ def _outputs_of(columns: Sequence[str] | Mapping[str, Any] | None, schema: Table
     """Return the columns that a scan reads, and what it computes from them. None: nothing."""
     if not isinstance(columns, Mapping):
         try:
-            return projection(columns, schema), None
+            return projection(columns, schema, metadata=True), None
         except UnknownColumn:
             if columns is None or not any(set(name) & set(".[(`") for name in columns):
                 raise
@@ -76,7 +76,9 @@ class TableReading(TableRole, Readable):
                 (``"lower(city) LIKE '%os%' AND amount % 2 = 0"``) follow Spark's ANSI rules: a sum that overflows is an error.
             columns: Columns to read, in this order. None: all. A list may have parts of columns: fields (``"s.a"``), entries
                 (``"attrs['clicks']"``) and elements (``"a[0]"``). A dict has expressions by name (``{"day": "date(ts)"}``), as SQL
-                text, a Spark Column or an expression of pyarrow. Only columns that these use are read.
+                text, a Spark Column or an expression of pyarrow. Only columns that these use are read. A list of names may have
+                ``__paimon_file_path``, ``__paimon_row_index``, ``__paimon_partition`` and ``__paimon_bucket``, and with
+                ``row-tracking.enabled`` ``_ROW_ID`` and ``_SEQUENCE_NUMBER``: where each row is stored.
             limit: Largest number of rows.
             params: Values of the parameters in SQL text: ``scan("city = :c AND id IN :ids", params={"c": "Oslo", "ids": array})``.
                 A list may be an Arrow array, a Series or any collection, also of a million values.
@@ -103,9 +105,12 @@ class TableReading(TableRole, Readable):
             InvalidFilter, UnknownColumn, InvalidArgument, UnsupportedOption: An argument is not valid.
             SnapshotNotFound, SnapshotExpired: There is no such snapshot or tag.
             FilterFailed: Raised while reading, if a filter computes something without a value.
+            UnsupportedTable: Raised while reading, if rows of a merge are asked for their file or index.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities()
+        >>> table.scan("id > 1", columns=["id", "__paimon_bucket", "__paimon_row_index"]).to_arrow().to_pylist()
+        [{'id': 2, '__paimon_bucket': 0, '__paimon_row_index': 1}, {'id': 3, '__paimon_bucket': 0, '__paimon_row_index': 2}]
         >>> table.scan("attrs['clicks'] > 3 OR city LIKE 'R%'", columns=["id", "city"]).to_arrow().to_pylist()
         [{'id': 2, 'city': 'Lima'}, {'id': 3, 'city': 'Rome'}]
         >>> import pyarrow.compute as pc

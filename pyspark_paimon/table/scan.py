@@ -337,7 +337,9 @@ class Scan(CheckedMethods, Readable):
             return replace(self, _request=self._request.model_copy(update={"columns": outputs.columns}), _outputs=outputs)
         names = self._request.columns
         chosen = (
-            change_columns(columns, self.table_schema) if self._request.incremental is not None else projection(columns, self.table_schema)
+            change_columns(columns, self.table_schema)
+            if self._request.incremental is not None
+            else projection(columns, self.table_schema, metadata=True)
         )
         if missing := [name for name in chosen if name not in names]:
             raise UnknownColumn(missing[0], names)

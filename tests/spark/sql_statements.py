@@ -408,6 +408,21 @@ OURS = (
         ),
     ),
     Feature(
+        "`SELECT *, __paimon_file_path, __paimon_row_index, __paimon_partition, __paimon_bucket FROM t`, `_ROW_ID`, `_SEQUENCE_NUMBER`",
+        "where each row is stored, if they are named: `*` does not have them. Rows of a merge have no file and no index, until they are "
+        "compacted; ids are those of `row-tracking.enabled`",
+        (
+            Example("SELECT *, __paimon_row_index, __paimon_partition.day FROM {d}", returns=[(D1, 1, "b", 0, D1), (D2, 5, "a", 0, D2)]),
+            Example(
+                "SELECT x.* FROM {d} x WHERE x.__paimon_bucket = 0 AND __paimon_file_path LIKE '%day=2026-01-01%'", returns=[(D1, 1, "b")]
+            ),
+            Example("SELECT count(*), max(__paimon_bucket) FROM paimon.`{days}`", returns=[(2, 0)]),
+            Example("SELECT a.__paimon_bucket, b.id FROM {d} a JOIN {t} b ON a.id = b.id", returns=[(0, 1)]),
+            Example("SELECT * FROM (SELECT __paimon_bucket FROM {d})", refused="InvalidArgument.*name the columns instead of '\\*'"),
+            Example("SELECT _ROW_ID FROM {d}", refused="UNRESOLVED_COLUMN"),
+        ),
+    ),
+    Feature(
         "`paimon_incremental_query('t', 1, 3)`, `paimon_incremental_between_timestamp`, `paimon_incremental_to_auto_tag`, `sys.max_pt('t')`",
         "Paimon's functions: in `FROM` the new and changed rows between two snapshots, tags or times, without deletes; the greatest value of the "
         "first partition column, by which files are skipped",

@@ -47,6 +47,7 @@ from lsm.schema.parquet_schema import KIND_FIELD
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.file_io import FileIO
 from manifest.io.threads import map_in_threads
+from manifest.schema.metadata_columns import metadata_names
 from manifest.schema.table_schema import TableSchema
 from manifest.storage.allowed_roots import allowed_roots
 from manifest.storage.object_store import ObjectStoreFileIO
@@ -252,6 +253,8 @@ def _reason_against(store: FileStore, request: ScanRequest) -> str:
         return "the server restricts directories, which Spark's own reader would ignore"
     if request.incremental is not None or not request.columns or (request.order_by and request.limit is not None):
         return "changes, and the first rows of an order, are read by our own reader"
+    if metadata_names(request.columns, store.schema):
+        return "metadata columns are read by our own reader"
     for name in request.columns:
         type_ = store.schema.field(name).type
         if "." in name or not is_native(type_) or (type_.is_nested and not type_.nullable):
