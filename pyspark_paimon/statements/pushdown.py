@@ -50,7 +50,7 @@ class Usage:
 
         ``travel``: arguments of ``scan``. ``zone``: returns the time zone of the session.
         """
-        others = self.metadata_of(table)
+        others = self.metadata_of(table) if self.metadata else []
         if not self.conditions and self.names is None and not others:
             return table.scan(**travel).to_spark(exact=False)
         schema = table.table_schema
