@@ -15,11 +15,14 @@ from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.queries import run_query
 from pyspark_paimon.statements.words import TokenCursor, WrittenValue
 
+_OTHER_ROWS = "for other rows write DELETE FROM t WHERE and INSERT INTO t"
+
 
 def insert(names: KnownTables, words: TokenCursor) -> Any:
     """Run INSERT; None if Spark should.
 
-    Syntax: ``INSERT INTO | OVERWRITE [TABLE] t [PARTITION (...)] [BY NAME | (columns)] query``.
+    Syntax: ``INSERT INTO | OVERWRITE [TABLE] t [PARTITION (...)] [BY NAME | (columns)] query``, or
+    ``INSERT INTO t REPLACE WHERE partition column = value [AND ...] query``.
     """
     overwrite = words.take("OVERWRITE")
     if not overwrite:
@@ -28,12 +31,8 @@ def insert(names: KnownTables, words: TokenCursor) -> Any:
     table = names.find(words.name())
     if table is None or (words.peek() == "WITH" and words.peek(1) == "("):
         return None  # Spark runs INSERT ... WITH (options) through our data source
-    if words.take("REPLACE", "WHERE"):
-        raise InvalidArgument(
-            "INSERT ... REPLACE WHERE is not supported: write INSERT OVERWRITE t PARTITION (...) for whole partitions, "
-            "or DELETE FROM t WHERE and INSERT INTO t"
-        )
     schema = table.table_schema
+    replaced = _replaced_partition(words, schema) if not overwrite and words.take("REPLACE", "WHERE") else {}
     static: dict[str, WrittenValue] = {}
     if words.take("PARTITION"):
         if words.peek(1) == ")":
@@ -52,12 +51,32 @@ def insert(names: KnownTables, words: TokenCursor) -> Any:
     dynamic = overwrite and not static
     done = table.write(
         frame,
-        mode="overwrite" if overwrite else None,
-        partition=static or None if overwrite else None,
+        mode="overwrite" if overwrite or replaced else None,
+        partition=replaced or (static or None if overwrite else None),
         options={"dynamic-partition-overwrite": "false"} if dynamic and not _dynamic(names) else None,
         missing="null",  # columns that a list of columns leaves out are null in SQL
     )
     return frame_of_result(names.spark, done)
+
+
+def _replaced_partition(words: TokenCursor, schema: TableSchema) -> dict[str, WrittenValue]:
+    """Parse the condition of REPLACE WHERE.
+
+    Raises ``InvalidArgument`` if it does not select whole partitions by equality.
+    """
+    found: dict[str, WrittenValue] = {}
+    while True:
+        name = words.part()
+        column = next((key for key in schema.partition_keys if key.lower() == name.lower()), None)
+        if column is None or column in found or not words.take("="):
+            raise InvalidArgument(
+                f"INSERT ... REPLACE WHERE takes partition columns ({', '.join(schema.partition_keys) or 'this table has none'}) with one "
+                f"value each, joined by AND; {_OTHER_ROWS}"
+            )
+        words.take("DATE")
+        found[column] = words.literal()
+        if not words.take("AND"):
+            return found
 
 
 def without_default_words(query: str) -> str:

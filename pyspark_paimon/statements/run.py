@@ -18,6 +18,7 @@ from pyspark_paimon.statements.insert import insert
 from pyspark_paimon.statements.merge_into import merge_into
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.new_table import show_columns, show_create_table
+from pyspark_paimon.statements.parameters import Parameters, with_parameters
 from pyspark_paimon.statements.procedures import call_procedure
 from pyspark_paimon.statements.queries import replace_tables, run_query
 from pyspark_paimon.statements.show import (
@@ -141,12 +142,14 @@ STATEMENTS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
 }
 """Handlers by the first words of a statement. A handler returns None to leave the statement to Spark."""
 
+_RAW_TEXTS = "spark.sql.parser.escapedStringLiterals"
+"""Setting of Spark that makes backslashes plain characters."""
 AFTER_QUERIES = ("INSERT", "MERGE INTO")
 """Statements that may follow a WITH clause."""
 
 
 @public
-def sql(spark: SparkSession, text: str, *, catalog: AnyCatalog | None = None) -> DataFrame:
+def sql(spark: SparkSession, text: str, args: Parameters | None = None, *, catalog: AnyCatalog | None = None) -> DataFrame:
     """Run a SQL statement on Paimon tables.
 
     A table is a path (paimon.`/warehouse/db.db/t`), a table of ``catalog`` (``db.t``), or a name of Spark's catalog for a
@@ -164,15 +167,18 @@ def sql(spark: SparkSession, text: str, *, catalog: AnyCatalog | None = None) ->
     Args:
         spark: Session that runs queries.
         text: One statement.
+        args: Values of ``:name`` by name, or of ``?`` by position: ``{"day": date(2026, 1, 31)}``.
         catalog: Catalog whose tables may be named as ``db.t``.
 
     Raises:
-        InvalidArgument: The statement has a syntax error. The text shows its position.
+        InvalidArgument: The statement has a syntax error. The text shows its position. Or a parameter has no value in ``args``.
         TableNotFound: A statement that needs a Paimon table names another one.
         PaimonError: Any error of the methods of ``Table`` and ``Catalog``. Spark's own errors are not changed.
 
     >>> sql(spark, "CALL sys.create_tag(table => 'sales.orders', tag => 'v1')", catalog=Catalog("/warehouse")).show()  # doctest: +SKIP
     """
+    if args is not None:
+        text = with_parameters(text, args, lambda: str(spark.conf.get(_RAW_TEXTS, "false")).lower() != "true")
     try:
         words = TokenCursor(text)
     except InvalidArgument:  # the text has no tokens we can read: Spark's error explains it better

@@ -324,12 +324,20 @@ OURS = (
         ),
     ),
     Feature(
-        "`INSERT INTO t`, `INSERT OVERWRITE t [PARTITION (...)]`, `BY NAME`, `(columns)`, `VALUES (1, DEFAULT)`",
+        "`INSERT INTO t`, `INSERT OVERWRITE t [PARTITION (...)]`, `INSERT INTO t REPLACE WHERE day = '...'`, `BY NAME`, `(columns)`, `VALUES (1, DEFAULT)`",
         "upserts, or replaces, by position or by name; the table is known by its name. `DEFAULT` is the default of the column, in `UPDATE` "
         "and `MERGE INTO`, too",
         (
             Example("INSERT INTO {t} VALUES (4, 'Rome')", leaves=[*ALL, (4, "Rome")]),
             Example("INSERT OVERWRITE {d} PARTITION (day = DATE'2026-01-01') SELECT 7, 'new'", leaves_days=[(D1, 7, "new"), (D2, 5, "a")]),
+            Example(
+                "INSERT INTO {d} REPLACE WHERE day = DATE'2026-01-01' SELECT day, 8, 'more' FROM {d}", refused="outside the partitions"
+            ),
+            Example(
+                "INSERT INTO {d} REPLACE WHERE day = DATE'2026-01-01' VALUES (DATE'2026-01-01', 8, 'more')",
+                leaves_days=[(D1, 8, "more"), (D2, 5, "a")],
+            ),
+            Example("INSERT INTO {d} REPLACE WHERE id > 1 SELECT 1", refused="InvalidArgument.*partition columns .day."),
             Example("ALTER TABLE {t} ALTER COLUMN city SET DEFAULT 'Rome'"),
             Example("INSERT INTO {t} VALUES (4, DEFAULT), (5, 'DEFAULT')", leaves=[*ALL, (4, "Rome"), (5, "DEFAULT")]),
             Example("INSERT INTO {t} SELECT 1", refused="SchemaMismatch.*1 columns"),

@@ -13,7 +13,9 @@ import pytest
 from sql_statements import ALL, D1, D2, OURS, REFUSED, WORKS, Feature, docs_table
 
 import pyspark_paimon
+from fileindex.base.errors import InvalidArgument
 from pyspark_paimon import Catalog, PaimonError, Table
+from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.wire.errors import typed_error
 
 spark_tests = pytest.mark.spark
@@ -175,6 +177,7 @@ def test_a_dataframe_is_written_by_name_with_kinds_by_path_and_by_name_of_a_tabl
         r"SchemaMismatch.*'CITY' is unknown.*write it 'city'": lambda df: plain(df.withColumnRenamed("city", "CITY")).save(table.path),
         "SchemaMismatch.*'more' is unknown": lambda df: plain(df.selectExpr("*", "1 AS more")).save(table.path),
         "SchemaMismatch.*'id' is missing": lambda df: plain(df.drop("id")).save(table.path),
+        "UnsupportedOption.*'replaceWhere'.*overwrite-partition": lambda df: plain(df, "overwrite", replaceWhere="id = 1").save(table.path),
         "UnsupportedOption.*'scan.snapshot-id': is an option of reads": lambda df: plain(df, **{"scan.snapshot-id": "1"}).save(table.path),
     }
     for text, write in refused.items():
@@ -273,3 +276,22 @@ def test_rows_of_another_session_are_written(spark, table):
     other = spark.newSession()
     Table.open(table.path, spark=spark).write(cities(other, "7L"))
     assert content(table) == [*ALL, (7, "x")]
+
+
+@spark_tests
+def test_parameters_and_versions_are_given_as_to_spark_and_delta(spark, table, days):
+    catalog = Catalog(Path(table.path).parent)
+    at = quote_name(days.path)
+
+    def run(text, args):
+        return pyspark_paimon.sql(spark, text.replace("{d}", f"paimon.{at}"), args, catalog=catalog)
+
+    assert [row.id for row in run("SELECT id FROM {d} WHERE day = :day AND v <> :v", {"day": D2, "v": "it's"}).collect()] == [5]
+    run("UPDATE {d} SET v = :v WHERE id = :id", {"id": 5, "v": "a\\b ':v'"})
+    assert [row.v for row in run("SELECT v FROM {d} WHERE v = ? AND id = ?", ["a\\b ':v'", 5]).collect()] == ["a\\b ':v'"]
+    with pytest.raises(InvalidArgument, match="':id' at position"):
+        run("DELETE FROM {d} WHERE id = :id", {"ID": 5})
+    first = days.scan().snapshot_id - 1
+    for options in ({"versionAsOf": str(first)}, {"timestampAsOf": "2999-01-01"}):
+        frame = spark.read.format("paimon").options(**options).load(days.path)
+        assert [row.v for row in frame.where("id = 5").collect()] == ["a" if "versionAsOf" in options else "a\\b ':v'"]

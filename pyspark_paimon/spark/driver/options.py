@@ -30,6 +30,7 @@ COLUMNS = "columns"
 FILTER = "filter"
 DYNAMIC_OVERWRITE = "dynamic-partition-overwrite"
 OVERWRITE_PARTITION = "overwrite-partition"
+REPLACE_WHERE = "replacewhere"  # name in Delta, in lower case
 PRIMARY_KEY, PARTITION = "primary-key", "partition"
 """Options with the keys of a table that a write creates if the path has none: columns, separated by commas."""
 MERGE_SCHEMA = "mergeschema"
@@ -42,6 +43,8 @@ SPARK_OVERWRITE_MODE = "partitionoverwritemode"  # name in Spark's own sources, 
 _TRAVEL = {"scan.snapshot-id": "snapshot_id", "scan.tag-name": "tag", "scan.timestamp-millis": "timestamp_millis"}
 _BETWEEN, _BETWEEN_MODE = "incremental-between", "incremental-between-scan-mode"
 _READ = frozenset({PATH, BRANCH_OPTION, COLUMNS, FILTER, *_TRAVEL, _BETWEEN, _BETWEEN_MODE})
+_ALSO = {"versionasof": "scan.version", "timestampasof": "scan.timestamp"}
+"""Options of other sources, in lower case, that have the same meaning."""
 _METADATA = "paimon.options"
 _WRITE = frozenset({PATH, BRANCH_OPTION, DYNAMIC_OVERWRITE, MERGE_SCHEMA, MISSING})
 _CATALOG = "provider"  # an option only while Spark's catalog creates or loads a table
@@ -99,7 +102,8 @@ def properties(options: Mapping[str, str]) -> dict[str, str]:
 def read_options(options: Mapping[str, str], schema: StructType | None = None) -> dict[str, str]:
     """Return the options of a read.
 
-    ``schema`` may contain the options of a catalog table. Options of the query override them.
+    ``schema`` may contain the options of a catalog table. Options of the query override them. ``versionAsOf`` and ``timestampAsOf``
+    become ``scan.version`` and ``scan.timestamp``.
 
     Raises ``UnsupportedOption`` for an unknown key, unless it is a property of a catalog table.
     Raises ``InvalidArgument`` if ``schema`` has columns, but neither it nor the options contain a path.
@@ -110,6 +114,7 @@ def read_options(options: Mapping[str, str], schema: StructType | None = None) -
             raise InvalidArgument(_NO_PATH_KEPT)
         stored = next(json.loads(field.metadata[_METADATA]) for field in schema.fields if _METADATA in (field.metadata or {}))
     given = {key: value for key, value in options.items() if key in _READ or _CATALOG not in options or _OPTION + key in options}
+    given = {_ALSO.get(key.lower(), key): value for key, value in given.items()}
     check_settable(table_options(given))
     if rights := RIGHTS.intersection(given):
         raise UnsupportedOption(min(rights), "is an option of the whole table, not of one read")
@@ -273,6 +278,7 @@ __all__ = [
     "PARTITION",
     "PATH",
     "PRIMARY_KEY",
+    "REPLACE_WHERE",
     "SPARK_OVERWRITE_MODE",
     "between",
     "columns",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.schema.conform_input import conform
 from manifest.io.errors import TableExists, TableNotFound
@@ -29,6 +29,7 @@ from pyspark_paimon.spark.driver.options import (
     OVERWRITE_PARTITION,
     PARTITION,
     PRIMARY_KEY,
+    REPLACE_WHERE,
     SPARK_OVERWRITE_MODE,
     flag,
     key_columns,
@@ -77,7 +78,7 @@ def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, ov
 
 def _without_mode(options: Mapping[str, str]) -> dict[str, str]:
     """Return the options without those that say what an overwrite replaces."""
-    return {key: value for key, value in options.items() if key not in {OVERWRITE_PARTITION, SPARK_OVERWRITE_MODE}}
+    return {key: value for key, value in options.items() if key not in {OVERWRITE_PARTITION, SPARK_OVERWRITE_MODE, REPLACE_WHERE}}
 
 
 def create_if_named(path: str, options: Mapping[str, str], schema: StructType) -> Mapping[str, str]:
@@ -154,6 +155,8 @@ def _is_dynamic(options: Mapping[str, str]) -> bool:
 
 def _partition(options: Mapping[str, str], schema: TableSchema, *, overwrite: bool) -> dict[str, str | None] | None:
     """Return the partition in the options that an overwrite replaces."""
+    if REPLACE_WHERE in options:
+        raise UnsupportedOption("replaceWhere", f"is Delta's; use '{OVERWRITE_PARTITION}' with a partition like 'day=2026-01-31'")
     if OVERWRITE_PARTITION not in options:
         return None
     if not overwrite:
