@@ -31,7 +31,7 @@ def create_table(names: KnownTables, words: TokenCursor) -> Any:
         names.require_catalog_name(new.name, "CREATE TABLE")
     if not new.columns and new.query is None:
         if new.path is not None and not new.primary_keys and not new.partition_keys:
-            return None  # registers an existing table in Spark's catalog: Spark does it
+            return _register(names, new, words)
         raise InvalidArgument(
             "CREATE TABLE has no columns: write (id BIGINT NOT NULL, ..., PRIMARY KEY (id) NOT ENFORCED), or AS and a query"
         )
@@ -48,8 +48,23 @@ def create_table(names: KnownTables, words: TokenCursor) -> Any:
             _drop_if_empty(names, new)
         raise
     if new.path is not None:
-        names.spark.sql(f"CREATE TABLE {'.'.join(map(quote_name, new.name))} USING {SOURCES[1]} OPTIONS (path '{new.path}')")
+        _name_in_spark(names, new)
     return frame_of_result(names.spark, done)
+
+
+def _register(names: KnownTables, new: NewTable, words: TokenCursor) -> Any:
+    """Name an existing table in Spark's catalog; None if Spark should.
+
+    Without USING, Spark would make a table of its own format there.
+    """
+    if "USING" in {token.text.upper() for token in words.tokens} or _open_table(names, str(new.path)) is None:
+        return None
+    _name_in_spark(names, new)
+    return frame_of_result(names.spark, None)
+
+
+def _name_in_spark(names: KnownTables, new: NewTable) -> None:
+    names.spark.sql(f"CREATE TABLE {'.'.join(map(quote_name, new.name))} USING {SOURCES[1]} OPTIONS (path '{new.path}')")
 
 
 def replace_table(names: KnownTables, words: TokenCursor) -> Any:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument, UnknownColumn
 from manifest.io.errors import SchemaMismatch
+from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name
 from pyspark_paimon.frames.spark_types import spark_type
+from pyspark_paimon.spark.wire.session_settings import settings_of
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.queries import run_query
 from pyspark_paimon.statements.words import TokenCursor, WrittenValue
+from pyspark_paimon.table.table import Table
 
 _OTHER_ROWS = "for other rows write DELETE FROM t WHERE and INSERT INTO t"
 
@@ -47,7 +50,14 @@ def insert(names: KnownTables, words: TokenCursor) -> Any:
     by_name = words.take("BY", "NAME")
     columns = _columns(words, schema)
     rows = run_query(names, without_default_words(words.rest()))
-    frame = _align_columns(rows, [name for name in columns or schema.names if name not in static], schema, static, by_name=by_name)
+    frame = _align_columns(
+        rows,
+        [name for name in columns or schema.names if name not in static],
+        schema,
+        static,
+        by_name=by_name,
+        merges=_merges(names, table),
+    )
     dynamic = overwrite and not static
     done = table.write(
         frame,
@@ -110,20 +120,37 @@ def _columns(words: TokenCursor, schema: TableSchema) -> list[str] | None:
     return [resolve(words.part(), schema.column_types) for _ in words.items()]
 
 
+def _merges(names: KnownTables, table: Table) -> bool:
+    """Return whether a write adds new columns to the table."""
+    return CoreOptions.of({**table.options, **settings_of(names.spark, table.path)}).write_merge_schema
+
+
+def _matching(name: str, schema: TableSchema, *, added: bool) -> str:
+    try:
+        return resolve(name, schema.column_types)
+    except UnknownColumn:
+        if not added:
+            raise
+        return name
+
+
 def _dynamic(names: KnownTables) -> bool:
     """Return the session's setting of dynamic partition overwrite."""
     mode = names.spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static")
     return str(mode).lower() == "dynamic"
 
 
-def _align_columns(rows: Any, columns: list[str], schema: TableSchema, static: dict[str, WrittenValue], *, by_name: bool) -> Any:
+def _align_columns(
+    rows: Any, columns: list[str], schema: TableSchema, static: dict[str, WrittenValue], *, by_name: bool, merges: bool = False
+) -> Any:
     """Convert the query's columns to columns of the table.
 
     Texts and binaries are not cast.
     by_name: Match the columns by name instead of position.
+    merges: Whether the write adds columns that the table does not have.
     """
     if by_name:
-        columns = [resolve(name, schema.column_types) for name in rows.columns]
+        columns = [_matching(name, schema, added=merges) for name in rows.columns]
     if len(columns) != len(rows.columns):
         wanted, given = ", ".join(columns), ", ".join(rows.columns)
         raise SchemaMismatch(
@@ -135,6 +162,9 @@ def _align_columns(rows: Any, columns: list[str], schema: TableSchema, static: d
     frame = rows.toDF(*columns)
     made = []
     for name, given in zip(columns, frame.schema, strict=True):
+        if name not in schema.column_types:
+            made.append(functions.col(quote_name(name)))
+            continue
         wanted = spark_type(schema.field(name).type)
         # Do not cast a VARIANT: the cast would extract parts of the value.
         kept = given.dataType.typeName() in {"string", "binary"} or given.dataType == wanted or _has_variant(given.dataType)

@@ -43,7 +43,7 @@ class Usage:
 
     def metadata_of(self, table: Table) -> list[str]:
         """Return the metadata columns of a table that the query names."""
-        return metadata_names(sorted(self.metadata), table.table_schema)
+        return metadata_names(sorted(self.metadata), table.table_schema) if self.metadata else []
 
     def frame(self, table: Table, travel: Mapping[str, Any], zone: Callable[[], str]) -> DataFrame:
         """Return the frame of the table for the query.

@@ -91,16 +91,25 @@ def raise_unsupported(names: KnownTables, words: TokenCursor) -> None:
 _SETTING = re.compile(rf"`?({re.escape(SETTINGS_PREFIX)}[^\s=`]+)`?\s*=\s*(.*)", re.DOTALL)
 
 
-def set_value(names: KnownTables, words: TokenCursor) -> None:  # noqa: ARG001  # signature common to all statements
+def set_value(names: KnownTables, words: TokenCursor) -> Any:
     """Check the value of a Paimon setting in SET.
 
-    Spark runs ``SET key = value``.
+    Spark runs ``SET `key` = value``; here the key needs no quotes.
 
     Raises ``UnsupportedOption`` for an option that neither reads nor writes accept.
     """
     match = _SETTING.fullmatch(words.rest().strip())
-    if match is not None:
-        check_setting(match[1], match[2].strip().strip("'\"`"))
+    if match is None:
+        return None
+    value = match[2].strip().strip("'\"`")
+    check_setting(match[1], value)
+    return names.spark.sql(f"SET `{match[1]}`={value}")
+
+
+def reset_value(names: KnownTables, words: TokenCursor) -> Any:
+    """Run RESET for a Paimon setting, whose key needs no quotes; None for others."""
+    key = words.rest().strip().strip("`")
+    return names.spark.sql(f"RESET `{key}`") if key.startswith(SETTINGS_PREFIX) else None
 
 
 VIEWS = ("", "TEMP ", "TEMPORARY ", "OR REPLACE ", "OR REPLACE TEMP ", "OR REPLACE TEMPORARY ")
@@ -133,6 +142,7 @@ STATEMENTS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
     "USE": use,
     "SHOW TBLPROPERTIES": show_properties,
     "SET": set_value,
+    "RESET": reset_value,
     **dict.fromkeys(UNSUPPORTED_STATEMENTS, raise_unsupported),
     "DESCRIBE HISTORY": describe_history,
     "DESC HISTORY": describe_history,
@@ -201,4 +211,4 @@ def _common(words: TokenCursor) -> str:
     return words.text[: words.here]
 
 
-__all__ = ["STATEMENTS", "UNSUPPORTED_STATEMENTS", "create_view", "raise_unsupported", "set_value", "sql"]
+__all__ = ["STATEMENTS", "UNSUPPORTED_STATEMENTS", "create_view", "raise_unsupported", "reset_value", "set_value", "sql"]

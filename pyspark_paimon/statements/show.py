@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
+from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.request.partition_spec import display_pattern, spec_of
 from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows
 from pyspark_paimon.statements.names import SOURCES, KnownTables
@@ -179,8 +180,10 @@ def use(names: KnownTables, words: TokenCursor) -> Any:
     ours = names.catalog is not None and name in names.catalog.list_databases()
     words.end()
     names.use(name if ours else None)
-    if not ours or names.spark.catalog.databaseExists(name):
+    if not ours:
         return None
+    if names.spark.catalog.databaseExists(name):
+        return names.spark.sql(f"USE {quote_name(name)}")
     return frame_of_result(names.spark, None)
 
 

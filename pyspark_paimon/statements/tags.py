@@ -18,7 +18,7 @@ def alter_tag(names: KnownTables, table: Table, words: TokenCursor) -> Any:
     """Run what follows ``ALTER TABLE t``, if it changes a tag.
 
     Syntax: ``CREATE TAG [IF NOT EXISTS] | CREATE OR REPLACE TAG | REPLACE TAG name [AS OF VERSION n] [RETAIN n DAYS | HOURS | MINUTES]``,
-    ``RENAME TAG name TO name``, ``DELETE TAG [IF EXISTS] name``. None for other statements.
+    ``RENAME TAG name TO name``, ``DELETE TAG [IF EXISTS] name`` (also several, with commas). None for other statements.
     """
     if words.take("CREATE", "TAG"):
         return _create(names, table, words, quiet=words.take("IF", "NOT", "EXISTS"))
@@ -35,10 +35,12 @@ def alter_tag(names: KnownTables, table: Table, words: TokenCursor) -> Any:
         return frame_of_result(names.spark, table.rename_tag(old, new))
     if words.take("DELETE", "TAG"):
         quiet = words.take("IF", "EXISTS")
-        name = words.part()
+        name, known = words.part(), _names(table)
         words.end()
-        gone = quiet and name not in _names(table)
-        return frame_of_result(names.spark, None if gone else table.delete_tag(name))
+        for one in [name] if name in known else [part.strip() for part in name.split(",")]:
+            if one in known or not quiet:
+                table.delete_tag(one)
+        return frame_of_result(names.spark, None)
     return None
 
 

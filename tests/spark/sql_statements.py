@@ -8,11 +8,13 @@ temporary view over ``{path}``, ``{parquet}`` a view of Parquet files (id 1 and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 
 from pyspark_paimon.statements.procedures import OF_CATALOGS, PROCEDURES
 
 ALL = [(1, "Oslo"), (2, "Lima"), (3, None)]
 D1, D2 = "2026-01-01", "2026-01-02"
+DAY1, DAY2 = date.fromisoformat(D1), date.fromisoformat(D2)
 
 
 @dataclass(frozen=True)
@@ -420,9 +422,11 @@ OURS = (
         "where each row is stored, if they are named: `*` does not have them. Rows of a merge have no file and no index, until they are "
         "compacted; ids are those of `row-tracking.enabled`",
         (
-            Example("SELECT *, __paimon_row_index, __paimon_partition.day FROM {d}", returns=[(D1, 1, "b", 0, D1), (D2, 5, "a", 0, D2)]),
             Example(
-                "SELECT x.* FROM {d} x WHERE x.__paimon_bucket = 0 AND __paimon_file_path LIKE '%day=2026-01-01%'", returns=[(D1, 1, "b")]
+                "SELECT *, __paimon_row_index, __paimon_partition.day FROM {d}", returns=[(DAY1, 1, "b", 0, DAY1), (DAY2, 5, "a", 0, DAY2)]
+            ),
+            Example(
+                "SELECT x.* FROM {d} x WHERE x.__paimon_bucket = 0 AND __paimon_file_path LIKE '%day=2026-01-01%'", returns=[(DAY1, 1, "b")]
             ),
             Example("SELECT count(*), max(__paimon_bucket) FROM paimon.`{days}`", returns=[(2, 0)]),
             Example("SELECT a.__paimon_bucket, b.id FROM {d} a JOIN {t} b ON a.id = b.id", returns=[(0, 1)]),

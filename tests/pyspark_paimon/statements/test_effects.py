@@ -218,7 +218,9 @@ def test_names_without_a_database_are_of_the_one_in_use(catalog) -> None:
         done(other, "CALL sys.create_tag(table => 't', tag => 'b')")
     session = Session()
     sql(session, "USE default", catalog=catalog)
-    assert session.said == ["USE default"]
+    catalog.create_database("default")
+    sql(session, "USE paimon.default", catalog=catalog)
+    assert session.said[:2] == ["USE default", "USE `default`"]
     with pytest.raises(InvalidArgument, match="has 'x' at"):
         done(catalog, "USE db x")
 

@@ -87,6 +87,7 @@ TEXTS = [
     "DROP NAMESPACE empty",
     "USE db",
     "SET spark.paimon.target-file-size = 1",
+    "RESET spark.paimon.target-file-size",
     "SHOW TBLPROPERTIES db.t ('bucket')",
     "OPTIMIZE db.t",
     "VACUUM db.t",
