@@ -178,4 +178,4 @@ def _zip_columns(streams: Sequence[Iterator[Any]], count: int, path: str) -> Ite
         done += length
 
 
-__all__ = ["ROW_ID", "ROW_NUMBERS", "ColumnFilesRead", "drop_dead"]
+__all__ = ["ROW_NUMBERS", "ColumnFilesRead", "drop_dead"]

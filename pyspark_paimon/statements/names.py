@@ -70,7 +70,7 @@ class KnownTables:
     @property
     def database(self) -> str:
         """Database of names without one: that of the last USE, or the catalog's default."""
-        return DEFAULT_DATABASE if self.catalog is None else _USED.get(self.catalog, DEFAULT_DATABASE)
+        return DEFAULT_DATABASE if self.catalog is None else _USED.get(self.catalog, self.catalog.default_database)
 
     def use(self, database: str | None) -> None:
         """Set the database of names without one. None: the catalog's default."""

@@ -18,12 +18,13 @@ from lsm.aggregate.summary import RowSummary
 from lsm.arrow.row_kind import ROW_KINDS, kind_texts
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
-from lsm.read.column_files import ROW_ID, ROW_NUMBERS
+from lsm.read.column_files import ROW_NUMBERS
 from lsm.read.metrics import ReadReport
 from lsm.read.split import SplitRead, read_split
 from lsm.scan.plan import ScanPlan
 from lsm.scan.splits import DataSplit
 from manifest.io.errors import UnsupportedTable
+from manifest.schema.metadata_columns import ROW_ID
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, DataType, number_fields
 from pyspark_paimon.request.backend import ScanRequest

@@ -11,16 +11,15 @@ from fileindex.base.public import public
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.io.file_io import FileIO
 from manifest.io.paths import TablePaths, split_branch, split_system, with_branch
+from manifest.options.catalog_options import CatalogOptions
 from manifest.schema.manager import SchemaManager
 from manifest.storage.resolve import file_io_for
 from pyspark_paimon.table.catalog_base import (
     DATABASE_SUFFIX,
-    DEFAULT_DATABASE,
     AnyCatalog,
     DatabaseExists,
     DatabaseNotFound,
     check_name,
-    split_name,
 )
 from pyspark_paimon.table.table import Table
 from pyspark_paimon.typing import Data, Schema, SparkSession
@@ -34,7 +33,9 @@ class Catalog(AnyCatalog):
 
     Args:
         warehouse: Directory or URI of an object store.
-        options: Access to the object store, as ``storage_options`` of ``Table.open``.
+        options: Access to the object store, as ``storage_options`` of ``Table.open``. ``table-default.<option>`` is an option of each
+            table that the catalog creates, ``default-database`` the database of names without one. With ``case-sensitive`` = ``false``
+            names must be lower case. ``cache-enabled`` has no effect, and ``lock.enabled`` can only be ``false``: commits need no lock.
 
     >>> import tempfile
     >>> catalog = Catalog(tempfile.mkdtemp())
@@ -46,8 +47,9 @@ class Catalog(AnyCatalog):
     """
 
     def __init__(self, warehouse: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> None:
-        self._options = options
-        found, self._root = file_io_for(warehouse, storage_options=options)
+        self._settings, rest = CatalogOptions.of(options or {})
+        self._options = None if options is None else rest
+        found, self._root = file_io_for(warehouse, storage_options=self._options)
         self._file_io: FileIO = found
 
     @classmethod
@@ -109,6 +111,7 @@ class Catalog(AnyCatalog):
         >>> catalog.list_databases()
         ['sales']
         """
+        self._settings.check_name(name, "database")
         if self._file_io.is_directory(self._database(name)):
             if ignore_if_exists:
                 return
@@ -118,10 +121,10 @@ class Catalog(AnyCatalog):
     def _drop_empty(self, database: str) -> None:
         self._file_io.delete_directory(self._database(database), recursive=True)
 
-    def list_tables(self, database: str = DEFAULT_DATABASE) -> list[str]:
+    def list_tables(self, database: str | None = None) -> list[str]:
         """Return the names of a database's tables, sorted.
 
-        Directories that are not tables are left out.
+        Directories that are not tables are left out. ``database`` None: the default database.
 
         Raises:
             DatabaseNotFound: There is no such database.
@@ -132,6 +135,7 @@ class Catalog(AnyCatalog):
         >>> catalog.list_tables()
         ['orders']
         """
+        database = self.default_database if database is None else database
         self._require(database)
         directory = self._database(database)
         return sorted(s.name for s in self._file_io.list(directory) if s.is_dir and self._is_table(f"{directory}/{s.name}"))
@@ -159,8 +163,13 @@ class Catalog(AnyCatalog):
         >>> Catalog(tempfile.mkdtemp()).create_table("orders", "id BIGINT", primary_keys=["id"]).primary_keys
         ('id',)
         """
-        database, _ = split_name(name)
-        if database == DEFAULT_DATABASE:
+        database, table = self._split(name)
+        self._settings.check_name(table, "table")
+        if not self._settings.case_sensitive:
+            from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # rarely needed
+
+            self._check_case(new_schema(schema, primary_keys, partition_keys, None, None))
+        if database == self.default_database:
             self.create_database(database, ignore_if_exists=True)
         self._require(database)
         path = self._path(name)
@@ -169,7 +178,7 @@ class Catalog(AnyCatalog):
             schema,
             primary_keys=primary_keys,
             partition_keys=partition_keys,
-            options=options,
+            options=self._with_defaults(options),
             if_not_exists=if_not_exists,
             comment=comment,
             storage_options=self._options,
@@ -195,11 +204,11 @@ class Catalog(AnyCatalog):
         named = split_system(name)
         whole, suffix = (named[0], f"${named[1]}") if named is not None and name.endswith(f"${named[1]}") else (name, "")
         plain, branch = split_branch(whole)
-        self._require(split_name(plain)[0])
+        self._require(self._split(plain)[0])
         options = self._options if spark is None or hasattr(spark, "client") else None
         return Table.open(f"{with_branch(self._path(plain), branch)}{suffix}", spark, storage_options=options)
 
-    def create_views(self, spark: SparkSession, database: str = DEFAULT_DATABASE) -> list[str]:
+    def create_views(self, spark: SparkSession, database: str | None = None) -> list[str]:
         """Create a temporary Spark view of each table.
 
         Views have the names of the tables, which are returned sorted. A view reads the snapshot that is the newest when it is
@@ -211,6 +220,7 @@ class Catalog(AnyCatalog):
         >>> Catalog("/warehouse").create_views(spark, "sales")  # doctest: +SKIP
         ['orders']
         """
+        database = self.default_database if database is None else database
         names = self.list_tables(database)
         for name in names:
             self.table(f"{database}.{name}", spark).scan().to_spark().createOrReplaceTempView(name)
@@ -244,7 +254,8 @@ class Catalog(AnyCatalog):
         """
         source, target = self._path(name), self._path(new_name)
         self._require_table(name)
-        self._require(split_name(new_name)[0])
+        self._settings.check_name(self._split(new_name)[1], "table")
+        self._require(self._split(new_name)[0])
         if self._file_io.is_directory(target) or self._file_io.exists(target):
             raise TableExists(f"{target}: a table or something else is here already")
         try:
@@ -253,7 +264,7 @@ class Catalog(AnyCatalog):
             raise TableExists(f"{target}: a table or something else is here already") from error
 
     def _new_place(self, name: str) -> str:
-        self._require(split_name(name)[0])
+        self._require(self._split(name)[0])
         return self._path(name)
 
     def _drop_table(self, name: str) -> None:
@@ -269,7 +280,7 @@ class Catalog(AnyCatalog):
         return f"{self._root}/{check_name(name, 'database')}{DATABASE_SUFFIX}"
 
     def _path(self, name: str) -> str:
-        database, table = split_name(name)
+        database, table = self._split(name)
         return f"{self._database(database)}/{check_name(table, 'table')}"
 
     def _is_table(self, path: str) -> bool:

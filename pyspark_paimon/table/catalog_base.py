@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.public import public
+from manifest.options.catalog_options import CatalogOptions
 from pyspark_paimon.request.results import Removal
 from pyspark_paimon.request.state_results import CopyResult
 from pyspark_paimon.request.validate import CheckedMethods
 from pyspark_paimon.table.table import Table
 from pyspark_paimon.typing import Data, Filter, Schema, SparkSession
+
+if TYPE_CHECKING:
+    from manifest.schema.table_schema import TableSchema
 
 DATABASE_SUFFIX = ".db"
 DEFAULT_DATABASE = "default"
@@ -31,8 +36,33 @@ class DatabaseExists(PaimonError, FileExistsError):
 class AnyCatalog(CheckedMethods, ABC):
     """Base class of catalogs.
 
-    Tables are named ``database.table``. A name without a database belongs to ``default``.
+    Tables are named ``database.table``. A name without a database belongs to ``default``, or to that of the option ``default-database``.
     """
+
+    _settings: CatalogOptions = CatalogOptions()
+
+    @property
+    def default_database(self) -> str:
+        """Database of names without one.
+
+        >>> from pyspark_paimon import Catalog
+        >>> Catalog("/warehouse", {"default-database": "sales"}).default_database
+        'sales'
+        """
+        return self._settings.default_database
+
+    def _split(self, name: str) -> tuple[str, str]:
+        """Split a name into database and table."""
+        return split_name(name, self._settings.default_database)
+
+    def _with_defaults(self, options: Mapping[str, str] | None) -> dict[str, str]:
+        """Return the options of a new table, with those of ``table-default.*``."""
+        return {**self._settings.table_defaults, **(options or {})}
+
+    def _check_case(self, schema: TableSchema) -> None:
+        """Raise ``InvalidArgument`` for columns that are not lower case, where they must be."""
+        for name in schema.names:
+            self._settings.check_name(name, "column")
 
     @abstractmethod
     def list_databases(self) -> list[str]:
@@ -71,8 +101,10 @@ class AnyCatalog(CheckedMethods, ABC):
         """Delete a database without tables."""
 
     @abstractmethod
-    def list_tables(self, database: str = DEFAULT_DATABASE) -> list[str]:
+    def list_tables(self, database: str | None = None) -> list[str]:
         """Return the names of a database's tables, sorted.
+
+        ``database`` None: the default database.
 
         Raises:
             DatabaseNotFound: There is no such database.
@@ -209,8 +241,10 @@ class AnyCatalog(CheckedMethods, ABC):
         """Delete a table and all its files."""
 
 
-def split_name(name: str) -> tuple[str, str]:
+def split_name(name: str, default: str = DEFAULT_DATABASE) -> tuple[str, str]:
     """Split a name into database and table.
+
+    ``default``: database of a name without one.
 
     >>> split_name("sales.orders"), split_name("orders")
     (('sales', 'orders'), ('default', 'orders'))
@@ -218,7 +252,7 @@ def split_name(name: str) -> tuple[str, str]:
     if not isinstance(name, str):
         raise InvalidArgument(f"a table name must be a str, not {name!r}")
     database, dot, table = name.rpartition(".")
-    return (database, table) if dot else (DEFAULT_DATABASE, name)
+    return (database, table) if dot else (default, name)
 
 
 def check_name(name: object, what: str) -> str:

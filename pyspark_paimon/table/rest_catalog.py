@@ -14,6 +14,7 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
 from manifest.io.errors import TableExists, TableNotFound, UnsupportedTable
 from manifest.io.paths import SYSTEM_TABLES, refuse_system, split_branch, split_system, with_branch
+from manifest.options.catalog_options import CatalogOptions
 from manifest.rest.api import RestApi
 from manifest.rest.errors import ResourceMissing, ResourceTaken
 from manifest.rest.messages import Identifier, TableAnswer
@@ -24,12 +25,10 @@ from pyspark_paimon.local.server_backend import ServerBackend
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.system.opened import system_table
 from pyspark_paimon.table.catalog_base import (
-    DEFAULT_DATABASE,
     AnyCatalog,
     DatabaseExists,
     DatabaseNotFound,
     check_name,
-    split_name,
 )
 from pyspark_paimon.table.new_schema import new_schema
 from pyspark_paimon.table.table import Table
@@ -56,7 +55,8 @@ class RestCatalog(AnyCatalog):
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._api = RestApi.connect(RestOptions.of(options))
+        self._settings, rest = CatalogOptions.of(options)
+        self._api = RestApi.connect(RestOptions.of(rest))
 
     @property
     def warehouse(self) -> str:
@@ -73,6 +73,7 @@ class RestCatalog(AnyCatalog):
         Raises:
             DatabaseExists: There is such a database, and ``ignore_if_exists`` is False.
         """
+        self._settings.check_name(name, "database")
         try:
             self._api.create_database(check_name(name, "database"), options or {})
         except ResourceTaken as error:
@@ -102,14 +103,18 @@ class RestCatalog(AnyCatalog):
         with _catalog_errors():
             self._api.drop_database(database)
 
-    def list_tables(self, database: str = DEFAULT_DATABASE) -> list[str]:
+    def list_tables(self, database: str | None = None) -> list[str]:
         """Return the names of a database's tables, sorted.
+
+        ``database`` None: the default database.
 
         Raises:
             DatabaseNotFound: There is no such database.
         """
         with _catalog_errors():
-            return [name for name in self._api.tables(database) if split_branch(name)[0] == name]
+            return [
+                name for name in self._api.tables(self.default_database if database is None else database) if split_branch(name)[0] == name
+            ]
 
     def create_table(
         self,
@@ -141,11 +146,13 @@ class RestCatalog(AnyCatalog):
             DatabaseNotFound: There is no such database.
             TableExists: There is such a table, and ``if_not_exists`` is False.
         """
-        identifier = _identifier(name)
+        identifier = self._identifier(name)
         _refuse_branch(identifier)
-        built = new_schema(schema, primary_keys, partition_keys, options, comment)
-        if identifier.database == DEFAULT_DATABASE:
-            self.create_database(DEFAULT_DATABASE, ignore_if_exists=True)
+        self._settings.check_name(identifier.object, "table")
+        built = new_schema(schema, primary_keys, partition_keys, self._with_defaults(options), comment)
+        self._check_case(built)
+        if identifier.database == self.default_database:
+            self.create_database(self.default_database, ignore_if_exists=True)
         try:
             with _catalog_errors():
                 self._api.create_table(identifier, built, path)
@@ -178,7 +185,7 @@ class RestCatalog(AnyCatalog):
         return Table(system_table(f"{base.path}${named[1]}", base, named[1]))
 
     def _open_backend(self, name: str) -> ServerBackend:
-        identifier = _identifier(name)
+        identifier = self._identifier(name)
         with _catalog_errors():
             found = self._api.table(identifier)
         if not found.path or (found.columns is not None and found.columns.options.get("type") not in _KINDS_OF_ROWS):
@@ -192,7 +199,7 @@ class RestCatalog(AnyCatalog):
     def table_exists(self, name: str) -> bool:
         """Return whether there is such a table."""
         try:
-            self._api.table(_identifier(name))
+            self._api.table(self._identifier(name))
         except ResourceMissing:
             return False
         return True
@@ -206,7 +213,7 @@ class RestCatalog(AnyCatalog):
             TableNotFound: There is no such table.
             TableExists: The new name exists.
         """
-        source, target = _identifier(name), _identifier(new_name)
+        source, target = self._identifier(name), self._identifier(new_name)
         _refuse_branch(source)
         _refuse_branch(target)
         with _catalog_errors():
@@ -219,10 +226,15 @@ class RestCatalog(AnyCatalog):
         )
 
     def _drop_table(self, name: str) -> None:
-        identifier = _identifier(name)
+        identifier = self._identifier(name)
         _refuse_branch(identifier)
         with _catalog_errors():
             self._api.drop_table(identifier)
+
+    def _identifier(self, name: str) -> Identifier:
+        database, table = self._split(name)
+        check_name(split_branch(table)[0], "table")
+        return Identifier(database=check_name(database, "database"), object=table)
 
     def __repr__(self) -> str:
         return f"RestCatalog({self._api.options.uri}, {self.warehouse!r})"
@@ -232,12 +244,6 @@ class RestCatalog(AnyCatalog):
         vended = VendedFileIO(self._api, identifier, root) if self._api.options.data_tokens else None
         commits = None if found.is_external else ServerSnapshots(self._api, identifier, found.id)
         return ServerBackend(self._api, identifier, with_branch(root, branch), file_io=vended, commits=commits)
-
-
-def _identifier(name: str) -> Identifier:
-    database, table = split_name(name)
-    check_name(split_branch(table)[0], "table")
-    return Identifier(database=check_name(database, "database"), object=table)
 
 
 def _refuse_branch(identifier: Identifier) -> None:

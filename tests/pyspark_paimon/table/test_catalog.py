@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pyspark_paimon import Catalog, InvalidArgument, PaimonError, TableExists, TableNotFound
+from pyspark_paimon import Catalog, InvalidArgument, PaimonError, Table, TableExists, TableNotFound, UnsupportedOption
 from pyspark_paimon.table.catalog import DatabaseExists, DatabaseNotFound
 
 
@@ -93,3 +93,65 @@ def test_names_that_would_leave_the_layout_are_refused(catalog, name) -> None:
     with pytest.raises(PaimonError):
         catalog.drop_table(name)
     assert [path.name for path in Path(catalog.warehouse).rglob("*")] == ["default.db"]
+
+
+def test_tables_have_the_options_of_their_catalog_unless_given(tmp_path):
+    catalog = Catalog.create({"warehouse": str(tmp_path), "table-default.bucket": 2, "table-default.file.format": "orc"})
+    assert catalog.create_table("a", "id BIGINT", primary_keys=["id"]).options["file.format"] == "orc"
+    given = catalog.create_table("b", "id BIGINT", primary_keys=["id"], options={"bucket": "3"})
+    assert (given.options["bucket"], Table.open(given.path).options["file.format"]) == ("3", "orc")
+    with pytest.raises(UnsupportedOption, match="nonsense"):
+        Catalog(tmp_path, {"table-default.nonsense": "1"}).create_table("c", "id BIGINT")
+    assert catalog.list_tables() == ["a", "b"]
+
+
+@pytest.mark.parametrize("option", ["default-database", "defaultDatabase"])
+def test_names_without_a_database_belong_to_the_default(tmp_path, option):
+    catalog = Catalog(tmp_path, {option: "sales"})
+    catalog.create_table("orders", "id BIGINT").write({"id": [1]})
+    assert (catalog.list_databases(), catalog.list_tables(), catalog.table("sales.orders").count()) == (["sales"], ["orders"], 1)
+    catalog.rename_table("orders", "done")
+    assert catalog.table_exists("done")
+    catalog.copy_table("done", "copied")
+    catalog.drop_table("done")
+    assert catalog.list_tables("sales") == ["copied"]
+    with pytest.raises(InvalidArgument, match="name two databases: a, b"):
+        Catalog(tmp_path, {"default-database": "a", "defaultDatabase": "b"})
+
+
+def test_names_are_lower_case_where_case_does_not_count(tmp_path):
+    catalog = Catalog(tmp_path, {"case-sensitive": "false"})
+    catalog.create_table("orders", "id BIGINT")
+    for call, name in (
+        (lambda: catalog.create_database("Sales"), "database 'Sales'"),
+        (lambda: catalog.create_table("Orders", "id BIGINT"), "table 'Orders'"),
+        (lambda: catalog.create_table("more", "Id BIGINT"), "column 'Id'"),
+        (lambda: catalog.rename_table("orders", "Done"), "table 'Done'"),
+    ):
+        with pytest.raises(InvalidArgument, match=f"{name} must be lower case: option 'case-sensitive'"):
+            call()
+    assert catalog.list_tables() == ["orders"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("lock.enabled", "true", "take no lock"),
+        ("lock.type", "zookeeper", "take no lock"),
+        ("lock-acquire-timeout", "8 min", "take no lock"),
+        ("cache.expire-after-access", "1 min", "no such cache"),
+        ("client-pool-size", "2", "no connections"),
+        ("format-table.enabled", "true", "plain files"),
+        ("metastore", "hive", "use 'filesystem' or 'rest'"),
+    ],
+)
+def test_options_without_a_meaning_are_refused_by_name(tmp_path, option, value, words):
+    with pytest.raises(UnsupportedOption, match=rf"option '{option}'.*{words}"):
+        Catalog.create({"warehouse": str(tmp_path), option: value})
+
+
+def test_options_that_change_nothing_are_accepted(tmp_path):
+    catalog = Catalog.create({"warehouse": str(tmp_path), "cache-enabled": "true", "lock.enabled": False, "case-sensitive": True})
+    assert catalog.list_databases() == []
+    with pytest.raises(InvalidArgument, match="option 'cache-enabled' must be 'true' or 'false', not 'x'"):
+        Catalog(tmp_path, {"cache-enabled": "x"})
