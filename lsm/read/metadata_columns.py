@@ -21,7 +21,7 @@ from lsm.keys.sort import VALUE_KIND
 from lsm.read.column_files import drop_dead
 from lsm.read.file_filter import FileFilter
 from lsm.read.metrics import ReadReport
-from lsm.read.split import SplitRead, read_split
+from lsm.read.split import SplitRead
 from lsm.scan.file_pruner import range_groups
 from lsm.scan.other_branch import branch_of
 from lsm.scan.splits import DataSplit
@@ -85,9 +85,8 @@ class _MetadataRead:
     def batches(self) -> Iterator[Any]:
         asked = set(metadata_names(self.columns, self.store.schema))
         if not asked & (IN_FILES | OF_ROWS):
-            rows = read_split(self.store, self.split, columns=self._stored, predicate=self.condition, report=self.report, keys=self.keys)
-            for batch in rows:
-                self.report.rows_returned -= batch.num_rows  # counted by the caller
+            wanted = TRUE if self.condition is None else self.condition
+            for batch in SplitRead(self.store, self.split, self._stored, wanted, self.report, keys=self.keys).batches():
                 yield self._complete(batch, {})
             return
         if self.store.schema.is_primary_key_table and not self.split.raw_convertible:
