@@ -25,7 +25,7 @@ from manifest.expire.orphans import branches_of, list_orphans
 from manifest.fsck.history import CheckedHistory
 from manifest.fsck.problem import Findings, Problem, ProblemKind, Repair, RepairKind
 from manifest.fsck.walk import branch_store
-from manifest.io.errors import SnapshotNotFound
+from manifest.io.errors import SnapshotNotFound, UnsupportedTable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
@@ -171,8 +171,11 @@ def forget_before_gap(repairs: Repairs, first: int) -> int:
 
     Raises:
         InvalidArgument: ``first`` does not follow a gap, a later snapshot is missing too, or a consumer has yet to read an older one.
+        UnsupportedTable: A catalog's server keeps the snapshots.
     """
     store, manager = repairs.store, repairs.store.snapshots
+    if store.commits is not None:
+        raise UnsupportedTable(f"{store.root}: the server of the catalog keeps the snapshots; repair the table there")
     with store.file_io.fair_lock(store.paths.snapshots), lock_history(store, "the repair"):
         ids = manager.ids()
         if first not in ids:

@@ -176,7 +176,8 @@ def _apply(schema: TableSchema, change: SchemaChange) -> TableSchema:
 def _replace_columns(schema: TableSchema, columns: Sequence[DataField]) -> TableSchema:
     before = {field.name: field for field in schema.fields}
     after = {field.name: field for field in columns}
-    for role, names in (("primary-key", schema.primary_keys), ("partition", schema.partition_keys)):
+    hashed = tuple(name for name in hashed_columns(schema.options, ()) if name in before)
+    for role, names in (("primary-key", schema.primary_keys), ("partition", schema.partition_keys), ("bucket-key", hashed)):
         for name in names:
             if name not in after or not _has_same_type(after[name], before[name]):
                 raise InvalidSchema(f"column '{name}' is a {role} column and must stay, as {before[name].type}")

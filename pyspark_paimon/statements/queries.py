@@ -19,7 +19,7 @@ from pyspark_paimon.spark.wire.session_settings import has_settings
 from pyspark_paimon.statements.metadata_answers import SimpleAggregate
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.pushdown import Usage, usages
-from pyspark_paimon.statements.table_functions import function_frame, replace_max_pt
+from pyspark_paimon.statements.table_functions import function_frame
 from pyspark_paimon.statements.words import NameParts, TokenCursor
 from pyspark_paimon.table.table import Table
 
@@ -35,7 +35,6 @@ def run_query(names: KnownTables, text: str) -> Any:
     Raises the errors of ``spark.sql`` and ``scan``.
     """
     text = f"{names.common} SELECT * FROM ({text})" if names.common else text  # noqa: S608  # both are the user's own SQL
-    text = replace_max_pt(names, text)
     known = _metadata_answer(names, text)
     if known is not None:
         return known

@@ -54,7 +54,7 @@ def create_view(names: KnownTables, words: TokenCursor) -> Any:
     name = words.name()
     if exists or not words.take("AS"):
         return None
-    query, frames = replace_tables(names, replace_max_pt(names, words.rest()))
+    query, frames = replace_tables(names, words.rest())
     if not frames:
         return None
     if "TEMP" not in kind or len(name) > 1:
@@ -189,6 +189,7 @@ def sql(spark: SparkSession, text: str, args: Parameters | None = None, *, catal
     """
     if args is not None:
         text = with_parameters(text, args, lambda: str(spark.conf.get(_RAW_TEXTS, "false")).lower() != "true")
+    text = replace_max_pt(KnownTables(spark, catalog), text)
     try:
         words = TokenCursor(text)
     except InvalidArgument:  # the text has no tokens we can read: Spark's error explains it better

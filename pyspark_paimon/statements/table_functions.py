@@ -100,7 +100,11 @@ def replace_max_pt(names: KnownTables, text: str) -> str:
     """
     if _GREATEST not in text.upper():
         return text
-    words, parts, end = TokenCursor(text), list[str](), 0
+    try:
+        words = TokenCursor(text)
+    except InvalidArgument:  # Spark's error explains it better
+        return text
+    parts, end = list[str](), 0
     for at in range(len(words.tokens)):
         words.at = at
         start = words.here

@@ -271,3 +271,9 @@ def test_columns_that_cannot_be_replaced(columns: str, ids: dict[str, int], reas
     before = build_schema("id BIGINT, c STRING", primary_keys=["id"], options={"sequence.field": "c"})
     with pytest.raises(InvalidSchema, match=reason):
         replaced(before, columns, **ids)
+
+
+def test_columns_of_the_bucket_key_stay() -> None:
+    before = build_schema("id BIGINT, c STRING", options={"bucket": "2", "bucket-key": "c"})
+    with pytest.raises(InvalidSchema, match="column 'c' is a bucket-key column and must stay, as STRING"):
+        replaced(before, "id BIGINT, c INT")

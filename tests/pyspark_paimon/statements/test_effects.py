@@ -287,6 +287,13 @@ def test_the_greatest_partition_is_a_literal(catalog, text: str, wanted: str | N
     assert session.said == [f"SELECT 1 WHERE 'x' = {wanted or text} AND 1 = 1"]
 
 
+def test_rows_of_the_greatest_partition_are_deleted(catalog) -> None:
+    done(catalog, "DELETE FROM db.t WHERE day = sys.max_pt('db.t')")
+    assert ids(catalog) == [1, 2]
+    done(catalog, "UPDATE db.t SET id = 7 WHERE day = max_pt('db.t')")
+    assert ids(catalog) == [1, 7]
+
+
 def test_the_greatest_partition_has_its_type(catalog) -> None:
     done(catalog, "CREATE TABLE db.p (id BIGINT, day DATE, hour INT) PARTITIONED BY (day, hour)")
     with pytest.raises(InvalidArgument, match="no partition has rows"):
