@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from fileindex.base.errors import CorruptFile, PaimonError, did_you_mean
+from fileindex.base.errors import CorruptFile, PaimonError, UnsupportedOption, did_you_mean
 from fileindex.base.lazy import cached_property
 from manifest.avro.codecs import codec_name
 from manifest.entry.cache import EntryCache, list_weight
@@ -23,12 +23,13 @@ from manifest.entry.live import EntryFilter, live
 from manifest.entry.manifest_file import ManifestFile
 from manifest.entry.manifest_list import ManifestFileMeta, ManifestList
 from manifest.entry.manifest_merge import MergePolicy
-from manifest.io.errors import SnapshotExpired, TableNotFound
+from manifest.io.errors import SnapshotExpired, TableNotFound, UnsupportedTable
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, FileNames, TablePaths, refuse_system, split_branch, split_system
 from manifest.io.progress import IGNORE_PROGRESS, ProgressListener
 from manifest.options import support
 from manifest.options.core_options import CoreOptions
+from manifest.options.known_keys import ICEBERG_STORAGE
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
@@ -203,6 +204,19 @@ class FileStore:
         """Raise ``UnsupportedTable`` if writes would violate an option."""
         self.check_readable()
         support.check_writable(self.options, self.root)
+        if self.writes_iceberg:
+            from manifest.schema.iceberg_schema import check_iceberg, metadata_directory  # noqa: PLC0415  # few tables need it
+
+            metadata_directory(self.options, self.root)
+            try:
+                check_iceberg(self.schema)
+            except UnsupportedOption as error:
+                raise UnsupportedTable(f"{self.root}: {error}") from error
+
+    @property
+    def writes_iceberg(self) -> bool:
+        """Whether commits to this branch write Iceberg metadata."""
+        return self.branch == MAIN_BRANCH and self.options.raw.get(ICEBERG_STORAGE, "disabled").strip().lower() != "disabled"
 
     def check_streamable(self) -> None:
         """Raise ``UnsupportedTable`` if streams would return wrong rows."""

@@ -26,6 +26,7 @@ FLOORS = {
         "schema stats storage",
         "entry rest",
         "store",
+        "iceberg",
         "expire lost_snapshots",
         "commit fsck",
     ),

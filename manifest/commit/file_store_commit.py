@@ -39,7 +39,7 @@ from manifest.commit.resequence import ResequenceFiles, Resequencer
 from manifest.commit.runs import begin_commit
 from manifest.commit.transaction import AttemptOutcome, Committed, LostRace, NothingToCommit, Refused, Unknown
 from manifest.commit.uncommitted_files import uncommitted_files
-from manifest.expire.after_commit import after_commit
+from manifest.expire.after_commit import after_commit, publish_iceberg
 from manifest.io import failpoints
 from manifest.io.errors import (
     CatalogRefused,
@@ -260,6 +260,7 @@ class FileStoreCommit:
         """
         identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties=properties)
         committed = self._run(identity, forget_change)
+        self._write_iceberg(committed)
         self._write_latest_hint()
         return committed
 
@@ -510,15 +511,21 @@ class FileStoreCommit:
         return not self.store.options.write_only and self.store.paths.branch == MAIN_BRANCH
 
     def _maintain(self, newest: int | None) -> None:
-        """Create due tags and expire snapshots after a commit.
+        """Write Iceberg metadata, create due tags and expire snapshots after a commit.
 
         Failures are logged. ``newest`` is the id of the new snapshot.
         """
         inputs, self._expiry_inputs = self._expiry_inputs, None
+        self._write_iceberg(newest)
         if self._maintains:
             self.store.file_io.run_parallel(self._write_latest_hint, partial(after_commit, self.store, newest, inputs))
         else:
             self._write_latest_hint()
+
+    def _write_iceberg(self, newest: int | None) -> None:
+        """Write the Iceberg metadata of this call's snapshots, where the table has some."""
+        if newest is not None and self.store.writes_iceberg:
+            publish_iceberg(self.store, newest)
 
     def _write_latest_hint(self) -> None:
         """Write the LATEST hint for the snapshot of this call."""

@@ -2,7 +2,7 @@
 
 ``PAIMON_FAULT_POINT=name`` kills at the first visit of the point, ``name:n`` at the n-th. Without it a point costs a
 dictionary look-up. The names: after-data-files, after-manifest, after-manifest-list, after-temp-snapshot, after-link,
-after-hint, between-append-and-compact, inside-expiry.
+after-hint, between-append-and-compact, inside-expiry. Tables with Iceberg metadata have two more.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ POINTS = (
     "between-append-and-compact",
     "inside-expiry",
 )
+ICEBERG_POINTS = ("after-iceberg-manifests", "after-iceberg-metadata")
+"""Points of a commit to a table with Iceberg metadata."""
 
 _visits: Counter[str] = Counter()
 
@@ -42,4 +44,4 @@ def point(name: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-__all__ = ["POINTS", "VARIABLE", "point"]
+__all__ = ["ICEBERG_POINTS", "POINTS", "VARIABLE", "point"]

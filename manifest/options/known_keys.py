@@ -33,6 +33,9 @@ _OFF = _only("false", why="is not supported")
 _UNBUILT = _never("is not supported")
 _PER_SCAN = _never("applies to a single scan, not to a table or a write; pass it to the scan")
 
+ICEBERG_STORAGE = "metadata.iceberg.storage"
+_NEEDS_CATALOG = "registers tables in a catalog of Iceberg, which is not supported"
+
 STREAM_LIMITS = {
     "read.stream.maxfilespertrigger": "max_files",
     "read.stream.maxrowspertrigger": "max_rows",
@@ -58,6 +61,11 @@ BY_KEY = frozenset(
         "dynamic-bucket.assigner-parallelism",
         FALLBACK_BRANCH,
         PRIMARY_BRANCH,
+        "metadata.iceberg.compaction.max.file-num",
+        "metadata.iceberg.compaction.min.file-num",
+        "metadata.iceberg.delete-after-commit.enabled",
+        "metadata.iceberg.manifest-legacy-version",
+        "metadata.iceberg.previous-versions-max",
         "owner",
         "spill-compression",
         "spill-compression.zstd-level",
@@ -142,7 +150,12 @@ REFUSED: dict[str, Refusal] = {
     "commit.strict-mode.last-safe-snapshot": _UNBUILT,
     "upsert-key": _never("turns INSERT into a merge, which is not supported: use MERGE INTO"),
     **dict.fromkeys(["commit.callbacks", "tag.callbacks"], _never("names Java classes, which Python cannot call")),
-    "metadata.iceberg.storage": _only("disabled", why="is not supported"),
+    ICEBERG_STORAGE: _only("disabled", "table-location", "hadoop-catalog", why=_NEEDS_CATALOG),
+    "metadata.iceberg.storage-location": _only("table-location", "catalog-location", why="is not a place of Iceberg metadata"),
+    "metadata.iceberg.format-version": _only("2", why="is not a supported format version of Iceberg metadata"),
+    "metadata.iceberg.manifest-compression": _only(
+        "snappy", "zstd", "zstandard", "null", "none", "deflate", "gzip", "bzip2", why="is not a codec of Iceberg manifests"
+    ),
     TAG_MODE: _only(*TAG_MODES, why="is not a mode of tag creation"),
     "data-file.external-paths": _UNBUILT,
     "data-file.external-paths.strategy": _only("none", why="is not supported"),
@@ -235,6 +248,7 @@ __all__ = [
     "BY_FILES",
     "BY_KEY",
     "HONOURED",
+    "ICEBERG_STORAGE",
     "IMMUTABLE",
     "KNOWN",
     "LAYOUT",

@@ -19,6 +19,7 @@ from fileindex.build.options import FileIndexOptions
 from manifest.io.errors import InvalidSchema, UnsupportedTable
 from manifest.options.aggregate_functions import GROUP_REMOVE, check_field_columns
 from manifest.options.core_options import CoreOptions, option_texts
+from manifest.options.known_keys import ICEBERG_STORAGE
 from manifest.options.merge_engine import AGGREGATE_REMOVE, PARTIAL_REMOVE
 from manifest.options.support import check_alter, check_settable
 from manifest.options.tag_periods import check_tags
@@ -218,6 +219,7 @@ def check_schema(schema: TableSchema) -> None:
     _check_limits(schema, schema.core)
     PartitionExpiration.of(schema.options)
     check_tags(schema.options)
+    _check_iceberg(schema)
     FileIndexOptions.parse(schema.options, schema.column_types, strict=True)
     assert schema.arrow is not None
 
@@ -258,8 +260,20 @@ def check_altered(before: TableSchema, after: TableSchema) -> None:
     if any(key.startswith("partition.") for key in changed):
         PartitionExpiration.of(after.options)
         check_tags(after.options)
+    _check_iceberg(after, before)
     if any(key.startswith("file-index.") for key in changed):
         FileIndexOptions.parse(after.options, after.column_types, strict=True)
+
+
+def _check_iceberg(schema: TableSchema, before: TableSchema | None = None) -> None:
+    """Raise ``UnsupportedOption`` for what readers of Iceberg cannot see."""
+    if schema.options.get(ICEBERG_STORAGE, "disabled").strip().lower() == "disabled":
+        return
+    from manifest.schema.iceberg_schema import check_iceberg, check_iceberg_change  # noqa: PLC0415  # few tables need it
+
+    check_iceberg(schema)
+    if before is not None:
+        check_iceberg_change(before, schema)
 
 
 def _check_columns(schema: TableSchema) -> None:

@@ -1,0 +1,148 @@
+"""Iceberg's table metadata: the JSON file of one version."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from manifest.io.paths import local_form
+from manifest.schema.iceberg_schema import FIRST_PARTITION_ID, FORMAT_VERSION, partition_spec, schema_json, unsupported_part
+from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.snapshot import Snapshot
+
+IDENTITY: Final = "paimon-commit-identity"
+"""Property of a snapshot's summary that identifies Paimon's commit."""
+_MAX_LONG = 2**63 - 1
+Json = dict[str, Any]
+
+
+def commit_identity(snapshot: Snapshot) -> str:
+    """Return what distinguishes a commit from another one with the same id."""
+    return snapshot.uuid or f"{snapshot.commit_user}:{snapshot.commit_identifier}:{snapshot.time_millis}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetadata:
+    """Parsed metadata of one version."""
+
+    json: Json
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self | None:
+        """Parse a file. None: it is not complete metadata of Iceberg's format version 2."""
+        try:
+            json_ = json.loads(data)
+            complete = (
+                json_["format-version"] == FORMAT_VERSION
+                and any(snapshot["snapshot-id"] == json_["current-snapshot-id"] for snapshot in json_["snapshots"])
+                and all(isinstance(json_[key], str) for key in ("location", "table-uuid"))
+                and isinstance(json_["schemas"], list)
+            )
+        except (ValueError, LookupError, TypeError):
+            return None
+        return cls(json_) if complete else None
+
+    @property
+    def snapshots(self) -> list[Json]:
+        """Snapshots, oldest first."""
+        found: list[Json] = self.json["snapshots"]
+        return found
+
+    @property
+    def current(self) -> Json:
+        """The current snapshot."""
+        return next(snapshot for snapshot in self.snapshots if snapshot["snapshot-id"] == self.json["current-snapshot-id"])
+
+    @property
+    def prefix(self) -> str:
+        """What the location has before the path: "" or ``file:``."""
+        location: str = self.json["location"]
+        return location.removesuffix(local_form(location))
+
+    def describes(self, root: str, schema: TableSchema, snapshot: Snapshot) -> bool:
+        """Return whether this is the metadata of ``snapshot`` of the table at ``root``."""
+        current = self.current
+        noted = current.get("summary", {}).get(IDENTITY)
+        # Java 1.4 notes no identity. It writes after its commit, so an earlier time belongs to a snapshot that a rollback removed.
+        same = current["timestamp-ms"] >= snapshot.time_millis if noted is None else noted == commit_identity(snapshot)
+        return (
+            current["snapshot-id"] == snapshot.id
+            and same
+            and local_form(self.json["location"]) == root
+            and self.json["partition-specs"] == [partition_spec(schema)]
+        )
+
+
+def snapshot_json(snapshot: Snapshot, parent: int | None, summary: Mapping[str, str], manifest_list: str, schema_id: int) -> Json:
+    """Return the Iceberg snapshot of a Paimon snapshot. Ids and sequence numbers are Paimon's ids."""
+    json_: Json = {"sequence-number": snapshot.id, "snapshot-id": snapshot.id}
+    if parent is not None:
+        json_["parent-snapshot-id"] = parent
+    return json_ | {
+        "timestamp-ms": snapshot.time_millis,
+        "summary": {**summary, IDENTITY: commit_identity(snapshot)},
+        "manifest-list": manifest_list,
+        "schema-id": schema_id,
+    }
+
+
+def table_metadata(
+    location: str,
+    schema: TableSchema,
+    snapshots: Sequence[Json],
+    *,
+    known_schemas: Sequence[Json],
+    schema_of: Callable[[int], TableSchema],
+    tags: Mapping[str, int],
+    table_uuid: str | None,
+) -> bytes:
+    """Return the file of a new version, whose current snapshot is the last one.
+
+    Args:
+        location: The table's path as metadata has it.
+        schema: Newest schema of the table.
+        snapshots: Iceberg snapshots, oldest first.
+        known_schemas: Iceberg schemas of the version before.
+        schema_of: Returns an older schema of the table.
+        tags: Snapshot ids by tag name.
+        table_uuid: Id of the table. None: a new one.
+    """
+    current = snapshots[-1]
+    spec = partition_spec(schema)
+    json_ = {
+        "format-version": FORMAT_VERSION,
+        "table-uuid": table_uuid or str(uuid.uuid4()),
+        "location": location,
+        "last-sequence-number": current["sequence-number"],
+        "last-updated-ms": max(snapshot["timestamp-ms"] for snapshot in snapshots),
+        "last-column-id": max(field.id for field in schema.fields),
+        "schemas": _schemas(schema, known_schemas, schema_of),
+        "current-schema-id": schema.id,
+        "partition-specs": [spec],
+        "default-spec-id": 0,
+        "last-partition-id": FIRST_PARTITION_ID + len(spec["fields"]) - 1,
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "default-sort-order-id": 0,
+        "snapshots": list(snapshots),
+        "current-snapshot-id": current["snapshot-id"],
+        "snapshot-log": [{"timestamp-ms": one["timestamp-ms"], "snapshot-id": one["snapshot-id"]} for one in snapshots],
+        "properties": {},
+        "refs": {name: {"snapshot-id": at, "type": "tag", "max-ref-age-ms": _MAX_LONG} for name, at in tags.items()},
+    }
+    return json.dumps(json_, ensure_ascii=False, indent=1).encode()
+
+
+def _schemas(newest: TableSchema, known: Sequence[Json], schema_of: Callable[[int], TableSchema]) -> list[Json]:
+    """Return the schemas up to ``newest``, without those that Iceberg cannot have."""
+    found = {schema["schema-id"]: schema for schema in known if schema["schema-id"] < newest.id}
+    for schema_id in range(max(found, default=-1) + 1, newest.id):
+        older = schema_of(schema_id)
+        if all(unsupported_part(field.type) is None for field in older.fields):
+            found[schema_id] = schema_json(older)
+    return [*(found[schema_id] for schema_id in sorted(found)), schema_json(newest)]
+
+
+__all__ = ["IDENTITY", "Json", "TableMetadata", "commit_identity", "snapshot_json", "table_metadata"]

@@ -1,0 +1,396 @@
+"""Publication: Iceberg metadata of the newest snapshot.
+
+It follows the commit. Version N describes snapshot N, and its file is created only if it is absent, so a version has one content.
+If a process dies before, the next commit publishes the changes of all snapshots since the last version.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from fileindex.base.errors import PaimonError
+from fileindex.base.lazy import cached_property
+from fileindex.base.log import logger_of
+from manifest.iceberg.changes import EntryBuilder, FileChanges
+from manifest.iceberg.manifests import DATA, DELETED, EXISTING, Entry, IcebergManifest, IcebergManifests, partition_record
+from manifest.iceberg.metadata import Json, TableMetadata, snapshot_json, table_metadata
+from manifest.io import failpoints
+from manifest.io.errors import SnapshotNotFound, StorageError
+from manifest.io.group_sync import GroupSync
+from manifest.io.paths import local_form, parse_number
+from manifest.schema.iceberg_schema import FORMAT_VERSION, IcebergOptions, metadata_directory, partition_spec, schema_json
+from manifest.snapshot.snapshot import CommitKind, Snapshot
+from manifest.store import FileStore
+
+_LOG = logger_of(__name__)
+_ATTEMPTS = 10
+_HINT = "version-hint.text"
+_SUFFIX = ".metadata.json"
+
+
+def find_metadata(store: FileStore) -> str | None:
+    """Return the path of the metadata file that the version hint names, None before the first."""
+    directory = metadata_directory(store.options, store.root)
+    version = _read_hint(store, directory)
+    return None if version is None else _path(directory, version)
+
+
+def publish(store: FileStore) -> int | None:
+    """Write the metadata of the newest snapshot, unless it exists. Return its id.
+
+    Raises:
+        UnsupportedTable: Iceberg readers cannot read a file or the table.
+        StorageError: The storage failed, or too many races were lost.
+    """
+    newest = store.schemas.latest()
+    if newest is None:
+        return None
+    current = store.with_schema(newest)
+    for attempt in range(_ATTEMPTS):
+        snapshot = store.snapshots.latest()
+        if snapshot is None:
+            return None
+        publication = _Publication(store, current, snapshot)
+        try:
+            if publication.run(listing=attempt > 0):
+                return snapshot.id
+        except FileNotFoundError:  # another process published and deleted what it replaced
+            if attempt + 1 == _ATTEMPTS:
+                raise
+    raise StorageError(errno.EAGAIN, f"{store.root}: lost {_ATTEMPTS} races for Iceberg metadata; the next commit writes it")
+
+
+def _path(directory: str, version: int) -> str:
+    return f"{directory}/v{version}{_SUFFIX}"
+
+
+def _read_hint(store: FileStore, directory: str) -> int | None:
+    with suppress(FileNotFoundError):
+        text = store.file_io.read(f"{directory}/{_HINT}").strip()
+        if text.isdigit():
+            return int(text)
+    return None
+
+
+@dataclass(slots=True)
+class _Base:
+    """The version that a publication continues, and snapshots since."""
+
+    version: int
+    metadata: TableMetadata
+    following: list[Snapshot]
+
+
+class _Publication:
+    """One attempt at the metadata of ``target``.
+
+    Args:
+        options_of: The table with the options of this job.
+        store: The table with its newest schema.
+        target: Snapshot to publish.
+    """
+
+    def __init__(self, options_of: FileStore, store: FileStore, target: Snapshot) -> None:
+        self._store = store
+        self._target = target
+        self._options = IcebergOptions.of(options_of.options)
+        self._core = options_of.options
+        self._directory = metadata_directory(options_of.options, store.root)
+        self._hint = _read_hint(store, self._directory)
+        self._versions: list[int] = []
+        self._listed = False
+        self._read: dict[int, tuple[bytes, TableMetadata | None]] = {}
+
+    def run(self, *, listing: bool) -> bool:
+        """Publish. Returns False after a lost race.
+
+        ``listing``: look at all versions. False: at the one of the hint, where it is the base.
+        """
+        target, base = self._target, None
+        if not listing and self._hint is not None and self._hint < target.id:
+            self._versions = [self._hint]
+            base = self._find_base()
+        if base is None:
+            self._versions, self._listed = self._list_versions(), True
+            base = self._find_base()
+        stale = self._stale_version()
+        if stale is None and target.id in self._versions:
+            self._finish()
+            return True
+        data = self._build(base)
+        failpoints.point("after-iceberg-manifests")
+        file_io, path = self._store.file_io, _path(self._directory, target.id)
+        if not (file_io.create_exclusive(path, data) if stale is None else file_io.replace(path, stale, data)):
+            self._manifests.delete_written()
+            return False
+        failpoints.point("after-iceberg-metadata")
+        self._finish()
+        with suppress(PaimonError, OSError):  # what stays is an orphan
+            if base is not None:
+                self._expire_snapshots(base.metadata, TableMetadata(json.loads(data)))
+            self._delete_versions(base)
+        return True
+
+    @cached_property
+    def _prefix(self) -> str:
+        """What metadata has before a path: that of earlier versions, for the engine that wrote them finds its files by their text."""
+        known = (metadata for version in sorted(self._versions, reverse=True) if (metadata := self._metadata(version)) is not None)
+        return next((metadata.prefix for metadata in known if self._is_here(metadata)), "")
+
+    @cached_property
+    def _manifests(self) -> IcebergManifests:
+        schema = self._store.schema
+        headers = {
+            b"schema": json.dumps(schema_json(schema)).encode(),
+            b"partition-spec": json.dumps(partition_spec(schema)["fields"]).encode(),
+            b"partition-spec-id": b"0",
+            b"format-version": str(FORMAT_VERSION).encode(),
+            b"content": b"data",
+        }
+        return IcebergManifests(
+            GroupSync(self._store.file_io),
+            self._directory,
+            self._prefix,
+            self._store.partition,
+            self._options,
+            self._core.manifest_target_file_size,
+            headers,
+        )
+
+    def _list_versions(self) -> list[int]:
+        names = [found.name for found in self._store.file_io.list(self._directory) if found.name.endswith(_SUFFIX)]
+        return sorted(version for name in names if (version := parse_number(name.removesuffix(_SUFFIX), "v")) is not None)
+
+    def _metadata(self, version: int) -> TableMetadata | None:
+        if version not in self._read:
+            data = b""
+            with suppress(FileNotFoundError):
+                data = self._store.file_io.read(_path(self._directory, version))
+            self._read[version] = data, TableMetadata.parse(data)
+        return self._read[version][1]
+
+    def _is_here(self, metadata: TableMetadata) -> bool:
+        return local_form(metadata.json["location"]) == self._store.root
+
+    def _stale_version(self) -> bytes | None:
+        """Return the content of this version that describes another snapshot."""
+        # A rollback frees ids of snapshots, and so numbers of versions.
+        if self._target.id not in self._versions:
+            return None
+        metadata = self._metadata(self._target.id)
+        if metadata is not None and metadata.describes(self._store.root, self._store.schema, self._target):
+            return None
+        return self._read[self._target.id][0]
+
+    def _find_base(self) -> _Base | None:
+        """Return the newest version whose successors' changes are known."""
+        following = [self._target]
+        for version in reversed([version for version in self._versions if version < self._target.id]):
+            try:
+                while following[0].id > version + 1:
+                    following.insert(0, self._store.snapshots.get(following[0].id - 1))
+                described = self._store.snapshots.get(version)
+            except SnapshotNotFound:
+                return None
+            metadata = self._metadata(version)
+            # The snapshot after a rollback on object stores repeats an older state: its changes say nothing about the one before.
+            if metadata is not None and metadata.describes(self._store.root, self._store.schema, described):
+                return None if any(one.first_replaced is not None for one in following) else _Base(version, metadata, following)
+        return None
+
+    def _build(self, base: _Base | None) -> bytes:
+        """Write manifests and their list. Return the metadata."""
+        try:
+            return self._build_on(base)
+        except BaseException:
+            self._manifests.delete_written()
+            raise
+
+    def _build_on(self, base: _Base | None) -> bytes:
+        store, target = self._store, self._target
+        manifests, summary = self._all_manifests() if base is None else self._changed_manifests(base)
+        rows = sum(manifest.live_rows for manifest in manifests)
+        if base is not None and store.schema.kind.changes_files and rows != target.total_record_count:
+            _LOG.warning("%s: the Iceberg metadata had %d of %d rows and is written anew", store.root, rows, target.total_record_count)
+            manifests, summary = self._all_manifests()
+            base = None
+        manifest_list = self._manifests.write_list(manifests)
+        files = sum(manifest.live_files for manifest in manifests)
+        summary |= {"total-data-files": str(files), "total-records": str(sum(manifest.live_rows for manifest in manifests))}
+        earlier = [] if base is None else self._kept(base.metadata.snapshots)
+        parent = None if base is None else base.version
+        new = snapshot_json(target, parent, summary, manifest_list, store.schema.id)
+        ids = {snapshot["snapshot-id"] for snapshot in earlier} | {target.id}
+        predecessor = self._predecessor(base)
+        data = table_metadata(
+            self._prefix + store.root,
+            store.schema,
+            [*earlier, new],
+            known_schemas=[] if base is None else base.metadata.json["schemas"],
+            schema_of=store.schemas.get,
+            tags={name: tag.id for name, tag in store.snapshots.tags().items() if tag.id in ids},
+            table_uuid=None if predecessor is None else predecessor.json["table-uuid"],
+        )
+        sync = self._manifests.file_io
+        assert isinstance(sync, GroupSync)
+        sync.flush()
+        return data
+
+    def _predecessor(self, base: _Base | None) -> TableMetadata | None:
+        """Return metadata of the same table, whose id it keeps."""
+        if base is not None:
+            return base.metadata
+        if self._target.id == 1:  # another table was here before
+            return None
+        known = (metadata for version in reversed(self._versions) if (metadata := self._metadata(version)) is not None)
+        return next(filter(self._is_here, known), None)
+
+    def _all_manifests(self) -> tuple[list[IcebergManifest], dict[str, str]]:
+        changes = FileChanges()
+        changes.follow(self._store, self._store.live_entries(self._target))
+        entries = self._builder.build(changes.added.items())
+        return self._manifests.write(entries, self._target.id), _summary("append", entries)
+
+    @cached_property
+    def _builder(self) -> EntryBuilder:
+        return EntryBuilder(self._store, self._prefix, self._target.id)
+
+    def _changed_manifests(self, base: _Base) -> tuple[list[IcebergManifest], dict[str, str]]:
+        """Return the manifests of the base with the changes since."""
+        changes = FileChanges()
+        for snapshot in base.following:
+            changes.follow(self._store, self._store.delta_entries(snapshot))
+        kept: list[IcebergManifest] = []
+        rewritten: list[Entry] = []
+        for manifest in self._manifests.read_list(base.metadata.current["manifest-list"]):
+            if manifest.content == DATA and manifest.live_files:
+                entries = self._without(manifest, changes)
+                if entries is None:
+                    kept.append(manifest)
+                else:
+                    rewritten += entries
+        added = self._builder.build(changes.added.items())
+        kept, merged = self._merge(kept, len(rewritten) + len(added))
+        new = [*merged, *rewritten, *added]
+        deleted = [entry for entry in rewritten if entry["status"] == DELETED]
+        return [*kept, *self._manifests.write(new, self._target.id)], _summary(self._operation(base, deleted), added, deleted)
+
+    def _operation(self, base: _Base, deleted: Sequence[Entry]) -> str:
+        if not deleted:
+            return "append"
+        compacts = all(snapshot.commit_kind is CommitKind.COMPACT for snapshot in base.following)
+        return "replace" if compacts and self._store.schema.kind.changes_files else "overwrite"
+
+    def _without(self, manifest: IcebergManifest, changes: FileChanges) -> list[Entry] | None:
+        """Return the entries of a manifest without deleted files, None if it has none of them.
+
+        Forgets added files that it has.
+        """
+        moved = {path: changes.added[path].partition for path in changes.moved}
+        suspects = {**changes.deleted, **moved}
+        decode, partition = self._store.partition.decode, self._store.partition
+        where = [partition_record(partition, decode(one)) for one in set(suspects.values())]
+        if not suspects or not self._manifests.may_hold(manifest, where):
+            return None
+        entries = [entry for entry in self._manifests.read(manifest) if entry["status"] != DELETED]
+        paths = [local_form(entry["data_file"]["file_path"]) for entry in entries]
+        for path in changes.moved.intersection(paths):
+            changes.moved.discard(path)
+            del changes.added[path]
+        if changes.deleted.keys().isdisjoint(paths):
+            return None
+        return [self._carried(entry, deleted=path in changes.deleted) for entry, path in zip(entries, paths, strict=True)]
+
+    def _carried(self, entry: Entry, *, deleted: bool) -> Entry:
+        if not deleted:
+            return {**entry, "status": EXISTING}
+        bounds = dict.fromkeys(("null_value_counts", "lower_bounds", "upper_bounds"))  # no values of deleted rows
+        return {**entry, "status": DELETED, "snapshot_id": self._target.id, "data_file": {**entry["data_file"], **bounds}}
+
+    def _merge(self, manifests: list[IcebergManifest], new_entries: int) -> tuple[list[IcebergManifest], list[Entry]]:
+        """Return manifests to keep, and the entries of small ones to write together."""
+        target = self._core.manifest_target_file_size
+        small = [manifest for manifest in manifests if manifest.manifest_length < target * 2 // 3]
+        count, size = len(small) + bool(new_entries), sum(manifest.manifest_length for manifest in small)
+        if count < self._options.compact_min or (count < self._options.compact_max and size < target):
+            return manifests, []
+        entries = [entry for manifest in small for entry in self._manifests.read(manifest) if entry["status"] != DELETED]
+        merged = {manifest.manifest_path for manifest in small}
+        kept = [manifest for manifest in manifests if manifest.manifest_path not in merged]
+        return kept, [self._carried(entry, deleted=False) for entry in entries]
+
+    def _kept(self, snapshots: Sequence[Json]) -> list[Json]:
+        """Return the earlier snapshots whose data files exist, by the table's retention."""
+        core, target = self._core, self._target
+        ids = {snapshot["snapshot-id"] for snapshot in snapshots}
+        oldest = min(ids, default=0)
+        if ids and not self._store.snapshots.exists(oldest):
+            oldest = self._store.snapshots.earliest_id() or target.id
+
+        def is_kept(snapshot: Json) -> bool:
+            at: int = snapshot["snapshot-id"]
+            if at < oldest or at <= target.id - core.snapshot_num_retained_max:
+                return False
+            expires = target.time_millis - core.snapshot_time_retained
+            return bool(at > target.id - core.snapshot_num_retained_min or snapshot["timestamp-ms"] >= expires)
+
+        # The last one stays: another process may be continuing its manifests.
+        return list(snapshots[next((place for place, snapshot in enumerate(snapshots) if is_kept(snapshot)), -1) :])
+
+    def _finish(self) -> None:
+        """Point the hint to this version, or to a newer one that exists."""
+        file_io, version = self._store.file_io, self._target.id
+        if self._hint != version:
+            file_io.write(f"{self._directory}/{_HINT}", str(version).encode(), overwrite=True, durable=False)
+        # The writer of a newer version may have written the hint before.
+        newest = self._store.snapshots.latest()
+        if newest is not None and newest.id > version and file_io.exists(_path(self._directory, newest.id)):
+            file_io.write(f"{self._directory}/{_HINT}", str(newest.id).encode(), overwrite=True, durable=False)
+
+    def _delete_versions(self, base: _Base | None) -> None:
+        """Delete older versions, and those of snapshots that a rollback removed."""
+        doomed: list[int] = []
+        if self._listed:
+            newest = self._store.snapshots.latest()
+            doomed += [version for version in self._versions if newest is not None and version > newest.id]
+        if self._options.delete_after_commit:
+            first_kept = self._target.id - self._options.previous_versions_max
+            since = (
+                self._versions if self._listed or base is None else range(base.version - self._options.previous_versions_max, first_kept)
+            )
+            doomed += [version for version in since if 0 < version < first_kept]
+        self._store.file_io.delete_many([_path(self._directory, version) for version in doomed])
+
+    def _expire_snapshots(self, base: TableMetadata, published: TableMetadata) -> None:
+        """Delete the lists of expired snapshots, and manifests that the next list lacks."""
+        kept = {snapshot["snapshot-id"] for snapshot in published.snapshots}
+        for expired, following in pairwise(base.snapshots):
+            if expired["snapshot-id"] in kept:
+                return
+            path = local_form(expired["manifest-list"])
+            needed = {manifest.manifest_path for manifest in self._manifests.read_list(following["manifest-list"])}
+            found = [local_form(one.manifest_path) for one in self._manifests.read_list(path) if one.manifest_path not in needed]
+            self._store.file_io.delete_many([one for one in (*found, path) if one.startswith(f"{self._directory}/")])
+
+
+def _summary(operation: str, added: Sequence[Entry], deleted: Sequence[Entry] = ()) -> dict[str, str]:
+    """Return the summary of a snapshot, with Iceberg's names."""
+
+    def rows(entries: Sequence[Entry]) -> str:
+        return str(sum(entry["data_file"]["record_count"] for entry in entries))
+
+    found: dict[str, Any] = {"operation": operation}
+    if added:
+        found |= {"added-data-files": str(len(added)), "added-records": rows(added)}
+    if deleted:
+        found |= {"deleted-data-files": str(len(deleted)), "deleted-records": rows(deleted)}
+    return found
+
+
+__all__ = ["find_metadata", "publish"]
