@@ -310,8 +310,8 @@ class _Publication:
     def _carried(self, entry: Entry, *, deleted: bool) -> Entry:
         if not deleted:
             return {**entry, "status": EXISTING}
-        bounds = dict.fromkeys(("null_value_counts", "lower_bounds", "upper_bounds"))  # no values of deleted rows
-        return {**entry, "status": DELETED, "snapshot_id": self._target.id, "data_file": {**entry["data_file"], **bounds}}
+        unknown: Entry = {"null_value_counts": [], "lower_bounds": [], "upper_bounds": []}  # no values of deleted rows
+        return {**entry, "status": DELETED, "snapshot_id": self._target.id, "data_file": {**entry["data_file"], **unknown}}
 
     def _merge(self, manifests: list[IcebergManifest], new_entries: int) -> tuple[list[IcebergManifest], list[Entry]]:
         """Return manifests to keep, and the entries of small ones to write together."""
