@@ -525,6 +525,7 @@ class FileStoreCommit:
     def _write_iceberg(self, newest: int | None) -> None:
         """Write the Iceberg metadata of this call's snapshots, where the table has some."""
         if newest is not None and self.store.writes_iceberg:
+            self._write_latest_hint()  # the publication looks for the newest snapshot
             publish_iceberg(self.store, newest)
 
     def _write_latest_hint(self) -> None:

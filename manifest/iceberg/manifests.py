@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any, Final, TypeAlias
@@ -131,7 +131,7 @@ class IcebergManifests:
         """Write a list, possibly empty. Returns its path as metadata has it."""
         schema = manifest_list(legacy=self.options.legacy_names)
         writer = ContainerWriter(schema, codec=codec_name(self.options.compression), level=1)
-        records = [asdict(manifest) for manifest in manifests]
+        records = [{name: getattr(manifest, name) for name in _COLUMNS} for manifest in manifests]
         if self.options.legacy_names:
             records = [{legacy_name(name): value for name, value in record.items()} for record in records]
         for size, block in blocks_of(encode_records(prepare_schema(schema), records)):

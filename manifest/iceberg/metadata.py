@@ -132,7 +132,7 @@ def table_metadata(
         "properties": {},
         "refs": {name: {"snapshot-id": at, "type": "tag", "max-ref-age-ms": _MAX_LONG} for name, at in tags.items()},
     }
-    return json.dumps(json_, ensure_ascii=False, indent=1).encode()
+    return json.dumps(json_, ensure_ascii=False).encode()
 
 
 def _schemas(newest: TableSchema, known: Sequence[Json], schema_of: Callable[[int], TableSchema]) -> list[Json]:
