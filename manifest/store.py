@@ -29,7 +29,6 @@ from manifest.io.paths import MAIN_BRANCH, FileNames, TablePaths, refuse_system,
 from manifest.io.progress import IGNORE_PROGRESS, ProgressListener
 from manifest.options import support
 from manifest.options.core_options import CoreOptions
-from manifest.options.known_keys import ICEBERG_STORAGE
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
@@ -216,7 +215,7 @@ class FileStore:
     @property
     def writes_iceberg(self) -> bool:
         """Whether commits to this branch write Iceberg metadata."""
-        return self.branch == MAIN_BRANCH and self.options.raw.get(ICEBERG_STORAGE, "disabled").strip().lower() != "disabled"
+        return self.branch == MAIN_BRANCH and self.options.has_iceberg_metadata
 
     def check_streamable(self) -> None:
         """Raise ``UnsupportedTable`` if streams would return wrong rows."""

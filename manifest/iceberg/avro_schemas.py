@@ -53,17 +53,11 @@ def legacy_name(name: str) -> str:
     return name.replace("_files_", "_data_files_") if name in _RENAMED else name
 
 
-def _partition_type(data_type: DataType) -> AvroSchema:
-    if data_type.kind is Kind.DECIMAL:
-        return {"type": "bytes", "logicalType": "decimal", "precision": data_type.precision, "scale": data_type.scale}
-    return _PARTITION_TYPES[data_type.kind]
-
-
 @lru_cache(maxsize=64)
 def manifest_entry(names: tuple[str, ...], types: tuple[DataType, ...]) -> AvroSchema:
     """Return the schema of manifest entries of a table's partition columns."""
     columns = zip(names, types, strict=True)
-    partition = [_optional(name, _partition_type(kind), FIRST_PARTITION_ID + at) for at, (name, kind) in enumerate(columns)]
+    partition = [_optional(name, _PARTITION_TYPES[kind.kind], FIRST_PARTITION_ID + at) for at, (name, kind) in enumerate(columns)]
     data_file = _record(
         "r2",
         _field("content", "int", 134),

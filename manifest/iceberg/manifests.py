@@ -9,17 +9,17 @@ import math
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import count
 from typing import Any, Final, TypeAlias
 
 from fileindex.base.column_type import Plain
 from fileindex.base.errors import CorruptFile
+from fileindex.base.float_order import total_order_key
 from manifest.avro.codecs import codec_name
 from manifest.avro.container import ContainerWriter, blocks_of, encode_records, read_container
 from manifest.avro.schemas import AvroSchema, prepare_schema
 from manifest.iceberg.avro_schemas import legacy_name, manifest_entry, manifest_list
-from manifest.iceberg.values import from_partition_bound, partition_bound, partition_order, partition_value
+from manifest.iceberg.values import from_partition_bound, partition_bound, partition_value
 from manifest.io.file_io import FileIO
 from manifest.io.paths import local_form
 from manifest.schema.iceberg_schema import IcebergOptions
@@ -183,13 +183,12 @@ class IcebergManifests:
         for name, data_type in zip(self.partition.names, self.partition.types, strict=True):
             every = {partition[name] for partition in partitions}
             known = [value for value in every if value is not None and not _is_nan(value)]
-            order = partial(partition_order, data_type=data_type)
             found.append(
                 {
                     "contains_null": None in every,
                     "contains_nan": any(map(_is_nan, every)),
-                    "lower_bound": partition_bound(min(known, key=order, default=None), data_type),
-                    "upper_bound": partition_bound(max(known, key=order, default=None), data_type),
+                    "lower_bound": partition_bound(min(known, key=total_order_key, default=None), data_type),
+                    "upper_bound": partition_bound(max(known, key=total_order_key, default=None), data_type),
                 }
             )
         return found
@@ -212,8 +211,8 @@ def _may_be(value: Plain, data_type: DataType, summary: dict[str, Any]) -> bool:
     low, high = summary["lower_bound"], summary["upper_bound"]
     if low is None or high is None or _is_nan(value):
         return True
-    order = partial(partition_order, data_type=data_type)
-    return order(from_partition_bound(low, data_type)) <= order(value) <= order(from_partition_bound(high, data_type))
+    least, most = (total_order_key(from_partition_bound(bound, data_type)) for bound in (low, high))
+    return least <= total_order_key(value) <= most
 
 
 def _is_nan(value: Plain) -> bool:

@@ -6,7 +6,6 @@ import math
 import struct
 
 from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind, Plain
-from fileindex.base.float_order import total_order_key
 from manifest.types.data_type import DataType
 
 _PACK = {
@@ -52,7 +51,7 @@ def partition_value(value: Plain, data_type: DataType) -> Plain:
     """Return the Avro value of a partition column."""
     if isinstance(value, int) and data_type.kind in TIMESTAMPS:
         return to_micros(value, data_type)
-    return to_bytes(value, data_type) if data_type.kind is Kind.DECIMAL else value
+    return value
 
 
 def partition_bound(value: Plain, data_type: DataType) -> bytes | None:
@@ -60,13 +59,6 @@ def partition_bound(value: Plain, data_type: DataType) -> bytes | None:
     if isinstance(value, int) and data_type.kind in TIMESTAMPS:
         return _LONG.pack(value)
     return value if isinstance(value, bytes) else to_bytes(value, data_type)
-
-
-def partition_order(value: Plain, data_type: DataType) -> tuple[object, ...]:
-    """Return the sort key of an Avro partition value."""
-    if isinstance(value, bytes) and data_type.kind is Kind.DECIMAL:
-        return total_order_key(int.from_bytes(value, "big", signed=True))
-    return total_order_key(value)
 
 
 def from_partition_bound(data: bytes, data_type: DataType) -> Plain:
@@ -78,10 +70,10 @@ def from_partition_bound(data: bytes, data_type: DataType) -> Plain:
     kind = data_type.kind
     if kind in STRINGS:
         return data.decode()
-    if kind is Kind.DECIMAL or kind in BINARIES:
+    if kind in BINARIES:
         return data
     value: Plain = (_LONG if kind in TIMESTAMPS else _PACK[kind]).unpack(data)[0]
     return value
 
 
-__all__ = ["from_partition_bound", "partition_bound", "partition_order", "partition_value", "to_bytes", "to_micros"]
+__all__ = ["from_partition_bound", "partition_bound", "partition_value", "to_bytes", "to_micros"]

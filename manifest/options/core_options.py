@@ -109,6 +109,7 @@ _DOTTED = {
     "stats_mode_per_level": "metadata.stats-mode.per.level",
     "stats_dense_store": "metadata.stats-dense-store",
     "stats_keep_first_n_columns": "metadata.stats-keep-first-n-columns",
+    "iceberg_storage": "metadata.iceberg.storage",
     "sequence_field": "sequence.field",
     "sequence_field_sort_order": "sequence.field.sort-order",
     "rowkind_field": "rowkind.field",
@@ -197,6 +198,7 @@ class CoreOptions(BaseModel):
     stats_dense_store: Flag = True
     stats_keep_first_n_columns: int = -1
 
+    iceberg_storage: Keyword = "disabled"
     write_only: Flag = False
     write_buffer_size: Size = 256 * _MIB
     merge_engine: Keyword = DEDUPLICATE
@@ -305,6 +307,11 @@ class CoreOptions(BaseModel):
     def max_level(self) -> int:
         """Highest LSM level."""
         return (self.num_levels or self.num_sorted_run_compaction_trigger + 1) - 1
+
+    @property
+    def has_iceberg_metadata(self) -> bool:
+        """Whether commits write metadata for readers of Iceberg."""
+        return self.iceberg_storage != "disabled"
 
     @property
     def stop_trigger(self) -> int:

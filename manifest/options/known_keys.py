@@ -33,7 +33,6 @@ _OFF = _only("false", why="is not supported")
 _UNBUILT = _never("is not supported")
 _PER_SCAN = _never("applies to a single scan, not to a table or a write; pass it to the scan")
 
-ICEBERG_STORAGE = "metadata.iceberg.storage"
 _NEEDS_CATALOG = "registers tables in a catalog of Iceberg, which is not supported"
 
 STREAM_LIMITS = {
@@ -150,7 +149,7 @@ REFUSED: dict[str, Refusal] = {
     "commit.strict-mode.last-safe-snapshot": _UNBUILT,
     "upsert-key": _never("turns INSERT into a merge, which is not supported: use MERGE INTO"),
     **dict.fromkeys(["commit.callbacks", "tag.callbacks"], _never("names Java classes, which Python cannot call")),
-    ICEBERG_STORAGE: _only("disabled", "table-location", "hadoop-catalog", why=_NEEDS_CATALOG),
+    "metadata.iceberg.storage": _only("disabled", "table-location", "hadoop-catalog", why=_NEEDS_CATALOG),
     "metadata.iceberg.storage-location": _only("table-location", "catalog-location", why="is not a place of Iceberg metadata"),
     "metadata.iceberg.format-version": _only("2", why="is not a supported format version of Iceberg metadata"),
     "metadata.iceberg.manifest-compression": _only(
@@ -248,7 +247,6 @@ __all__ = [
     "BY_FILES",
     "BY_KEY",
     "HONOURED",
-    "ICEBERG_STORAGE",
     "IMMUTABLE",
     "KNOWN",
     "LAYOUT",

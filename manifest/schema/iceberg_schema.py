@@ -14,13 +14,13 @@ from fileindex.base.column_type import Kind
 from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import UnsupportedTable
 from manifest.options.core_options import CoreOptions
-from manifest.options.known_keys import ICEBERG_STORAGE
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, DataType
 
 FORMAT_VERSION: Final = 2
 FIRST_PARTITION_ID: Final = 1000
 _DATABASE = ".db"
+_STORAGE = "metadata.iceberg.storage"
 _LOCATION = "metadata.iceberg.storage-location"
 _STRUCTURED_ID_OFFSET = 536_870_911
 _STRUCTURED_ID_FACTOR = 1024
@@ -70,8 +70,9 @@ class IcebergOptions:
         True
         """
         raw = options.raw
-        storage = raw.get(ICEBERG_STORAGE, "").strip().lower()
-        location = raw.get(_LOCATION, "catalog-location" if storage == "hadoop-catalog" else "table-location").strip().lower()
+        location = (
+            raw.get(_LOCATION, "catalog-location" if options.iceberg_storage == "hadoop-catalog" else "table-location").strip().lower()
+        )
         return cls(
             location == "catalog-location",
             _count(raw, "metadata.iceberg.previous-versions-max", 0),
@@ -96,7 +97,7 @@ def metadata_directory(options: CoreOptions, root: str) -> str:
     database, name = posixpath.split(root)
     if not database.endswith(_DATABASE):
         raise UnsupportedTable(
-            f"{root}: option '{ICEBERG_STORAGE}': hadoop-catalog needs a table of a database, <warehouse>/<name>{_DATABASE}/<table>; "
+            f"{root}: option '{_STORAGE}': hadoop-catalog needs a table of a database, <warehouse>/<name>{_DATABASE}/<table>; "
             "use table-location"
         )
     return f"{posixpath.dirname(database)}/iceberg/{posixpath.basename(database).removesuffix(_DATABASE)}/{name}/metadata"
@@ -129,26 +130,33 @@ def check_iceberg(schema: TableSchema) -> None:
     IcebergOptions.of(options)
     formats = {options.file_format, *options.file_format_per_level.values()}
     if formats != {"parquet"}:
-        raise UnsupportedOption(ICEBERG_STORAGE, f"needs Parquet files, not {', '.join(sorted(formats))}: set 'file.format' to parquet")
+        raise UnsupportedOption(_STORAGE, f"needs Parquet files, not {', '.join(sorted(formats))}: set 'file.format' to parquet")
     if schema.kind.changes_files and options.deletion_vectors_enabled:
         raise UnsupportedOption(
-            ICEBERG_STORAGE,
+            _STORAGE,
             "cannot be combined with 'deletion-vectors.enabled' in an append table: Iceberg readers would see deleted rows; "
             "without that option deletes rewrite files",
         )
     if options.data_evolution_enabled:
         raise UnsupportedOption(
-            ICEBERG_STORAGE, "cannot be combined with 'data-evolution.enabled': the columns of a row are in several files there"
+            _STORAGE, "cannot be combined with 'data-evolution.enabled': the columns of a row are in several files there"
         )
     if options.delete_time_retained is not None:
         raise UnsupportedOption(
-            ICEBERG_STORAGE, "cannot be combined with 'delete.time-retained': Iceberg readers would see the retained deletes as rows"
+            _STORAGE, "cannot be combined with 'delete.time-retained': Iceberg readers would see the retained deletes as rows"
         )
+    for name in schema.partition_keys:
+        if schema.field(name).type.kind is Kind.DECIMAL:
+            # Paimon's Java engine writes them as Avro bytes, and Iceberg reads Avro fixed.
+            raise UnsupportedOption(
+                _STORAGE,
+                f"partition column '{name}' is {schema.field(name).type}, which Iceberg and Paimon encode differently; set 'disabled'",
+            )
     for field in schema.fields:
         unknown = unsupported_part(field.type)
         if unknown is not None:
             raise UnsupportedOption(
-                ICEBERG_STORAGE,
+                _STORAGE,
                 f"column '{field.name}' is {unknown}, which Iceberg readers cannot read; choose another type, or set 'disabled'",
             )
 
@@ -162,7 +170,7 @@ def check_iceberg_change(before: TableSchema, after: TableSchema) -> None:
     if column is not None:
         present = next(field for field in after.fields if field.id == column.id)
         raise UnsupportedOption(
-            ICEBERG_STORAGE,
+            _STORAGE,
             f"column '{present.name}' cannot change from {column.type} to {present.type}: Iceberg readers widen INT to BIGINT, FLOAT to "
             "DOUBLE and the precision of DECIMAL only; add a column instead, or set 'disabled'",
         )

@@ -19,7 +19,6 @@ from fileindex.build.options import FileIndexOptions
 from manifest.io.errors import InvalidSchema, UnsupportedTable
 from manifest.options.aggregate_functions import GROUP_REMOVE, check_field_columns
 from manifest.options.core_options import CoreOptions, option_texts
-from manifest.options.known_keys import ICEBERG_STORAGE
 from manifest.options.merge_engine import AGGREGATE_REMOVE, PARTIAL_REMOVE
 from manifest.options.support import check_alter, check_settable
 from manifest.options.tag_periods import check_tags
@@ -267,7 +266,7 @@ def check_altered(before: TableSchema, after: TableSchema) -> None:
 
 def _check_iceberg(schema: TableSchema, before: TableSchema | None = None) -> None:
     """Raise ``UnsupportedOption`` for what readers of Iceberg cannot see."""
-    if schema.options.get(ICEBERG_STORAGE, "disabled").strip().lower() == "disabled":
+    if not schema.core.has_iceberg_metadata:
         return
     from manifest.schema.iceberg_schema import check_iceberg, check_iceberg_change  # noqa: PLC0415  # few tables need it
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from pyspark_paimon import Table
 from pyspark_paimon.jobs import fsck
+from tests.iceberg_reader import IcebergReader, Unavailable
 from tests.pyspark_paimon.fsck_kit import Copies
 from tests.stores.azure_server import CONTAINER
 
@@ -34,6 +35,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def copies(tmp_path_factory: pytest.TempPathFactory) -> Copies:
     """Whole tables to damage copies of."""
     return Copies(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(scope="session")
+def iceberg() -> Iterator[IcebergReader]:
+    """PyIceberg in a process of its own; skips where its environment cannot be made."""
+    try:
+        reader = IcebergReader()
+    except Unavailable as error:
+        pytest.skip(f"PyIceberg {error}")
+    yield reader
+    reader.stop()
 
 
 @pytest.fixture(autouse=True)
