@@ -77,7 +77,8 @@ class RowTransaction:
         store = self.commit.store
         earlier = None if self.is_new else committed_before(store, self.commit.user, self.identifier)
         if earlier is not None:
-            return CommittedRows(finish_compaction(store, self.compactor, earlier, threads=self.threads), [], 0)
+            finished = finish_compaction(store, self.compactor, self.commit.finish_earlier(earlier), threads=self.threads)
+            return CommittedRows(finished, [], 0)
         transaction = Transaction(partial(self.commit.abort, identifier=self.identifier))
         result = transaction.run(evaluate, publish, rework=rework, lost=lost, evaluations=evaluations)
         if self.compacts:

@@ -39,7 +39,7 @@ from manifest.commit.resequence import ResequenceFiles, Resequencer
 from manifest.commit.runs import begin_commit
 from manifest.commit.transaction import AttemptOutcome, Committed, LostRace, NothingToCommit, Refused, Unknown
 from manifest.commit.uncommitted_files import uncommitted_files
-from manifest.expire.after_commit import after_commit, publish_iceberg
+from manifest.expire.after_commit import after_commit
 from manifest.io import failpoints
 from manifest.io.errors import (
     CatalogRefused,
@@ -61,8 +61,10 @@ from manifest.store import FileStore
 
 if TYPE_CHECKING:
     from manifest.expire import history_change, snapshots
+    from manifest.iceberg import publish as iceberg
 else:
     history_change = LazyModule("manifest.expire.history_change")
+    iceberg = LazyModule("manifest.iceberg.publish")
     snapshots = LazyModule("manifest.expire.snapshots")
 
 _LOG = logger_of(__name__)
@@ -297,6 +299,11 @@ class FileStoreCommit:
             self._maintain(committed)
         return CommitResult(None, committed, bool(history.found), rewrites.lost)
 
+    def finish_earlier(self, result: CommitResult) -> CommitResult:
+        """Return ``result`` of an earlier run, after writing the Iceberg metadata that it may have left."""
+        self._write_iceberg(result.compact_snapshot_id or result.snapshot_id)
+        return result
+
     def abort(self, messages: Sequence[CommitMessage], identifier: int | None = None) -> list[str]:
         """Delete files of a failed commit and return their paths.
 
@@ -526,7 +533,7 @@ class FileStoreCommit:
         """Write the Iceberg metadata of this call's snapshots, where the table has some."""
         if newest is not None and self.store.writes_iceberg:
             self._write_latest_hint()  # the publication looks for the newest snapshot
-            publish_iceberg(self.store, newest)
+            iceberg.publish_or_log(self.store)
 
     def _write_latest_hint(self) -> None:
         """Write the LATEST hint for the snapshot of this call."""

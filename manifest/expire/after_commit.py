@@ -1,4 +1,4 @@
-"""Work after a commit: Iceberg metadata, due tags, expiry of snapshots.
+"""Maintenance after a commit: create due tags, then expire snapshots.
 
 A failure is logged. The commit stays valid.
 """
@@ -17,10 +17,8 @@ from manifest.store import FileStore
 
 if TYPE_CHECKING:
     from manifest.expire import automatic_tags, snapshots
-    from manifest.iceberg import publish
 else:
     automatic_tags = LazyModule("manifest.expire.automatic_tags")
-    publish = LazyModule("manifest.iceberg.publish")
     snapshots = LazyModule("manifest.expire.snapshots")
 
 _LOG = logger_of(__name__)
@@ -45,22 +43,6 @@ def after_commit(store: FileStore, newest: int | None, inputs: snapshots.ExpiryI
                 _LOG.warning("%s: the commit succeeded, but %s", store.root, failure, exc_info=True)
 
 
-def publish_iceberg(store: FileStore, newest: int) -> None:
-    """Write the Iceberg metadata of a commit.
-
-    A failure is logged, and the next commit writes it. ``newest`` is the id of the new snapshot.
-    """
-    try:
-        publish.publish(store)
-    except (PaimonError, OSError):
-        _LOG.warning(
-            "%s: committed snapshot %d, but its Iceberg metadata could not be written; the next commit does it",
-            store.root,
-            newest,
-            exc_info=True,
-        )
-
-
 def _has_few_snapshots(store: FileStore, newest: int | None) -> bool:
     """Return whether there are too few snapshots to expire any."""
     # Checked before the expiry code is imported.
@@ -68,4 +50,4 @@ def _has_few_snapshots(store: FileStore, newest: int | None) -> bool:
     return newest is not None and newest <= max(options.snapshot_num_retained_min, 1) and not options.changelogs_outlive_snapshots
 
 
-__all__ = ["after_commit", "publish_iceberg"]
+__all__ = ["after_commit"]

@@ -16,7 +16,9 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from fileindex.base.lazy import LazyModule
 from fileindex.base.log import logger_of
 from manifest.expire.delete_files import Removed, remove_unreachable
 from manifest.expire.tags import lock_tags
@@ -28,6 +30,11 @@ from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.pending_history import PendingHistory
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, FIRST_REPLACED, CommitKind, Snapshot, Tag
 from manifest.store import FileStore
+
+if TYPE_CHECKING:
+    from manifest.iceberg import publish as iceberg
+else:
+    iceberg = LazyModule("manifest.iceberg.publish")
 
 _LOG = logger_of(__name__)
 
@@ -42,7 +49,12 @@ class Forgotten:
     changelogs: Sequence[Snapshot]
 
     def remove_files(self, store: FileStore) -> Removed:
-        """Delete the files that only the removed states used."""
+        """Delete the files that only the removed states used.
+
+        Readers of Iceberg see the remaining state before.
+        """
+        if store.writes_iceberg:
+            iceberg.publish_or_log(store)
         known = {self.target.id, *(snapshot.id for snapshot in self.snapshots)}
         after_unknown = [snapshot for snapshot in self.snapshots if snapshot.id - 1 not in known]
         data, manifests = remove_unreachable(store, [*self.tags.values(), *after_unknown], [*self.snapshots, *self.changelogs])

@@ -62,6 +62,11 @@ class TableMetadata:
         location: str = self.json["location"]
         return location.removesuffix(local_form(location))
 
+    def has(self, snapshot: Snapshot) -> bool:
+        """Return whether a Paimon snapshot is among the snapshots."""
+        identity = commit_identity(snapshot)
+        return any(one["snapshot-id"] == snapshot.id and one.get("summary", {}).get(IDENTITY) == identity for one in self.snapshots)
+
     def describes(self, root: str, schema: TableSchema, snapshot: Snapshot) -> bool:
         """Return whether this is the metadata of ``snapshot`` of the table at ``root``."""
         current = self.current

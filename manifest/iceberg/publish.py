@@ -66,6 +66,14 @@ def publish(store: FileStore) -> int | None:
     raise StorageError(errno.EAGAIN, f"{store.root}: lost {_ATTEMPTS} races for Iceberg metadata; the next commit writes it")
 
 
+def publish_or_log(store: FileStore) -> None:
+    """Publish after a commit or a rollback, which stand. A failure is logged, and the next commit publishes."""
+    try:
+        publish(store)
+    except (PaimonError, OSError):
+        _LOG.warning("%s: the commit stands, but its Iceberg metadata is not written; the next commit does it", store.root, exc_info=True)
+
+
 def _path(directory: str, version: int) -> str:
     return f"{directory}/v{version}{_SUFFIX}"
 
@@ -122,6 +130,7 @@ class _Publication:
         stale = self._stale_version()
         if stale is None and target.id in self._versions:
             self._finish()
+            self._delete_versions(None)
             return True
         data = self._build(base)
         failpoints.point("after-iceberg-manifests")
@@ -246,10 +255,10 @@ class _Publication:
         """Return metadata of the same table, whose id it keeps."""
         if base is not None:
             return base.metadata
-        if self._target.id == 1:  # another table was here before
-            return None
         known = (metadata for version in reversed(self._versions) if (metadata := self._metadata(version)) is not None)
-        return next(filter(self._is_here, known), None)
+        found = next(filter(self._is_here, known), None)
+        # Of a table with its first snapshot, unless it was rolled back, earlier metadata is that of a dropped table.
+        return None if found is not None and self._target.id == 1 and not found.has(self._target) else found
 
     def _all_manifests(self) -> tuple[list[IcebergManifest], dict[str, str]]:
         changes = FileChanges()
@@ -393,4 +402,4 @@ def _summary(operation: str, added: Sequence[Entry], deleted: Sequence[Entry] = 
     return found
 
 
-__all__ = ["find_metadata", "publish"]
+__all__ = ["find_metadata", "publish", "publish_or_log"]

@@ -43,9 +43,10 @@ class _PartitionRemoval(Destruction):
             return preview_partitions(store, partitions)
         names = partition_names(store, partitions)
         earlier = committed_before(store, self.commit_id)
+        commit = FileStoreCommit(store, self.commit_id)
         if earlier is not None:
-            return TableChangeResult(snapshot_id=earlier.snapshot_id)
-        done = FileStoreCommit(store, self.commit_id).truncate(
+            return TableChangeResult(snapshot_id=commit.finish_earlier(earlier).snapshot_id)
+        done = commit.truncate(
             partitions=partitions, properties=commit_properties(self.verb, {"partitions": len(partitions)}, self.properties)
         )
         return TableChangeResult(snapshot_id=done.snapshot_id, partitions=names)
