@@ -262,7 +262,7 @@ class FileStoreCommit:
         """
         identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties=properties)
         committed = self._run(identity, forget_change)
-        self._write_iceberg(committed)
+        self._write_iceberg(committed, anew=True)
         self._write_latest_hint()
         return committed
 
@@ -529,11 +529,14 @@ class FileStoreCommit:
         else:
             self._write_latest_hint()
 
-    def _write_iceberg(self, newest: int | None) -> None:
-        """Write the Iceberg metadata of this call's snapshots, where the table has some."""
+    def _write_iceberg(self, newest: int | None, *, anew: bool = False) -> None:
+        """Write the Iceberg metadata of this call's snapshots, where the table has some.
+
+        ``anew``: it refers to no older snapshot.
+        """
         if newest is not None and self.store.writes_iceberg:
             self._write_latest_hint()  # the publication looks for the newest snapshot
-            iceberg.publish_or_log(self.store)
+            iceberg.publish_or_log(self.store, anew=anew)
 
     def _write_latest_hint(self) -> None:
         """Write the LATEST hint for the snapshot of this call."""

@@ -30,6 +30,7 @@ from manifest.store import FileStore
 
 _LOG = logger_of(__name__)
 _ATTEMPTS = 10
+_PATIENCE = 3
 _HINT = "version-hint.text"
 _SUFFIX = ".metadata.json"
 
@@ -41,8 +42,12 @@ def find_metadata(store: FileStore) -> str | None:
     return None if version is None else _path(directory, version)
 
 
-def publish(store: FileStore) -> int | None:
+def publish(store: FileStore, *, anew: bool = False) -> int | None:
     """Write the metadata of the newest snapshot, unless it exists. Return its id.
+
+    Args:
+        store: The table.
+        anew: Whether to continue no earlier version, and to delete the files of all.
 
     Raises:
         UnsupportedTable: Iceberg readers cannot read a file or the table.
@@ -58,18 +63,19 @@ def publish(store: FileStore) -> int | None:
             return None
         publication = _Publication(store, current, snapshot)
         try:
-            if publication.run(listing=attempt > 0):
+            if publication.run(listing=attempt > 0, anew=anew):
                 return snapshot.id
         except FileNotFoundError:  # another process published and deleted what it replaced
             if attempt + 1 == _ATTEMPTS:
                 raise
+            anew |= attempt >= _PATIENCE  # a manifest is lost
     raise StorageError(errno.EAGAIN, f"{store.root}: lost {_ATTEMPTS} races for Iceberg metadata; the next commit writes it")
 
 
-def publish_or_log(store: FileStore) -> None:
+def publish_or_log(store: FileStore, *, anew: bool = False) -> None:
     """Publish after a commit or a rollback, which stand. A failure is logged, and the next commit publishes."""
     try:
-        publish(store)
+        publish(store, anew=anew)
     except (PaimonError, OSError):
         _LOG.warning("%s: the commit stands, but its Iceberg metadata is not written; the next commit does it", store.root, exc_info=True)
 
@@ -115,18 +121,20 @@ class _Publication:
         self._listed = False
         self._read: dict[int, tuple[bytes, TableMetadata | None]] = {}
 
-    def run(self, *, listing: bool) -> bool:
+    def run(self, *, listing: bool, anew: bool) -> bool:
         """Publish. Returns False after a lost race.
 
-        ``listing``: look at all versions. False: at the one of the hint, where it is the base.
+        Args:
+            listing: Whether to look at all versions. False: at the one of the hint, where it is the base.
+            anew: Whether to continue no version.
         """
         target, base = self._target, None
-        if not listing and self._hint is not None and self._hint < target.id:
+        if not (listing or anew) and self._hint is not None and self._hint < target.id:
             self._versions = [self._hint]
             base = self._find_base()
         if base is None:
             self._versions, self._listed = self._list_versions(), True
-            base = self._find_base()
+            base = None if anew else self._find_base()
         stale = self._stale_version()
         if stale is None and target.id in self._versions:
             self._finish()
@@ -141,8 +149,11 @@ class _Publication:
         failpoints.point("after-iceberg-metadata")
         self._finish()
         with suppress(PaimonError, OSError):  # what stays is an orphan
-            if base is not None:
-                self._expire_snapshots(base.metadata, TableMetadata(json.loads(data)))
+            published = TableMetadata(json.loads(data))
+            if anew:
+                self._delete_replaced(published)
+            elif base is not None:
+                self._expire_snapshots(base.metadata, published)
             self._delete_versions(base)
         return True
 
@@ -382,10 +393,23 @@ class _Publication:
         for expired, following in pairwise(base.snapshots):
             if expired["snapshot-id"] in kept:
                 return
-            path = local_form(expired["manifest-list"])
-            needed = {manifest.manifest_path for manifest in self._manifests.read_list(following["manifest-list"])}
-            found = [local_form(one.manifest_path) for one in self._manifests.read_list(path) if one.manifest_path not in needed]
-            self._store.file_io.delete_many([one for one in (*found, path) if one.startswith(f"{self._directory}/")])
+            self._delete_lists([expired["manifest-list"]], following["manifest-list"])
+
+    def _delete_replaced(self, published: TableMetadata) -> None:
+        """Delete all lists and manifests of earlier versions."""
+        earlier = [metadata for version in self._versions if version < self._target.id and (metadata := self._metadata(version))]
+        lists = {snapshot["manifest-list"] for metadata in earlier for snapshot in metadata.snapshots}
+        self._delete_lists(sorted(lists), published.current["manifest-list"])
+
+    def _delete_lists(self, lists: Sequence[str], kept: str) -> None:
+        """Delete lists, and their manifests that the list ``kept`` lacks."""
+        needed = {manifest.manifest_path for manifest in self._manifests.read_list(kept)}
+        doomed: dict[str, None] = {}
+        for path in lists:
+            with suppress(FileNotFoundError):
+                doomed |= dict.fromkeys(one.manifest_path for one in self._manifests.read_list(path) if one.manifest_path not in needed)
+        paths = [local_form(path) for path in (*doomed, *lists)]
+        self._store.file_io.delete_many([path for path in paths if path.startswith(f"{self._directory}/")])
 
 
 def _summary(operation: str, added: Sequence[Entry], deleted: Sequence[Entry] = ()) -> dict[str, str]:

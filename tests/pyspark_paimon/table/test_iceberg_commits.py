@@ -76,7 +76,7 @@ def test_missed_snapshots_are_caught_up_by_their_changes(append, monkeypatch) ->
     append.write(rows(0, 5))
     kept = [one["manifest_path"] for one in manifests(append)]
     with monkeypatch.context() as patch:
-        patch.setattr(FileStoreCommit, "_write_iceberg", lambda self, newest: None)
+        patch.setattr(FileStoreCommit, "_write_iceberg", lambda self, newest, **_: None)
         append.write(rows(5, 5))
         append.delete("id = 5")
         append.write(rows(100, 5))
@@ -91,7 +91,7 @@ def test_missed_snapshots_that_expired_are_read_whole(append, monkeypatch) -> No
     append.write(rows(0, 5))
     uuid = latest_metadata(append)["table-uuid"]
     with monkeypatch.context() as patch:
-        patch.setattr(FileStoreCommit, "_write_iceberg", lambda self, newest: None)
+        patch.setattr(FileStoreCommit, "_write_iceberg", lambda self, newest, **_: None)
         for at in range(3):
             append.write(rows(10 * at, 5))
         append.expire_snapshots(retain_min=1, retain_max=1)
@@ -197,7 +197,7 @@ def test_a_killed_rollback_does_not_hide_new_commits(append, monkeypatch) -> Non
     for at in range(4):
         append.write(rows(10 * at))
     with monkeypatch.context() as patch:
-        patch.setattr(publication, "publish_or_log", lambda store: None)
+        patch.setattr(publication, "publish_or_log", lambda store, **_: None)
         append.rollback_to(snapshot=2)
     append.write(rows(100, 3, "Rome"))
     check_files(append)
@@ -232,6 +232,30 @@ def test_a_moved_table_gets_metadata_of_its_new_place(append, tmp_path) -> None:
     moved.write(rows(2))
     check_files(moved)
     assert latest_metadata(moved)["location"] == str(tmp_path / "moved")
+
+
+def test_a_purge_leaves_no_value_in_the_metadata(create) -> None:
+    options = {**ICEBERG, "metadata.iceberg.manifest-compression": "null", "metadata.iceberg.delete-after-commit.enabled": "false"}
+    table = create("id BIGINT, city STRING", primary_keys=(), options=options)
+    for at, city in enumerate(("Oslo", "secret", "Rome")):
+        table.write(rows(10 * at, 2, city))
+    table.delete("id = 0")
+    assert table.purge("city = 'secret'").gone
+    check_files(table)
+    store = FileStore.open(table.path)
+    paths = [f"{store.root}/metadata/{found.name}" for found in store.file_io.list(f"{store.root}/metadata")]
+    assert not [path for path in paths if b"secret" in store.file_io.read(path)]
+    table.write(rows(50))
+    check_files(table)
+
+
+def test_a_lost_manifest_is_written_anew(append) -> None:
+    append.write(rows(0))
+    append.write(rows(2))
+    store = FileStore.open(append.path)
+    store.file_io.delete(manifests(append)[0]["manifest_path"])
+    append.delete("id = 2")
+    check_files(append)
 
 
 def test_wrong_counts_are_found_and_the_metadata_written_anew(append, caplog) -> None:

@@ -52,7 +52,7 @@ class Player:
 
     def silent(self) -> None:
         with self.patch.context() as patch:
-            patch.setattr(FileStoreCommit, "_write_iceberg", lambda self, newest: None)
+            patch.setattr(FileStoreCommit, "_write_iceberg", lambda self, newest, **_: None)
             self.dice.choice([self.write, self.delete, self.compact])()
 
     def delete(self) -> None:
