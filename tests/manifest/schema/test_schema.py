@@ -262,7 +262,7 @@ def test_names_that_are_no_version_are_passed_over(tmp_path: Path) -> None:
     [
         ({"file.compression.per.level": "0:lzo"}, "file.compression.per.level"),
         ({"manifest.compression": "none"}, "manifest.compression"),
-        ({"metadata.iceberg.storage": "table-location"}, "metadata.iceberg.storage"),
+        ({"metadata.iceberg.storage": "rest-catalog"}, "metadata.iceberg.storage"),
         ({"commit.callbacks": "com.example.Callback"}, "commit.callbacks"),
         ({"scan.snapshot-id": "3"}, "scan.snapshot-id"),
         ({"incremental-between": "1,3"}, "incremental-between"),

@@ -1,0 +1,88 @@
+"""Iceberg metadata in turns with Paimon's engine: each continues what the other began, and PyIceberg reads the rows after each commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyspark_paimon import Table
+from tests.iceberg_files import check_files, latest_metadata
+from tests.iceberg_reader import IcebergReader, Unavailable
+from tests.interop.engine import Engine
+
+pytestmark = pytest.mark.interop
+ICEBERG = {"metadata.iceberg.storage": "table-location"}
+
+
+@pytest.fixture(scope="module")
+def iceberg() -> Iterator[IcebergReader]:
+    try:
+        reader = IcebergReader()
+    except Unavailable as error:
+        pytest.skip(f"PyIceberg {error}")
+    yield reader
+    reader.stop()
+
+
+def java_rows(first: int, count: int, version: int = 0) -> list[dict[str, object]]:
+    return [{"id": number, "part": "ab"[number % 2], "v": version} for number in range(first, first + count)]
+
+
+def our_rows(first: int, count: int, version: int = 0) -> pa.Table:
+    schema = pa.schema([("id", pa.int64()), ("part", pa.string()), ("v", pa.int32())])
+    return pa.Table.from_pylist(java_rows(first, count, version), schema)
+
+
+@pytest.mark.parametrize("begins", ["java", "ours"])
+@pytest.mark.parametrize("keyed", [False, True], ids=["append", "keyed"])
+def test_turns(engine: Engine, iceberg: IcebergReader, tmp_path: Path, begins: str, keyed: bool) -> None:
+    path = tmp_path / "db.db" / "t"
+    keys = ["id", "part"] if keyed else []
+    options = {
+        **ICEBERG,
+        "bucket": "1" if keyed else "-1",
+        "metadata.iceberg.compaction.min.file-num": "3",
+        "metadata.iceberg.compaction.max.file-num": "5",
+    }
+    engine.create(
+        path, {"id": "BIGINT NOT NULL", "part": "STRING NOT NULL", "v": "INT"}, primary_keys=keys, partition_keys=["part"], options=options
+    )
+    table = Table.open(path)
+    turn = begins == "java"
+    steps = 0
+
+    def check() -> None:
+        nonlocal turn, steps
+        if keyed:
+            engine.compact(path, full=True) if turn else table.compact(full=True)
+        check_files(table)
+        iceberg.check(table)
+        turn = not turn
+        steps += 1
+
+    for at in range(6):
+        engine.write(path, java_rows(10 * at, 5)) if turn else table.write(our_rows(10 * at, 5))
+        check()
+    table.delete("id % 10 = 1")
+    check()
+    engine.write(path, java_rows(500, 3, 1), overwrite={"part": "a"})
+    check()
+    engine.compact(path, full=True)
+    check_files(table)
+    table.write(our_rows(600, 3))
+    table.compact(full=True)
+    check_files(table)
+    iceberg.check(table)
+    table.change_type("v", "BIGINT")
+    table.add_column("extra", "STRING")
+    for _ in range(2):
+        if turn:
+            engine.write(path, [{"id": 700, "part": "a", "v": 2**40, "extra": "java"}])
+        else:
+            table.write(pa.table({"id": [701], "part": ["b"], "v": [2**40], "extra": ["ours"]}))
+        check()
+    ids = [snapshot["snapshot-id"] for snapshot in latest_metadata(table)["snapshots"]]
+    assert len(ids) > steps - 2, "neither began the history anew"
