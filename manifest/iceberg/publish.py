@@ -35,13 +35,6 @@ _HINT = "version-hint.text"
 _SUFFIX = ".metadata.json"
 
 
-def find_metadata(store: FileStore) -> str | None:
-    """Return the path of the metadata file that the version hint names, None before the first."""
-    directory = metadata_directory(store.options, store.root)
-    version = _read_hint(store, directory)
-    return None if version is None else _path(directory, version)
-
-
 def publish(store: FileStore, *, anew: bool = False) -> int | None:
     """Write the metadata of the newest snapshot, unless it exists. Return its id.
 
@@ -426,4 +419,4 @@ def _summary(operation: str, added: Sequence[Entry], deleted: Sequence[Entry] = 
     return found
 
 
-__all__ = ["find_metadata", "publish", "publish_or_log"]
+__all__ = ["publish", "publish_or_log"]

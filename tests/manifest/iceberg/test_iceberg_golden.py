@@ -34,7 +34,7 @@ def engines(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
     for file in (path / "metadata").glob("*.avro"):
         reader = fastavro.reader(io.BytesIO(file.read_bytes()))
         moved = [
-            json.loads(json.dumps(record, default=_kept).replace(before, str(path)), object_hook=_restored) for record in _plain(reader)
+            json.loads(json.dumps(record, default=_kept).replace(before, str(path)), object_hook=_restored) for record in reader
         ]
         out = io.BytesIO()
         fastavro.writer(out, reader.writer_schema, moved)
