@@ -83,6 +83,8 @@ NOT_WRITING = (
     "lsm.write.append_writer",
     "manifest.expire.rollback",
     "manifest.expire.snapshots",
+    "manifest.iceberg",
+    "manifest.schema.iceberg_schema",
 )
 """A write that compacts nothing reads no rows, and has one kind of table."""
 NOT_COMPACTING = ("lsm.compaction", "lsm.levels", "lsm.write.bucket_compaction")
