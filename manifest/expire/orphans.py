@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from fileindex.base.errors import CorruptFile
+from fileindex.base.lazy import LazyModule
 from fileindex.base.log import logger_of
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import FileKind
@@ -22,6 +24,11 @@ from manifest.io.paths import BUCKET, CHANGELOG, EARLIEST, LATEST, MAIN_BRANCH, 
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import EVERYTHING, FileStore
+
+if TYPE_CHECKING:
+    from manifest.iceberg import orphans as iceberg
+else:
+    iceberg = LazyModule("manifest.iceberg.orphans")
 
 _LOG = logger_of(__name__)
 
@@ -44,13 +51,18 @@ class Orphan:
 def list_orphans(store: FileStore, older_than_ms: int) -> list[Orphan]:
     """Return unreferenced files last changed before ``older_than_ms``, by path.
 
-    ``older_than_ms`` is in milliseconds since the epoch. Lists the directories of manifests, indexes, statistics, snapshots, changelogs
-    and buckets only. Raises ``CorruptFile`` if some metadata cannot be read: the used files are unknown then.
+    ``older_than_ms`` is in milliseconds since the epoch. Lists the directories of manifests, indexes, statistics, snapshots, changelogs,
+    buckets and Iceberg metadata only. Raises ``CorruptFile`` if some metadata cannot be read: the used files are unknown then.
     """
     # Before the metadata is read, so that files of commits in between are not listed.
     listed = [*_metadata_files(store), *_bucket_files(store)]
+    used: dict[str, Callable[[str], bool]] = {}
+    if store.writes_iceberg:
+        directory, of_iceberg = iceberg.list_files(store)
+        listed += [(directory, status) for status in of_iceberg]
+        used[directory] = iceberg.needed_names(store).__contains__
     found = everything_reachable(store)
-    used: dict[str, Callable[[str], bool]] = {
+    used |= {
         store.paths.manifests: found.metadata.__contains__,
         store.paths.indexes: found.indexes.__contains__,
         store.paths.all_statistics: found.statistics.__contains__,

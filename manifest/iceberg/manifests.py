@@ -193,8 +193,10 @@ class IcebergManifests:
             )
         return found
 
-    def may_hold(self, manifest: IcebergManifest, partitions: Iterable[dict[str, Plain]]) -> bool:
+    def may_hold(self, manifest: IcebergManifest, partitions: Sequence[dict[str, Plain]]) -> bool:
         """Return whether a manifest may have entries of one of ``partitions``."""
+        if not partitions:
+            return False
         if manifest.partitions is None or len(manifest.partitions) != len(self.partition.names):
             return True
         columns = [

@@ -279,11 +279,14 @@ class _Publication:
         changes = FileChanges()
         for snapshot in base.following:
             changes.follow(self._store, self._store.delta_entries(snapshot))
+        partition = self._store.partition
+        touched = {*changes.deleted.values(), *(changes.added[path].partition for path in changes.moved)}
+        where = [partition_record(partition, partition.decode(one)) for one in touched]
         kept: list[IcebergManifest] = []
         rewritten: list[Entry] = []
         for manifest in self._manifests.read_list(base.metadata.current["manifest-list"]):
             if manifest.content == DATA and manifest.live_files:
-                entries = self._without(manifest, changes)
+                entries = self._without(manifest, changes) if self._manifests.may_hold(manifest, where) else None
                 if entries is None:
                     kept.append(manifest)
                 else:
@@ -305,12 +308,6 @@ class _Publication:
 
         Forgets added files that it has.
         """
-        moved = {path: changes.added[path].partition for path in changes.moved}
-        suspects = {**changes.deleted, **moved}
-        decode, partition = self._store.partition.decode, self._store.partition
-        where = [partition_record(partition, decode(one)) for one in set(suspects.values())]
-        if not suspects or not self._manifests.may_hold(manifest, where):
-            return None
         entries = [entry for entry in self._manifests.read(manifest) if entry["status"] != DELETED]
         paths = [local_form(entry["data_file"]["file_path"]) for entry in entries]
         for path in changes.moved.intersection(paths):
@@ -360,11 +357,11 @@ class _Publication:
         """Point the hint to this version, or to a newer one that exists."""
         file_io, version = self._store.file_io, self._target.id
         if self._hint != version:
-            file_io.write(f"{self._directory}/{_HINT}", str(version).encode(), overwrite=True, durable=False)
+            file_io.write(f"{self._directory}/{_HINT}", str(version).encode(), overwrite=True)
         # The writer of a newer version may have written the hint before.
         newest = self._store.snapshots.latest()
         if newest is not None and newest.id > version and file_io.exists(_path(self._directory, newest.id)):
-            file_io.write(f"{self._directory}/{_HINT}", str(newest.id).encode(), overwrite=True, durable=False)
+            file_io.write(f"{self._directory}/{_HINT}", str(newest.id).encode(), overwrite=True)
 
     def _delete_versions(self, base: _Base | None) -> None:
         """Delete older versions, and those of snapshots that a rollback removed."""

@@ -33,9 +33,7 @@ def engines(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
     metadata.write_text(metadata.read_text().replace(before, str(path)))
     for file in (path / "metadata").glob("*.avro"):
         reader = fastavro.reader(io.BytesIO(file.read_bytes()))
-        moved = [
-            json.loads(json.dumps(record, default=_kept).replace(before, str(path)), object_hook=_restored) for record in reader
-        ]
+        moved = [json.loads(json.dumps(record, default=_kept).replace(before, str(path)), object_hook=_restored) for record in reader]
         out = io.BytesIO()
         fastavro.writer(out, reader.writer_schema, moved)
         file.write_bytes(out.getvalue())

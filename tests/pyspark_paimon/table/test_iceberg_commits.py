@@ -6,16 +6,18 @@ import json
 import logging
 import signal
 import threading
+import time
 
 import pyarrow as pa
 import pytest
 
 from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.expire.orphans import remove_orphans
 from manifest.iceberg import publish as publication
 from manifest.io.failpoints import ICEBERG_POINTS
 from manifest.store import FileStore
 from pyspark_paimon import Table, UnsupportedOption, UnsupportedTable
-from tests.iceberg_files import check_files, latest_metadata, manifests, versions
+from tests.iceberg_files import check_files, latest_metadata, live_paths, manifests, versions
 from tests.pyspark_paimon.table_worker import finish, start
 
 ICEBERG = {"metadata.iceberg.storage": "table-location"}
@@ -70,6 +72,30 @@ def test_a_killed_publication_is_completed_by_the_next_commit(append, point, rep
     check_files(table)
     assert snapshot_ids(table)[-1] == 3
     assert versions(table) == [3]
+
+
+@pytest.mark.local_files
+def test_what_a_killed_publication_left_is_an_orphan(append) -> None:
+    append.write(rows(0))
+    finish(start(append.path, [["rows", ["append", rows(10).to_pylist(), "job-7"]]], fault="after-iceberg-manifests"))
+    table = Table.open(append.path)
+    table.write(rows(20))
+    before = live_paths(table)
+    gone = remove_orphans(FileStore.open(table.path), time.time_ns() // 10**6 + 60_000)
+    assert sorted(orphan.path.rpartition("/")[2].partition("-")[0] == "snap" for orphan in gone) == [False, True]
+    assert all("/metadata/" in orphan.path for orphan in gone)
+    assert live_paths(table) == before
+    assert table.fsck("deep").problems == ()
+
+
+def test_a_dry_rollback_changes_nothing(append) -> None:
+    for at in range(4):
+        append.write(rows(10 * at))
+    before = latest_metadata(append)
+    would = append.rollback_to(snapshot=2, dry_run=True)
+    assert latest_metadata(append) == before
+    assert would.snapshots == append.rollback_to(snapshot=2).snapshots
+    check_files(append)
 
 
 def test_missed_snapshots_are_caught_up_by_their_changes(append, monkeypatch) -> None:

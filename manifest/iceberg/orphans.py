@@ -1,0 +1,49 @@
+"""Iceberg files that no version of the metadata needs. Killed publications leave them."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+from fileindex.base.errors import CorruptFile
+from manifest.iceberg.manifests import IcebergManifests
+from manifest.iceberg.metadata import TableMetadata
+from manifest.io.file_io import FileStatus
+from manifest.io.paths import local_form
+from manifest.schema.iceberg_schema import IcebergOptions, metadata_directory
+from manifest.store import FileStore
+
+_MANIFEST = re.compile(r".+-m\d+\.avro|snap-.+\.avro")
+_VERSION = re.compile(r"v\d+\.metadata\.json")
+
+
+def list_files(store: FileStore) -> tuple[str, list[FileStatus]]:
+    """Return the directory of the metadata, and its manifests and lists."""
+    directory = metadata_directory(store.options, store.root)
+    return directory, [found for found in store.file_io.list(directory) if not found.is_dir and _MANIFEST.fullmatch(found.name)]
+
+
+def needed_names(store: FileStore) -> set[str]:
+    """Return the names of manifests and lists that some version needs.
+
+    Raises ``CorruptFile`` for a version that cannot be read.
+    """
+    directory = metadata_directory(store.options, store.root)
+    reader = IcebergManifests(store.file_io, directory, "", store.partition, IcebergOptions.of(store.options), 0, {})
+    lists: set[str] = set()
+    for found in store.file_io.list(directory):
+        if _VERSION.fullmatch(found.name):
+            path = f"{directory}/{found.name}"
+            with suppress(FileNotFoundError):  # replaced meanwhile
+                metadata = TableMetadata.parse(store.file_io.read(path))
+                if metadata is None:
+                    raise CorruptFile(path, "is not metadata of Iceberg")
+                lists |= {local_form(snapshot["manifest-list"]) for snapshot in metadata.snapshots}
+    manifests: set[str] = set()
+    for path in lists:
+        with suppress(FileNotFoundError):
+            manifests |= {local_form(one.manifest_path) for one in reader.read_list(path)}
+    return {path.rpartition("/")[2] for path in (*lists, *manifests)}
+
+
+__all__ = ["list_files", "needed_names"]
