@@ -73,6 +73,7 @@ FEATURES = (
     "branches",
     "expired snapshots",
     "changelogs that outlive snapshots",
+    "Iceberg metadata",
     "concurrent commits",
 )
 

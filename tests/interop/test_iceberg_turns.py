@@ -12,6 +12,7 @@ from pyspark_paimon import Table
 from tests.iceberg_files import check_files, latest_metadata
 from tests.iceberg_reader import IcebergReader, Unavailable
 from tests.interop.engine import Engine
+from tests.interop.features import JAVA, TURNS, feature
 
 pytestmark = pytest.mark.interop
 ICEBERG = {"metadata.iceberg.storage": "table-location"}
@@ -36,6 +37,7 @@ def our_rows(first: int, count: int, version: int = 0) -> pa.Table:
     return pa.Table.from_pylist(java_rows(first, count, version), schema)
 
 
+@feature("Iceberg metadata", JAVA, TURNS)
 @pytest.mark.parametrize("begins", ["java", "ours"])
 @pytest.mark.parametrize("keyed", [False, True], ids=["append", "keyed"])
 def test_turns(engine: Engine, iceberg: IcebergReader, tmp_path: Path, begins: str, keyed: bool) -> None:
@@ -86,3 +88,46 @@ def test_turns(engine: Engine, iceberg: IcebergReader, tmp_path: Path, begins: s
         check()
     ids = [snapshot["snapshot-id"] for snapshot in latest_metadata(table)["snapshots"]]
     assert len(ids) > steps - 2, "neither began the history anew"
+
+
+@feature("Iceberg metadata", JAVA, TURNS)
+@pytest.mark.parametrize("codec", ["null", "zstd", "snappy"])
+def test_turns_beside_the_databases(engine: Engine, iceberg: IcebergReader, tmp_path: Path, codec: str) -> None:
+    path = tmp_path / "db.db" / "t"
+    options = {
+        "metadata.iceberg.storage": "hadoop-catalog",
+        "metadata.iceberg.manifest-legacy-version": "true",
+        "metadata.iceberg.manifest-compression": codec,
+        "metadata.iceberg.previous-versions-max": "3",
+        "bucket": "-1",
+    }
+    engine.create(path, {"id": "BIGINT", "part": "STRING", "v": "INT"}, partition_keys=["part"], options=options)
+    table = Table.open(path)
+    for at in range(6):
+        engine.write(path, java_rows(10 * at, 4)) if at % 2 else table.write(our_rows(10 * at, 4))
+        assert iceberg.read(str(tmp_path / "iceberg" / "db" / "t")).num_rows == 4 * at + 4
+    engine.tag(path, "seen")
+    table.delete("v = 0 AND id % 2 = 0")
+    metadata = latest_metadata(table, "../../iceberg/db/t/metadata")
+    assert len(metadata["snapshots"]) == 7
+    assert metadata["refs"]["seen"]["snapshot-id"] == 6
+    assert iceberg.read(str(tmp_path / "iceberg" / "db" / "t")).num_rows == 12
+
+
+@feature("Iceberg metadata", JAVA, TURNS)
+def test_turns_after_a_rollback(engine: Engine, iceberg: IcebergReader, tmp_path: Path) -> None:
+    """The engine leaves the versions of the snapshots that it removes, and skips their numbers; we replace them."""
+    path = tmp_path / "db.db" / "t"
+    engine.create(path, {"id": "BIGINT", "part": "STRING", "v": "INT"}, partition_keys=["part"], options={**ICEBERG, "bucket": "-1"})
+    for at in range(4):
+        engine.write(path, java_rows(10 * at, 4))
+    engine.rollback(path, snapshot=2)
+    table = Table.open(path)
+    for at in range(3):
+        table.write(our_rows(100 + 10 * at, 4))
+        check_files(table)
+        iceberg.check(table)
+    table.rollback_to(snapshot=3)
+    engine.write(path, java_rows(500, 4))
+    check_files(table)
+    iceberg.check(table)
