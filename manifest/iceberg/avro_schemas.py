@@ -83,8 +83,13 @@ def manifest_entry(names: tuple[str, ...], types: tuple[DataType, ...]) -> AvroS
     )
 
 
-def manifest_list(*, legacy: bool) -> AvroSchema:
-    """Return the schema of manifest lists. ``legacy``: with the names of Iceberg 1.4."""
+def manifest_list(*, legacy: bool, row_ids: bool = False) -> AvroSchema:
+    """Return the schema of manifest lists.
+
+    Args:
+        legacy: Whether fields have the names of Iceberg 1.4.
+        row_ids: Whether manifests have first row ids, as in format version 3.
+    """
     summary = _record(
         "r508",
         _field("contains_null", "boolean", 509),
@@ -108,6 +113,8 @@ def manifest_list(*, legacy: bool) -> AvroSchema:
         _field("deleted_rows_count", "long", 514),
         _optional("partitions", {"type": "array", "items": summary, "element-id": 508}, 507),
     ]
+    if row_ids:
+        fields.append(_optional("first_row_id", "long", 520))
     if legacy:
         fields = [{**field, "name": legacy_name(field["name"])} for field in fields]
     return _record("manifest_file", *fields)

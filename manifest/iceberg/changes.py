@@ -9,8 +9,9 @@ from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry
 from manifest.iceberg.manifests import ADDED, DATA, Entry, partition_record
 from manifest.iceberg.values import to_bytes
+from manifest.iceberg.vectors import POSITION_DELETES, Blob
 from manifest.io.errors import UnsupportedTable
-from manifest.schema.iceberg_schema import first_unreadable
+from manifest.schema.iceberg_schema import first_unreadable, has_vectors
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.column_stats import decode_bounds
 from manifest.store import FileStore
@@ -51,9 +52,10 @@ class FileChanges:
 def is_visible(store: FileStore, file: DataFileMeta) -> bool:
     """Return whether Iceberg readers see a file.
 
-    Without merging they see one version of each key: the files of the highest level.
+    Without merging they see one version of each key: the files of the highest level, or with deletion vectors all above level 0.
     """
-    return file.level >= store.schema.kind.top_level
+    lowest = store.schema.kind.top_level
+    return file.level >= (min(lowest, 1) if has_vectors(store.options) else lowest)
 
 
 @dataclass(slots=True)
@@ -114,6 +116,30 @@ class EntryBuilder:
                 "referenced_data_file": None,
                 "content_offset": None,
                 "content_size_in_bytes": None,
+            },
+        }
+
+    def build_vector(self, partition: bytes, path: str, size: int, blob: Blob, offset: int) -> Entry:
+        """Return the entry of a deletion vector in the Puffin file ``path`` of ``size`` bytes."""
+        store = self.store
+        return {
+            "status": ADDED,
+            "snapshot_id": self.snapshot_id,
+            "sequence_number": self.snapshot_id,
+            "file_sequence_number": self.snapshot_id,
+            "data_file": {
+                "content": POSITION_DELETES,
+                "file_path": path,
+                "file_format": "puffin",
+                "partition": partition_record(store.partition, store.partition.decode(partition)),
+                "record_count": blob.cardinality,
+                "file_size_in_bytes": size,
+                "null_value_counts": [],
+                "lower_bounds": [],
+                "upper_bounds": [],
+                "referenced_data_file": blob.data_file,
+                "content_offset": offset,
+                "content_size_in_bytes": len(blob.data),
             },
         }
 

@@ -22,7 +22,7 @@ from manifest.iceberg.avro_schemas import legacy_name, manifest_entry, manifest_
 from manifest.iceberg.values import from_partition_bound, partition_bound, partition_value
 from manifest.io.file_io import FileIO
 from manifest.io.paths import local_form
-from manifest.schema.iceberg_schema import IcebergOptions
+from manifest.schema.iceberg_schema import WITH_VECTORS, IcebergOptions
 from manifest.stats.column_stats import PartitionType
 from manifest.types.data_type import DataType
 
@@ -52,6 +52,7 @@ class IcebergManifest:
     existing_rows_count: int
     deleted_rows_count: int
     partitions: list[dict[str, Any]] | None
+    first_row_id: int | None = None
 
     @property
     def live_files(self) -> int:
@@ -65,6 +66,7 @@ class IcebergManifest:
 
 
 _COLUMNS = tuple(IcebergManifest.__dataclass_fields__)
+_ROW_ID = "first_row_id"
 
 
 @dataclass(slots=True)
@@ -109,46 +111,52 @@ class IcebergManifests:
             raise CorruptFile(path, "a record is not an entry of an Iceberg manifest")
         return entries
 
-    def write(self, entries: Iterable[Entry], snapshot_id: int) -> list[IcebergManifest]:
+    def write(self, entries: Iterable[Entry], snapshot_id: int, content: int = DATA) -> list[IcebergManifest]:
         """Write entries into one or more manifests."""
         schema = manifest_entry(self.partition.names, self.partition.types)
         parsed = prepare_schema(schema)
         found: list[IcebergManifest] = []
-        writer, pending = self._writer(schema), list[Entry]()
+        writer, pending = self._writer(schema, content), list[Entry]()
         rest = list(entries)
         records = iter(rest)
         for size, block in blocks_of(encode_records(parsed, rest)):
             writer.add(size, block)
             pending += [next(records) for _ in range(size)]
             if writer.size >= self.target_size:
-                found.append(self._close(writer, pending, snapshot_id))
-                writer, pending = self._writer(schema), []
+                found.append(self._close(writer, pending, snapshot_id, content))
+                writer, pending = self._writer(schema, content), []
         if pending:
-            found.append(self._close(writer, pending, snapshot_id))
+            found.append(self._close(writer, pending, snapshot_id, content))
         return found
 
     def write_list(self, manifests: Sequence[IcebergManifest]) -> str:
         """Write a list, possibly empty. Returns its path as metadata has it."""
-        schema = manifest_list(legacy=self.options.legacy_names)
+        row_ids = self.options.format_version >= WITH_VECTORS
+        schema = manifest_list(legacy=self.options.legacy_names, row_ids=row_ids)
         writer = ContainerWriter(schema, codec=codec_name(self.options.compression), level=1)
-        records = [{name: getattr(manifest, name) for name in _COLUMNS} for manifest in manifests]
+        columns = [name for name in _COLUMNS if row_ids or name != _ROW_ID]
+        records = [{name: getattr(manifest, name) for name in columns} for manifest in manifests]
         if self.options.legacy_names:
             records = [{legacy_name(name): value for name, value in record.items()} for record in records]
         for size, block in blocks_of(encode_records(prepare_schema(schema), records)):
             writer.add(size, block)
         return self._put(f"snap-1-{self._uuid}.avro", writer.content())
 
+    def write_vectors(self, data: bytes) -> str:
+        """Write a Puffin file. Returns its path as metadata has it."""
+        return self._put(f"{self._uuid}-dv.puffin", data)
+
     def delete_written(self) -> None:
         """Delete the files that this object wrote."""
         self.file_io.delete_many(self.written)
         self.written.clear()
 
-    def _writer(self, schema: AvroSchema) -> ContainerWriter:
+    def _writer(self, schema: AvroSchema, content: int) -> ContainerWriter:
         writer = ContainerWriter(schema, codec=codec_name(self.options.compression), level=1)
-        writer.metadata.update(self.headers)
+        writer.metadata.update({**self.headers, b"content": b"data" if content == DATA else b"deletes"})
         return writer
 
-    def _close(self, writer: ContainerWriter, entries: Sequence[Entry], snapshot_id: int) -> IcebergManifest:
+    def _close(self, writer: ContainerWriter, entries: Sequence[Entry], snapshot_id: int, content: int) -> IcebergManifest:
         data = writer.content()
         files, rows = [0, 0, 0], [0, 0, 0]
         for entry in entries:
@@ -158,7 +166,7 @@ class IcebergManifests:
             manifest_path=self._put(f"{self._uuid}-m{next(self._numbers)}.avro", data),
             manifest_length=len(data),
             partition_spec_id=0,
-            content=DATA,
+            content=content,
             sequence_number=snapshot_id,
             min_sequence_number=min(entry["sequence_number"] for entry in entries),
             added_snapshot_id=snapshot_id,
@@ -228,7 +236,9 @@ def partition_record(partition: PartitionType, values: Sequence[Plain]) -> dict[
 
 
 def _manifest(record: dict[str, Any]) -> IcebergManifest:
-    return IcebergManifest(**{name: record[name] if name in record else record[legacy_name(name)] for name in _COLUMNS})
+    columns = [name for name in _COLUMNS if name != _ROW_ID]
+    values = {name: record[name] if name in record else record[legacy_name(name)] for name in columns}
+    return IcebergManifest(**values, first_row_id=record.get(_ROW_ID))
 
 
 __all__ = [

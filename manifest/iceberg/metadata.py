@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from manifest.io.paths import local_form
-from manifest.schema.iceberg_schema import FIRST_PARTITION_ID, FORMAT_VERSION, partition_spec, schema_json, unsupported_part
+from manifest.schema.iceberg_schema import FIRST_PARTITION_ID, WITH_VECTORS, partition_spec, schema_json, unsupported_part
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 
 IDENTITY: Final = "paimon-commit-identity"
 """Property of a snapshot's summary that identifies Paimon's commit."""
+_VERSIONS = (2, WITH_VECTORS)
 _MAX_LONG = 2**63 - 1
 Json = dict[str, Any]
 
@@ -32,11 +33,11 @@ class TableMetadata:
 
     @classmethod
     def parse(cls, data: bytes) -> Self | None:
-        """Parse a file. None: it is not complete metadata of Iceberg's format version 2."""
+        """Parse a file. None: it is not complete metadata of a known format version."""
         try:
             json_ = json.loads(data)
             complete = (
-                json_["format-version"] == FORMAT_VERSION
+                json_["format-version"] in _VERSIONS
                 and any(snapshot["snapshot-id"] == json_["current-snapshot-id"] for snapshot in json_["snapshots"])
                 and all(isinstance(json_[key], str) for key in ("location", "table-uuid"))
                 and isinstance(json_["schemas"], list)
@@ -67,7 +68,12 @@ class TableMetadata:
         identity = commit_identity(snapshot)
         return any(one["snapshot-id"] == snapshot.id and one.get("summary", {}).get(IDENTITY) == identity for one in self.snapshots)
 
-    def describes(self, root: str, schema: TableSchema, snapshot: Snapshot) -> bool:
+    @property
+    def next_row_id(self) -> int:
+        """First row id that no manifest has, in format version 3."""
+        return int(self.json.get("next-row-id", 0))
+
+    def describes(self, root: str, schema: TableSchema, snapshot: Snapshot, format_version: int) -> bool:
         """Return whether this is the metadata of ``snapshot`` of the table at ``root``."""
         current = self.current
         noted = current.get("summary", {}).get(IDENTITY)
@@ -75,6 +81,7 @@ class TableMetadata:
         same = current["timestamp-ms"] >= snapshot.time_millis if noted is None else noted == commit_identity(snapshot)
         return (
             current["snapshot-id"] == snapshot.id
+            and self.json["format-version"] == format_version
             and same
             and local_form(self.json["location"]) == root
             and self.json["partition-specs"] == [partition_spec(schema)]
@@ -95,6 +102,7 @@ def snapshot_json(snapshot: Snapshot, parent: int | None, summary: Mapping[str, 
 
 
 def table_metadata(
+    format_version: int,
     location: str,
     schema: TableSchema,
     snapshots: Sequence[Json],
@@ -103,10 +111,12 @@ def table_metadata(
     schema_of: Callable[[int], TableSchema],
     tags: Mapping[str, int],
     table_uuid: str | None,
+    next_row_id: int,
 ) -> bytes:
     """Return the file of a new version, whose current snapshot is the last one.
 
     Args:
+        format_version: Format version of Iceberg.
         location: The table's path as metadata has it.
         schema: Newest schema of the table.
         snapshots: Iceberg snapshots, oldest first.
@@ -114,11 +124,12 @@ def table_metadata(
         schema_of: Returns an older schema of the table.
         tags: Snapshot ids by tag name.
         table_uuid: Id of the table. None: a new one.
+        next_row_id: First row id that no manifest has, in format version 3.
     """
     current = snapshots[-1]
     spec = partition_spec(schema)
     json_ = {
-        "format-version": FORMAT_VERSION,
+        "format-version": format_version,
         "table-uuid": table_uuid or str(uuid.uuid4()),
         "location": location,
         "last-sequence-number": current["sequence-number"],
@@ -137,6 +148,8 @@ def table_metadata(
         "properties": {},
         "refs": {name: {"snapshot-id": at, "type": "tag", "max-ref-age-ms": _MAX_LONG} for name, at in tags.items()},
     }
+    if format_version >= WITH_VECTORS:
+        json_["next-row-id"] = next_row_id
     return json.dumps(json_, ensure_ascii=False).encode()
 
 

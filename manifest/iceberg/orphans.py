@@ -6,14 +6,15 @@ import re
 from contextlib import suppress
 
 from fileindex.base.errors import CorruptFile
-from manifest.iceberg.manifests import IcebergManifests
+from manifest.iceberg.manifests import IcebergManifest, IcebergManifests
 from manifest.iceberg.metadata import TableMetadata
+from manifest.iceberg.vectors import POSITION_DELETES
 from manifest.io.file_io import FileStatus
 from manifest.io.paths import local_form
 from manifest.schema.iceberg_schema import IcebergOptions, metadata_directory
 from manifest.store import FileStore
 
-_MANIFEST = re.compile(r".+-m\d+\.avro|snap-.+\.avro")
+_MANIFEST = re.compile(r".+-m\d+\.avro|snap-.+\.avro|.+-dv\.puffin")
 _VERSION = re.compile(r"v\d+\.metadata\.json")
 
 
@@ -39,11 +40,16 @@ def needed_names(store: FileStore) -> set[str]:
                 if metadata is None:
                     raise CorruptFile(path, "is not metadata of Iceberg")
                 lists |= {local_form(snapshot["manifest-list"]) for snapshot in metadata.snapshots}
-    manifests: set[str] = set()
+    manifests: dict[str, IcebergManifest] = {}
     for path in lists:
         with suppress(FileNotFoundError):
-            manifests |= {local_form(one.manifest_path) for one in reader.read_list(path)}
-    return {path.rpartition("/")[2] for path in (*lists, *manifests)}
+            manifests |= {local_form(one.manifest_path): one for one in reader.read_list(path)}
+    vectors: set[str] = set()
+    for manifest in manifests.values():
+        if manifest.content == POSITION_DELETES:
+            with suppress(FileNotFoundError):
+                vectors |= {local_form(entry["data_file"]["file_path"]) for entry in reader.read(manifest)}
+    return {path.rpartition("/")[2] for path in (*lists, *manifests, *vectors)}
 
 
 __all__ = ["list_files", "needed_names"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,11 +20,12 @@ from fileindex.base.log import logger_of
 from manifest.iceberg.changes import EntryBuilder, FileChanges
 from manifest.iceberg.manifests import DATA, DELETED, EXISTING, Entry, IcebergManifest, IcebergManifests, partition_record
 from manifest.iceberg.metadata import Json, TableMetadata, snapshot_json, table_metadata
+from manifest.iceberg.vectors import POSITION_DELETES, VectorSource, puffin_file, read_blob, vector_sources
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotNotFound, StorageError
 from manifest.io.group_sync import GroupSync
 from manifest.io.paths import local_form, parse_number
-from manifest.schema.iceberg_schema import FORMAT_VERSION, IcebergOptions, metadata_directory, partition_spec, schema_json
+from manifest.schema.iceberg_schema import WITH_VECTORS, IcebergOptions, has_vectors, metadata_directory, partition_spec, schema_json
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.store import FileStore
 
@@ -163,8 +164,7 @@ class _Publication:
             b"schema": json.dumps(schema_json(schema)).encode(),
             b"partition-spec": json.dumps(partition_spec(schema)["fields"]).encode(),
             b"partition-spec-id": b"0",
-            b"format-version": str(FORMAT_VERSION).encode(),
-            b"content": b"data",
+            b"format-version": str(self._options.format_version).encode(),
         }
         return IcebergManifests(
             GroupSync(self._store.file_io),
@@ -197,7 +197,7 @@ class _Publication:
         if self._target.id not in self._versions:
             return None
         metadata = self._metadata(self._target.id)
-        if metadata is not None and metadata.describes(self._store.root, self._store.schema, self._target):
+        if metadata is not None and metadata.describes(self._store.root, self._store.schema, self._target, self._options.format_version):
             return None
         return self._read[self._target.id][0]
 
@@ -213,7 +213,7 @@ class _Publication:
                 return None
             metadata = self._metadata(version)
             # The snapshot after a rollback on object stores repeats an older state: its changes say nothing about the one before.
-            if metadata is not None and metadata.describes(self._store.root, self._store.schema, described):
+            if metadata is not None and metadata.describes(self._store.root, self._store.schema, described, self._options.format_version):
                 return None if any(one.first_replaced is not None for one in following) else _Base(version, metadata, following)
         return None
 
@@ -233,15 +233,21 @@ class _Publication:
             _LOG.warning("%s: the Iceberg metadata had %d of %d rows and is written anew", store.root, rows, target.total_record_count)
             manifests, summary = self._all_manifests()
             base = None
-        manifest_list = self._manifests.write_list(manifests)
+        vectors = self._vector_manifests(base)
+        row_ids = 0 if base is None else base.metadata.next_row_id
+        manifests, next_row_id = _with_row_ids(manifests, row_ids) if self._options.format_version >= WITH_VECTORS else (manifests, 0)
+        manifest_list = self._manifests.write_list([*manifests, *vectors])
         files = sum(manifest.live_files for manifest in manifests)
         summary |= {"total-data-files": str(files), "total-records": str(sum(manifest.live_rows for manifest in manifests))}
         earlier = [] if base is None else self._kept(base.metadata.snapshots)
         parent = None if base is None else base.version
         new = snapshot_json(target, parent, summary, manifest_list, store.schema.id)
+        if self._options.format_version >= WITH_VECTORS:
+            new |= {"first-row-id": row_ids, "added-rows": next_row_id - row_ids}
         ids = {snapshot["snapshot-id"] for snapshot in earlier} | {target.id}
         predecessor = self._predecessor(base)
         data = table_metadata(
+            self._options.format_version,
             self._prefix + store.root,
             store.schema,
             [*earlier, new],
@@ -249,6 +255,7 @@ class _Publication:
             schema_of=store.schemas.get,
             tags={name: tag.id for name, tag in store.snapshots.tags().items() if tag.id in ids},
             table_uuid=None if predecessor is None else predecessor.json["table-uuid"],
+            next_row_id=next_row_id,
         )
         sync = self._manifests.file_io
         assert isinstance(sync, GroupSync)
@@ -296,6 +303,41 @@ class _Publication:
         new = [*merged, *rewritten, *added]
         deleted = [entry for entry in rewritten if entry["status"] == DELETED]
         return [*kept, *self._manifests.write(new, self._target.id)], _summary(self._operation(base, deleted), added, deleted)
+
+    def _vector_manifests(self, base: _Base | None) -> list[IcebergManifest]:
+        """Return the manifests of deletion vectors. Those of the base stay if no vector changed."""
+        if not has_vectors(self._store.options):
+            return []
+        wanted = vector_sources(self._store, self._target)
+        listed = [] if base is None else self._manifests.read_list(base.metadata.current["manifest-list"])
+        before = [manifest for manifest in listed if manifest.content == POSITION_DELETES]
+        held = {} if base is None else vector_sources(self._store, self._store.snapshots.get(base.version))
+        inside = f"{self._directory}/"
+        entries = {
+            local_form(entry["data_file"]["referenced_data_file"]): entry
+            for manifest in before
+            for entry in self._manifests.read(manifest)
+            # The engine refers to Paimon's index files, which most readers refuse.
+            if entry["status"] != DELETED and local_form(entry["data_file"]["file_path"]).startswith(inside)
+        }
+        kept = {path for path, source in wanted.items() if path in entries and held.get(path) == source}
+        if len(kept) == len(wanted) == sum(manifest.live_files for manifest in before):
+            return before
+        changed = {path: source for path, source in wanted.items() if path not in kept}
+        new = [self._carried(entries[path], deleted=False) for path in sorted(kept)] + self._new_vectors(changed)
+        return self._manifests.write(new, self._target.id, POSITION_DELETES)
+
+    def _new_vectors(self, sources: dict[str, VectorSource]) -> list[Entry]:
+        """Write vectors into a Puffin file. Return their entries."""
+        if not sources:
+            return []
+        blobs = [read_blob(self._store, source, self._prefix + path) for path, source in sources.items()]
+        data, offsets = puffin_file(blobs, self._target.id)
+        path = self._manifests.write_vectors(data)
+        return [
+            self._builder.build_vector(source.partition, path, len(data), blob, offset)
+            for source, blob, offset in zip(sources.values(), blobs, offsets, strict=True)
+        ]
 
     def _operation(self, base: _Base, deleted: Sequence[Entry]) -> str:
         if not deleted:
@@ -393,13 +435,34 @@ class _Publication:
 
     def _delete_lists(self, lists: Sequence[str], kept: str) -> None:
         """Delete lists, and their manifests that the list ``kept`` lacks."""
-        needed = {manifest.manifest_path for manifest in self._manifests.read_list(kept)}
-        doomed: dict[str, None] = {}
+        needed = {manifest.manifest_path: manifest for manifest in self._manifests.read_list(kept)}
+        doomed: dict[str, IcebergManifest] = {}
         for path in lists:
             with suppress(FileNotFoundError):
-                doomed |= dict.fromkeys(one.manifest_path for one in self._manifests.read_list(path) if one.manifest_path not in needed)
-        paths = [local_form(path) for path in (*doomed, *lists)]
+                doomed |= {one.manifest_path: one for one in self._manifests.read_list(path) if one.manifest_path not in needed}
+        vectors = self._vector_files(doomed.values()) - self._vector_files(needed.values())
+        paths = [local_form(path) for path in (*vectors, *doomed, *lists)]
         self._store.file_io.delete_many([path for path in paths if path.startswith(f"{self._directory}/")])
+
+    def _vector_files(self, manifests: Iterable[IcebergManifest]) -> set[str]:
+        return {
+            entry["data_file"]["file_path"]
+            for manifest in manifests
+            if manifest.content == POSITION_DELETES
+            for entry in self._manifests.read(manifest)
+        }
+
+
+def _with_row_ids(manifests: Sequence[IcebergManifest], first: int) -> tuple[list[IcebergManifest], int]:
+    """Assign first row ids to new manifests. Return them and the next unused id."""
+    found: list[IcebergManifest] = []
+    for manifest in manifests:
+        if manifest.first_row_id is None:
+            found.append(replace(manifest, first_row_id=first))
+            first += manifest.live_rows
+        else:
+            found.append(manifest)
+    return found, first
 
 
 def _summary(operation: str, added: Sequence[Entry], deleted: Sequence[Entry] = ()) -> dict[str, str]:

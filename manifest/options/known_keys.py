@@ -151,7 +151,7 @@ REFUSED: dict[str, Refusal] = {
     **dict.fromkeys(["commit.callbacks", "tag.callbacks"], _never("names Java classes, which Python cannot call")),
     "metadata.iceberg.storage": _only("disabled", "table-location", "hadoop-catalog", why=_NEEDS_CATALOG),
     "metadata.iceberg.storage-location": _only("table-location", "catalog-location", why="is not a place of Iceberg metadata"),
-    "metadata.iceberg.format-version": _only("2", why="is not a supported format version of Iceberg metadata"),
+    "metadata.iceberg.format-version": _only("2", "3", why="is not a supported format version of Iceberg metadata"),
     "metadata.iceberg.manifest-compression": _only(
         "snappy", "zstd", "zstandard", "null", "none", "deflate", "gzip", "bzip2", why="is not a codec of Iceberg manifests"
     ),

@@ -17,7 +17,8 @@ from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, DataType
 
-FORMAT_VERSION: Final = 2
+WITH_VECTORS: Final = 3
+"""Format version of Iceberg that has deletion vectors."""
 FIRST_PARTITION_ID: Final = 1000
 _DATABASE = ".db"
 _STORAGE = "metadata.iceberg.storage"
@@ -45,6 +46,7 @@ class IcebergOptions:
     """Options of a table that has Iceberg metadata.
 
     Args:
+        format_version: Format version of the metadata, 2 or 3.
         in_catalog: Whether the metadata is in ``<warehouse>/iceberg/<database>/<table>``. False: below the table.
         previous_versions_max: Metadata files kept before the current one.
         delete_after_commit: Whether older metadata files are deleted.
@@ -54,6 +56,7 @@ class IcebergOptions:
         legacy_names: Whether manifest lists have the field names of Iceberg 1.4.
     """
 
+    format_version: int
     in_catalog: bool
     previous_versions_max: int
     delete_after_commit: bool
@@ -74,6 +77,7 @@ class IcebergOptions:
             raw.get(_LOCATION, "catalog-location" if options.iceberg_storage == "hadoop-catalog" else "table-location").strip().lower()
         )
         return cls(
+            _count(raw, "metadata.iceberg.format-version", 2),
             location == "catalog-location",
             _count(raw, "metadata.iceberg.previous-versions-max", 0),
             _flag(raw, "metadata.iceberg.delete-after-commit.enabled", default=True),
@@ -82,6 +86,11 @@ class IcebergOptions:
             raw.get("metadata.iceberg.manifest-compression", "snappy").strip().lower(),
             _flag(raw, "metadata.iceberg.manifest-legacy-version", default=False),
         )
+
+
+def has_vectors(options: CoreOptions) -> bool:
+    """Return whether readers of Iceberg apply the deletion vectors of the table."""
+    return options.deletion_vectors_enabled and IcebergOptions.of(options).format_version >= WITH_VECTORS
 
 
 def metadata_directory(options: CoreOptions, root: str) -> str:
@@ -127,15 +136,19 @@ def check_iceberg(schema: TableSchema) -> None:
     pyspark_paimon.UnsupportedOption: option 'metadata.iceberg.storage': column 'at' is TIME(0), which Iceberg readers cannot read; ...
     """
     options = schema.core
-    IcebergOptions.of(options)
+    iceberg = IcebergOptions.of(options)
     formats = {options.file_format, *options.file_format_per_level.values()}
     if formats != {"parquet"}:
         raise UnsupportedOption(_STORAGE, f"needs Parquet files, not {', '.join(sorted(formats))}: set 'file.format' to parquet")
-    if schema.kind.changes_files and options.deletion_vectors_enabled:
+    if schema.kind.changes_files and options.deletion_vectors_enabled and iceberg.format_version < WITH_VECTORS:
         raise UnsupportedOption(
             _STORAGE,
-            "cannot be combined with 'deletion-vectors.enabled' in an append table: Iceberg readers would see deleted rows; "
-            "without that option deletes rewrite files",
+            "in an append table with 'deletion-vectors.enabled' needs 'metadata.iceberg.format-version' 3: in version 2 readers see deleted rows",
+        )
+    if has_vectors(options) and not options.deletion_vectors_bitmap64:
+        raise UnsupportedOption(
+            "metadata.iceberg.format-version",
+            "3 with 'deletion-vectors.enabled' needs 'deletion-vectors.bitmap64', as Iceberg's vectors do",
         )
     if options.data_evolution_enabled:
         raise UnsupportedOption(
@@ -264,11 +277,12 @@ def partition_spec(schema: TableSchema) -> dict[str, Any]:
 
 __all__ = [
     "FIRST_PARTITION_ID",
-    "FORMAT_VERSION",
+    "WITH_VECTORS",
     "IcebergOptions",
     "check_iceberg",
     "check_iceberg_change",
     "first_unreadable",
+    "has_vectors",
     "metadata_directory",
     "partition_spec",
     "schema_json",
