@@ -38,14 +38,24 @@ def manifests(table: Table, metadata: dict[str, Any] | None = None) -> list[dict
 
 def live_paths(table: Table) -> list[str]:
     """The data files that readers of Iceberg see."""
-    entries = [entry for manifest in manifests(table) for entry in records(table, manifest["manifest_path"])]
+    data = [manifest["manifest_path"] for manifest in manifests(table) if manifest["content"] == 0]
+    entries = [entry for path in data for entry in records(table, path)]
     return sorted(entry["data_file"]["file_path"] for entry in entries if entry["status"] != 2)
+
+
+def vectors(table: Table) -> dict[str, dict[str, Any]]:
+    """The deletion vectors that readers apply, by the data file."""
+    deletes = [manifest["manifest_path"] for manifest in manifests(table) if manifest["content"] == 1]
+    entries = [entry["data_file"] for path in deletes for entry in records(table, path) if entry["status"] != 2]
+    assert len({entry["referenced_data_file"] for entry in entries}) == len(entries)
+    return {entry["referenced_data_file"]: entry for entry in entries}
 
 
 def expected_paths(table: Table) -> list[str]:
     """The data files of the newest snapshot that they should see."""
     store = FileStore.open(table.path)
-    lowest = store.options.max_level if store.schema.primary_keys else 0
+    keyed = bool(store.schema.primary_keys)
+    lowest = (1 if store.options.raw.get("metadata.iceberg.format-version") == "3" else store.options.max_level) if keyed else 0
     entries = store.live_entries(store.snapshots.latest()).entries()
     return sorted(store.physical_files(entry.partition, entry.bucket, entry.file)[0] for entry in entries if entry.file.level >= lowest)
 
@@ -61,5 +71,6 @@ def check_files(table: Table) -> None:
     numbers = [
         [one[name] for name in one if name.startswith(("added_", "existing_")) and "files_count" in name]
         for one in manifests(table, metadata)
+        if one["content"] == 0
     ]
     assert sum(map(sum, numbers)) == len(paths)
