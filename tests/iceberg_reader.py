@@ -1,6 +1,6 @@
-"""A reader of Iceberg that is not ours: PyIceberg, in a virtual environment and a process of its own.
+"""Readers of Iceberg that are not ours: PyIceberg and DuckDB, each in a virtual environment and a process of its own.
 
-The environment is made once (about half a minute) and kept in the user's cache, as those of the benchmarks' contenders are.
+An environment is made once (about half a minute) and kept in the user's cache, as those of the benchmarks' contenders are.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ import pyarrow as pa
 from benchmarks.environments import Unavailable, environment
 from pyspark_paimon import Table
 
-PINS = ("pyiceberg[pyarrow,snappy]==0.12.0",)
+PYICEBERG: tuple[str, ...] = ("pyiceberg[pyarrow,snappy]==0.12.0",)
+DUCKDB = ("duckdb==1.5.5", "duckdb-extension-avro==1.5.5", "duckdb-extension-iceberg==1.5.5", "pyarrow==24.0.0")
 PROGRAM = Path(__file__).with_name("iceberg_process.py")
-__all__ = ["PINS", "IcebergReader", "Unavailable", "counted"]
+__all__ = ["DUCKDB", "PYICEBERG", "IcebergReader", "Unavailable", "counted"]
 
 
 class IcebergReader:
     """A running process; raises ``Unavailable`` where it cannot be."""
 
-    def __init__(self) -> None:
-        python = environment(PINS, 240)
+    def __init__(self, pins: tuple[str, ...] = PYICEBERG) -> None:
+        python = environment(pins, 240)
         self._home = tempfile.TemporaryDirectory(prefix="iceberg-reader-")
         self._process = subprocess.Popen(
-            [str(python), str(PROGRAM)],
+            [str(python), str(PROGRAM), *(["duckdb"] if pins is DUCKDB else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

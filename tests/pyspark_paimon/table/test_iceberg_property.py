@@ -22,6 +22,13 @@ OPTIONS = {
 }
 
 
+VECTORS = {
+    "metadata.iceberg.format-version": "3",
+    "deletion-vectors.enabled": "true",
+    "deletion-vectors.bitmap64": "true",
+}
+
+
 class Player:
     """Makes one random commit after another; some leave no metadata, as if the process had died."""
 
@@ -92,12 +99,14 @@ class Player:
 
 
 @pytest.mark.local_files
-@pytest.mark.parametrize("keyed", [False, True], ids=["append", "keyed"])
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 60))])
-def test_random_commits_read_equal(create, iceberg, monkeypatch, keyed, seed) -> None:
-    dice = random.Random(f"iceberg {keyed} {seed}")
+@pytest.mark.parametrize(("keyed", "version"), [(False, 2), (False, 3), (True, 2), (True, 3)], ids=str)
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 40))])
+def test_random_commits_read_equal(create, iceberg, monkeypatch, keyed, version, seed) -> None:  # noqa: PLR0917
+    dice = random.Random(f"iceberg {keyed} {version} {seed}")
     columns = f"id BIGINT NOT NULL, city STRING{' NOT NULL' if keyed else ''}, v DOUBLE"
-    table = create(columns, primary_keys=["id", "city"] if keyed else (), partition_keys=["city"], options=OPTIONS)
+    table = create(
+        columns, primary_keys=["id", "city"] if keyed else (), partition_keys=["city"], options=OPTIONS | (VECTORS if version == 3 else {})
+    )
     player = Player(table, dice, monkeypatch)
     moves = []
     for _ in range(25):
