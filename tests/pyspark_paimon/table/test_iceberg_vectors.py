@@ -124,6 +124,19 @@ def test_puffin_files_expire_with_the_snapshots_that_need_them(create) -> None:
     assert len(held) == 2
 
 
+def test_a_purge_deletes_older_puffin_files(create) -> None:
+    table = create("id BIGINT NOT NULL, n INT", primary_keys=(), options=VECTORS)
+    table.write(rows(0, 10, 1))
+    table.delete("id = 1")
+    table.write(rows(20, 10, 2))
+    table.delete("id = 21")
+    assert table.purge("id = 21").gone
+    check_files(table)
+    store = FileStore.open(table.path)
+    held = {found.name for found in store.file_io.list(f"{store.root}/metadata") if found.name.endswith(".puffin")}
+    assert held == {entry["file_path"].rpartition("/")[2] for entry in vectors(table).values()}
+
+
 @pytest.mark.local_files
 def test_vectors_of_32_bits_are_widened(create, iceberg) -> None:
     table = create("id BIGINT NOT NULL, n INT", primary_keys=(), options={"deletion-vectors.enabled": "true"})
