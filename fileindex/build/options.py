@@ -1,6 +1,7 @@
-"""The ``file-index.*`` table options.
+"""The table options of file indexes.
 
-They declare which columns and map entries get which index, and where the container is stored.
+They declare which columns and map entries get which index, and where the container is stored. Their keys begin with ``file-index.``. Keys of
+index types that Paimon does not have begin with the type: Paimon's engine refuses to write a table with an unknown type.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Self
 from fileindex.base.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.errors import PaimonError, UnknownColumn, UnsupportedOption
 from fileindex.base.memory_size import parse_memory_size
-from fileindex.format.container import row_blocks_name
+from fileindex.format.container import OWN_SUFFIXES, ROW_BLOCKS, stored_name
 from fileindex.format.registry import INDEX_TYPES, block_rows_of
 from fileindex.predicate.tree import ColumnRef
 
@@ -22,7 +23,30 @@ COLUMNS_OPTION = ".columns"
 IN_MANIFEST_THRESHOLD = "file-index.in-manifest-threshold"
 READ_ENABLED = "file-index.read.enabled"
 _BLOOM = "bloom-filter"
+_OWN_TYPES = OWN_SUFFIXES.keys() & INDEX_TYPES
+_OWN_PREFIXES = tuple(f"{name}." for name in _OWN_TYPES)
 DEFAULT_THRESHOLD = 500
+
+
+def index_option(key: str) -> str | None:
+    """Return the key of a file index option without ``file-index.``.
+
+    None: another option.
+
+    >>> index_option("file-index.bitmap.columns"), index_option("ngram-filter.columns"), index_option("bucket")
+    ('bitmap.columns', 'ngram-filter.columns', None)
+    """
+    return key.removeprefix(OPTION_PREFIX) if key.startswith((OPTION_PREFIX, *_OWN_PREFIXES)) else None
+
+
+def option_key(index_type: str, *names: str) -> str:
+    """Return the key of an option of an index type.
+
+    >>> option_key("bitmap", "columns"), option_key("ngram-filter", "s", "size")
+    ('file-index.bitmap.columns', 'ngram-filter.s.size')
+    """
+    prefix = "" if index_type in _OWN_TYPES else OPTION_PREFIX
+    return prefix + ".".join([index_type, *names])
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +66,17 @@ class IndexSpec:
 
         Without row blocks if that schema has a column with their name.
         """
-        is_used = row_blocks_name(str(column)) in column_types
+        is_used = stored_name(str(column), ROW_BLOCKS) in column_types
         return replace(self, column=column, block_rows=0 if is_used else self.block_rows)
+
+    def is_hidden_by(self, column_types: Mapping[str, ColumnType]) -> bool:
+        """Return whether the name under which it is stored is a column."""
+        return self.index_type in OWN_SUFFIXES and stored_name(str(self.column), self.index_type) in column_types
 
 
 @dataclass(frozen=True, slots=True)
 class FileIndexOptions:
-    """The parsed ``file-index.*`` options of a table.
+    """The parsed file index options of a table.
 
     Attributes:
         specs: Indexes to build, in the order of their declaration.
@@ -66,7 +94,7 @@ class FileIndexOptions:
     def parse(cls, raw: Mapping[str, str], column_types: Mapping[str, ColumnType], *, strict: bool = True) -> FileIndexOptions:
         """Parse a table's options.
 
-        Options without the ``file-index.`` prefix are ignored.
+        Other options are ignored.
 
         Args:
             raw: All options of the table.
@@ -134,9 +162,13 @@ class _Declarations:
 
     def read_columns(self, raw: Mapping[str, str]) -> Iterator[UnsupportedOption]:
         for key, text in raw.items():
-            if not (key.startswith(OPTION_PREFIX) and key.endswith(COLUMNS_OPTION)):
+            name = index_option(key)
+            if name is None or not key.endswith(COLUMNS_OPTION):
                 continue
-            index_type = key[len(OPTION_PREFIX) : -len(COLUMNS_OPTION)]
+            index_type = name[: -len(COLUMNS_OPTION)]
+            if index_type in _OWN_TYPES and key != option_key(index_type, "columns"):
+                yield UnsupportedOption(key, f"stops writes of Paimon's engine; write '{option_key(index_type, 'columns')}'")
+                continue
             if not index_type:
                 yield UnsupportedOption(key, "has no index type; write 'file-index.<type>.columns'")
                 continue
@@ -155,17 +187,17 @@ class _Declarations:
         declared = {(index_type, str(column)) for index_type, column in self.columns}
         declared |= {(index_type, column.name) for index_type, column in self.columns if column.key is not None}
         for key, text in raw.items():
-            if not key.startswith(OPTION_PREFIX) or key.endswith(COLUMNS_OPTION) or key in {IN_MANIFEST_THRESHOLD, READ_ENABLED}:
+            name = index_option(key)
+            if name is None or key.endswith(COLUMNS_OPTION) or key in {IN_MANIFEST_THRESHOLD, READ_ENABLED}:
                 continue
-            parts = key[len(OPTION_PREFIX) :].split(".")
-            if len(parts) != 3:
-                yield UnsupportedOption(key, "is not a file index option; write 'file-index.<type>.<column>.<option>'")
+            index_type, *parts = name.split(".")
+            if len(parts) != 2 or key != option_key(index_type, *parts):
+                right = option_key(index_type if index_type in _OWN_TYPES else "<type>", "<column>", "<option>")
+                yield UnsupportedOption(key, f"is not a file index option; write '{right}'")
                 continue
-            index_type, column, option = parts
+            column, option = parts
             if (index_type, column) not in declared:
-                yield UnsupportedOption(
-                    key, f"column '{column}' is not declared in '{OPTION_PREFIX}{index_type}{COLUMNS_OPTION}'; add it there"
-                )
+                yield UnsupportedOption(key, f"column '{column}' is not declared in '{option_key(index_type, 'columns')}'; add it there")
                 continue
             self._options.setdefault((index_type, column), {})[option] = text
 
@@ -180,7 +212,7 @@ class _Declarations:
         """
         own = option in self._options.get((spec.index_type, str(spec.column)), {})
         of_map = option in self._options.get((spec.index_type, spec.column.name), {})
-        return f"{OPTION_PREFIX}{spec.index_type}.{spec.column.name if of_map and not own else spec.column}.{option}"
+        return option_key(spec.index_type, spec.column.name if of_map and not own else str(spec.column), option)
 
 
 def parse_column(text: str) -> ColumnRef:
@@ -197,8 +229,8 @@ def parse_column(text: str) -> ColumnRef:
     return ColumnRef(text)
 
 
-def _check(spec: IndexSpec, column_types: Mapping[str, ColumnType], option_key: Callable[[str], str]) -> None:
-    key = f"{OPTION_PREFIX}{spec.index_type}{COLUMNS_OPTION}"
+def _check(spec: IndexSpec, column_types: Mapping[str, ColumnType], key_of: Callable[[str], str]) -> None:
+    key = option_key(spec.index_type, "columns")
     known = INDEX_TYPES.get(spec.index_type)
     if known is None:
         raise UnsupportedOption(key, f"index type '{spec.index_type}' is unknown; known types: {', '.join(INDEX_TYPES)}")
@@ -217,7 +249,10 @@ def _check(spec: IndexSpec, column_types: Mapping[str, ColumnType], option_key: 
         raise UnsupportedOption(
             key, f"'{spec.column}': type {column_type.kind}{_precision(column_type)} is not supported by '{spec.index_type}' index"
         )
-    known.check_options(spec.options, option_key)
+    known.check_options(spec.options, key_of)
+    if spec.is_hidden_by(column_types):
+        stored = stored_name(str(spec.column), spec.index_type)
+        raise UnsupportedOption(key, f"'{spec.column}': its index would be stored under the name of the column '{stored}'; rename that")
 
 
 def _precision(column_type: ColumnType) -> str:
@@ -231,4 +266,4 @@ def _boolean(text: str, option: str) -> bool:
     return lowered == "true"
 
 
-__all__ = ["COLUMNS_OPTION", "OPTION_PREFIX", "FileIndexOptions", "IndexSpec", "parse_column"]
+__all__ = ["COLUMNS_OPTION", "FileIndexOptions", "IndexSpec", "index_option", "option_key", "parse_column"]

@@ -20,7 +20,7 @@ from fileindex.build.advice import BY_VALUE, size_advice
 from fileindex.build.options import FileIndexOptions, IndexSpec
 from fileindex.expression.nested import map_entries
 from fileindex.format.container import ROW_BLOCKS, StoredIndex
-from fileindex.format.registry import INDEX_TYPES, HashingBuilder, IndexType
+from fileindex.format.registry import INDEX_TYPES, HashingBuilder, IndexType, OrderedBuilder
 from fileindex.format.row_blocks import RowBlocksBuilder, pays
 from fileindex.keys.group_by import ColumnRows, GroupedColumn
 from fileindex.predicate.evaluate_rows import type_of
@@ -45,10 +45,13 @@ class FileIndexMaintainer:
         self._type = column_type
         self._hashing: list[tuple[str, HashingBuilder]] = []
         self._grouping: list[tuple[IndexSpec, IndexType]] = []
+        self._ordered: list[tuple[str, OrderedBuilder]] = []
         for spec in specs:
             index_type = INDEX_TYPES[spec.index_type]
             if index_type.hashing is not None:
                 self._hashing.append((spec.index_type, index_type.hashing(column_type, spec.options)))
+            elif index_type.ordered is not None:
+                self._ordered.append((spec.index_type, index_type.ordered(spec.options)))
             else:
                 self._grouping.append((spec, index_type))
         self._rows = ColumnRows(column_type) if self._grouping else None
@@ -64,8 +67,13 @@ class FileIndexMaintainer:
         values = self._physical(array)
         if self._rows is not None:
             self._rows.append(values)
-            return
+            if not self._ordered:
+                return
         values = _encode(values)
+        for _, ordered in self._ordered:
+            ordered.add(values)
+        if self._rows is not None:
+            return
         if self._blocks is not None:
             for hashes in self._blocks.add(values):
                 for _, builder in self._hashing:
@@ -79,13 +87,14 @@ class FileIndexMaintainer:
 
         An index that cannot hold this file's values is left out, see ``omitted``.
         """
-        payloads: list[tuple[str, str, bytes]] = []
         name = str(self.column)
+        payloads: list[tuple[str, str, bytes]] = []
+        apart = [(name, index_type, builder.finish()) for index_type, builder in self._ordered]
         try:
             grouped = None if self._rows is None else self._rows.group()
         except OverflowError as error:
             self.omitted += [f"{spec.index_type} of '{name}': {error}" for spec, _ in self._grouping]
-            return payloads
+            return apart
         for index_type, builder in self._hashing:
             if grouped is not None:
                 builder.add_keys(grouped.keys)
@@ -95,7 +104,7 @@ class FileIndexMaintainer:
         if grouped is not None:
             payloads += self._grouping_payloads(grouped)
             self._without_values = not len(grouped.values)
-        return payloads
+        return payloads + apart
 
     def stored_indexes(self) -> list[StoredIndex]:
         """Return the container's entries for this column.

@@ -103,8 +103,11 @@ _MAX_UTF = 65535
 _MAX_INT = 2**31 - 1
 _ENTRY_IN_MEMORY = 300
 ROW_BLOCKS = "bloom-filter-blocks"
-"""Our own index type (``format.row_blocks``). It is stored under a name that is not a column, so other engines ignore it."""
-_ROW_BLOCKS_SUFFIX = "#row-blocks"
+"""Our own index type (``format.row_blocks``)."""
+NGRAMS = "ngram-filter"
+"""Our own index type (``format.ngram_filter``)."""
+OWN_SUFFIXES = {ROW_BLOCKS: "#row-blocks", NGRAMS: "#ngrams"}
+"""Index types that Paimon does not have. They are stored under names that are not columns, so other engines ignore them."""
 StoredIndex: TypeAlias = tuple[str, str, bytes | None]
 """Column (a name or ``map[key]``), index type and payload. None: the marker of an empty index."""
 
@@ -127,13 +130,13 @@ class ContainerEntry:
         return self.start < 0
 
 
-def row_blocks_name(column: str) -> str:
-    """Return the stored name of a column's row blocks.
+def stored_name(column: str, index_type: str) -> str:
+    """Return the name under which a column's index is stored.
 
-    >>> row_blocks_name("a")
-    'a#row-blocks'
+    >>> stored_name("a", "bitmap"), stored_name("a", ROW_BLOCKS)
+    ('a', 'a#row-blocks')
     """
-    return column + _ROW_BLOCKS_SUFFIX
+    return column + OWN_SUFFIXES.get(index_type, "")
 
 
 def worth_storing(payloads: Sequence[StoredIndex], threshold: int) -> list[StoredIndex]:
@@ -196,7 +199,7 @@ def _by_column(payloads: Sequence[StoredIndex]) -> dict[bytes, list[tuple[bytes,
     """Return encoded types and payloads by encoded column, in order."""
     columns: dict[bytes, list[tuple[bytes, bytes | None]]] = {}
     for column, index_type, payload in payloads:
-        columns.setdefault(_utf(row_blocks_name(column) if index_type == ROW_BLOCKS else column), []).append((_utf(index_type), payload))
+        columns.setdefault(_utf(stored_name(column, index_type)), []).append((_utf(index_type), payload))
     return columns
 
 
@@ -446,7 +449,7 @@ def _parse(header: _Header) -> Iterable[ContainerEntry]:
         column = header.utf()
         for _ in range(header.number()):
             index_type = header.utf()
-            name = column.removesuffix(_ROW_BLOCKS_SUFFIX) if index_type == ROW_BLOCKS else column
+            name = column.removesuffix(OWN_SUFFIXES.get(index_type, ""))
             yield ContainerEntry(name, index_type, header.number(), header.number())
 
 
@@ -479,6 +482,8 @@ def _text(data: bytes) -> str:
 
 
 __all__ = [
+    "NGRAMS",
+    "OWN_SUFFIXES",
     "ROW_BLOCKS",
     "BlockChecksums",
     "ContainerEntry",
@@ -490,7 +495,7 @@ __all__ = [
     "checksums_of",
     "checksums_size",
     "container_size",
-    "row_blocks_name",
+    "stored_name",
     "worth_storing",
     "write_index_container",
 ]

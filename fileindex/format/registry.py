@@ -24,7 +24,8 @@ from fileindex.format.bloom_filter import (
     FittedBloomFilterBuilder,
 )
 from fileindex.format.bsi import BsiReader, write_bsi
-from fileindex.format.container import ROW_BLOCKS, Payload
+from fileindex.format.container import NGRAMS, ROW_BLOCKS, Payload
+from fileindex.format.ngram_filter import MOST_FPP, NGRAM_SIZES, NgramFilterReader, builder_of
 from fileindex.format.range_bitmap_reader import RangeBitmapReader
 from fileindex.format.range_bitmap_writer import write_range_bitmap
 from fileindex.format.row_blocks import FEWEST_BLOCK_ROWS, RowBlocksReader
@@ -55,6 +56,16 @@ class HashingBuilder(Protocol):
         """Return the payload."""
 
 
+class OrderedBuilder(Protocol):
+    """Builder of an index from a column in row order."""
+
+    def add(self, values: Any) -> None:
+        """Add the next rows, in physical form or as a dictionary."""
+
+    def finish(self) -> bytes:
+        """Return the payload."""
+
+
 class IndexReader(Protocol):
     """Reader of one index payload, which evaluates leaves."""
 
@@ -80,7 +91,7 @@ class IndexReader(Protocol):
 class IndexType:
     """An index type.
 
-    Either ``hashing`` or ``grouping`` builds its payload. Neither is set if it accompanies another type.
+    ``hashing``, ``grouping`` or ``ordered`` builds its payload. None is set if it accompanies another type.
 
     ``checks`` maps each option to a function of (value, full key), which raises UnsupportedOption for an invalid value.
     ``check_together`` does so for all options of an index. It gets a function that returns their full keys.
@@ -93,6 +104,7 @@ class IndexType:
     open: Callable[[Payload, ColumnType], IndexReader]
     hashing: Callable[[ColumnType, Mapping[str, str]], HashingBuilder] | None = None
     grouping: Callable[[GroupedColumn, ColumnType, Mapping[str, str]], bytes] | None = None
+    ordered: Callable[[Mapping[str, str]], OrderedBuilder] | None = None
     check_together: Callable[[Mapping[str, str], Callable[[str], str]], object] | None = None
 
     def supports(self, column_type: ColumnType) -> bool:
@@ -152,6 +164,27 @@ def block_rows_of(options: Mapping[str, str]) -> int:
     """
     given = options.get(BLOCK_ROWS)
     return thresholds.index_block_rows if given is None else _block_rows(given, BLOCK_ROWS)
+
+
+def _gram_size(text: str, option: str) -> int:
+    number = _int(text, option)
+    if number not in NGRAM_SIZES:
+        raise UnsupportedOption(option, f"an n-gram has {NGRAM_SIZES[0]} to {NGRAM_SIZES[-1]} bytes, not {number}")
+    return number
+
+
+def _gram_fpp(text: str, option: str) -> float:
+    number = _fraction(text, option)
+    if number > MOST_FPP:
+        raise UnsupportedOption(option, f"{text} is above {MOST_FPP}, with which blocks seem to have nearly all n-grams")
+    return number
+
+
+def _gram_block_rows(text: str, option: str) -> int:
+    number = _int(text, option)
+    if number < FEWEST_BLOCK_ROWS:
+        raise UnsupportedOption(option, f"{number} rows are too few for a block; write {FEWEST_BLOCK_ROWS} or more")
+    return number
 
 
 def _version(text: str, option: str) -> int:
@@ -228,6 +261,14 @@ INDEX_TYPES: Mapping[str, IndexType] = {
             RangeBitmapReader,
             grouping=_range_bitmap,
         ),
+        IndexType(
+            NGRAMS,
+            frozenset(STRINGS),
+            {},
+            {"size": _gram_size, "fpp": _gram_fpp, BLOCK_ROWS: _gram_block_rows},
+            NgramFilterReader,
+            ordered=builder_of,
+        ),
     )
 }
 """Index types by name that options can declare."""
@@ -239,4 +280,4 @@ STORED_TYPES: Mapping[str, IndexType] = {
 """Index types by name that containers can contain."""
 
 
-__all__ = ["INDEX_TYPES", "STORED_TYPES", "HashingBuilder", "IndexReader", "IndexType", "block_rows_of"]
+__all__ = ["INDEX_TYPES", "STORED_TYPES", "HashingBuilder", "IndexReader", "IndexType", "OrderedBuilder", "block_rows_of"]

@@ -20,7 +20,8 @@ from fileindex.base.thresholds import thresholds
 from fileindex.format.bitmap_writer import DEFAULT_BLOCK_SIZE, VERSION_1, VERSION_2
 from fileindex.format.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, BloomSize
 from fileindex.format.bsi import BSI_VERSION
-from fileindex.format.container import ROW_BLOCKS, Payload
+from fileindex.format.container import NGRAMS, ROW_BLOCKS, Payload
+from fileindex.format.ngram_filter import NgramFilterReader, builder_of
 from fileindex.format.range_bitmap_writer import RANGE_BITMAP_VERSION as RANGE_VERSION
 from fileindex.format.range_bitmap_writer import default_chunk_size
 from fileindex.format.row_blocks import RowBlocksReader
@@ -83,6 +84,12 @@ def _row_blocks(payload: Payload, column_type: ColumnType, options: Mapping[str,
     found, wanted = RowBlocksReader(payload, column_type), int(options.get("block-rows", thresholds.index_block_rows))
     joined, rest = divmod(found.block_rows, max(1, wanted))
     return found.row_count == rows and rest == 0 and joined.bit_count() == 1
+
+
+def _ngrams(payload: Payload, column_type: ColumnType, options: Mapping[str, str], rows: int) -> bool:
+    """Check an n-gram filter. The same rule holds for its blocks."""
+    found, wanted = NgramFilterReader(payload, column_type), builder_of(options)
+    return found.row_count == rows and wanted.could_write(found)
 
 
 def _bsi(payload: Payload, _type: ColumnType, _options: Mapping[str, str], rows: int) -> bool:
@@ -244,6 +251,7 @@ _CHECKS: Mapping[str, Callable[[Payload, ColumnType, Mapping[str, str], int], bo
     "bsi": _bsi,
     "range-bitmap": _range_bitmap,
     ROW_BLOCKS: _row_blocks,
+    NGRAMS: _ngrams,
 }
 
 __all__ = ["has_same_options"]

@@ -11,8 +11,10 @@ from functools import partial
 from fileindex.base.column_type import ColumnType, Plain
 from fileindex.base.plain_value import is_plain
 from fileindex.base.thresholds import thresholds
-from fileindex.format.container import ContainerEntry, ContainerReader
-from fileindex.format.registry import INDEX_TYPES
+from fileindex.format.container import NGRAMS, ContainerEntry, ContainerReader
+from fileindex.format.ngram_filter import NgramFilterReader
+from fileindex.format.registry import INDEX_TYPES, IndexReader
+from fileindex.predicate.required_texts import AllOf, AnyOf, Contains, Requirement, required_texts
 from fileindex.predicate.tree import And, Compare, ComputedPredicate, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derive
 from fileindex.query.metrics import IndexMetrics
 from fileindex.query.reader import MAX_ROWS, FileIndexes
@@ -64,9 +66,40 @@ def _tree(predicate: Predicate, indexes: FileIndexes) -> FileIndexResult:
                     return result
             return result
         case ComputedPredicate():
-            return REMAIN
+            required = required_texts(predicate)
+            return REMAIN if required is None else _texts(required, indexes)
         case leaf:
             return _leaf(leaf, indexes)
+
+
+def _texts(required: Requirement, indexes: FileIndexes) -> FileIndexResult:
+    """Evaluate what a computed predicate requires of texts."""
+    result: FileIndexResult
+    match required:
+        case AllOf(children):
+            result = REMAIN
+            for child in children:
+                result = result.and_(_texts(child, indexes))
+                if not result.remains:
+                    return SKIP
+            return result
+        case AnyOf(children):
+            result = SKIP
+            for child in children:
+                result = result.or_(_texts(child, indexes))
+                if result is REMAIN:
+                    return result
+            return result
+        case Contains(column, texts):
+            known = indexes.of(column)
+            entry = None if known is None else next((entry for entry in known[1] if entry.index_type == NGRAMS), None)
+            if known is None or entry is None:
+                return REMAIN
+            return indexes.evaluate(entry, known[0], lambda reader: _candidates(reader, texts))
+
+
+def _candidates(reader: IndexReader, texts: tuple[bytes, ...]) -> FileIndexResult:
+    return reader.candidates(texts) if isinstance(reader, NgramFilterReader) else REMAIN
 
 
 def _leaf(leaf: Leaf, indexes: FileIndexes) -> FileIndexResult:

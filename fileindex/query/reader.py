@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import CorruptIndex, PaimonError
-from fileindex.format.container import ROW_BLOCKS, ContainerEntry, ContainerReader
+from fileindex.format.container import OWN_SUFFIXES, ContainerEntry, ContainerReader
 from fileindex.format.registry import STORED_TYPES, IndexReader
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef
@@ -58,7 +58,7 @@ class FileIndexes:
     def of(self, column: ColumnRef) -> tuple[ColumnType, list[ContainerEntry]] | None:
         """Return the column's type and its indexes.
 
-        The smallest comes first, row blocks last. None, and a warning, on an error.
+        The smallest comes first, those that find blocks of rows last. None, and a warning, on an error.
         """
         try:
             column_type = type_of(column, self._types)
@@ -70,7 +70,7 @@ class FileIndexes:
         except Exception as error:  # noqa: BLE001 - a malformed container or a failing store must not fail the read
             self.warn("container", error)
             return None
-        return column_type, sorted(entries, key=lambda entry: (entry.index_type == ROW_BLOCKS, entry.length))
+        return column_type, sorted(entries, key=lambda entry: (entry.index_type in OWN_SUFFIXES, entry.length))
 
     def evaluate(
         self, entry: ContainerEntry, column_type: ColumnType, question: Callable[[IndexReader], FileIndexResult]

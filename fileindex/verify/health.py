@@ -9,6 +9,7 @@ from fileindex.base.column_type import ColumnType
 from fileindex.build.advice import SMALL, nearly_all_differ
 from fileindex.format.bloom_filter import BloomFilterReader
 from fileindex.format.container import Payload
+from fileindex.format.ngram_filter import NgramFilterReader
 from fileindex.format.registry import STORED_TYPES
 
 OVERFULL = 0.5
@@ -29,7 +30,8 @@ class IndexHealth:
         bytes: Size of the payload.
         distinct: Number of distinct values. For a bloom filter estimated from its bits. None if the format does not store it.
         bits_per_row: Eight times ``bytes`` divided by ``rows``. 0 without rows.
-        false_positive_rate: Probability that an absent value passes, from the share of set bits. Bloom filters only.
+        false_positive_rate: Probability that an absent value passes, from the share of set bits. For an n-gram filter, that a block seems to
+            have an absent n-gram. Only of these two.
         note: What is wrong or wasteful, else "".
     """
 
@@ -93,6 +95,11 @@ def _inspect(
         notes.append(f"unusable: it has {reader.row_count:,} rows, the file {row_count:,}")
     if isinstance(reader, BloomFilterReader):
         return _bloom(reader, notes)
+    if isinstance(reader, NgramFilterReader):
+        rate = reader.false_positive_rate()
+        if rate > OVERFULL:
+            notes.append(f"{rate:.0%} of absent n-grams seem present; lower 'block-rows'")
+        return None, rate
     distinct = reader.distinct
     if distinct is not None and nearly_all_differ(row_count, distinct, payload.length):
         notes.append("nearly every row has a distinct value; a bloom filter would be smaller")

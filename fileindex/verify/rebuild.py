@@ -6,7 +6,7 @@ so the bytes are mostly equal. If they differ (other options, another order of b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,8 +21,10 @@ from fileindex.base.thresholds import thresholds
 from fileindex.build.options import IndexSpec
 from fileindex.build.writer import FileIndexMaintainer
 from fileindex.expression.nested import column_part
+from fileindex.format.block_lines import missing_bits
 from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize
-from fileindex.format.container import ROW_BLOCKS, Payload
+from fileindex.format.container import NGRAMS, ROW_BLOCKS, Payload
+from fileindex.format.ngram_filter import NgramFilterBuilder, NgramFilterReader
 from fileindex.format.registry import INDEX_TYPES
 from fileindex.format.row_blocks import RowBlocksBuilder, RowBlocksReader
 from fileindex.predicate.tree import ColumnRef, Compare, IsNull, Leaf, Op
@@ -78,8 +80,8 @@ def rebuild_index(
         return _Empty(column, column_type)
     if index_type == "bloom-filter":
         return _Bloom(column, payload, column_type)
-    if index_type == ROW_BLOCKS:
-        return _RowBlocks(column, payload, column_type)
+    if index_type in {ROW_BLOCKS, NGRAMS}:
+        return _Blocks(column, payload, column_type, _same_row_blocks if index_type == ROW_BLOCKS else _same_ngrams)
     return _Exact(column, index_type, payload, column_type, options)
 
 
@@ -127,27 +129,42 @@ class _Bloom:
         return f"{missing} bits of values of the file are not set" if missing else None
 
 
-class _RowBlocks:
-    """Row blocks of the same size.
+def _same_row_blocks(payload: Payload, column_type: ColumnType) -> RowBlocksBuilder:
+    reader = RowBlocksReader(payload, column_type)
+    return RowBlocksBuilder(column_type, reader.block_rows, reader.segments)
 
-    The stored blocks must have all of their bits set.
+
+def _same_ngrams(payload: Payload, column_type: ColumnType) -> NgramFilterBuilder:
+    reader = NgramFilterReader(payload, column_type)
+    return NgramFilterBuilder(reader.size, reader.fpp, reader.block_rows, reader.segments)
+
+
+class _Blocks:
+    """Filters of blocks of rows, of the same size.
+
+    The stored filters must have all of their bits set.
     """
 
-    def __init__(self, column: ColumnRef, payload: Payload, column_type: ColumnType) -> None:
-        reader = RowBlocksReader(payload, column_type)
+    def __init__(
+        self,
+        column: ColumnRef,
+        payload: Payload,
+        column_type: ColumnType,
+        same: Callable[[Payload, ColumnType], RowBlocksBuilder | NgramFilterBuilder],
+    ) -> None:
         self._column = column
         self._payload = payload
         self._type = column_type
-        self._builder = RowBlocksBuilder(column_type, reader.block_rows, reader.segments)
+        self._builder = same(payload, column_type)
 
     def write(self, column: Any) -> None:
         self._builder.add(plain_array(_values(self._column, column), self._type))
 
     def mismatch(self) -> str | None:
-        mine, theirs = (np.frombuffer(data, np.uint8) for data in (self._builder.finish(), self._payload.whole()))
+        mine, theirs = self._builder.finish(), self._payload.whole()
         if len(mine) != len(theirs):
             return f"it has another number of rows than the file ({self._builder.row_count})"
-        missing = int(np.bitwise_count(mine & ~theirs).sum())
+        missing = missing_bits(mine, theirs)
         return f"{missing} bits of values of its blocks are not set" if missing else None
 
 

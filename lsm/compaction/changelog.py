@@ -31,7 +31,7 @@ _OWN = {
     "changelog-file.compression": "file.compression",
     "changelog-file.stats-mode": "metadata.stats-mode",
 }
-_LEFT_OUT = ("file-index.", "target-file-row-num")
+_LEFT_OUT = ("file-index.", "ngram-filter.", "target-file-row-num")
 _UNKNOWN = np.iinfo(np.int8).max
 
 

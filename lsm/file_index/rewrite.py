@@ -182,9 +182,10 @@ class _Wanted:
             name = by_id.get(table.field(spec.column.name).id)
             if name is None:
                 continue
-            column = ColumnRef(name, spec.column.key)
-            if INDEX_TYPES[spec.index_type].supports(type_of(column, file.column_types)):
-                specs.append(spec.of(column, file.column_types))
+            in_file = spec.of(ColumnRef(name, spec.column.key), file.column_types)
+            fits = INDEX_TYPES[spec.index_type].supports(type_of(in_file.column, file.column_types))
+            if fits and not in_file.is_hidden_by(file.column_types):
+                specs.append(in_file)
         return cls(file.model_copy(update={"options": table.options}), tuple(specs))
 
 

@@ -16,7 +16,8 @@ from fileindex.base.column_type import BINARIES, STRINGS, ColumnType, Kind, Plai
 from fileindex.base.errors import PaimonError
 from fileindex.base.lazy import cached_property
 from fileindex.base.plain_value import from_scalar, to_scalar
-from fileindex.predicate.tree import TRUE, ColumnRef, Leaf, Predicate, map_leaves
+from fileindex.expression.tree import ColumnValue, Expression, map_columns
+from fileindex.predicate.tree import TRUE, ColumnRef, ComputedPredicate, Leaf, Predicate, columns_of, map_leaves
 from fileindex.predicate.unwiden import unwiden
 from lsm.schema.cast import cast_values
 from lsm.schema.parquet_schema import is_int96
@@ -92,7 +93,7 @@ class SchemaMapping:
     def to_file(self, predicate: Predicate) -> Predicate:
         """Convert ``predicate`` to the file's column names.
 
-        Terms that cannot be converted become TRUE, never FALSE.
+        Terms that cannot be converted become TRUE, never FALSE. So do computed predicates of columns whose values changed.
         """
 
         def rename(leaf: Leaf) -> Predicate:
@@ -105,7 +106,19 @@ class SchemaMapping:
             converted = unwiden(renamed, self.read[column.name].type.column_type, source.type.column_type) if column.key is None else None
             return TRUE if converted is None else converted
 
-        return map_leaves(predicate, rename)
+        return map_leaves(predicate, rename, self._computed_to_file)
+
+    def _computed_to_file(self, computed: ComputedPredicate) -> Predicate:
+        sources = {name: self.same(ColumnRef(name)) for name in columns_of(computed)}
+        if None in sources.values():
+            return TRUE
+
+        def rename(column: ColumnValue) -> Expression:
+            source = sources[column.name]
+            assert source is not None
+            return replace(column, name=source.name)
+
+        return replace(computed, test=map_columns(computed.test, rename))
 
     def bound(self, column: str, value: Plain) -> tuple[Plain, bool]:
         """Convert a minimum or maximum to the read column.

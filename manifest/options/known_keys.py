@@ -92,7 +92,7 @@ BY_CALL = {
 }
 """Keys that a call uses, but no commit."""
 
-PREFIXES = ("file-index.", *PREFIXES_WITHOUT_EFFECT)
+PREFIXES = ("file-index.", "ngram-filter.", *PREFIXES_WITHOUT_EFFECT)
 """Prefixes of keys that other modules check or that have no effect."""
 
 ROWS: dict[str, Refusal] = {

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fileindex.base.column_type import Kind
 from fileindex.base.errors import UnknownColumn
-from fileindex.build.options import COLUMNS_OPTION, OPTION_PREFIX
+from fileindex.build.options import COLUMNS_OPTION, index_option
 from manifest.io.errors import InvalidSchema
 from manifest.options.aggregate_functions import MAP_LAYOUT
 from manifest.options.former_keys import FORMER_KEYS
@@ -83,17 +83,18 @@ def _key(key: str, rename: Rename) -> str:
     if key.startswith(_FIELDS):
         middle, dot, option = key.removeprefix(_FIELDS).rpartition(".")
         return f"{_FIELDS}{_list(middle, rename)}.{option}" if dot else key
-    if key.startswith(OPTION_PREFIX) and not key.endswith(COLUMNS_OPTION):
-        parts = key.split(".")
-        if len(parts) == 4:
-            return ".".join([*parts[:2], _map_column(parts[2], rename), parts[3]])
+    of_index = index_option(key)
+    if of_index is not None and not key.endswith(COLUMNS_OPTION):
+        parts = of_index.split(".")
+        if len(parts) == 3:
+            return key.removesuffix(of_index) + ".".join([parts[0], _map_column(parts[1], rename), parts[2]])
     return key
 
 
 def _value(key: str, text: str, rename: Rename) -> str:
     if key in _LISTS or (key.startswith(_FIELDS) and key.endswith(f".{_SEQUENCE_GROUP}")):
         return _list(text, rename)
-    if key.startswith(OPTION_PREFIX) and key.endswith(COLUMNS_OPTION):
+    if index_option(key) is not None and key.endswith(COLUMNS_OPTION):
         return ",".join(_map_column(part, rename) for part in text.split(","))
     return text
 

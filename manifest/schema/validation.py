@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fileindex.base.column_type import STRINGS, TIMESTAMPS, Kind
 from fileindex.base.errors import UnsupportedOption
-from fileindex.build.options import FileIndexOptions
+from fileindex.build.options import FileIndexOptions, index_option
 from manifest.io.errors import InvalidSchema, UnsupportedTable
 from manifest.options.aggregate_functions import GROUP_REMOVE, check_field_columns
 from manifest.options.core_options import CoreOptions, option_texts
@@ -260,7 +260,7 @@ def check_altered(before: TableSchema, after: TableSchema) -> None:
         PartitionExpiration.of(after.options)
         check_tags(after.options)
     _check_iceberg(after, before)
-    if any(key.startswith("file-index.") for key in changed):
+    if any(index_option(key) is not None for key in changed):
         FileIndexOptions.parse(after.options, after.column_types, strict=True)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.log import logger_of
+from fileindex.build.options import option_key
 from fileindex.format.container import ROW_BLOCKS
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.operations.listings import ListIndexes
@@ -18,7 +19,6 @@ from pyspark_paimon.request.state import Pin
 
 _LOG = logger_of(__name__)
 _BLOOM = "bloom-filter"
-_PREFIX, _COLUMNS = "file-index.", ".columns"
 
 
 def run_steps(steps: Mapping[str, tuple[bool, Callable[[], object]]], *, dry_run: bool) -> MaintenanceResult:
@@ -61,11 +61,11 @@ def without_index(schema: TableSchema, column: str, index_type: str | None) -> d
         known = sorted(f"{spec.column} ({spec.index_type})" for spec in schema.file_index.specs)
         raise InvalidArgument(f"column '{column}' has no {index_type or 'file'} index; indexes are on: {', '.join(known) or 'no column'}")
     for kind in sorted(indexes):
-        key = f"{_PREFIX}{kind}{_COLUMNS}"
+        key = option_key(kind, "columns")
         rest = [name for name in (part.strip() for part in schema.options.get(key, "").split(",")) if name and name != column]
         changes[key] = ", ".join(rest) or None
         bare = column.partition("[")[0]
-        own = () if any(name.partition("[")[0] == bare for name in rest) else (f"{_PREFIX}{kind}.{bare}.",)
+        own = () if any(name.partition("[")[0] == bare for name in rest) else (option_key(kind, bare, ""),)
         changes |= {option: None for option in schema.options if option.startswith(own)} if own else {}
     return changes
 

@@ -227,3 +227,31 @@ def test_the_engine_passes_over_the_row_blocks_of_our_bloom_filters(engine: Engi
     assert len(engine.dump(table.path)) == pypaimon.read(table.path).num_rows == 3000
     assert table.scan("s = 'text 7'").to_arrow()["id"].to_pylist() == [2753]
     assert engine.fsck(table.path) == []
+
+
+@feature("file indexes in sidecars", JAVA, READS_OURS)
+@pytest.mark.parametrize("keys", [["id"], []])
+def test_the_engine_reads_and_writes_tables_with_ngram_filters(engine: Engine, tmp_path: Path, keys: list[str]) -> None:
+    options = {
+        "bucket": "1",
+        "bucket-key": "id",
+        "ngram-filter.columns": "s",
+        "ngram-filter.s.block-rows": "500",
+        "ngram-filter.s.size": "4",
+    }
+    table = Table.create(tmp_path / "peers.db" / "t", "id BIGINT, s STRING", primary_keys=keys, options=options)
+    table.write(pa.table({"id": range(3000), "s": [f"text {number * 7919 % 3000}" for number in range(3000)]}))
+    assert [found["columns"].keys() for found in engine.indexes(table.path)] == [{"s#ngrams"}]
+    there = {"op": "=", "col": "s", "value": "text 7"}
+    assert [file["index"] for file in engine.index_eval(table.path, there)] == ["REMAIN"]
+    assert engine.dump(table.path, there) == [{"id": 2753, "s": "text 7"}]
+    assert len(engine.dump(table.path)) == 3000
+    engine.write(table.path, [{"id": 4000, "s": "text of Java"}])
+    engine.compact(table.path, full=True)
+    engine.alter(table.path, {"change": "set", "key": "target-file-size", "value": "64 mb"})
+    table = Table.open(table.path)
+    assert table.options["ngram-filter.columns"] == "s"
+    assert table.scan("s LIKE '%of Java'").to_arrow()["id"].to_pylist() == [4000]
+    assert table.rewrite_file_index().rewritten >= 1
+    assert table.scan("s LIKE '%xt 7'").to_arrow()["id"].to_pylist() == [2753]
+    assert engine.fsck(table.path) == []

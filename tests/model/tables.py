@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from fileindex.base.thresholds import Thresholds
+from fileindex.build.options import option_key
 from pyspark_paimon import Table
 from tests.model.columns import Column
 from tests.model.values import KEY_TYPES, NESTED, PARTITION_TYPES, SCALARS
@@ -73,6 +74,7 @@ INDEX_TYPES = {
     ],
     "bitmap": ["BOOLEAN", "INT", "BIGINT", "STRING", "VARCHAR(20)", "DATE", "TIMESTAMP(3)", "TIMESTAMP(6)", "SMALLINT", "TINYINT"],
     "bsi": ["INT", "BIGINT", "DATE", "TIMESTAMP(3)", "TIMESTAMP(6)", "SMALLINT", "TINYINT", "DECIMAL(18, 3)"],
+    "ngram-filter": ["STRING", "VARCHAR(20)"],
     "range-bitmap": [
         "BOOLEAN",
         "INT",
@@ -211,9 +213,13 @@ def table_kinds(draw: st.DrawFn) -> TableKind:
         options["row-tracking.enabled"] = "true"
     for name, kinds in INDEX_TYPES.items():
         fit = [column.name for column in [*keys, *values] if column.type in kinds and draw(st.sampled_from([False, False, True]))]
-        fit += [f"{column.name}[a]" for column in values if column.type == "MAP<STRING, INT>" and name != "bsi" and draw(st.booleans())]
+        fit += [
+            f"{column.name}[a]"
+            for column in values
+            if column.type == "MAP<STRING, INT>" and name not in {"bsi", "ngram-filter"} and draw(st.booleans())
+        ]
         if fit:
-            options[f"file-index.{name}.columns"] = ",".join(fit)
+            options[option_key(name, "columns")] = ",".join(fit)
     for table, most in ((SMALL_OPTIONS, 4), (OTHER_OPTIONS, 3)):
         for key in draw(st.lists(st.sampled_from(list(table)), max_size=most, unique=True)):
             options.setdefault(key, draw(st.sampled_from(table[key])))

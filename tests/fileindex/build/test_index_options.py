@@ -8,7 +8,6 @@ from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import UnsupportedOption
 from fileindex.base.memory_size import parse_memory_size
 from fileindex.build.options import FileIndexOptions
-from fileindex.format.registry import INDEX_TYPES
 from fileindex.predicate.tree import ColumnRef
 
 TEXT = ColumnType(Kind.VARCHAR)
@@ -126,7 +125,7 @@ def test_what_cannot_be_built_is_refused_by_name(key, text, reason):
 )
 def test_a_bad_index_option_is_refused_by_name(option, text, reason):
     with pytest.raises(UnsupportedOption, match=reason) as caught:
-        parse({**dict.fromkeys((f"file-index.{name}.columns" for name in INDEX_TYPES), "a"), f"file-index.{option}": text})
+        parse({**dict.fromkeys((f"file-index.{name}.columns" for name in SUPPORT), "a"), f"file-index.{option}": text})
     assert caught.value.option == f"file-index.{option}"
 
 
@@ -190,7 +189,7 @@ def test_an_existing_table_keeps_what_can_be_built_and_says_what_cannot():
     assert any("full-text" in line for line in options.ignored)
 
 
-@pytest.mark.parametrize("index_type", list(INDEX_TYPES))
+@pytest.mark.parametrize("index_type", SUPPORT)
 def test_every_type_takes_integers_and_entries_of_integers(index_type):
     assert columns(parse({f"file-index.{index_type}.columns": "f0,m[k]"})) == ["f0", "m[k]"]
 

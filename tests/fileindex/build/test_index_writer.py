@@ -15,7 +15,7 @@ from pyroaring import BitMap
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import UnknownColumn
-from fileindex.build.options import FileIndexOptions
+from fileindex.build.options import FileIndexOptions, option_key
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, write_index_container
 from fileindex.format.registry import INDEX_TYPES
@@ -32,7 +32,7 @@ MAP = ColumnType(Kind.MAP, key=TEXT, value=LONG)
 
 
 def options_of(types, **declared):
-    raw = {f"file-index.{index_type.replace('_', '-')}.columns": names for index_type, names in declared.items()}
+    raw = {option_key(index_type.replace("_", "-"), "columns"): names for index_type, names in declared.items()}
     raw |= {f"file-index.bloom-filter.{name}.items": "50" for name in declared.get("bloom_filter", "").split(",") if name}
     return FileIndexOptions.parse(raw, types)
 

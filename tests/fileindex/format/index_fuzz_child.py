@@ -18,7 +18,7 @@ from pyroaring import BitMap
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import CorruptIndex
-from fileindex.build.options import FileIndexOptions
+from fileindex.build.options import FileIndexOptions, option_key
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, write_index_container
 from fileindex.format.registry import INDEX_TYPES
@@ -55,7 +55,7 @@ def payloads() -> Iterator[tuple[str, str, bytes]]:
     for name, index_type in INDEX_TYPES.items():
         for column in (column for column, kind in TYPES.items() if index_type.supports(kind)):
             for options in ({}, {"version": "1"}) if name == "bitmap" else ({},):
-                raw = {f"file-index.{name}.columns": column} | {f"file-index.{name}.{column}.{key}": text for key, text in options.items()}
+                raw = {option_key(name, "columns"): column} | {option_key(name, column, key): text for key, text in options.items()}
                 if name == "bloom-filter":
                     raw[f"file-index.{name}.{column}.items"] = "60"
                 writer = DataFileIndexWriter.create(FileIndexOptions.parse(raw, TYPES), TYPES)

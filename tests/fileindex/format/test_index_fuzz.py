@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import CorruptIndex
-from fileindex.build.options import FileIndexOptions
+from fileindex.build.options import FileIndexOptions, option_key
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, write_index_container
 from fileindex.format.registry import INDEX_TYPES
@@ -39,7 +39,7 @@ def containers():
     table = pa.table({"a": pa.array(numbers, mask=numbers == 7), "b": pa.array(numbers).cast(pa.string())})
     for name in NAMES:
         columns = [column for column in TYPES if INDEX_TYPES[name].supports(TYPES[column])]
-        raw = {f"file-index.{name}.columns": ",".join(columns)}
+        raw = {option_key(name, "columns"): ",".join(columns)}
         if name == "bloom-filter":
             raw |= {f"file-index.{name}.{column}.items": "60" for column in columns}
         if name == "bitmap":

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from fileindex.base.column_type import FLOATS, Kind
+from fileindex.build.options import index_option, option_key
 from manifest.types.data_type import DataField
 from pyspark_paimon import Table, UnsupportedTable
 from tests.golden_rows import expected_rows, golden_rows, to_golden
@@ -33,13 +34,13 @@ def lines(table: Table, rows: pa.Table) -> list[str]:
 
 def index_options(table: Table) -> dict[str, str | None]:
     """Options of every index type on every column that it takes."""
-    options: dict[str, str | None] = {key: None for key in table.options if key.startswith("file-index.")}
+    options: dict[str, str | None] = {key: None for key in table.options if index_option(key) is not None}
     for kind, types in INDEX_TYPES.items():
         names = [field.name for field in table.table_schema.fields if _plain(field) in types and field.name not in table.partition_keys]
-        if "attrs" in table.schema.names and kind != "bsi":
+        if "attrs" in table.schema.names and kind not in {"bsi", "ngram-filter"}:
             names.append("attrs[clicks]")
         if names:
-            options[f"file-index.{kind}.columns"] = ",".join(names)
+            options[option_key(kind, "columns")] = ",".join(names)
     return options
 
 

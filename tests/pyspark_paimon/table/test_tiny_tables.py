@@ -30,6 +30,7 @@ INDEXES = {
     "file-index.bloom-filter.columns": "name,n",
     "file-index.bsi.columns": "n",
     "file-index.range-bitmap.columns": "price",
+    "ngram-filter.columns": "name",
 }
 KINDS: dict[str, dict[str, Any]] = {
     "keyed": {"primary_keys": ["part", "id"], "partition_keys": ["part"], "options": {"bucket": "2", "changelog-producer": "lookup"}},
@@ -92,6 +93,8 @@ BOTH_SIDES = {
     "held_objects",
     "index_block_rows",
     "index_check_bytes",
+    "ngram_blocks",
+    "ngram_pending",
     "kept_rows",
     "kept_share",
     "listed_literals",
@@ -135,6 +138,7 @@ FILTERS: list[tuple[str, Callable[[Row], Any]]] = [
     ("city = 'Oslo'", lambda row: row["city"] == "Oslo"),
     ("name = 'name 7'", lambda row: row["name"] == "name 7"),
     ("name IN ('name 1', 'name 2', 'name 3', 'name 99')", lambda row: row["name"] in {"name 1", "name 2", "name 3", "name 99"}),
+    ("name LIKE '%me 2_'", lambda row: row["name"].startswith("name 2") and len(row["name"]) == 7),
     ("n > 3", lambda row: row["n"] is not None and row["n"] > 3),
     ("n >= 0 AND n <= 5 AND city IS NOT NULL", lambda row: row["n"] is not None and 0 <= row["n"] <= 5 and row["city"] is not None),
     ("id = 7 OR id = 8 OR id = 33", lambda row: row["id"] in {7, 8, 33}),
