@@ -7,7 +7,7 @@ Texts are compared with ASCII letters in either case, so requirements of ``(?i)`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -63,6 +63,16 @@ def required_texts(predicate: ComputedPredicate) -> Requirement | None:
     Contains(column=ColumnRef(name='s', key=None), texts=(b' ', b'food'))
     """
     return None if predicate.negated else _of_condition(predicate.test)
+
+
+def columns_required(requirement: Requirement) -> Iterator[ColumnRef]:
+    """Yield the column of each part of a requirement."""
+    match requirement:
+        case Contains(column):
+            yield column
+        case AllOf(children) | AnyOf(children):
+            for child in children:
+                yield from columns_required(child)
 
 
 def _of_condition(test: Expression) -> Requirement | None:
@@ -217,4 +227,4 @@ class _Pattern:
         return int(found["low"]), found["high"] is None or found["high"] == f",{found['low']}"
 
 
-__all__ = ["AllOf", "AnyOf", "Contains", "Requirement", "required_texts"]
+__all__ = ["AllOf", "AnyOf", "Contains", "Requirement", "columns_required", "required_texts"]

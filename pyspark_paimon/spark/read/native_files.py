@@ -21,10 +21,13 @@ from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIME
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.texts import count_text
 from fileindex.base.thresholds import thresholds
+from fileindex.format.container import NGRAMS
+from fileindex.predicate.required_texts import columns_required, required_texts
 from fileindex.predicate.tree import (
     And,
     ColumnRef,
     Compare,
+    ComputedPredicate,
     In,
     Leaf,
     Op,
@@ -351,7 +354,13 @@ def _answer(store: FileStore, request: ScanRequest, plan: ScanPlan, files: Seque
 
 
 def finds_by_index(predicate: Predicate, schema: TableSchema) -> bool:
-    """Return whether the key or an index finds the rows of one of the filter's terms."""
+    """Return whether the key or an index finds the rows of one of the filter's terms.
+
+    >>> from manifest.schema.validation import build_schema
+    >>> schema = build_schema("id INT, s STRING", options={"file-index.bitmap.columns": "id"})
+    >>> finds_by_index(Compare(ColumnRef("id"), Op.EQ, 1), schema), finds_by_index(Compare(ColumnRef("s"), Op.EQ, "a"), schema)
+    (True, False)
+    """
     indexes = {(str(spec.column), spec.index_type) for spec in schema.file_index.specs}
     found = {*schema.primary_keys, *(column for column, _ in indexes)}
 
@@ -359,7 +368,15 @@ def finds_by_index(predicate: Predicate, schema: TableSchema) -> bool:
         selects = isinstance(leaf, In | StartsWith) or (isinstance(leaf, Compare) and leaf.op is Op.EQ)
         return (str(leaf.column), RANGE_BITMAP) in indexes or (str(leaf.column) in found and selects)
 
-    return any(bool(ends := leaves(term)) and not computed_predicates(term) and all(map(is_found, ends)) for term in conjuncts(predicate))
+    def is_searched(computed: ComputedPredicate) -> bool:
+        required = required_texts(computed)
+        return required is not None and all((str(column), NGRAMS) in indexes for column in columns_required(required))
+
+    def is_served(term: Predicate) -> bool:
+        ends, computed = leaves(term), computed_predicates(term)
+        return bool(ends or computed) and all(map(is_found, ends)) and all(map(is_searched, computed))
+
+    return any(map(is_served, conjuncts(predicate)))
 
 
 def filter_text(predicate: Predicate, columns: Mapping[str, str], types: Mapping[str, ColumnType]) -> str | None:
