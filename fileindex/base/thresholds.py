@@ -207,6 +207,7 @@ class Thresholds:
     index_sample_rows: int = _limit(1024, 2, "Rows sampled for repeated texts before an index takes them.")
     index_check_bytes: int = _limit(64 << 10, 64, "Bytes of a bitmap's directory that are compared with the options.")
     row_sets: int = _limit(4096, 2, "Values of an IN list up to which an index makes one row set for each.")
+    dense_sets: int = _limit(64, 1, "Values of a bitmap index up to which it counts the rows of a small selection by value.")
     compared_values: int = _limit(512, 2, "Distinct values for which a rebuilt index and the stored one are compared.")
     large_group: int = _limit(256, 3, "Rows of a set from which it becomes a bitmap object.")
     row_set_part: int = _limit(16_384, 2, "Row sets that are serialized in one step. Their temporaries stay in the cache.")

@@ -8,19 +8,21 @@ from __future__ import annotations
 import bisect
 import struct
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from pyroaring import BitMap
 
+from fileindex.base.arrays import Int64s as Longs
 from fileindex.base.column_type import STRINGS, ColumnType, Plain
 from fileindex.base.errors import CorruptIndex
 from fileindex.format.bitmap_writer import VERSION_1, VERSION_2
 from fileindex.format.container import Payload
-from fileindex.keys.fixed import convert_keys, is_lossy, key_dtype, literal_keys
+from fileindex.keys.fixed import convert_keys, is_lossy, key_dtype, key_values, literal_keys
 from fileindex.predicate.tree import Compare, In, IsNull, Leaf, Op
 from fileindex.rowset.result import REMAIN, FileIndexResult, RowSet
-from fileindex.rowset.roaring import all_rows
+from fileindex.rowset.roaring import all_rows, cardinality
 
 _HEAD = struct.Struct(">bii?")
 _UNKNOWN = -1
@@ -65,6 +67,21 @@ class BitmapReader:
             case _:
                 return REMAIN
 
+    def value_counts(self, rows: BitMap | None) -> tuple[Any, Longs]:
+        """Return the values and the number of rows with each, the null last.
+
+        ``rows`` None means all rows. Raises ``CorruptIndex`` if the row sets do not have every row of the file once.
+        """
+        keys, locations = self._index.all()
+        nulls = [] if self._null_offset is None else [(self._null_offset, self._null_length)]
+        places = [*locations, *nulls]
+        sizes = np.array([self._sets.size(offset) for offset, _ in places], np.int64)
+        if (held := int(sizes.sum())) != self.row_count:
+            raise CorruptIndex(f"the row sets of a bitmap index have {held} of {self.row_count} rows")
+        if rows is not None:
+            sizes = np.array([self._sets.at(*place).intersection_cardinality(rows) for place in places], np.int64)
+        return key_values(keys, self._type), sizes if nulls else np.append(sizes, 0)
+
     def _equal(self, values: tuple[Plain, ...], *, negated: bool) -> FileIndexResult:
         lossy = is_lossy(self._type)
         keys: set[_Key] = set()
@@ -93,6 +110,10 @@ class _Sets:
         self._payload = payload
         self._start = start
         self._row_count = row_count
+
+    def size(self, offset: int) -> int:
+        """Return the number of rows of a set, from its header."""
+        return 1 if offset < 0 else cardinality(memoryview(self._payload.whole())[self._start + offset :])
 
     def at(self, offset: int, length: int) -> BitMap:
         """Return the row set of an index entry.
@@ -160,6 +181,10 @@ class _Version1:
         self._entries = entries
         self.body = body
 
+    def all(self) -> tuple[list[_Key], list[tuple[int, int]]]:
+        """Return all keys, and the locations of their sets."""
+        return list(self._entries), [(offset, _UNKNOWN) for offset in self._entries.values()]
+
     def lookup(self, keys: Iterable[_Key]) -> list[tuple[int, int]]:
         return [(self._entries[key], _UNKNOWN) for key in keys if key in self._entries]
 
@@ -215,6 +240,23 @@ class _Blocks:
             if block >= 0:
                 wanted.setdefault(block, []).append(key)
         return [location for block, block_keys in wanted.items() for location in self._find(block, block_keys)]
+
+    def all(self) -> tuple[list[_Key], list[tuple[int, int]]]:
+        """Return all keys, and the locations of their sets."""
+        keys: list[_Key] = []
+        locations: list[tuple[int, int]] = []
+        for start, end in pairwise(self._offsets):
+            cursor = _Cursor(Payload.of(self._payload.read(self._start + start, end - start)), 0)
+            count = cursor.number()
+            if self._type.kind in STRINGS:
+                entries = [(cursor.text(), cursor.number(), cursor.number()) for _ in range(count)]
+                keys += [key for key, _, _ in entries]
+                locations += [(offset, length) for _, offset, length in entries]
+            else:
+                table = cursor.table(_record(self._type, "offset", "length"), count)
+                keys += convert_keys(table["key"], self._type).tolist()
+                locations += zip(table["offset"].tolist(), table["length"].tolist(), strict=True)
+        return keys, locations
 
     def _find(self, block: int, keys: list[_Key]) -> Iterator[tuple[int, int]]:
         start, end = self._offsets[block], self._offsets[block + 1]

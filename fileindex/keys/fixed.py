@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow as pa
 from fileindex.base.arrays import Int64s, numpy_array
 from fileindex.base.column_type import FLOATS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
 from fileindex.base.float_order import sortable_bits
+from fileindex.base.plain_value import literal_array
 
 _WIDTHS: dict[Kind, int] = {
     Kind.BOOLEAN: 1,
@@ -111,6 +113,26 @@ def convert_keys(bits: Any, column_type: ColumnType) -> Int64s:
     return sortable_bits(bits, size)
 
 
+def key_values(keys: Sequence[int | bytes], column_type: ColumnType) -> Any:
+    """Return the values of keys, and a null behind them, as an array of the column's type.
+
+    The type must not be lossy. Texts are checked to be UTF-8.
+
+    >>> key_values([-1, 0, 1], ColumnType(Kind.INT)).to_pylist(), key_values([b"a"], ColumnType(Kind.VARCHAR)).to_pylist()
+    ([-1, 0, 1, None], ['a', None])
+    """
+    if column_type.kind in STRINGS:
+        return pa.array([*keys, None], pa.large_binary()).cast(pa.large_string())
+    numbers = np.array(keys, np.int64)
+    if column_type.kind in FLOATS:
+        narrow = column_type.kind is Kind.FLOAT
+        bits = convert_keys(numbers, column_type).astype(np.int32 if narrow else np.int64)
+        numbers = bits.view(np.float32 if narrow else np.float64)
+    if column_type.kind is Kind.BOOLEAN:
+        return pa.array([*(number != 0 for number in numbers.tolist()), None], pa.bool_())
+    return literal_array([*numbers.tolist(), None], column_type)
+
+
 def literal_keys(value: Plain, column_type: ColumnType) -> tuple[int | bytes, ...] | None:
     """Return the keys of rows that equal a literal.
 
@@ -150,4 +172,4 @@ def float_bits(value: float, column_type: ColumnType) -> int | None:
     return int(struct.unpack(">i", data)[0]) if struct.unpack(">f", data)[0] == value else None
 
 
-__all__ = ["convert_keys", "float_bits", "is_lossy", "key_dtype", "key_width", "literal_keys", "stored_keys", "to_keys"]
+__all__ = ["convert_keys", "float_bits", "is_lossy", "key_dtype", "key_values", "key_width", "literal_keys", "stored_keys", "to_keys"]

@@ -90,6 +90,28 @@ def deserialize(data: bytes | memoryview) -> tuple[BitMap, int]:
     return BitMap.deserialize(bytes(data[:length])), length
 
 
+def cardinality(data: bytes | memoryview) -> int:
+    """Return the number of rows of the first set in ``data``, from its header.
+
+    Raises:
+        CorruptIndex: The header is truncated or unknown.
+
+    >>> cardinality(bytes.fromhex("3a3000000100000000000000100000000500"))
+    1
+    """
+    cookie = int.from_bytes(data[:4], "little")
+    if cookie & 0xFFFF == _RUNS:
+        count = (cookie >> 16) + 1
+        at = 4 + (count + 7) // 8
+    elif cookie == _NO_RUNS:
+        count, at = int.from_bytes(data[4:8], "little"), 8
+    else:
+        raise CorruptIndex(f"a row set is malformed: unknown cookie {cookie}")
+    if at + 4 * count > len(data):
+        raise CorruptIndex(f"a row set is malformed: its header of {count} containers is truncated")
+    return count + int(np.frombuffer(data, "<u2", 2 * count, at)[1::2].sum(dtype=np.int64))
+
+
 def bytes_in_memory(rows: BitMap) -> int:
     """Return the approximate bytes in memory.
 

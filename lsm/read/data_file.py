@@ -17,7 +17,7 @@ from fileindex.base.column_type import Plain
 from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
 from fileindex.format.bsi import NumberSummary
-from fileindex.predicate.tree import FALSE, TRUE, columns_of
+from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, columns_of
 from lsm.data_file_format import check_format, open_data_file
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.formats.open_data_file import OpenDataFile
@@ -220,6 +220,14 @@ class DataFileRead:
         """
         index = self._opened_index
         return None if index is None else index.numbers(column, rows)
+
+    def value_counts(self, column: ColumnRef, rows: BitMap | None) -> tuple[Any, Any] | None:
+        """Return the values of a column and the number of rows with each, from an index.
+
+        ``rows`` None means all rows. Null is a value. None: no index has the values.
+        """
+        index = self._opened_index
+        return None if index is None else index.value_counts(column, rows)
 
     def _index(self) -> FileIndex | None:
         """Return the file index if it can select rows."""

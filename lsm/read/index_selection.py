@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyroaring import BitMap
 
@@ -16,6 +17,7 @@ from fileindex.format.container import ContainerReader
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, leaves
 from fileindex.query.evaluate import evaluate
 from fileindex.query.top_n import summary, top_n
+from fileindex.query.value_counts import value_counts
 from fileindex.rowset.result import RowSet
 from fileindex.rowset.roaring import all_rows
 from lsm.keys.order_by import RowOrder
@@ -134,6 +136,17 @@ class FileIndex:
         if source is None:
             return None
         return summary(self.container, ColumnRef(source.name), self.types, rows, row_count=self.row_count, notes=self.report.index)
+
+    def value_counts(self, column: ColumnRef, rows: BitMap | None) -> tuple[Any, Any] | None:
+        """Return the values of a column and the number of rows with each.
+
+        ``rows`` None means all rows. None: no index has the values.
+        """
+        source = self.mapping.same(column)
+        if source is None:
+            return None
+        in_file = ColumnRef(source.name, column.key)
+        return value_counts(self.container, in_file, self.types, rows, row_count=self.row_count, notes=self.report.index)
 
 
 def open_container(store: FileStore, path: str, file: DataFileMeta, report: ReadReport) -> ContainerReader | None:

@@ -6,11 +6,11 @@ The result has one row, or a row for each value of partition columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 
-from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
+from fileindex.base.column_type import FLOATS, WITH_PARTS, ColumnType, Kind, Plain
 from fileindex.base.errors import InvalidArgument, OutOfRange
 from fileindex.base.float_order import total_order_key
 from fileindex.base.plain_value import is_plain, literal_array
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
 
 Wanted: TypeAlias = Mapping[str, str | Sequence[str]]
-Function: TypeAlias = AggregateName | Literal["avg"]
-"""Function of a result column. An average is computed of the sum and the count."""
-FUNCTIONS: tuple[Function, ...] = (*AGGREGATES, "avg")
+Function: TypeAlias = AggregateName | Literal["avg", "count_distinct"]
+"""Function of a result column. An average is computed of the sum and the count, distinct values are those of groups."""
+DISTINCT: Final = "count_distinct"
+FUNCTIONS: tuple[Function, ...] = (*AGGREGATES, "avg", DISTINCT)
+UNGROUPED = WITH_PARTS | {Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY}
+"""Kinds whose values are not compared."""
 _OF_AVERAGE: tuple[AggregateName, ...] = ("sum", "count")
 _MORE_SCALE = 4
 """Additional digits of an average of decimals, as in Spark."""
@@ -54,7 +57,8 @@ def aggregates_of(wanted: object, schema: TableSchema) -> tuple[dict[str, tuple[
             continue
         column = resolve(str(name), schema.column_types)
         for function in functions:
-            if not all(can_aggregate(part, schema.field(column).type) for part in _parts(function)):
+            ungrouped = function == DISTINCT and schema.field(column).type.kind in UNGROUPED
+            if ungrouped or not all(can_aggregate(part, schema.field(column).type) for part in _parts(function)):
                 raise InvalidArgument(f"aggregate: column '{column}' of type {schema.field(column).type} has no {function}")
         columns[column] = tuple(dict.fromkeys((*columns.get(column, ()), *functions)))
     return columns, tuple(counts)
@@ -63,15 +67,18 @@ def aggregates_of(wanted: object, schema: TableSchema) -> tuple[dict[str, tuple[
 def computed_aggregates(wanted: Mapping[str, Sequence[Function]]) -> dict[str, tuple[AggregateName, ...]]:
     """Return the aggregates that the functions need.
 
-    >>> computed_aggregates({"n": ("avg", "sum")})
+    >>> computed_aggregates({"n": ("avg", "sum"), "s": ("count_distinct",)})
     {'n': ('sum', 'count')}
     """
-    return {
+    parts = {
         column: tuple(dict.fromkeys(part for function in functions for part in _parts(function))) for column, functions in wanted.items()
     }
+    return {column: needed for column, needed in parts.items() if needed}
 
 
 def _parts(function: Function) -> tuple[AggregateName, ...]:
+    if function == DISTINCT:
+        return ()
     return _OF_AVERAGE if function == "avg" else (function,)
 
 
@@ -105,10 +112,13 @@ def aggregate_table(
     counts: Sequence[str],
     by: Sequence[str],
     schema: TableSchema,
+    *,
+    distinct: Mapping[str, pa.Array],
 ) -> pa.Table:
     """Return the aggregates as a table.
 
     Columns: ``by``, row counts, then ``column_function`` for each aggregate, in the requested order.
+    ``distinct``: numbers of distinct values by column.
     Raises ``OutOfRange``.
     """
     types = {column.name: column.type for column in schema.fields}
@@ -120,6 +130,9 @@ def aggregate_table(
     for column, functions in wanted.items():
         for function in functions:
             names.append(f"{column}_{function}")
+            if function == DISTINCT:
+                arrays.append(distinct[column])
+                continue
             summaries, column_type = [groups[key].columns[column] for key in keys], types[column].column_type
             if function == "avg":
                 arrays.append(averages([(one.value("sum"), one.value("count")) for one in summaries], column_type))
@@ -205,7 +218,9 @@ def _text(value: Plain, column_type: ColumnType) -> str:
 
 
 __all__ = [
+    "DISTINCT",
     "FUNCTIONS",
+    "UNGROUPED",
     "Function",
     "Wanted",
     "aggregate_table",

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, WITH_PARTS, ColumnType, Kind
+from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind
 from fileindex.base.errors import InvalidArgument, InvalidFilter
 from fileindex.base.float_order import sortable_bits, spark_order
 from fileindex.base.plain_value import canonical_array
@@ -24,13 +24,13 @@ from fileindex.base.thresholds import thresholds
 from fileindex.expression.compute import compute
 from fileindex.expression.nested import column_part
 from fileindex.expression.tree import ColumnValue, Expression, column_values
+from fileindex.predicate.tree import ColumnRef
 from lsm.aggregate.names import AggregateName
 from manifest.io.errors import OutOfMemory
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.parse import bind_value
-from pyspark_paimon.jobs.aggregates import Function, averages, computed_aggregates, sum_type, too_large
+from pyspark_paimon.jobs.aggregates import DISTINCT, UNGROUPED, Function, averages, computed_aggregates, sum_type, too_large
 
-_UNGROUPED = WITH_PARTS | {Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY}
 _WORD = 32
 _LOW = 2**_WORD - 1
 _HASHED = {"min": "min", "max": "max"}
@@ -48,7 +48,7 @@ class Grouping:
     >>> schema = cities().table_schema
     >>> grouping = Grouping.of("country", {"id": ("avg",)}, schema)
     >>> rows = pa.record_batch({"country": ["NO", None, "NO"], "id": pa.array([1, 2, 4])})
-    >>> grouping.result(grouping.fold_all([rows], "t"), ["n"]).to_pylist()
+    >>> grouping.result(grouping.fold_all([rows], "t"), ["n"], {}).to_pylist()
     [{'country': None, 'n': 1, 'id_avg': 2.0}, {'country': 'NO', 'n': 2, 'id_avg': 2.5}]
     """
 
@@ -69,7 +69,7 @@ class Grouping:
                 key = bind_value(value, schema.column_types)
             except InvalidFilter as error:
                 raise InvalidFilter(f"aggregate: by '{name}': {error}") from error
-            if key.type.kind in _UNGROUPED:
+            if key.type.kind in UNGROUPED:
                 raise InvalidArgument(f"aggregate: '{name}' of type {key.type.kind} cannot be grouped; group by its fields or elements")
             is_column = isinstance(key, ColumnValue) and key.key is None and not isinstance(by, Mapping)
             keys[key.name if is_column and isinstance(key, ColumnValue) else str(name)] = key
@@ -79,7 +79,7 @@ class Grouping:
     def columns(self) -> tuple[str, ...]:
         """Columns of the table that the grouping reads, at least one."""
         used = [column.name for key in self.keys.values() for column in column_values(key)]
-        return tuple(dict.fromkeys([*used, *self.wanted])) or self.schema.names[:1]
+        return tuple(dict.fromkeys([*used, *self.parts])) or self.schema.names[:1]
 
     @property
     def parts(self) -> Mapping[str, Sequence[AggregateName]]:
@@ -89,6 +89,29 @@ class Grouping:
             name: (*parts, "count") if "sum" in parts and "count" not in parts else parts
             for name, parts in computed_aggregates(self.wanted).items()
         }
+
+    @property
+    def counted_keys(self) -> tuple[ColumnRef, ...] | None:
+        """Columns whose values and row counts are enough for the groups. None: rows are necessary."""
+        if not all(isinstance(key, ColumnValue) for key in self.keys.values()):
+            return None
+        keys = tuple(ColumnRef(key.name, key.key) for key in self.keys.values() if isinstance(key, ColumnValue))
+        plain = {key.name for key in keys if key.key is None}
+        return keys if keys and all(name in plain and set(parts) == {"count"} for name, parts in self.parts.items()) else None
+
+    def fold_counts(self, keys: Sequence[Any], rows: Any) -> pa.Table:
+        """Return one row a group, of values of ``counted_keys`` and how many rows have them."""
+        some = np.asarray(rows) > 0
+        arrays: dict[str, Any] = {}
+        for at, (key, array) in enumerate(zip(self.keys.values(), keys, strict=True)):
+            arrays[key_name(at)] = sortable(canonical_array(array, key.type), key.type)
+        arrays[ROWS] = rows
+        for name in self.parts:
+            at = next(
+                at for at, key in enumerate(self.keys.values()) if isinstance(key, ColumnValue) and (key.name, key.key) == (name, None)
+            )
+            arrays[f"{name}.count"] = pc.if_else(arrays[key_name(at)].is_valid(), rows, 0)
+        return self.fold(pa.table(arrays).filter(pa.array(some)))
 
     def fold_all(self, batches: Iterable[pa.RecordBatch], path: str) -> pa.Table:
         """Return one row for each group of the batches' rows.
@@ -144,20 +167,41 @@ class Grouping:
                     folded = folded.set_column(position, word(name, part), pa.array(values))
         return folded
 
-    def result(self, folded: pa.Table, counts: Sequence[str]) -> pa.Table:
+    def with_values_of(self, column: str) -> Grouping:
+        """Return the grouping by the same keys, and by a column behind them."""
+        value = ColumnValue(column, None, self.schema.field(column).type.column_type)
+        return Grouping(self.schema, {**self.keys, f"distinct {column}": value}, {})
+
+    def distinct_values(self, folded: pa.Table) -> pa.Array:
+        """Return the number of values in each group, in the order of ``result``.
+
+        ``folded``: groups of ``with_values_of``.
+        """
+        keys = {key_name(at): folded.column(key_name(at)) for at in range(len(self.keys))}
+        present = folded.column(key_name(len(self.keys))).is_valid().cast(pa.int64())
+        if not keys:
+            return pa.array([pc.sum(present, min_count=0).as_py()], pa.int64())
+        counted = Grouping(self.schema, self.keys, {})
+        return counted._ordered(counted.fold(pa.table({**keys, ROWS: present}))).column(ROWS).combine_chunks()
+
+    def _ordered(self, folded: pa.Table) -> pa.Table:
+        order = [(key_name(at), "ascending", "at_start") for at in range(len(self.keys))]
+        return folded.take(pc.sort_indices(folded, sort_keys=order)).combine_chunks()
+
+    def result(self, folded: pa.Table, counts: Sequence[str], distinct: Mapping[str, pa.Array]) -> pa.Table:
         """Return the aggregates, ordered by the keys.
 
-        ``counts``: names of row counts. Raises ``OutOfRange`` for a sum that does not fit its type.
+        ``counts``: names of row counts. ``distinct``: numbers of distinct values by column. Raises ``OutOfRange`` for a sum that does not fit its
+        type.
         """
-        order = [(key_name(at), "ascending", "at_start") for at in range(len(self.keys))]
-        rows = folded.take(pc.sort_indices(folded, sort_keys=order)).combine_chunks()
+        rows = self._ordered(folded)
         names: list[str] = [*self.keys, *counts]
         arrays = [_original(rows.column(key_name(at)).combine_chunks(), key.type) for at, key in enumerate(self.keys.values())]
         arrays += [rows.column(ROWS) for _ in counts]
         for name, functions in self.wanted.items():
             for function in functions:
                 names.append(f"{name}_{function}")
-                arrays.append(self._value(rows, name, function))
+                arrays.append(distinct[name] if function == DISTINCT else self._value(rows, name, function))
         if twice := [name for name in names if names.count(name) > 1]:
             raise InvalidArgument(f"aggregate: two result columns have the name '{twice[0]}'")
         return pa.table(arrays, names=names)

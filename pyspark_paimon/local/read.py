@@ -6,7 +6,7 @@ Threads read splits. Rows come in order, sorted, or only counted.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -26,6 +26,7 @@ from pyspark_paimon.scheduling.thread_pool import interleave
 
 if TYPE_CHECKING:
     import lsm.aggregate.aggregation as aggregates  # a name that no merge engine has
+    import lsm.aggregate.value_counts as values
     from fileindex.predicate.tree import Predicate
     from lsm.aggregate.summary import RowSummary
     from lsm.incremental import planner as incremental
@@ -36,10 +37,12 @@ if TYPE_CHECKING:
     from manifest.store import FileStore
     from pyspark_paimon.jobs import ordering
     from pyspark_paimon.request.backend import ScanRequest
+    from pyspark_paimon.request.executor import RowGrouping
     from pyspark_paimon.request.results import FunnelStage
     from pyspark_paimon.views import explain
 else:  # a lookup needs none of them
     aggregates = LazyModule("lsm.aggregate.aggregation")
+    values = LazyModule("lsm.aggregate.value_counts")
     incremental = LazyModule("lsm.incremental.planner")
     metadata = LazyModule("lsm.read.metadata_columns")
     ordering = LazyModule("pyspark_paimon.jobs.ordering")
@@ -177,6 +180,27 @@ def aggregation(store: FileStore, request: ScanRequest) -> aggregates.RowAggrega
     )
 
 
+def count_groups(store: FileStore, request: ScanRequest, plan: ScanPlan, grouping: RowGrouping, threads: int) -> pa.Table:
+    """Return the groups of a plan's rows with their row counts.
+
+    Opens data files only where indexes are not enough.
+    """
+    condition = request.keys_and_filter(store.schema)
+    counting = values.ValueCounting(store, request.predicate, grouping.counted_keys or (), request.columns)
+    report = ReadReport()
+    known: list[values.CountedValues] = []
+    sources: list[Callable[[], Iterator[pa.RecordBatch]]] = []
+    for split in plan.splits:
+        if type(split) is not DataSplit or not split.has_independent_files or condition[0] is not None:
+            sources.append(partial(_rows_of, store, request, split, condition, None))
+            continue
+        counted, unread = counting.of_split(split, report)
+        known += counted
+        sources += [read.batches for read in unread]
+    folded = grouping.fold_all(interleave(sources, threads), store.root)
+    return grouping.fold(pa.concat_tables([folded, *(grouping.fold_counts(one.keys, one.rows) for one in known)]))
+
+
 def rows_in(found: Mapping[bytes, RowSummary], limit: int | None) -> int:
     """Return the number of rows, at most ``limit``."""
     rows = sum(summary.rows for summary in found.values())
@@ -218,4 +242,4 @@ def _in_order(
                 report.merge(own)
 
 
-__all__ = ["plan_rows", "read_counted", "rows_in", "split_rows", "summarise", "summarise_cheaply", "summarise_split"]
+__all__ = ["count_groups", "plan_rows", "read_counted", "rows_in", "split_rows", "summarise", "summarise_cheaply", "summarise_split"]

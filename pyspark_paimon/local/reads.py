@@ -126,8 +126,18 @@ class LocalReads:
         return self._summarise(self._readable(request), request)
 
     def group(self, request: ScanRequest, grouping: RowGrouping) -> pa.Table:
-        """Return a row for each group of the rows, in bounded memory."""
-        return grouping.fold_all(self.read(request), self._root)
+        """Return a row for each group of the rows, in bounded memory.
+
+        Files with indexes of the keys are not read if only rows are counted.
+        """
+        if grouping.counted_keys is None or request.incremental is not None:
+            return grouping.fold_all(self.read(request), self._root)
+        store = self._readable(request)
+        plan = self._plan(store, request)
+        from pyspark_paimon.jobs.progress import reading as reported  # noqa: PLC0415  # see test_imports
+
+        with reported(store, plan, self._progress, "scan") as seen:
+            return reading.count_groups(seen, request, plan, grouping, self._readers)
 
     def _summarise(self, store: FileStore, request: ScanRequest) -> dict[bytes, RowSummary]:
         plan = self._plan(store, request)

@@ -16,6 +16,7 @@ from pyspark_paimon.request.operation import OpenTable
 
 if TYPE_CHECKING:
     from fileindex.expression.tree import Expression
+    from fileindex.predicate.tree import ColumnRef
     from lsm.aggregate.names import AggregateName
     from lsm.aggregate.summary import RowSummary
     from lsm.read.metrics import ReadReport
@@ -44,6 +45,16 @@ class RowGrouping(Protocol):
     @property
     def parts(self) -> Mapping[str, Sequence[AggregateName]]:
         """Aggregates of each column."""
+
+    @property
+    def counted_keys(self) -> Sequence[ColumnRef] | None:
+        """Columns whose values and row counts are enough. None: rows are necessary."""
+
+    def fold_counts(self, keys: Sequence[Any], rows: Any) -> pa.Table:
+        """Return a row for each group of values of ``counted_keys`` with row counts."""
+
+    def fold(self, rows: pa.Table) -> pa.Table:
+        """Return a row for each group of folded rows."""
 
     def fold_all(self, batches: Iterable[pa.RecordBatch], path: str) -> pa.Table:
         """Return a row for each group of the batches' rows."""

@@ -31,11 +31,12 @@ if TYPE_CHECKING:
 
     from lsm.scan.plan import ScanPlan
     from lsm.scan.splits import DataSplit
-    from pyspark_paimon.jobs import aggregates, ordering
+    from pyspark_paimon.jobs import aggregates, grouping, ordering
     from pyspark_paimon.table.outputs import Outputs
     from pyspark_paimon.views import explain as views
 else:
     aggregates = LazyModule("pyspark_paimon.jobs.aggregates")
+    grouping = LazyModule("pyspark_paimon.jobs.grouping")
     ordering = LazyModule("pyspark_paimon.jobs.ordering")
     views = LazyModule("pyspark_paimon.views.explain")
 
@@ -197,11 +198,12 @@ class Scan(CheckedMethods, Readable):
 
         The result has one row, or one for each group of ``by``, in the order of the groups. As in Spark, NaN is the
         greatest value, and sums are BIGINT, DOUBLE, or DECIMAL with ten more digits. Averages are DOUBLE, or DECIMAL with four more. Data files are read only where statistics,
-        deletion vectors and ``bsi`` indexes are not sufficient. The order of the scan is ignored.
+        deletion vectors and ``bsi`` indexes are not sufficient. ``bitmap`` indexes count the rows of each value of their column, and its
+        distinct values. The order of the scan is ignored.
 
         Args:
             wanted: Functions by column: ``{"n": "count", "amount": ["min", "max", "sum"]}`` gives ``n``, ``amount_min``,
-                ``amount_max`` and ``amount_sum``; also ``avg``. A name that is not a column counts rows; the ``count`` of a column ignores
+                ``amount_max`` and ``amount_sum``; also ``avg`` and ``count_distinct``, which ignores nulls. A name that is not a column counts rows; the ``count`` of a column ignores
                 nulls.
             by: Columns and parts of columns to group by, or expressions by name. Groups of partition columns need no rows. Nulls
                 are a group, NaN is a group, and -0.0 equals 0.0.
@@ -216,6 +218,8 @@ class Scan(CheckedMethods, Readable):
         >>> from pyspark_paimon.example import cities
         >>> cities().scan("country <> 'NO'").aggregate({"n": "count", "id": ["min", "sum", "avg"]}).to_pylist()
         [{'n': 2, 'id_min': 2, 'id_sum': 5, 'id_avg': 2.5}]
+        >>> cities().scan().aggregate({"country": "count_distinct"}).to_pylist()
+        [{'country_count_distinct': 3}]
         >>> cities().scan().aggregate({"n": "count"}, by={"even": "id % 2 = 0"}).to_pylist()
         [{'even': False, 'n': 2}, {'even': True, 'n': 1}]
         """
@@ -224,15 +228,23 @@ class Scan(CheckedMethods, Readable):
                 "aggregate: the rows of a scan with a limit are not determined; remove the limit, or aggregate the rows of head()"
             )
         columns, counts = aggregates.aggregates_of(wanted, self.table_schema)
-        groups = aggregates.partitions_of(by, self.table_schema)
-        if groups is None:
-            from pyspark_paimon.jobs.grouping import Grouping  # noqa: PLC0415  # rarely needed
+        distinct = [name for name, functions in columns.items() if aggregates.DISTINCT in functions]
+        groups = None if distinct and by else aggregates.partitions_of(by, self.table_schema)
+        numbers: dict[str, pa.Array] = {}
+        if groups is None or distinct:
+            keyed = grouping.Grouping.of(by, columns, self.table_schema)
+            numbers = {name: keyed.distinct_values(self._group(keyed.with_values_of(name))) for name in distinct}
+            if groups is None:
+                return keyed.result(self._group(keyed), counts, numbers)
+        computed = aggregates.computed_aggregates(columns)
+        request = self._request.model_copy(update={"columns": (), "order_by": (), "aggregates": computed})
+        found = self._backend.aggregate(request) if computed or counts else {}
+        return aggregates.aggregate_table(found, columns, counts, groups, self.table_schema, distinct=numbers)
 
-            grouping = Grouping.of(by, columns, self.table_schema)
-            rows = self._request.model_copy(update={"columns": grouping.columns, "order_by": ()})
-            return grouping.result(self._backend.group(rows, grouping), counts)
-        request = self._request.model_copy(update={"columns": (), "order_by": (), "aggregates": aggregates.computed_aggregates(columns)})
-        return aggregates.aggregate_table(self._backend.aggregate(request), columns, counts, groups, self.table_schema)
+    def _group(self, keyed: grouping.Grouping) -> pa.Table:
+        """Return the folded groups of the scan's rows."""
+        rows = self._request.model_copy(update={"columns": keyed.columns, "order_by": ()})
+        return self._backend.group(rows, keyed)
 
     def _aggregate_cheaply(self, wanted: aggregates.Wanted) -> pa.Table | None:
         """Return the result of ``aggregate``. None: computing it needs many files."""

@@ -79,7 +79,7 @@ def test_groups_are_those_of_a_model(rows, keys, batch_rows, tiny):
     grouping = Grouping.of(keys, wanted, SCHEMA)
     whole = pa.Table.from_pylist(rows, SCHEMA.arrow)
     with use_thresholds(folded_bytes=1 if tiny else 1 << 20):
-        found = grouping.result(grouping.fold_all(whole.to_batches(max_chunksize=batch_rows), "t"), ["n"])
+        found = grouping.result(grouping.fold_all(whole.to_batches(max_chunksize=batch_rows), "t"), ["n"], {})
     for name in VALUES:
         expected = list(model(rows, keys, name))
         assert [tuple(folded(value) for value in row) for row in zip(*(found[key].to_pylist() for key in keys), strict=True)] == [
@@ -119,15 +119,15 @@ def test_sums_are_exact_or_errors(longs, decimals):
         done = grouping.fold_all(rows.to_batches(max_chunksize=3), "t")
         if too_large:
             with pytest.raises(OutOfRange, match=f"the sum of column '{name}' is"):
-                grouping.result(done, [])
+                grouping.result(done, [], {})
         else:
-            assert grouping.result(done, []).to_pylist() == [{"b": None, f"{name}_sum": total}]
+            assert grouping.result(done, [], {}).to_pylist() == [{"b": None, f"{name}_sum": total}]
 
 
 def test_sums_of_floats_have_nan_and_infinity():
     rows = pa.table({"s": ["a", "a", "b", "b", "c", "d"], "d": [math.inf, 1.0, math.inf, -math.inf, math.nan, None]})
     grouping = Grouping.of("s", {"d": ("sum", "avg")}, SCHEMA)
-    found = grouping.result(grouping.fold_all(rows.to_batches(), "t"), [])
+    found = grouping.result(grouping.fold_all(rows.to_batches(), "t"), [], {})
     assert [struct.pack("d", abs(v)) if v is not None else None for v in found["d_sum"].to_pylist()] == [
         struct.pack("d", math.inf),
         struct.pack("d", math.nan),

@@ -55,6 +55,7 @@ ELSEWHERE: dict[str, str] = {
     "answer_bytes": "operations/test_wire_texts.py",
     "blob_batch_bytes": "table/test_evolved_tables.py",
     "blob_batch_rows": "table/test_evolved_tables.py",
+    "dense_sets": "table/test_value_counts.py",
     "folded_bytes": "table/test_grouped_aggregate.py",
     "grouped_bytes": "table/test_grouped_aggregate.py",
     "import_block_bytes": "cli/test_rows_commands.py",
