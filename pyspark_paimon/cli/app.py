@@ -39,6 +39,7 @@ COMMANDS = {
     "compact": ("upkeep.run_compact", "Compact sorted runs, or small files of an append table."),
     "analyze": ("upkeep.analyze_columns", "Compute, store and show statistics of columns."),
     "indexes": ("indexes.show_indexes", "Show configured and existing file indexes."),
+    "index-advice": ("indexes.advise_indexes", "Measure which file indexes would serve filters."),
     "rewrite-index": ("indexes.rewrite_index", "Build or drop file indexes of existing files."),
     "maintain": (
         "upkeep.maintain",

@@ -1,4 +1,4 @@
-"""Commands ``indexes`` and ``rewrite-index``."""
+"""Commands ``indexes``, ``index-advice`` and ``rewrite-index``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from fileindex.base.lazy import LazyModule
 from fileindex.base.texts import size_text
-from pyspark_paimon.cli.output import print_grid, print_json
+from pyspark_paimon.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.cli.target import TableOption, on_table, options_of
 
 if TYPE_CHECKING:
@@ -55,6 +55,42 @@ def show_indexes(
 
 
 @on_table
+def advise_indexes(
+    target: TableOption,
+    filters: Annotated[list[str], typer.Argument(metavar="FILTER...", help="Filters in SQL: \"city LIKE '%os%'\".")],
+    *,
+    most_bytes: Annotated[int, typer.Option("--bytes", min=0, help="Bytes of data files to read.")] = 64 << 20,
+) -> None:
+    """Measure which file indexes would serve filters.
+
+    Indexes are built in memory for a sample of files. The best index of each filter comes first.
+    """
+    found = target.open().index_advice(filters, most_bytes=most_bytes).to_pylist()
+    if target.as_json:
+        print_json({"advice": found})
+        return
+    header = ("filter", "column", "index", "rows skipped", "pages skipped", "files skipped", "size", "bytes/row", "note")
+    print_grid("index advice", header, [_advice(row) for row in found])
+    for row in found[:1]:
+        print_line(f"measured on {row['sampled_files']:,} files with {row['sampled_rows']:,} rows")
+
+
+def _advice(row: dict[str, Any]) -> tuple[str, ...]:
+    if row["index_type"] is None:
+        return (row["filter"], *[""] * 7, "no index serves it")
+    notes = [("declared", row["is_declared"]), ("counts without reading", row["is_exact"])]
+    return (
+        row["filter"],
+        row["column_name"],
+        row["index_type"],
+        *(f"{row[name]:.1%}" for name in ("rows_skipped", "pages_skipped", "files_skipped")),
+        size_text(row["estimated_bytes"]),
+        f"{row['bytes_per_row']:.2f}",
+        ", ".join(note for note, is_true in notes if is_true),
+    )
+
+
+@on_table
 def rewrite_index(
     target: TableOption,
     *,
@@ -90,4 +126,4 @@ def _healths(rows: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
     ]
 
 
-__all__ = ["rewrite_index", "show_indexes"]
+__all__ = ["advise_indexes", "rewrite_index", "show_indexes"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import pyarrow as pa
 
@@ -11,16 +11,19 @@ from fileindex.base.errors import CorruptFile, InvalidArgument
 from fileindex.base.lazy import LazyModule
 from manifest.fsck.depth import Depth
 from manifest.options.support import effect_of
+from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import IndexView, TravelRequest
 from pyspark_paimon.request.state import Pin, Snapshots
 from pyspark_paimon.request.validate import cutoff_of
 from pyspark_paimon.table.role import TableRole
 
 if TYPE_CHECKING:
-    from pyspark_paimon.operations import analyze, listings
+    from pyspark_paimon.operations import analyze, index_advice, listings
     from pyspark_paimon.request.state_results import FsckResult
+    from pyspark_paimon.typing import Filter
 else:
     analyze = LazyModule("pyspark_paimon.operations.analyze")
+    index_advice = LazyModule("pyspark_paimon.operations.index_advice")
     listings = LazyModule("pyspark_paimon.operations.listings")
 
 _EFFECTS = pa.schema([(name, pa.string()) for name in ("option", "value", "effect", "note")])
@@ -209,6 +212,44 @@ class TableInspection(TableRole):
         [{'column_name': 'city', 'index_size_in_bytes': 64, 'distinct_values': 3, 'note': 'larger than the column (64 of 62 bytes)'}]
         """
         return self._index_view("index_health", snapshot)
+
+    def index_advice(self, filters: Filter | Sequence[Filter], *, most_bytes: int = 64 << 20, snapshot: int | None = None) -> pa.Table:
+        """Measure which file indexes would serve filters.
+
+        Every index type that a filter's columns can have is built in memory for a sample of the files, and is asked alone. Nothing is written.
+        Each row is an index for a filter, the one that skips most rows first. Indexes that skip nothing are left out, unless the table
+        declares them. A filter that no index serves has one row without an index.
+
+        The columns are the filter, the column, the index type, whether it is declared, and the shares of rows, pages of 10,000 rows
+        and files that it skips. ``is_exact`` indexes answer ``count()`` alone. The bytes are per row, and an estimate for the whole table.
+        ``option`` is the option that declares such an index.
+
+        Args:
+            filters: Filters as for ``scan``.
+            most_bytes: Bytes of data files to read. At least one file for each filter is read.
+            snapshot: Snapshot id. None: the newest.
+
+        Raises:
+            InvalidArgument: There is no filter, or ``most_bytes`` is negative.
+            InvalidFilter: A filter is not supported.
+
+        >>> from pyspark_paimon.example import cities
+        >>> cities().index_advice("country = 'IT'").select(["column_name", "index_type", "rows_skipped", "is_exact"]).to_pylist()[0]
+        {'column_name': 'country', 'index_type': 'bitmap', 'rows_skipped': 0.6666666666666666, 'is_exact': True}
+        """
+        given: Sequence[Filter] = filters if isinstance(filters, list | tuple) else [cast("Filter", filters)]
+        if not given:
+            raise InvalidArgument("index_advice: there is no filter; give one, or a list of filters as for scan()")
+        if most_bytes < 0:
+            raise InvalidArgument(f"index_advice: most_bytes is {most_bytes}; give 0 or more")
+        bound = [(one, bind_filter(one, self.table_schema.column_types)) for one in given]
+        wanted = tuple(
+            index_advice.GivenFilter(text=one if isinstance(one, str) else str(found), predicate=found)
+            for one, found in bound
+            if found is not None
+        )
+        question = index_advice.AdviseIndexes(filters=wanted, snapshot_id=self._pinned_id(snapshot), most_bytes=most_bytes)
+        return self._backend.ask(question)
 
     def _pinned_id(self, snapshot: int | None) -> int | None:
         """Return the id of the requested snapshot.

@@ -90,6 +90,14 @@ def test_indexes(path, capsys) -> None:
     }
 
 
+def test_advice_on_indexes(path, capsys) -> None:
+    shown = run(capsys, "index-advice", path, "city = 'Oslo'", "id % 2 = 0")
+    assert "bitmap" in shown
+    assert "no index serves it" in shown
+    known = json.loads(run(capsys, "index-advice", path, "city = 'Oslo'", "--json"))
+    assert {row["index_type"] for row in known["advice"]} >= {"bitmap", "bloom-filter"}
+
+
 def test_indexes_and_their_health(path, capsys) -> None:
     assert "larger" in run(capsys, "indexes", path, "--health")
     known = json.loads(run(capsys, "indexes", path, "--health", "--json"))

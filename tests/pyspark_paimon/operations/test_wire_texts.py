@@ -30,6 +30,7 @@ from pyspark_paimon.operations.copy_files import CopyFiles, CopySchemas
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.operations.expire import ExpireSnapshots, ListOrphans, RemoveOrphans
 from pyspark_paimon.operations.fsck import Fsck
+from pyspark_paimon.operations.index_advice import AdviseIndexes, GivenFilter
 from pyspark_paimon.operations.listings import ListFiles, ListHistory, ListIndexes
 from pyspark_paimon.operations.manifests import CompactManifests
 from pyspark_paimon.operations.partitions import DropPartitions, ExpirePartitions, MarkPartitionsDone
@@ -70,6 +71,9 @@ QUESTIONS: list[Question[Any]] = [
     ListFiles(snapshot_id=None),
     ListIndexes(view="file_indexes", snapshot_id=1),
     ListIndexes(view="index_health", snapshot_id=1),
+    AdviseIndexes(
+        filters=(GivenFilter(text="city = 'Oslo'", predicate=Compare(ColumnRef("city"), Op.EQ, "Oslo")),), snapshot_id=1, most_bytes=1 << 20
+    ),
     ReadStatistics(snapshot_id=2),
     ReadStatistics(snapshot_id=None),
     PlanScan(request=SCAN),
