@@ -256,7 +256,9 @@ class Scan(CheckedMethods, Readable):
         found = self._backend.ask(AggregateCheaply(request=request))
         if found is None:
             return None
-        return aggregates.aggregate_table(summaries_from_json([found], request.aggregates), columns, counts, (), self.table_schema)
+        return aggregates.aggregate_table(
+            summaries_from_json([found], request.aggregates), columns, counts, (), self.table_schema, distinct={}
+        )
 
     def plan(self) -> ScanPlan:
         """Return the splits to read and the pruning report.
