@@ -218,7 +218,7 @@ class Thresholds:
 
     # Jobs and tasks.
     task_bytes: int = _limit(16 << 20, 2000, "Minimum bytes of a read task.")
-    open_cost_bytes: int = _limit(1 << 20, 1, "Minimum bytes that a file counts as in a task.")
+    open_cost_bytes: int = _limit(256 << 10, 1, "Minimum bytes that a file counts as in a task.")
     ahead_bytes: int = _limit(256 << 20, 500, "Bytes that threads decode ahead of the consumer.")
     ahead_item_bytes: int = _limit(1024, 64, "Minimum bytes that an item counts as.")
     idle_core_bytes: int = _limit(8 << 20, 1000, "Bytes of a write task while cores are idle.")
