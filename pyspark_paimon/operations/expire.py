@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pydantic import Field
+
 from fileindex.base.thresholds import thresholds
 from manifest.expire.dry_run import run_dry
 from manifest.expire.orphans import list_orphans, remove_orphans
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from pyspark_paimon.request.backend import Progress
 
 
+_LIMIT = "snapshot.expire.limit"
+
+
 class ExpireSnapshots(Operation[ExpireResult]):
     """Delete old snapshots and the files that only they use.
 
@@ -36,11 +41,14 @@ class ExpireSnapshots(Operation[ExpireResult]):
     older_than_ms: int | None = None
     limit: int | None = None
     dry_run: bool = False
+    options: dict[str, str] = Field(default_factory=dict)
 
     def run(self, table: OpenTable) -> ExpireResult:
         """Expire, or report what would go."""
-        store = table.store()
-        policy: dict[str, int | None] = self.model_dump(exclude={"dry_run"})
+        store = table.store(self.options)
+        policy: dict[str, int | None] = self.model_dump(exclude={"dry_run", "options"})
+        if self.limit is None and _LIMIT in self.options:  # the table's own limit is for commits only
+            policy["limit"] = store.options.snapshot_expire_limit
         if self.dry_run:
             would, counts = run_dry(store, lambda seen: expire_snapshots(seen, **policy))
             removal = removal_of(counts, snapshots=would.snapshots, manifests=would.manifests)

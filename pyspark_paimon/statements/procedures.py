@@ -240,6 +240,7 @@ def _expire_snapshots(table: Table, given: Arguments) -> Any:
         retain_min=whole_number(given, "retain_min"),
         older_than=time_of(given, "older_than"),
         limit=whole_number(given, "max_deletes"),
+        options=options_of(given),
     )
 
 
@@ -324,7 +325,7 @@ PROCEDURES: dict[str, Procedure] = {
     "rewrite_file_index": Procedure(
         "where partitions", lambda t, a: t.rewrite_file_index(partitions_of(a), filter=_optional_text(a, "where"))
     ),
-    "expire_snapshots": Procedure("retain_max retain_min older_than max_deletes", _expire_snapshots),
+    "expire_snapshots": Procedure("retain_max retain_min older_than max_deletes options", _expire_snapshots),
     "expire_partitions": Procedure(
         "expiration_time timestamp_formatter timestamp_pattern expire_strategy max_expires options", _expire_partitions
     ),

@@ -12,7 +12,7 @@ from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.backend import ClusterStrategyName, OrphanFile
 from pyspark_paimon.request.partition_spec import partition_filter, spec_of
 from pyspark_paimon.request.state import SchemaOf
-from pyspark_paimon.request.validate import commit_identity, cutoff_of, millis_of
+from pyspark_paimon.request.validate import check_options, commit_identity, cutoff_of, millis_of
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.typing import Filter, Time
 
@@ -215,6 +215,7 @@ class TableMaintenance(TableRole):
         retain_max: int | None = None,
         older_than: Time | None = None,
         limit: int | None = None,
+        options: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> ExpireResult:
         """Delete old snapshots and the files that only they need.
@@ -223,7 +224,8 @@ class TableMaintenance(TableRole):
             retain_min: Smallest number of newest snapshots to keep. Default: the option ``snapshot.num-retained.min``.
             retain_max: Largest number of newest snapshots to keep. Default: ``snapshot.num-retained.max``.
             older_than: Snapshots that were replaced before this time may be deleted. Default: ``snapshot.time-retained`` ago.
-            limit: Largest number of snapshots to delete. Default: no limit; ``snapshot.expire.limit`` applies to commits only.
+            limit: Largest number of snapshots to delete. Default: no limit; ``snapshot.expire.limit`` of the table applies to commits only.
+            options: Table options for this call only, such as ``snapshot.expire.limit``.
             dry_run: Report what would be deleted, and change nothing.
 
         Raises:
@@ -241,7 +243,12 @@ class TableMaintenance(TableRole):
         if retain_min is not None and retain_max is not None and retain_max < retain_min:
             raise InvalidArgument(f"expire_snapshots: retain_max ({retain_max}) is less than retain_min ({retain_min})")
         operation = expiry.ExpireSnapshots(
-            retain_min=retain_min, retain_max=retain_max, older_than_ms=millis_of(older_than), limit=limit, dry_run=dry_run
+            retain_min=retain_min,
+            retain_max=retain_max,
+            older_than_ms=millis_of(older_than),
+            limit=limit,
+            options=check_options(options),
+            dry_run=dry_run,
         )
         return self._backend.run(operation)
 

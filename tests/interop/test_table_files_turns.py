@@ -96,7 +96,9 @@ def test_the_engine_begins_at_the_repaired_snapshot(engine: Engine, tmp_path: Pa
 def test_the_engine_reads_and_writes_replaced_columns(engine: Engine, tmp_path: Path, layout: str) -> None:
     table, path = made(engine, tmp_path / "t", layout), tmp_path / "t"
     before, newest = engine.dump(path), table.snapshots()["snapshot_id"][-1].as_py()
-    table.replace_columns("v DOUBLE NOT NULL, id INT NOT NULL, day STRING NOT NULL, w STRING" if LAYOUTS[layout][0] else "v DOUBLE, day STRING")
+    table.replace_columns(
+        "v DOUBLE NOT NULL, id INT NOT NULL, day STRING NOT NULL, w STRING" if LAYOUTS[layout][0] else "v DOUBLE, day STRING"
+    )
     rows = [{"v": 1.5, "id": 1, "day": "a", "w": "x"}] if LAYOUTS[layout][0] else [{"v": 1.5, "day": "a"}]
     table.write(rows, mode="overwrite", options={"dynamic-partition-overwrite": "false"})
     assert engine.dump(path) == rows

@@ -261,3 +261,17 @@ def test_the_earliest_snapshot_is_repaired(catalog: InProcess) -> None:
     answer = done(catalog, "CALL sys.repair_earliest_snapshot(table => 'db.t', snapshot_id => 3)").to_pylist()[0]
     assert (answer["snapshot_id"], answer["snapshots"]) == (3, 1)
     assert table.snapshots()["snapshot_id"].to_pylist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left"), [("options => 'snapshot.expire.limit=1'", 4), ("max_deletes => 2", 3), ("retain_max => 2", 2)]
+)
+def test_snapshots_expire_by_arguments_and_options(catalog: InProcess, arguments: str, left: int) -> None:
+    table = catalog.table("db.t")
+    for at in range(3):
+        table.write([{"id": at, "day": "2026-01-31"}])
+    others = (
+        "retain_max => 1, retain_min => 1, older_than => '2100-01-01 00:00:00', " if "retain_max" not in arguments else "retain_min => 1, "
+    )
+    done(catalog, f"CALL sys.expire_snapshots(table => 'db.t', {others}{arguments})")
+    assert table.snapshots().num_rows == left

@@ -21,6 +21,7 @@ from pyspark_paimon import (
     TableNotFound,
     UnknownColumn,
     UnsupportedOption,
+    UnsupportedTable,
 )
 from pyspark_paimon.request.state import Snapshots
 from tests.catalogs.server import CatalogServer, lent
@@ -342,3 +343,31 @@ def test_rows_are_purged_from_a_table_of_the_server(catalog) -> None:
     assert table.purge("id = 1").gone
     assert found(table) == [(2, 20)]
     assert table.fsck("deep").problems == ()
+
+
+def test_options_of_the_catalog_itself_are_honoured(server) -> None:
+    catalog = Catalog.create(
+        {**server.options(), "table-default.file.format": "avro", "default-database": "sales", "case-sensitive": "false"}
+    )
+    table = orders(catalog)
+    assert (catalog.list_databases(), catalog.list_tables(), table.options["file.format"]) == (["sales"], ["orders"], "avro")
+    assert catalog.table("sales.orders").options["file.format"] == "avro"
+    for name in ("Orders", "Sales.orders"):
+        with pytest.raises((InvalidArgument, DatabaseNotFound), match=r"must be lower case|Sales"):
+            orders(catalog, name)
+    with pytest.raises(UnsupportedOption, match=r"option 'lock\.type'"):
+        Catalog.create({**server.options(), "lock.type": "zookeeper"})
+
+
+def test_what_a_server_cannot_do_is_refused(catalog, tmp_path) -> None:
+    table = orders(catalog)
+    table.write(rows(id=[1], total=[1]))
+    with pytest.raises(UnsupportedTable, match="creates the directories of its tables"):
+        catalog.copy_table("orders", "copy")
+    with pytest.raises(UnsupportedOption, match="cannot replace all columns at once"):
+        table.replace_columns("id BIGINT NOT NULL, word STRING")
+    with pytest.raises(UnsupportedTable, match="the server of the catalog keeps the snapshots"):
+        table.repair_earliest_snapshot(1)
+    table.copy_to(tmp_path / "copy")
+    assert found(Table.open(tmp_path / "copy")) == [(1, 1)]
+    assert table.remove_unexisting_files().paths == ()
