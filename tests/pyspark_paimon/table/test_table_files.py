@@ -10,8 +10,11 @@ import pytest
 
 from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.io import output_file
-from manifest.io.errors import SnapshotExpired, TableExists, UnsupportedTable
+from manifest.io.errors import CommitConflict, SnapshotExpired, TableExists, UnsupportedTable
 from pyspark_paimon import Catalog, Table
+from pyspark_paimon.operations.change_rows import DeleteRows
+from pyspark_paimon.operations.expire import RemoveOrphans
+from pyspark_paimon.operations.purge import ForgetHistory
 
 Create = Callable[..., Table]
 KINDS: dict[str, dict[str, object]] = {
@@ -233,3 +236,20 @@ def test_the_first_snapshot_behind_a_gap_becomes_the_oldest(create: Create) -> N
     assert table.fsck("deep").clean
     assert table.repair_earliest_snapshot(5).snapshots == 0
     assert table.expire_snapshots(retain_max=1, retain_min=1).snapshots == newest - 5
+
+
+@pytest.mark.parametrize("step", [DeleteRows, ForgetHistory, RemoveOrphans])
+def test_an_interrupted_purge_is_finished_by_the_next_one(create: Create, monkeypatch, step: type) -> None:
+    table = made(create, "keyed")
+    table.create_tag("v1", 1)
+
+    def fail(*_: object) -> None:
+        raise CommitConflict("interrupted")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(step, "run", fail)
+        with pytest.raises(CommitConflict, match="interrupted"):
+            table.purge_files()
+    assert table.count() == (0 if step is not DeleteRows else 31)
+    assert table.purge_files().gone
+    assert (table.count(), table.snapshots().num_rows, table.tags().num_rows) == (0, 1, 0)
