@@ -300,7 +300,10 @@ class FileStoreCommit:
         return CommitResult(None, committed, bool(history.found), rewrites.lost)
 
     def finish_earlier(self, result: CommitResult) -> CommitResult:
-        """Return ``result`` of an earlier run, after writing the Iceberg metadata that it may have left."""
+        """Write Iceberg metadata that an earlier run left out.
+
+        Returns ``result``, that of the run.
+        """
         self._write_iceberg(result.compact_snapshot_id or result.snapshot_id)
         return result
 
@@ -518,7 +521,7 @@ class FileStoreCommit:
         return not self.store.options.write_only and self.store.paths.branch == MAIN_BRANCH
 
     def _maintain(self, newest: int | None) -> None:
-        """Write Iceberg metadata, create due tags and expire snapshots after a commit.
+        """Write Iceberg metadata, create tags and expire snapshots.
 
         Failures are logged. ``newest`` is the id of the new snapshot.
         """
@@ -530,7 +533,7 @@ class FileStoreCommit:
             self._write_latest_hint()
 
     def _write_iceberg(self, newest: int | None, *, anew: bool = False) -> None:
-        """Write the Iceberg metadata of this call's snapshots, where the table has some.
+        """Write the Iceberg metadata of a table that has some.
 
         ``anew``: it refers to no older snapshot.
         """

@@ -74,7 +74,10 @@ class EntryBuilder:
     _checked: dict[int, TableSchema] = field(default_factory=dict)
 
     def build(self, files: Iterable[tuple[str, ManifestEntry]]) -> list[Entry]:
-        """Return ADDED entries. Raises ``UnsupportedTable`` for a file that readers of Iceberg cannot read."""
+        """Return ADDED entries.
+
+        Raises ``UnsupportedTable`` for a file that readers of Iceberg cannot read.
+        """
         return [self._entry(path, entry) for path, entry in files]
 
     def _entry(self, path: str, entry: ManifestEntry) -> Entry:
@@ -120,7 +123,10 @@ class EntryBuilder:
         }
 
     def build_vector(self, partition: bytes, path: str, size: int, blob: Blob, offset: int) -> Entry:
-        """Return the entry of a deletion vector in the Puffin file ``path`` of ``size`` bytes."""
+        """Return the entry of a vector in a Puffin file.
+
+        ``size`` is in bytes.
+        """
         store = self.store
         return {
             "status": ADDED,
@@ -144,7 +150,10 @@ class EntryBuilder:
         }
 
     def _schema(self, schema_id: int, path: str) -> TableSchema:
-        """Return the schema of a file, if readers can read its columns as those of the table."""
+        """Return the schema of a file.
+
+        Raises ``UnsupportedTable`` if readers cannot read its columns as those of the table.
+        """
         found = self._checked.get(schema_id)
         if found is None:
             newest = self.store.schema

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, TypeAlias
@@ -96,7 +97,10 @@ class IcebergManifests:
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def read_list(self, path: str) -> list[IcebergManifest]:
-        """Return the manifests of a list. Raises ``FileNotFoundError`` and ``CorruptFile``."""
+        """Return the manifests of a list.
+
+        Raises ``FileNotFoundError`` and ``CorruptFile``.
+        """
         path = local_form(path)
         try:
             return [_manifest(record) for record in read_container(path, self.file_io.read(path)).records()]
@@ -104,7 +108,10 @@ class IcebergManifests:
             raise CorruptFile(path, f"a record is not a manifest of Iceberg ({error})") from error
 
     def read(self, manifest: IcebergManifest) -> list[Entry]:
-        """Return the entries of a manifest. Raises ``FileNotFoundError`` and ``CorruptFile``."""
+        """Return the entries of a manifest.
+
+        Raises ``FileNotFoundError`` and ``CorruptFile``.
+        """
         path = local_form(manifest.manifest_path)
         entries = read_container(path, self.file_io.read(path)).records()
         if any("status" not in entry or "file_path" not in entry.get("data_file", ()) for entry in entries):
@@ -130,7 +137,10 @@ class IcebergManifests:
         return found
 
     def write_list(self, manifests: Sequence[IcebergManifest]) -> str:
-        """Write a list, possibly empty. Returns its path as metadata has it."""
+        """Write a list, possibly empty.
+
+        Returns its path as metadata has it.
+        """
         row_ids = self.options.format_version >= WITH_VECTORS
         schema = manifest_list(legacy=self.options.legacy_names, row_ids=row_ids)
         writer = ContainerWriter(schema, codec=codec_name(self.options.compression), level=1)
@@ -148,7 +158,9 @@ class IcebergManifests:
 
     def delete_written(self) -> None:
         """Delete the files that this object wrote."""
-        self.file_io.delete_many(self.written)
+        for path in self.written:
+            with suppress(OSError):  # leaves an orphan
+                self.file_io.delete(path)
         self.written.clear()
 
     def _writer(self, schema: AvroSchema, content: int) -> ContainerWriter:

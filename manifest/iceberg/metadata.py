@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 def commit_identity(snapshot: Snapshot) -> str:
-    """Return what distinguishes a commit from another one with the same id."""
+    """Return what distinguishes commits with the same snapshot id."""
     return snapshot.uuid or f"{snapshot.commit_user}:{snapshot.commit_identifier}:{snapshot.time_millis}"
 
 
@@ -33,7 +33,10 @@ class TableMetadata:
 
     @classmethod
     def parse(cls, data: bytes) -> Self | None:
-        """Parse a file. None: it is not complete metadata of a known format version."""
+        """Parse a file.
+
+        None: it is not complete metadata of a known format version.
+        """
         try:
             json_ = json.loads(data)
             complete = (
@@ -74,7 +77,7 @@ class TableMetadata:
         return int(self.json.get("next-row-id", 0))
 
     def describes(self, root: str, schema: TableSchema, snapshot: Snapshot, format_version: int) -> bool:
-        """Return whether this is the metadata of ``snapshot`` of the table at ``root``."""
+        """Return whether this is the metadata of a table's snapshot."""
         current = self.current
         noted = current.get("summary", {}).get(IDENTITY)
         # Java 1.4 notes no identity. It writes after its commit, so an earlier time belongs to a snapshot that a rollback removed.
@@ -89,7 +92,10 @@ class TableMetadata:
 
 
 def snapshot_json(snapshot: Snapshot, parent: int | None, summary: Mapping[str, str], manifest_list: str, schema_id: int) -> Json:
-    """Return the Iceberg snapshot of a Paimon snapshot. Ids and sequence numbers are Paimon's ids."""
+    """Return the Iceberg snapshot of a Paimon snapshot.
+
+    Both have the same id, which is the sequence number, too.
+    """
     json_: Json = {"sequence-number": snapshot.id, "snapshot-id": snapshot.id}
     if parent is not None:
         json_["parent-snapshot-id"] = parent
@@ -113,7 +119,9 @@ def table_metadata(
     table_uuid: str | None,
     next_row_id: int,
 ) -> bytes:
-    """Return the file of a new version, whose current snapshot is the last one.
+    """Return the file of a new version.
+
+    Its current snapshot is the last one.
 
     Args:
         format_version: Format version of Iceberg.

@@ -37,7 +37,9 @@ _SUFFIX = ".metadata.json"
 
 
 def publish(store: FileStore, *, anew: bool = False) -> int | None:
-    """Write the metadata of the newest snapshot, unless it exists. Return its id.
+    """Write the metadata of the newest snapshot, unless it exists.
+
+    Returns the snapshot's id, None for an empty table.
 
     Args:
         store: The table.
@@ -67,7 +69,10 @@ def publish(store: FileStore, *, anew: bool = False) -> int | None:
 
 
 def publish_or_log(store: FileStore, *, anew: bool = False) -> None:
-    """Publish after a commit or a rollback, which stand. A failure is logged, and the next commit publishes."""
+    """Publish after a commit or a rollback.
+
+    A failure is logged: the commit stands, and the next one publishes.
+    """
     try:
         publish(store, anew=anew)
     except (PaimonError, OSError):
@@ -153,7 +158,8 @@ class _Publication:
 
     @cached_property
     def _prefix(self) -> str:
-        """What metadata has before a path: that of earlier versions, for the engine that wrote them finds its files by their text."""
+        """What metadata has before a path: "" or ``file:``."""
+        # As in earlier versions: the engine that wrote them finds its files by their text.
         known = (metadata for version in sorted(self._versions, reverse=True) if (metadata := self._metadata(version)) is not None)
         return next((metadata.prefix for metadata in known if self._is_here(metadata)), "")
 
@@ -231,6 +237,7 @@ class _Publication:
         rows = sum(manifest.live_rows for manifest in manifests)
         if base is not None and store.schema.kind.changes_files and rows != target.total_record_count:
             _LOG.warning("%s: the Iceberg metadata had %d of %d rows and is written anew", store.root, rows, target.total_record_count)
+            self._manifests.delete_written()
             manifests, summary = self._all_manifests()
             base = None
         vectors = self._vector_manifests(base)
@@ -305,7 +312,10 @@ class _Publication:
         return [*kept, *self._manifests.write(new, self._target.id)], _summary(self._operation(base, deleted), added, deleted)
 
     def _vector_manifests(self, base: _Base | None) -> list[IcebergManifest]:
-        """Return the manifests of deletion vectors. Those of the base stay if no vector changed."""
+        """Return the manifests of deletion vectors.
+
+        Those of the base stay if no vector changed.
+        """
         if not has_vectors(self._store.options):
             return []
         wanted = vector_sources(self._store, self._target)
@@ -328,7 +338,7 @@ class _Publication:
         return self._manifests.write(new, self._target.id, POSITION_DELETES)
 
     def _new_vectors(self, sources: dict[str, VectorSource]) -> list[Entry]:
-        """Write vectors into a Puffin file. Return their entries."""
+        """Write vectors into a Puffin file and return their entries."""
         if not sources:
             return []
         blobs = [read_blob(self._store, source, self._prefix + path) for path, source in sources.items()]
@@ -346,9 +356,9 @@ class _Publication:
         return "replace" if compacts and self._store.schema.kind.changes_files else "overwrite"
 
     def _without(self, manifest: IcebergManifest, changes: FileChanges) -> list[Entry] | None:
-        """Return the entries of a manifest without deleted files, None if it has none of them.
+        """Return the entries of a manifest, deleted files marked.
 
-        Forgets added files that it has.
+        None: it has no deleted file. Forgets added files that it has.
         """
         entries = [entry for entry in self._manifests.read(manifest) if entry["status"] != DELETED]
         paths = [local_form(entry["data_file"]["file_path"]) for entry in entries]
@@ -397,13 +407,19 @@ class _Publication:
 
     def _finish(self) -> None:
         """Point the hint to this version, or to a newer one that exists."""
-        file_io, version = self._store.file_io, self._target.id
-        if self._hint != version:
-            file_io.write(f"{self._directory}/{_HINT}", str(version).encode(), overwrite=True)
-        # The writer of a newer version may have written the hint before.
-        newest = self._store.snapshots.latest()
-        if newest is not None and newest.id > version and file_io.exists(_path(self._directory, newest.id)):
-            file_io.write(f"{self._directory}/{_HINT}", str(newest.id).encode(), overwrite=True)
+        file_io, hint, goal = self._store.file_io, self._hint, self._target.id
+        follows = hint is None or hint < goal
+        while True:
+            if follows and hint != goal:
+                file_io.write(f"{self._directory}/{_HINT}", str(goal).encode(), overwrite=True)
+                hint = goal
+            # The writer of a newer version may have written the hint before.
+            newest = self._store.snapshots.latest()
+            if newest is not None and newest.id > goal and file_io.exists(_path(self._directory, newest.id)):
+                goal = newest.id
+            elif hint == goal:
+                return
+            follows = True
 
     def _delete_versions(self, base: _Base | None) -> None:
         """Delete older versions, and those of snapshots that a rollback removed."""
@@ -420,7 +436,7 @@ class _Publication:
         self._store.file_io.delete_many([_path(self._directory, version) for version in doomed])
 
     def _expire_snapshots(self, base: TableMetadata, published: TableMetadata) -> None:
-        """Delete the lists of expired snapshots, and manifests that the next list lacks."""
+        """Delete lists of expired snapshots, and what only they need."""
         kept = {snapshot["snapshot-id"] for snapshot in published.snapshots}
         for expired, following in pairwise(base.snapshots):
             if expired["snapshot-id"] in kept:
@@ -454,7 +470,10 @@ class _Publication:
 
 
 def _with_row_ids(manifests: Sequence[IcebergManifest], first: int) -> tuple[list[IcebergManifest], int]:
-    """Assign first row ids to new manifests. Return them and the next unused id."""
+    """Assign first row ids to new manifests.
+
+    Returns all manifests, and the next unused id.
+    """
     found: list[IcebergManifest] = []
     for manifest in manifests:
         if manifest.first_row_id is None:

@@ -190,7 +190,10 @@ def check_iceberg_change(before: TableSchema, after: TableSchema) -> None:
 
 
 def first_unreadable(before: TableSchema, after: TableSchema) -> DataField | None:
-    """Return the first column of ``before`` whose files cannot be read by the schema ``after``."""
+    """Return the first column whose old files Iceberg cannot read.
+
+    ``before`` is the schema of the files.
+    """
     types = {field.id: field.type for field in after.fields}
     return next((field for field in before.fields if field.id in types and not _is_widened(field.type, types[field.id])), None)
 
