@@ -212,8 +212,8 @@ class LocalReads:
 
     def _plan(self, store: FileStore, request: ScanRequest, *, to_read: bool = False) -> ScanPlan:
         pinned = None if request.snapshot_id is None else self._manifests.pinned.get(request.snapshot_id)
-        if pinned is not None and request.snapshot_delta not in {None, pinned.delta_manifest_list}:
-            pinned = None  # another snapshot with the same id, before a rollback
+        if pinned is not None and request.snapshot_delta != pinned.delta_manifest_list:
+            pinned = None  # perhaps another snapshot with the same id, before a rollback
         return (plans.plan_lookup if to_read else plans.plan_request)(store, request, pinned)
 
 

@@ -96,6 +96,17 @@ def test_rollback_goes_to_a_snapshot_or_a_tag(table):
         table.rollback_to(77)
 
 
+def test_changes_after_a_rollback_read_the_new_snapshot_of_an_id(table):
+    write(table, 3)
+    assert keys(table) == [1, 2, 3]
+    table.rollback_to(snapshot=1)
+    write(table, 4)
+    table.update("id = 4", {"city": "'b'"})
+    assert keys(table) == [1, 2, 4]
+    table.delete("id = 2")
+    assert keys(table) == [1, 4]
+
+
 def test_rollback_goes_to_the_newest_snapshot_until_a_time(table):
     first = table.snapshots()["commit_time"][0].as_py()
     time.sleep(0.01)
