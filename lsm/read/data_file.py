@@ -17,7 +17,8 @@ from fileindex.base.column_type import Plain
 from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
 from fileindex.format.bsi import NumberSummary
-from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, columns_of
+from fileindex.format.container import NGRAMS
+from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, columns_of, leaves
 from lsm.data_file_format import check_format, open_data_file
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.formats.open_data_file import OpenDataFile
@@ -231,9 +232,15 @@ class DataFileRead:
 
     def _index(self) -> FileIndex | None:
         """Return the file index if it can select rows."""
-        if not self.use_index or (self._inside.residual == TRUE and self.top is None):
+        residual = self._inside.residual
+        if not self.use_index or (self.top is None and (residual == TRUE or not (leaves(residual) or self._searches_texts))):
             return None
         return self._opened_index
+
+    @property
+    def _searches_texts(self) -> bool:
+        """Whether files may have n-gram filters, which alone serve computed predicates."""
+        return any(spec.index_type == NGRAMS for spec in self.store.schema.file_index.specs)
 
     @cached_property
     def _opened_index(self) -> FileIndex | None:

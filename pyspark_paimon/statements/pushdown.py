@@ -14,9 +14,11 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from fileindex.base.column_type import STRINGS
 from fileindex.base.errors import PaimonError
 from fileindex.base.time_zone import time_zone
-from fileindex.predicate.tree import Predicate, all_of, computed_predicates
+from fileindex.expression.tree import ColumnValue, FunctionCall
+from fileindex.predicate.tree import ComputedPredicate, Predicate, all_of, computed_predicates
 from manifest.schema.metadata_columns import METADATA_NAMES, metadata_names
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.parse import parse_filter
@@ -70,10 +72,21 @@ class Usage:
                     predicate = parse_filter(text, schema.column_types)
             except PaimonError:
                 continue  # Spark evaluates it, and reports errors
-            # Without ANSI mode, Spark computes null where we raise an error.
-            if not computed_predicates(predicate):
+            # Without ANSI mode, Spark computes null where we raise an error. A LIKE has no errors.
+            if all(map(_is_like, computed_predicates(predicate))):
                 found.append(predicate)
         return found
+
+
+def _is_like(computed: ComputedPredicate) -> bool:
+    """Return whether a predicate is a LIKE of a text column."""
+    test = computed.test
+    if not isinstance(test, FunctionCall) or test.function != "like":
+        return False
+    value = test.arguments[0]
+    while isinstance(value, FunctionCall) and value.function == "cast" and value.arguments[0].type.kind in STRINGS:
+        value = value.arguments[0]
+    return isinstance(value, ColumnValue)
 
 
 def usages(text: str) -> dict[int, Usage]:

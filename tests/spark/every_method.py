@@ -153,6 +153,7 @@ def questions(table) -> None:
         True,
         True,
     )
+    assert table.index_advice("n = 5").column("index_type").to_pylist()
     assert table.fsck().problems == ()
     table.analyze()
     assert table.statistics().num_rows

@@ -84,6 +84,10 @@ def test_groups_over_spark_are_those_in_process(spark, tmp_path) -> None:
         ours, theirs = made.scan("id > 7").aggregate(wanted, by=by), table.scan("id > 7").aggregate(wanted, by=by)
         assert theirs.schema == ours.schema
         assert list(map(repr, theirs.to_pylist())) == list(map(repr, ours.to_pylist())), by
+    for by in ((), "f", ["d", "b"], {"odd": "id % 2 = 1"}):
+        distinct = {"s": "count_distinct", "f": ["count_distinct", "count"], "ts": "count_distinct", "rows": "count"}
+        ours, theirs = made.scan("id > 7").aggregate(distinct, by=by), table.scan("id > 7").aggregate(distinct, by=by)
+        assert (theirs.schema, list(map(repr, theirs.to_pylist()))) == (ours.schema, list(map(repr, ours.to_pylist()))), by
     assert made.scan("l <> 1").aggregate({"l": "avg"}, by="b").equals(table.scan("l <> 1").aggregate({"l": "avg"}, by="b"))
     for wrong in ("dec", "l"):
         for one in (made, table):

@@ -23,7 +23,7 @@ DDL = (
     "id BIGINT, day DATE, n INT, f DOUBLE, d DECIMAL(10, 2), s STRING, b BOOLEAN, at TIMESTAMP(6), "
     "zoned TIMESTAMP_LTZ(6), wide STRING, m MAP<STRING, INT>"
 )
-OPTIONS = {"bucket": "2", "file-index.bloom-filter.columns": "s", "file-index.range-bitmap.columns": "n"}
+OPTIONS = {"bucket": "2", "file-index.bloom-filter.columns": "s", "file-index.range-bitmap.columns": "n", "ngram-filter.columns": "s"}
 DAYS = [dt.date(2024, 1, 1), dt.date(2024, 2, 29), dt.date(1969, 12, 31)]
 NUMBERS = [None, 0, -1, 5, 2**31 - 1]
 FLOATS = [None, float("nan"), 0.0, -0.0, 1.5, float("inf")]
@@ -56,7 +56,7 @@ def rows(count: int) -> pa.Table:
 CONDITIONS = [
     "id = 5", "id IN (1, 7, 99)", "id < 10 AND n = 5", "day = DATE'2024-02-29'", "day > '2024-01-01'", "n > 0", "n <=> NULL", "NOT (n = 5)",
     "n IS NULL OR s = 'Oslo'", "n BETWEEN -1 AND 5", "n <> 5", "f = 0", "f > 1", "f = double('NaN')", "f <> 0.0", "d = 2.5", "d > 10", "d IN (1.25, 3)",
-    "s = ''", "s = 'it''s'", "s LIKE 'O%'", "s LIKE '%s%'", "s NOT LIKE 'a%'", "s LIKE 'a$_b' ESCAPE '$'", "s > 'a'", "s = 5", "lower(s) = 'oslo'",
+    "s = ''", "s = 'it''s'", "s LIKE 'O%'", "s LIKE '%s%'", "s LIKE '%sl_'", "s NOT LIKE '%s%'", "s NOT LIKE 'a%'", "s LIKE 'a$_b' ESCAPE '$'", "s > 'a'", "s = 5", "lower(s) = 'oslo'",
     "b", "NOT b", "b IS NOT NULL", "b = true", "at > TIMESTAMP_NTZ'2024-01-01 00:00:00'", "at = '2024-01-01 12:00:00'",
     "zoned >= TIMESTAMP'2024-01-01 12:00:00'", "zoned < '2024-01-01'", "m['a'] = 5", "n + 1 = 6", "id % 2 = 0", "id = n", "1 = 1", "1 = 2", "n = NULL",
     "(id = 5 OR id = 6) AND (n > 0 OR n IS NULL)", "s IN ('Oslo', NULL)", "s NOT IN ('Oslo', '')", "id = 5.0", "id > 4.5", "id = '5'",
@@ -225,7 +225,7 @@ def test_a_small_table_is_sent_to_all_tasks_of_a_join(spark, database):
 @pytest.mark.spark
 def test_a_filter_that_an_index_finds_is_applied_by_the_scan(spark, database):
     table = database.table("db.t", spark)
-    for condition, expected in (("s = 'Oslo'", 22), ("n = 5", 40), ("id = 5", 1)):
+    for condition, expected in (("s = 'Oslo'", 22), ("n = 5", 40), ("id = 5", 1), ("s LIKE '%slo'", 44)):
         (usage,) = usages(f"SELECT id, s FROM db.t WHERE {condition}").values()
         frame = usage.frame(table, {}, lambda: "UTC")
         assert set(frame.columns) == {"id", "s", condition.split()[0]}
@@ -341,8 +341,15 @@ def test_conditions_as_texts_for_spark_keep_every_row():
         ("s LIKE 'x%'", True),
         ("n IS NULL", True),
         ("lower(s) = 'x'", False),
+        ("wide LIKE '%abc%'", True),
+        ("lower(wide) LIKE '%abc%' AND f = 5", True),
+        ("wide LIKE '%abc%' OR f = 5", False),
+        ("wide LIKE '%abc%' OR s = 'x'", True),
+        ("reverse(wide) LIKE '%abc%'", False),
+        ("wide NOT LIKE '%abc%'", False),
     ],
 )
 def test_keys_and_indexes_find_rows(text, expected):
-    schema = build_schema("id BIGINT, n INT, f DOUBLE, s STRING", primary_keys=["id"], options=OPTIONS)
+    options = {**OPTIONS, "ngram-filter.columns": "wide"}
+    schema = build_schema("id BIGINT, n INT, f DOUBLE, s STRING, wide STRING", primary_keys=["id"], options=options)
     assert finds_by_index(parse_filter(text, schema.column_types), schema) == expected

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import CorruptIndex, UnsupportedOption
+from fileindex.base.errors import CorruptIndex, InvalidFilter, UnsupportedOption
 from fileindex.base.thresholds import Thresholds, use_thresholds
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
@@ -23,12 +23,14 @@ from fileindex.expression.types import TEXT_TYPE
 from fileindex.format.container import ContainerReader, Payload, write_index_container
 from fileindex.format.ngram_filter import NgramFilterBuilder, NgramFilterReader
 from fileindex.format.same_options import has_same_options
+from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import ColumnRef, Compare, ComputedPredicate, In, IsNull, Op, StartsWith
 from fileindex.query.evaluate import evaluate
 from fileindex.query.metrics import IndexMetrics
 from fileindex.rowset.result import REMAIN, SKIP, RowSet
 from fileindex.verify.health import payload_health
 from fileindex.verify.rebuild import rebuild_index
+from tests.fileindex.predicate.test_required_texts import LETTERS, patterns
 from tests.odd_bytes import odd_texts
 
 A = ColumnRef("a")
@@ -284,3 +286,23 @@ def test_health_tells_of_full_filters():
         full = payload_health("ngram-filter", Payload.of(built(pa.array([letters] * 200))), TEXT, 200)
     assert full.false_positive_rate > 0.99
     assert "lower 'block-rows'" in full.note
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.lists(st.none() | st.text(LETTERS, max_size=8), min_size=1, max_size=30), st.integers(2, 4))
+def test_conditions_keep_all_rows_that_match(data, values, size):
+    try:
+        test = data.draw(patterns())
+    except InvalidFilter:
+        return
+    predicate = ComputedPredicate(test)
+    near = [str(one.value) for one in test.arguments[1:] if isinstance(one, LiteralValue) and isinstance(one.value, str)]
+    texts = pa.array([*values, *near, *(value.upper() for value in near)], pa.string())
+    builder = NgramFilterBuilder(size, 0.1, 3)
+    builder.add(texts)
+    container = ContainerReader.of(write_index_container([("s", "ngram-filter", builder.finish())]))
+    notes = IndexMetrics()
+    found = rows_of(evaluate(predicate, container, {"s": TEXT_TYPE}, len(texts), notes), len(texts))
+    matching = mask(predicate, pa.record_batch({"s": texts}), {"s": TEXT_TYPE})
+    assert BitMap(np.flatnonzero(np.asarray(matching)).tolist()) <= found
+    assert notes.warnings == {}
