@@ -281,9 +281,9 @@ def test_health_tells_of_full_filters():
     health = payload_health("ngram-filter", Payload.of(built(lines(1000))), TEXT, 1000)
     assert 0 < health.false_positive_rate < 0.1
     assert (health.distinct, health.note) == (None, "")
-    letters = np.random.default_rng(1).integers(97, 123, 400_000).astype(np.uint8).tobytes().decode()
+    letters = np.random.default_rng(1).integers(97, 123, 30_000).astype(np.uint8).tobytes().decode()
     with use_thresholds(ngram_segments=2):
-        full = payload_health("ngram-filter", Payload.of(built(pa.array([letters] * 200))), TEXT, 200)
+        full = payload_health("ngram-filter", Payload.of(built(pa.array([letters] * 120))), TEXT, 120)
     assert full.false_positive_rate > 0.99
     assert "lower 'block-rows'" in full.note
 
