@@ -72,12 +72,14 @@ def content(path, **options):
     return Table.open(path, **options).scan().to_arrow().sort_by("id")["v"].to_pylist()
 
 
-def test_a_second_open_reads_hints_snapshots_and_pages_but_no_schema_manifest_or_footer(tmp_path, read_names):
+@pytest.mark.parametrize(("held", "more"), [(0, {"data"}), (1 << 20, set())], ids=["large files", "small files"])
+def test_a_second_open_reads_hints_snapshots_and_pages_but_no_schema_manifest_or_footer(tmp_path, read_names, set_thresholds, held, more):
+    set_thresholds(held_file_bytes=held)
     made(tmp_path / "t")
     first = content(tmp_path / "t")
     read_names.clear()
     assert content(tmp_path / "t") == first
-    assert {name.split("-")[0] for name in read_names} == {"LATEST", "ROLLBACK", "snapshot", "data"}
+    assert {name.split("-")[0] for name in read_names} == {"LATEST", "ROLLBACK", "snapshot", *more}
     assert not any(name.startswith("manifest") for name in read_names)
 
 
