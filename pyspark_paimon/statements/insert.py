@@ -102,8 +102,8 @@ def without_default_words(query: str) -> str:
         return query
     parts, end, depth = list[str](), 0, 0
     for at, token in enumerate(words.tokens):
-        depth += (token.text == "(") - (token.text == ")")
         words.at = at
+        depth += (words.peek() == "(") - (words.peek() == ")")
         whole = at and words.tokens[at - 1].text.upper() in {"(", ",", "VALUES"} and words.peek(1) in {",", ")", ""}
         if whole and depth <= 1 and words.peek() == "DEFAULT":
             parts += [query[end : token.start], "NULL"]

@@ -43,11 +43,15 @@ def with_parameters(text: str, args: Parameters, escapes: Callable[[], bool] = l
     values = dict[str | int, Parameter](pairs)
     parts, end, used = list[str](), 0, set[str | int]()
     for name, start, until in _parameters(tokens_of(text), named=isinstance(args, Mapping)):
+        if name not in values and isinstance(name, str) and text[start - 1 : start].isalnum():
+            continue  # a field of STRUCT<date:STRING>
         if name not in values:
             shown = f"':{name}'" if isinstance(name, str) else f"'?' number {name + 1}"
             raise InvalidArgument(f"{shown} at position {start + 1} has no value in args: {', '.join(map(str, args)) or 'args is empty'}")
         used.add(name)
-        parts += [text[end:start], _literal(name, values[name], escapes)]
+        literal = _literal(name, values[name], escapes)
+        joined = _joins(text[start - 1 : start], literal[0]), _joins(literal[-1], text[until : until + 1])
+        parts += [text[end:start], " " * joined[0], literal, " " * joined[1]]
         end = until
     if unused := [str(name) for name in values if name not in used and isinstance(name, int)]:
         raise InvalidArgument(f"the statement has {len(used)} '?', but args has {len(values)} values: remove {len(unused)}")
@@ -67,10 +71,17 @@ def _parameters(words: Sequence[Word], *, named: bool) -> Iterator[tuple[str | i
                 yield after.text, word.start, after.end + 1
 
 
+def _joins(left: str, right: str) -> bool:
+    """Return whether two characters would be of one word, or begin a comment."""
+    return (left == right == "-") or all(each.isalnum() or each == "_" for each in (left, right))
+
+
 def _literal(name: str | int, value: Parameter, escapes: Callable[[], bool]) -> str:
     """Return a value as a literal of Spark SQL that filters can read, too."""
     item = getattr(value, "item", None)
-    value = item() if callable(item) and getattr(value, "shape", None) == () else value  # a NumPy scalar
+    plain = item() if callable(item) and getattr(value, "shape", None) == () else value  # a NumPy scalar
+    if not isinstance(plain, int) or getattr(getattr(value, "dtype", None), "kind", "") not in {"M", "m"}:
+        value = plain  # a NumPy time in nanoseconds would become a number
     match value:
         case None | bool():
             return {None: "NULL", True: "TRUE", False: "FALSE"}[value]

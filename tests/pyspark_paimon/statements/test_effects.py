@@ -270,6 +270,7 @@ def test_default_is_the_value_of_the_column(catalog, text, row) -> None:
     [
         ("VALUES (1, DEFAULT), (default, 'DEFAULT')", "VALUES (1, NULL), (NULL, 'DEFAULT')"),
         ("VALUES DEFAULT, 2", "VALUES NULL, 2"),
+        ("VALUES ('(', DEFAULT)", "VALUES ('(', NULL)"),
         ("VALUES (f(DEFAULT), `default`, x.default)", "VALUES (f(DEFAULT), `default`, x.default)"),
         ("SELECT DEFAULT FROM t", "SELECT DEFAULT FROM t"),
     ],

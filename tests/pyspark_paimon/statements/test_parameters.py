@@ -87,3 +87,23 @@ def test_a_missing_or_odd_value_is_refused(text: str, args: Any, words: str) -> 
 def test_backslashes_are_plain_where_the_session_says_so() -> None:
     assert with_parameters("SELECT :p", {"p": "a\\b"}) == "SELECT 'a\\\\b'"
     assert with_parameters("SELECT :p", {"p": "a\\b"}, lambda: False) == "SELECT CAST(X'615c62' AS STRING)"
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "expected"),
+    [
+        ("DELETE FROM t WHERE v > 3 -:n AND day = 1", {"n": -5}, "DELETE FROM t WHERE v > 3 - -5 AND day = 1"),
+        ("SELECT 3-?", [-5.5], "SELECT 3- -5.5E0"),
+        ("SELECT id=?AND x LIMIT?", [3, 1], "SELECT id=3 AND x LIMIT 1"),
+        ("SELECT LIMIT:n", {"n": 1}, "SELECT LIMIT 1"),
+        ("SELECT CAST(x AS STRUCT<date:STRING>), :n", {"n": 1}, "SELECT CAST(x AS STRUCT<date:STRING>), 1"),
+    ],
+)
+def test_a_literal_joins_no_neighbour(text: str, args: Any, expected: str) -> None:
+    assert with_parameters(text, args) == expected
+
+
+def test_a_numpy_time_becomes_no_number() -> None:
+    assert with_parameters("?", [np.datetime64("2026-01-31T01:02:03")]) == "TIMESTAMP_NTZ'2026-01-31 01:02:03'"
+    with pytest.raises(InvalidArgument, match="datetime64"):
+        with_parameters("?", [np.datetime64("2026-01-31", "ns")])
