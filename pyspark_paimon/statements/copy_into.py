@@ -25,6 +25,10 @@ from pyspark_paimon.table.table import Table
 _ON_ERROR = ("ABORT_STATEMENT", "CONTINUE", "SKIP_FILE")
 _PLAIN_JSON = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string, pa.types.is_nested)
 """Types that Arrow reads from JSON. Others are read as texts, and cast."""
+_WIDEST = pa.decimal256(76, 38)
+"""Type of decimals that are numbers in JSON: the writer casts them, and reports those that do not fit."""
+_SUFFIXES = {"gz": "gzip", "bz2": "bz2", "zst": "zstd", "lz4": "lz4", "br": "brotli"}
+"""Codecs of COMPRESSION = AUTO by the end of a file's name."""
 Option = WrittenValue | list[WrittenValue]
 
 
@@ -131,9 +135,11 @@ def _files(file_io: FileIO, root: str, pattern: re.Pattern[str]) -> list[tuple[s
 
 def _load(wanted: _Copy, file_io: FileIO, path: str, status: FileStatus) -> dict[str, Any]:
     """Write the rows of a file, and return the row that reports it."""
-    identity = hashlib.sha256("\n".join([path, str(status.size), str(status.mtime_ms), *wanted.columns]).encode()).hexdigest()[:32]
+    identity = hashlib.sha256("\n".join([path, str(status.size), str(status.mtime_ms)]).encode()).hexdigest()[:32]
     skipped: list[str] = []
     row: dict[str, Any] = {"file_name": status.name, "rows_loaded": 0, "rows_parsed": 0, "errors_seen": 0, "first_error": None}
+    if not status.size and str(wanted.form["TYPE"]).upper() != "PARQUET":
+        return {**row, "status": "LOADED"}
     try:
         with file_io.open_input(path) as stream:
             reader = _FORMATS[str(wanted.form["TYPE"]).upper()].read(wanted, stream, path, skipped)
@@ -166,20 +172,53 @@ def _nulls(form: Mapping[str, Option]) -> list[str]:
     return [*nulls, ""] if _flag("EMPTY_FIELD_AS_NULL", form.get("EMPTY_FIELD_AS_NULL", False)) else nulls
 
 
-def _decompressed(form: Mapping[str, Option], stream: Any) -> Any:
+class _Decompressed:
+    """A stream whose file may not be of its codec."""
+
+    closed = False
+
+    def __init__(self, path: str, stream: Any, codec: str) -> None:
+        self._path, self._stream = path, pa.CompressedInputStream(stream, codec)
+
+    def read(self, size: int = -1) -> bytes:
+        """Read bytes. Raises ``CorruptFile`` if they cannot be decompressed."""
+        try:
+            return bytes(self._stream.read(None if size < 0 else size))
+        except OSError as error:
+            raise CorruptFile(self._path, f"cannot be read ({error}); no row of it was loaded") from error
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+
+
+def _decompressed(form: Mapping[str, Option], stream: Any, path: str) -> Any:
     codec = str(form.get("COMPRESSION", "NONE")).lower()
-    if codec in {"none", "auto"}:
+    if codec == "auto":
+        codec = _SUFFIXES.get(path.rpartition(".")[2].lower(), "none")
+    if codec == "none":
         return stream
     try:
-        return pa.CompressedInputStream(stream, codec)
+        return _Decompressed(path, stream, codec)
     except ValueError as error:
         raise InvalidArgument(f"COPY INTO: COMPRESSION = {codec} is not a codec that Arrow reads") from error
+
+
+def _character(form: Mapping[str, Option], name: str, default: str) -> str:
+    text = form.get(name, default)
+    if not isinstance(text, str) or len(text) != 1:
+        raise InvalidArgument(f"COPY INTO: {name} must be one character, not {text!r}")
+    return text
 
 
 def _read_csv(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.RecordBatchReader:
     form = wanted.form
     header = form.get("SKIP_HEADER", 0)
-    if header not in {0, 1}:
+    if header not in (0, 1):
         raise InvalidArgument(f"COPY INTO: SKIP_HEADER must be 0 or 1, not {header}")
 
     def invalid(row: Any) -> str:
@@ -191,12 +230,12 @@ def _read_csv(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.R
 
     nulls = _nulls(form)
     return csv.open_csv(
-        _decompressed(form, stream),
+        _decompressed(form, stream, path),
         csv.ReadOptions(column_names=wanted.columns, skip_rows=int(header), use_threads=False),
         csv.ParseOptions(
-            delimiter=str(form.get("FIELD_DELIMITER", ",")),
-            quote_char=str(form.get("QUOTE", '"')),
-            escape_char=str(form.get("ESCAPE", "\\")),
+            delimiter=_character(form, "FIELD_DELIMITER", ","),
+            quote_char=_character(form, "QUOTE", '"'),
+            escape_char=_character(form, "ESCAPE", "\\"),
             newlines_in_values=True,
             invalid_row_handler=invalid,
         ),
@@ -210,18 +249,17 @@ def _read_csv(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.R
 
 
 def _read_json(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.Table:
-    del path, skipped
+    del skipped
     types = {column: wanted.schema.arrow.field(column).type for column in wanted.columns}
     plain = {name: kind if any(is_plain(kind) for is_plain in _PLAIN_JSON) else pa.string() for name, kind in types.items()}
-    rows = json.read_json(
-        _decompressed(wanted.form, stream),
-        json.ReadOptions(use_threads=False),
-        json.ParseOptions(
-            explicit_schema=pa.schema(list(plain.items())),
-            unexpected_field_behavior="ignore",
-            newlines_in_values=_flag("MULTI_LINE", wanted.form.get("MULTI_LINE", False)),
-        ),
-    )
+    numbers = {name: _WIDEST for name, kind in types.items() if pa.types.is_decimal(kind)}
+    try:
+        rows = _parse_json(wanted, stream, path, plain)
+    except pa.ArrowInvalid:
+        if not numbers:
+            raise
+        stream.seek(0)  # decimals may be written as numbers
+        rows = _parse_json(wanted, stream, path, plain | numbers)
     nulls = _nulls(wanted.form)
     for at, column in enumerate(rows.schema) if nulls else ():
         if pa.types.is_string(column.type):
@@ -229,6 +267,18 @@ def _read_json(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.
             is_null = pa.compute.is_in(values, pa.array(nulls, pa.string()))
             rows = rows.set_column(at, column.name, pa.compute.if_else(is_null, pa.scalar(None, pa.string()), values))
     return rows
+
+
+def _parse_json(wanted: _Copy, stream: Any, path: str, types: Mapping[str, pa.DataType]) -> pa.Table:
+    return json.read_json(
+        _decompressed(wanted.form, stream, path),
+        json.ReadOptions(use_threads=False),
+        json.ParseOptions(
+            explicit_schema=pa.schema(list(types.items())),
+            unexpected_field_behavior="ignore",
+            newlines_in_values=_flag("MULTI_LINE", wanted.form.get("MULTI_LINE", False)),
+        ),
+    )
 
 
 def _read_parquet(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.RecordBatchReader:

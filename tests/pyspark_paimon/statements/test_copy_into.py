@@ -114,6 +114,8 @@ def test_rows_that_do_not_fit(catalog: InProcess, files: Path, text: str, errors
         ("COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = JSON, QUOTE = 'x')", "FILE_FORMAT of JSON has no option QUOTE"),
         ("COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = CSV, SKIP_HEADER = 2)", "SKIP_HEADER must be 0 or 1"),
         ("COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = CSV, COMPRESSION = ZIP)", "is not a codec"),
+        ("COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = CSV, SKIP_HEADER = (1))", "SKIP_HEADER must be 0 or 1"),
+        ("COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = CSV, FIELD_DELIMITER = '||')", "FIELD_DELIMITER must be one character"),
         ("COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = CSV) FORCE = 1", "FORCE must be TRUE or FALSE"),
         ("COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = CSV) ON_ERROR = SKIP_FILE_3", "ON_ERROR must be one of"),
         ("COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = CSV) PATTERN = '('", "is not a regular expression"),
@@ -138,3 +140,39 @@ def test_files_that_are_of_no_format(catalog: InProcess, files: Path) -> None:
     with pytest.raises(InvalidArgument, match="has none of the columns"):
         load(catalog, files, "PARQUET")
     assert isinstance(catalog.table("db.t"), Table)
+
+
+def test_a_file_is_loaded_once_whatever_columns_the_table_has(catalog: InProcess, files: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), files / "a.parquet")
+    assert load(catalog, files, "PARQUET")[0]["status"] == "LOADED"
+    catalog.table("db.t").add_column("later", "INT")
+    assert load(catalog, files, "PARQUET")[0]["status"] == "SKIPPED"
+    assert len(rows(catalog)) == 1
+
+
+def test_decimals_are_numbers_or_texts_in_json(catalog: InProcess, files: Path) -> None:
+    (files / "a.json").write_text('{"id": 1, "price": 2.25}\n{"id": 2, "price": 7}\n{"id": 3, "price": 0.125}\n{"id": 4, "price": null}\n')
+    (files / "b.json").write_text('{"id": 5, "price": "2.25"}\n')
+    found = load(catalog, files, "JSON", "ON_ERROR = CONTINUE")
+    assert [(row["status"], row["errors_seen"]) for row in found] == [("PARTIALLY_LOADED", 1), ("LOADED", 0)]
+    prices = [(row[0], row[2]) for row in rows(catalog)]
+    assert prices == [(1, Decimal("2.25")), (2, Decimal("7.00")), (4, None), (5, Decimal("2.25"))]
+
+
+def test_empty_files_have_no_rows(catalog: InProcess, files: Path) -> None:
+    (files / "a").write_text("")
+    for form in ("CSV", "JSON"):
+        assert [(row["status"], row["rows_loaded"]) for row in load(catalog, files, form)] == [("LOADED", 0)]
+    with pytest.raises(CorruptFile):
+        load(catalog, files, "PARQUET")
+
+
+def test_a_codec_is_found_by_the_name_of_a_file(catalog: InProcess, files: Path) -> None:
+    (files / "a.csv.gz").write_bytes(gzip.compress(b"1,x\n"))
+    (files / "b.csv").write_text("2,y\n")
+    load(catalog, files, "CSV, COMPRESSION = AUTO", columns="(id, name)")
+    assert [row[0] for row in rows(catalog)] == [1, 2]
+    with pytest.raises(CorruptFile, match=r"b\.csv.*no row of it was loaded"):
+        load(catalog, files / "b.csv", "CSV, COMPRESSION = GZIP", "FORCE = TRUE", columns="(id, name)")
+    again = load(catalog, files / "b.csv", "CSV, COMPRESSION = GZIP", "FORCE = TRUE ON_ERROR = SKIP_FILE", columns="(id, name)")
+    assert again[0]["status"] == "LOAD_FAILED"
