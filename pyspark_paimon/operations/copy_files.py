@@ -67,6 +67,11 @@ class CopySchemas(Operation[SchemaJson]):
         store = table.store()
         for option in _OTHER_BRANCHES.intersection(store.options.raw):
             raise UnsupportedTable(f"{store.root}: option '{option}' names a branch, which a copy does not have; write the rows instead")
+        if store.options.data_evolution_enabled:
+            raise UnsupportedTable(
+                f"{store.root}: option 'data-evolution.enabled': columns in newer files win by their sequence numbers, and those begin anew "
+                "in a copy, so later changes would be lost; write the rows instead"
+            )
         file_io, root = file_io_for(self.target, store.file_io)
         if scheme_of(root) != scheme_of(store.root):
             raise InvalidArgument(f"{root}: a copy must be on the storage of its table, {store.root}; write the rows instead")

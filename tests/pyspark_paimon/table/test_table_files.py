@@ -102,6 +102,15 @@ def test_a_table_that_reads_another_branch_is_not_copied(create: Create, table_r
         table.copy_to(f"{table_root}/copy")
 
 
+def test_a_copy_would_prefer_the_columns_of_its_older_files(create: Create, table_root: str) -> None:
+    options = {"bucket": "-1", "row-tracking.enabled": "true", "data-evolution.enabled": "true"}
+    table = create("id BIGINT, city STRING", primary_keys=[], options=options)
+    for at in range(3):
+        table.write({"id": [at], "city": ["x"]})
+    with pytest.raises(UnsupportedTable, match="sequence numbers, and those begin anew in a copy"):
+        table.copy_to(f"{table_root}/copy")
+
+
 @pytest.mark.local_files
 def test_a_failed_copy_commits_nothing_and_is_repeated(create: Create, table_root: str) -> None:
     table = made(create, "keyed")
