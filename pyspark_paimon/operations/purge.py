@@ -23,6 +23,7 @@ from pyspark_paimon.operations.consumers import ClearConsumers
 from pyspark_paimon.operations.expire import RemoveOrphans
 from pyspark_paimon.operations.listings import ListHistory
 from pyspark_paimon.operations.tags import DeleteTag
+from pyspark_paimon.request.assignments import refuse_delete
 from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.message import CommitId, CommitProperties
@@ -182,6 +183,7 @@ def purge_files(backend: Backend, schema: TableSchema, request: DeleteRequest, c
     ``count``: as for ``purge_table``.
     """
     check_rewritable(schema.core, backend.path)
+    refuse_delete(schema, backend.path)  # before anything is lost
     views = {} if dry_run else {view: backend.ask(ListHistory(view=view)) for view in ("branches", "tags", "consumers")}
     for name in views["branches"]["branch_name"].to_pylist() if views else ():
         backend.run(DeleteBranch(name=name))

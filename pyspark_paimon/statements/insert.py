@@ -85,6 +85,8 @@ def _replaced_partition(words: TokenCursor, schema: TableSchema) -> dict[str, Wr
             )
         words.take("DATE")
         found[column] = words.literal()
+        if found[column] is None:
+            raise InvalidArgument(f"INSERT ... REPLACE WHERE {column} = NULL is true for no row; name a value, {_OTHER_ROWS}")
         if not words.take("AND"):
             return found
 

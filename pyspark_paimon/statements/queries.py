@@ -101,6 +101,9 @@ def _without_hidden(query: str, hidden: set[str], tables: int) -> str:
     """Leave metadata columns out of ``*``.
 
     Raises ``InvalidArgument`` where it is not clear of which table a star has them.
+
+    >>> _without_hidden("SELECT *, b FROM t", {"b"}, 1), _without_hidden("SELECT * EXCEPT (a), b FROM t", {"b"}, 1)
+    ('SELECT * EXCEPT (b), b FROM t', 'SELECT * EXCEPT (b, a), b FROM t')
     """
     stars = list(_stars(query)) if hidden else []
     if not stars:
@@ -111,8 +114,9 @@ def _without_hidden(query: str, hidden: set[str], tables: int) -> str:
         )
     parts, end = list[str](), 0
     for star in stars:
-        parts += [query[end : star + 1], f" EXCEPT ({', '.join(sorted(hidden))})"]
-        end = star + 1
+        more = re.compile(r"\s*EXCEPT\s*\(", re.IGNORECASE).match(query, star + 1)
+        parts += [query[end : star + 1], f" EXCEPT ({', '.join(sorted(hidden))}{', ' if more else ')'}"]
+        end = more.end() if more else star + 1
     return "".join([*parts, query[end:]])
 
 
@@ -120,7 +124,7 @@ def _stars(query: str) -> Iterator[int]:
     """Yield the positions of stars that stand for all columns."""
     tokens = TokenCursor(query).tokens
     for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
-        ends = after is None or after.text.upper() in {",", "FROM", ")"}
+        ends = after is None or after.text.upper() in {",", "FROM", ")", "EXCEPT"}
         if token.text == "*" and ends and before.text.upper() in {"SELECT", "DISTINCT", "ALL", ",", "."}:
             yield token.start
 

@@ -117,6 +117,8 @@ def test_a_database_is_dropped_with_its_tables(catalog: InProcess) -> None:
 def test_replace_where_names_the_way(catalog: InProcess) -> None:
     with pytest.raises(InvalidArgument, match=r"REPLACE WHERE takes partition columns \(.*for other rows write DELETE FROM t"):
         done(catalog, "INSERT INTO db.t REPLACE WHERE id = 5 VALUES (5, 'a', 3)")
+    with pytest.raises(InvalidArgument, match="= NULL is true for no row"):
+        done(catalog, "INSERT INTO db.t REPLACE WHERE day = NULL VALUES (5, 'a', 3)")
 
 
 def test_times_that_no_duration_can_hold_are_refused(catalog: InProcess) -> None:

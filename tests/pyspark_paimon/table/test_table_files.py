@@ -262,3 +262,14 @@ def test_an_interrupted_purge_is_finished_by_the_next_one(create: Create, monkey
     assert table.count() == (0 if step is not DeleteRows else 31)
     assert table.purge_files().gone
     assert (table.count(), table.snapshots().num_rows, table.tags().num_rows) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("options", [{"merge-engine": "first-row"}, {"merge-engine": "partial-update"}, {"ignore-delete": "true"}])
+def test_a_table_whose_rows_cannot_be_deleted_keeps_its_tags(create: Create, options: dict[str, str]) -> None:
+    table = create("id BIGINT, v INT", primary_keys=["id"], options={"bucket": "1", **options})
+    table.write({"id": [1], "v": [1]})
+    table.create_tag("keep")
+    table.create_branch("other", "keep")
+    with pytest.raises(UnsupportedTable):
+        table.purge_files()
+    assert (table.count(), table.tags().num_rows, table.branches().num_rows) == (1, 1, 1)
