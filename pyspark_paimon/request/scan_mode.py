@@ -90,7 +90,7 @@ class ScanPlace:
             return cls(TravelRequest(), _points(backend, named[0], given[named[0]]), None if diff_mode == "auto" else diff_mode)
         if mode == "compacted-full":
             return cls(TravelRequest(compacted=True))
-        return cls(TravelRequest.model_validate({_MEMBERS[key]: _value(key, given[key]) for key in named}))
+        return cls(TravelRequest.model_validate({_MEMBERS[key]: value_of_place(key, given[key]) for key in named}))
 
 
 def is_place(key: str) -> bool:
@@ -120,7 +120,8 @@ def _mode(given: Mapping[str, str]) -> str:
     return mode
 
 
-def _value(key: str, text: str) -> int | str:
+def value_of_place(key: str, text: str) -> int | str:
+    """Parse the value of an option that selects a snapshot."""
     try:
         if key == "scan.timestamp":
             return _millis(text)
@@ -191,4 +192,4 @@ class ScanSource(Protocol):
         """Return a scan of these columns."""
 
 
-__all__ = ["ScanPlace", "ScanSource", "has_place", "is_place", "without_place"]
+__all__ = ["ScanPlace", "ScanSource", "has_place", "is_place", "value_of_place", "without_place"]

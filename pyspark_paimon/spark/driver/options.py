@@ -20,6 +20,7 @@ from manifest.options.support import check_call, check_settable
 from manifest.snapshot.commit_info import check_properties
 from pyspark_paimon.jobs.incremental import MODES, Point
 from pyspark_paimon.request.backend import IncrementalModeName, TravelRequest
+from pyspark_paimon.request.scan_mode import value_of_place
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -40,7 +41,13 @@ MISSING = "missing"
 COMMIT_PROPERTY = "commit.property."
 """Prefix of options that are properties of the snapshot."""
 SPARK_OVERWRITE_MODE = "partitionoverwritemode"  # name in Spark's own sources, in lower case
-_TRAVEL = {"scan.snapshot-id": "snapshot_id", "scan.tag-name": "tag", "scan.timestamp-millis": "timestamp_millis"}
+_TRAVEL = {
+    "scan.snapshot-id": "snapshot_id",
+    "scan.tag-name": "tag",
+    "scan.timestamp-millis": "timestamp_millis",
+    "scan.timestamp": "timestamp_millis",
+    "scan.version": "version",
+}
 _BETWEEN, _BETWEEN_MODE = "incremental-between", "incremental-between-scan-mode"
 _READ = frozenset({PATH, BRANCH_OPTION, COLUMNS, FILTER, *_TRAVEL, _BETWEEN, _BETWEEN_MODE})
 _ALSO = {"versionasof": "scan.version", "timestampasof": "scan.timestamp"}
@@ -114,7 +121,11 @@ def read_options(options: Mapping[str, str], schema: StructType | None = None) -
             raise InvalidArgument(_NO_PATH_KEPT)
         stored = next(json.loads(field.metadata[_METADATA]) for field in schema.fields if _METADATA in (field.metadata or {}))
     given = {key: value for key, value in options.items() if key in _READ or _CATALOG not in options or _OPTION + key in options}
-    given = {_ALSO.get(key.lower(), key): value for key, value in given.items()}
+    for key in [key for key in given if key.lower() in _ALSO]:
+        also = _ALSO[key.lower()]
+        if also in given:
+            raise InvalidArgument(f"give only one of {key}, {also}")
+        given[also] = given.pop(key)
     check_settable(table_options(given))
     if rights := RIGHTS.intersection(given):
         raise UnsupportedOption(min(rights), "is an option of the whole table, not of one read")
@@ -148,14 +159,13 @@ def travel(options: Mapping[str, str]) -> TravelRequest:
 
     >>> travel({"scan.snapshot-id": "3"}).snapshot_id
     3
+    >>> travel({"scan.version": "v1"}).version, travel({"scan.timestamp": "1970-01-01 00:00:01+00:00"}).timestamp_millis
+    ('v1', 1000)
     """
-    given = {member: options[key] for key, member in _TRAVEL.items() if key in options}
+    given = [key for key in _TRAVEL if key in options]
     if len(given) > 1:
         raise InvalidArgument(f"give only one of {', '.join(_TRAVEL)}")
-    try:
-        return TravelRequest.model_validate(given)
-    except ValueError as error:
-        raise InvalidArgument(f"{next(iter(given))}: {next(iter(given.values()))!r} is not a number") from error
+    return TravelRequest.model_validate({_TRAVEL[key]: value_of_place(key, options[key]) for key in given})
 
 
 def between(options: Mapping[str, str]) -> tuple[tuple[Point, Point], IncrementalModeName | None] | None:
