@@ -243,8 +243,9 @@ def check_footer(footer: Struct, leaves: Sequence[LeafColumn], footer_start: int
             raise ValueError(f"a row group has {count} rows and {len(chunks)} of {len(leaves)} columns")
         rows += count
         for chunk, leaf in zip(chunks, leaves, strict=True):
-            places.append(_check_chunk(chunk, leaf, count, from_java))
-            places += _indexes(chunk)
+            extent = _check_chunk(chunk, leaf, count, from_java)
+            if count:  # Arrow gives the chunks of an empty row group no true position
+                places += [extent, *_indexes(chunk)]
     if rows != value(footer, FileMetaData.NUM_ROWS):
         raise ValueError(f"the footer has {value(footer, FileMetaData.NUM_ROWS)} rows, but its row groups have {rows}")
     _check_extents(places, footer_start)

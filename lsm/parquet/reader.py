@@ -367,12 +367,12 @@ class ParquetDataFile:
 
     def _held(self, parts: FileParts, columns: Sequence[str], groups: Sequence[RowGroup], unit: str, batch_rows: int) -> Iterator[Any]:
         """Yield batches of a small file, whose decoded columns are cached."""
-        for group in groups:
+        for group in [group for group in groups if group.num_rows]:
             places = {name: ("column", group.index, unit, name) for name in columns}
             arrays = {name: parts.get(place) for name, place in places.items()}
             absent = [name for name, array in arrays.items() if array is None]
             if absent:
-                rows = pa.Table.from_batches(list(self._decode(absent, [group], frozenset(), unit, max(1, group.num_rows), threads=False)))
+                rows = pa.Table.from_batches(list(self._decode(absent, [group], frozenset(), unit, group.num_rows, threads=False)))
                 for name in absent:
                     arrays[name] = array = one_array(rows.column(name))
                     parts.put(places[name], array, array.nbytes, lesser=True)

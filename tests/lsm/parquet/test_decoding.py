@@ -93,3 +93,18 @@ def test_columns_of_a_large_file_are_not_cached(tmp_path, opened, set_thresholds
     for _ in range(2):
         assert pa.Table.from_batches(decoded(path, cache, ["a"])).equals(rows)
     assert opened == [path, path]  # the file is opened once for the footer and its rows, then for its rows
+
+
+@pytest.mark.parametrize("coded", [True, False])
+def test_empty_row_groups_of_arrow_are_read(tmp_path, coded) -> None:
+    """Arrow gives their chunks the position 0, which is that of the magic bytes."""
+    rows = pa.table({"a": [1, 2], "s": ["x", None]})
+    path = str(tmp_path / f"data-{uuid4()}-0.parquet")
+    for parts in ([rows[:0]], [rows[:1], rows[:0], rows[1:]], [rows[:0], rows]):
+        with pq.ParquetWriter(path, rows.schema, use_dictionary=coded) as writer:
+            for part in parts:
+                writer.write_table(part)
+        for cache in (None, FileCache(1 << 20)):
+            with ParquetDataFile(LocalFileIO(), path, files=cache) as file:
+                found = pa.Table.from_batches(file.batches(["s", "a"], file.row_groups), rows.select(["s", "a"]).schema)
+            assert found.equals(pa.concat_tables(parts).select(["s", "a"]))
