@@ -18,7 +18,7 @@ from fileindex.base.errors import PaimonError
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_schema
-from pyspark_paimon.statements.pushdown import terms
+from pyspark_paimon.statements.pushdown import renames_columns, terms
 from pyspark_paimon.statements.words import StatementTokens
 from pyspark_paimon.table.scan import Scan
 
@@ -91,7 +91,7 @@ class SimpleAggregate:
 
 
 def _is_changed(table: exp.Table) -> bool:
-    return any(table.args.get(name) for name in ("pivots", "sample", "joins", "laterals"))
+    return renames_columns(table) or any(table.args.get(name) for name in ("pivots", "sample", "joins", "laterals"))
 
 
 def _item(node: exp.Expr, table: str) -> tuple[str, str | None] | None:

@@ -14,11 +14,11 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from fileindex.base.column_type import STRINGS
+from fileindex.base.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.errors import PaimonError
 from fileindex.base.time_zone import time_zone
 from fileindex.expression.tree import ColumnValue, FunctionCall
-from fileindex.predicate.tree import ComputedPredicate, Predicate, all_of, computed_predicates
+from fileindex.predicate.tree import ComputedPredicate, Predicate, all_of, columns_of, computed_predicates
 from manifest.schema.metadata_columns import METADATA_NAMES, metadata_names
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.parse import parse_filter
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from pyspark_paimon.table.table import Table
+
+_SPARK_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -52,16 +54,18 @@ class Usage:
 
         ``travel``: arguments of ``scan``. ``zone``: returns the time zone of the session.
         """
+        # An older snapshot or a setting may give the columns of an older schema.
+        scan = table.scan(**travel)
+        schema = scan.table_schema
         others = self.metadata_of(table) if self.metadata else []
-        if not self.conditions and self.names is None and not others:
-            return table.scan(**travel).to_spark(exact=False)
-        schema = table.table_schema
         if self.names is None:
             columns = [*schema.names, *others] if others else None
         else:
             columns = [*(name for name in schema.names if name.upper() in self.names), *others] or list(schema.names[:1])
-        found = self.predicates(schema, zone)
-        return table.scan(all_of(*found) if found else None, columns, **travel).to_spark(exact=False)
+        if columns is not None:
+            scan = table.scan(columns=columns, **travel) if others else scan.projected(columns)
+        found = self.predicates(schema, zone) if self.conditions else []
+        return (scan.narrowed(all_of(*found)) if found else scan).to_spark(exact=False)
 
     def predicates(self, schema: TableSchema, zone: Callable[[], str]) -> list[Predicate]:
         """Return the conditions that a scan evaluates as Spark does."""
@@ -72,10 +76,19 @@ class Usage:
                     predicate = parse_filter(text, schema.column_types)
             except PaimonError:
                 continue  # Spark evaluates it, and reports errors
+            if any(_is_truncated(schema.column_types[name]) for name in columns_of(predicate)):
+                continue  # more rows have the truncated value
             # Without ANSI mode, Spark computes null where we raise an error. A LIKE has no errors.
             if all(map(_is_like, computed_predicates(predicate))):
                 found.append(predicate)
         return found
+
+
+def _is_truncated(column_type: ColumnType) -> bool:
+    """Return whether Spark's values of a column have fewer digits of a second than the stored ones."""
+    parts = [column_type.key, column_type.value, *(part for _, part in column_type.fields)]
+    is_time = column_type.kind in TIMESTAMPS or column_type.kind is Kind.TIME
+    return (is_time and column_type.precision > _SPARK_DIGITS) or any(part is not None and _is_truncated(part) for part in parts)
 
 
 def _is_like(computed: ComputedPredicate) -> bool:
@@ -110,8 +123,14 @@ def usages(text: str) -> dict[int, Usage]:
         first = next((part for part in table.parts if isinstance(part, exp.Identifier)), None)
         start = None if first is None else first.meta.get("start")
         if start is not None:
-            found[start] = Usage(tuple(_conditions(table)), names, metadata)
+            found[start] = Usage(metadata=metadata) if renames_columns(table) else Usage(tuple(_conditions(table)), names, metadata)
     return found
+
+
+def renames_columns(table: exp.Table) -> bool:
+    """Return whether the alias of a table names its columns, too: ``t AS x(a, b)``."""
+    alias = table.args.get("alias")
+    return alias is not None and bool(alias.args.get("columns"))
 
 
 def _names(tree: exp.Expr) -> frozenset[str] | None:
@@ -183,4 +202,4 @@ def _may_be_null(table: exp.Table, select: exp.Select) -> bool:
     return own or any(join.side in {"RIGHT", "FULL"} for join in joins[at + 1 :])
 
 
-__all__ = ["Usage", "terms", "usages"]
+__all__ = ["Usage", "renames_columns", "terms", "usages"]

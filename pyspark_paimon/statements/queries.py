@@ -57,13 +57,14 @@ def _metadata_answer(names: KnownTables, text: str) -> Any:
     if found is None:
         return None
     table, travel = found
-    predicates = usage.predicates(table.table_schema, lambda: _zone(names))
+    scan = table.scan(**travel)
+    predicates = usage.predicates(scan.table_schema, lambda: _zone(names))
     if len(predicates) < wanted.condition_count:
         return None
     end = words.tokens[words.at - 1].end + 1
     alias = "" if _has_alias(words) else f" AS {quote_name(name[-1])}"
     query = f"{_escape(text[:start])}{{paimon}}{alias}{_escape(text[end:])}"
-    return wanted.answer(names.spark, table.scan(all_of(*predicates) if predicates else None, **travel), query)
+    return wanted.answer(names.spark, scan.narrowed(all_of(*predicates)) if predicates else scan, query)
 
 
 def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
@@ -90,9 +91,12 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
         hidden |= METADATA_NAMES.intersection(frame.columns) if used.get(start, Usage()).metadata else set()
         key = f"paimon_{len(frames)}"
         frames[key] = frame
+        named = words.tokens[words.at - 1].end + 1
+        _skip_sample(words)
         alias = "" if _has_alias(words) else f" AS {quote_name(name[-1])}"
-        parts += [_escape(text[end:start]), f"{{{key}}}{alias}"]
+        parts += [_escape(text[end:start]), f"{{{key}}}"]
         end = words.tokens[words.at - 1].end + 1
+        parts += [_escape(text[named:end]), alias]
     query = "".join([*parts, _escape(text[end:])])
     return _without_hidden(query, hidden, len(frames)), frames
 
@@ -257,10 +261,18 @@ def _evaluate_timestamp(spark: Any, text: str) -> int:
     return int(millis)
 
 
+def _skip_sample(words: TokenCursor) -> None:
+    """Move behind TABLESAMPLE, which stands between a table and its alias."""
+    for word in ("TABLESAMPLE", "REPEATABLE"):
+        if not words.take(word):
+            return
+        words.expect("(")
+        words.until()
+        words.expect(")")
+
+
 def _has_alias(words: TokenCursor) -> bool:
-    return words.peek() == "AS" or (
-        not words.done and words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER} and words.peek() != "TABLESAMPLE"
-    )
+    return words.peek() == "AS" or (not words.done and words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER})
 
 
 __all__ = ["replace_tables", "run_query"]

@@ -89,6 +89,7 @@ JOINED = [
     "SELECT Id, S FROM {t} T WHERE t.N = 5 AND T.ID < 30",
     "SELECT 1 AS one FROM {t} WHERE n = 5",
     "SELECT id AS n FROM {t} WHERE n = 5",
+    "SELECT n FROM {t} AS x(n, day, id, f, d, s, b, at, zoned, wide, m) WHERE n = 5",
 ]
 
 EACH = [shape.replace("{c}", condition) for condition, shape in product(CONDITIONS, SHAPES)]
@@ -165,6 +166,7 @@ KNOWN = [
     "SELECT count(*) FROM {t} HAVING count(*) > 1000",
     "SELECT DISTINCT count(*) FROM {t} LIMIT 0",
     "SELECT max(nowhere) FROM {t}",
+    "SELECT count(*), max(n) FROM {t} x(n, day, id, f, d, s, b, at, zoned, wide, m)",
 ]
 
 
@@ -200,6 +202,56 @@ def test_metadata_of_another_snapshot_answers_and_rows_to_merge_are_read(spark, 
         assert [tuple(row) for row in pyspark_paimon.sql(spark, text.replace("{version}", version), catalog=catalog).collect()] == [
             expected
         ]
+
+
+@pytest.mark.spark
+def test_conditions_on_nanoseconds_keep_rows_with_the_truncated_value(spark, tmp_path):
+    catalog = Catalog(tmp_path)
+    table = Table.create(tmp_path / "db.db" / "t", "id INT, at TIMESTAMP(9), zoned TIMESTAMP_LTZ(9)")
+    nanos = [1_577_836_800_123_456_789, 1_577_836_800_123_456_000, -1]
+    table.write(
+        pa.table(
+            {
+                "id": pa.array([1, 2, 3], pa.int32()),
+                "at": pa.array(nanos, pa.timestamp("ns")),
+                "zoned": pa.array(nanos, pa.timestamp("ns", "UTC")),
+            }
+        )
+    )
+    for condition in (
+        "at = TIMESTAMP_NTZ'2020-01-01 00:00:00.123456'",
+        "year(at) > 2000 AND zoned <= TIMESTAMP'2020-01-01 00:00:00.123456Z'",
+    ):
+        rows = pyspark_paimon.sql(spark, f"SELECT id FROM db.t WHERE {condition}", catalog=catalog).collect()
+        count = pyspark_paimon.sql(spark, f"SELECT count(*) FROM db.t WHERE {condition}", catalog=catalog).first()[0]
+        assert (sorted(row.id for row in rows), count) == ([1, 2], 2), condition
+
+
+@pytest.mark.spark
+def test_queries_of_another_version_have_its_columns(spark, tmp_path):
+    catalog = Catalog(tmp_path)
+    table = Table.create(tmp_path / "db.db" / "t", "a INT, gone INT, s INT")
+    table.write([{"a": 1, "gone": 2, "s": 3}, {"a": 4, "gone": 5, "s": 6}])
+    table.drop_column("gone")
+    table.change_type("s", "STRING")
+    table.add_column("added", "INT")
+    for text, expected in (
+        ("SELECT gone FROM db.t VERSION AS OF 1 WHERE gone > 2", [(5,)]),
+        ("SELECT a FROM db.t VERSION AS OF 1 WHERE s = '3'", [(1,)]),
+        ("SELECT count(*) FROM db.t VERSION AS OF 1 WHERE s = '3'", [(1,)]),
+        ("SELECT x.a FROM db.t VERSION AS OF 1 AS x JOIN db.t AS y ON x.a = y.a WHERE y.added IS NULL AND y.s = '6'", [(4,)]),
+    ):
+        assert [tuple(row) for row in pyspark_paimon.sql(spark, text, catalog=catalog).collect()] == expected, text
+
+
+@pytest.mark.spark
+def test_samples_of_tables(spark, database):
+    for sample in ("(100 PERCENT)", "(500 ROWS)", "(100 PERCENT) REPEATABLE (7)"):
+        for text in (
+            f"SELECT count(*) FROM db.t TABLESAMPLE {sample} WHERE t.id > 9",
+            f"SELECT count(*) FROM db.t TABLESAMPLE {sample} x WHERE x.id > 9",
+        ):
+            assert pyspark_paimon.sql(spark, text, catalog=database).first()[0] == 190, text
 
 
 @pytest.mark.spark
@@ -252,6 +304,7 @@ def test_other_filters_reach_spark_s_reader_through_not_null_columns(spark, data
         ("SELECT * FROM db.t WHERE rand() < 0.5", ()),
         ("SELECT * FROM db.t WHERE 1 = 1", ()),
         ("SELECT * FROM db.t TABLESAMPLE (10 ROWS) WHERE a = 1", ()),
+        ("SELECT * FROM db.t AS x(b, a) WHERE a = 1", ()),
         ("SELECT * FROM db.t JOIN u ON t.id = u.id WHERE a = 1 AND t.b = 2 AND t.c = u.c", ("b = 2",)),
         ("SELECT * FROM db.t LEFT JOIN u ON t.id = u.id WHERE t.b = 2", ("b = 2",)),
         ("SELECT * FROM db.t RIGHT JOIN u ON t.id = u.id WHERE t.b = 2", ()),
