@@ -205,7 +205,11 @@ class Catalog(AnyCatalog):
         whole, suffix = (named[0], f"${named[1]}") if named is not None and name.endswith(f"${named[1]}") else (name, "")
         plain, branch = split_branch(whole)
         self._require(self._split(plain)[0])
-        options = self._options if spark is None or hasattr(spark, "client") else None
+        options = self._options
+        if spark is not None and options is not None:
+            from pyspark_paimon.spark.wire.session_storage import is_connect  # noqa: PLC0415  # needed with Spark only
+
+            options = options if is_connect(spark) else None
         return Table.open(f"{with_branch(self._path(plain), branch)}{suffix}", spark, storage_options=options)
 
     def create_views(self, spark: SparkSession, database: str | None = None) -> list[str]:

@@ -69,6 +69,37 @@ print(json.dumps({{text: json_of(eval(text)) for text in [*SAME, *REFUSED]}}))
 """
 
 
+CATALOG = """
+import sys
+from pyspark.sql import SparkSession
+import pyspark_paimon
+from pyspark_paimon import Catalog, InvalidArgument, Table
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+catalog = Catalog(sys.argv[1])
+pyspark_paimon.sql(spark, "CREATE TABLE t (a INT, b STRING)", catalog=catalog)
+pyspark_paimon.sql(spark, "INSERT INTO t VALUES (1, 'x'), (2, 'y')", catalog=catalog)
+assert [tuple(row) for row in pyspark_paimon.sql(spark, "SELECT count(*), max(a) FROM t", catalog=catalog).collect()] == [(2, 2)]
+assert catalog.table("t", spark).scan("a = 2").count() == 1
+assert Catalog(sys.argv[1], {"table-default.bucket": "-1"}).table("t", spark).scan().count() == 2
+try:
+    Table.open("s3://bucket/t", spark, storage_options={"s3.access-key": "x", "s3.secret-key": "y"})
+except InvalidArgument as error:
+    assert "classic session" in str(error), error
+else:
+    raise AssertionError
+"""
+
+
+@pytest.mark.long
+def test_a_catalog_serves_a_classic_session(tmp_path) -> None:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
+    environment |= {"PYTHONPATH": package_root(), "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, "-W", "ignore", "-c", CATALOG, str(tmp_path / "warehouse")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 @pytest.mark.long
 def test_a_classic_column_says_what_sql_says() -> None:
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", COLUMNS], cwd=package_root(), capture_output=True, text=True, check=False)

@@ -35,6 +35,14 @@ _OF_THE_MACHINE = frozenset({"role_arn", "role_session_name", "web_identity_toke
 _sent: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 
+def is_connect(spark: Any) -> bool:
+    """Return whether a session is one of Spark Connect."""
+    try:
+        return hasattr(spark, "client")
+    except RuntimeError:  # a classic session has the property, which raises
+        return False
+
+
 def send_storage_options(spark: Any, storage_options: Mapping[str, Any], path: str = "") -> None:
     """Send the options of the store at ``path`` to a session's server.
 
@@ -58,7 +66,7 @@ def send_storage_options(spark: Any, storage_options: Mapping[str, Any], path: s
         return
     place = split_branch(object_place(path).uri)[0] if path else ""
     refuse_server_credentials(options)
-    if not hasattr(spark, "client"):
+    if not is_connect(spark):
         raise InvalidArgument(
             "storage_options need a Spark Connect session; for a classic session set the environment of its processes "
             "(AWS_*, AZURE_*, GOOGLE_*)"
@@ -119,4 +127,4 @@ def refuse_server_credentials(options: StorageOptions) -> None:
 
 set_options_source(received_options)
 
-__all__ = ["CLIENT_STORAGE", "received_options", "refuse_server_credentials", "send_storage_options"]
+__all__ = ["CLIENT_STORAGE", "is_connect", "received_options", "refuse_server_credentials", "send_storage_options"]
