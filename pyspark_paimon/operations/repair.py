@@ -97,11 +97,11 @@ class RemoveUnexistingFiles(Operation[MissingFilesResult]):
         if self.dry_run:
             missing.entries = find_missing(store, store.snapshots.latest())
         else:
-            earlier = committed_before(store, self.commit_id)
+            earlier, commit = committed_before(store, self.commit_id), FileStoreCommit(store, self.commit_id)
             if earlier is not None:
-                return MissingFilesResult(snapshot_id=earlier.snapshot_id)
+                return MissingFilesResult(snapshot_id=commit.finish_earlier(earlier).snapshot_id)
             noted = commit_properties("remove-unexisting-files", {}, self.properties)
-            snapshot_id = FileStoreCommit(store, self.commit_id).remove_missing(missing, properties=noted)
+            snapshot_id = commit.remove_missing(missing, properties=noted)
         rows = sum(entry.file.row_count for entry in missing.entries)
         return MissingFilesResult(paths=missing.paths(store), rows=rows, snapshot_id=snapshot_id, dry_run=self.dry_run)
 

@@ -7,16 +7,21 @@ import logging
 import signal
 import threading
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
+from manifest.commit import file_store_commit
 from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.expire import history_change
 from manifest.expire.orphans import remove_orphans
 from manifest.iceberg import publish as publication
 from manifest.io.failpoints import ICEBERG_POINTS
 from manifest.store import FileStore
 from pyspark_paimon import Table, UnsupportedOption, UnsupportedTable
+from pyspark_paimon.operations.repair import RemoveUnexistingFiles
 from tests.iceberg_files import check_files, latest_metadata, live_paths, manifests, versions
 from tests.pyspark_paimon.table_worker import finish, start
 
@@ -218,18 +223,42 @@ def test_a_rollback_takes_the_metadata_along(append, target) -> None:
     check_files(append)
 
 
+def unpublished(patch: pytest.MonkeyPatch) -> None:
+    """Write no metadata: the modules keep what they found in ``publication``."""
+    for module in (file_store_commit, history_change):
+        patch.setattr(module, "iceberg", SimpleNamespace(publish_or_log=lambda store, **_: None))
+
+
 def test_a_killed_rollback_does_not_hide_new_commits(append, monkeypatch) -> None:
     """Versions of removed snapshots stay; the ids are used again."""
     for at in range(4):
         append.write(rows(10 * at))
+    before = versions(append)
     with monkeypatch.context() as patch:
-        patch.setattr(publication, "publish_or_log", lambda store, **_: None)
+        unpublished(patch)
         append.rollback_to(snapshot=2)
+    assert versions(append) == before
     append.write(rows(100, 3, "Rome"))
     check_files(append)
     append.write(rows(200, 3, "Rome"))
     check_files(append)
     append.write(rows(300, 3, "Rome"))
+    check_files(append)
+
+
+@pytest.mark.local_files
+def test_a_repeated_removal_of_missing_files_writes_the_metadata(append, monkeypatch) -> None:
+    append.write(rows(0))
+    append.write(rows(10))
+    lost = next(Path(append.path).glob("bucket-0/data-*"))
+    lost.unlink()
+    removal = RemoveUnexistingFiles(commit_id="once")
+    with monkeypatch.context() as patch:
+        unpublished(patch)
+        append._backend.run(removal)
+    assert latest_metadata(append)["current-snapshot-id"] == 2
+    append._backend.run(removal)
+    assert latest_metadata(append)["current-snapshot-id"] == 3
     check_files(append)
 
 
