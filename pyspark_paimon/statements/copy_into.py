@@ -27,6 +27,8 @@ _PLAIN_JSON = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, p
 """Types that Arrow reads from JSON. Others are read as texts, and cast."""
 _WIDEST = pa.decimal256(76, 38)
 """Type of decimals that are numbers in JSON: the writer casts them, and reports those that do not fit."""
+_BLOCK = 1 << 24
+"""Bytes that a row may have."""
 _SUFFIXES = {"gz": "gzip", "bz2": "bz2", "zst": "zstd", "lz4": "lz4", "br": "brotli"}
 """Codecs of COMPRESSION = AUTO by the end of a file's name."""
 Option = WrittenValue | list[WrittenValue]
@@ -231,7 +233,7 @@ def _read_csv(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.R
     nulls = _nulls(form)
     return csv.open_csv(
         _decompressed(form, stream, path),
-        csv.ReadOptions(column_names=wanted.columns, skip_rows=int(header), use_threads=False),
+        csv.ReadOptions(column_names=wanted.columns, skip_rows=int(header), use_threads=False, block_size=_BLOCK),
         csv.ParseOptions(
             delimiter=_character(form, "FIELD_DELIMITER", ","),
             quote_char=_character(form, "QUOTE", '"'),
@@ -253,13 +255,13 @@ def _read_json(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.
     types = {column: wanted.schema.arrow.field(column).type for column in wanted.columns}
     plain = {name: kind if any(is_plain(kind) for is_plain in _PLAIN_JSON) else pa.string() for name, kind in types.items()}
     numbers = {name: _WIDEST for name, kind in types.items() if pa.types.is_decimal(kind)}
+    content = pa.py_buffer(_decompressed(wanted.form, stream, path).read())
     try:
-        rows = _parse_json(wanted, stream, path, plain)
+        rows = _parse_json(wanted, content, plain)
     except pa.ArrowInvalid:
         if not numbers:
             raise
-        stream.seek(0)  # decimals may be written as numbers
-        rows = _parse_json(wanted, stream, path, plain | numbers)
+        rows = _parse_json(wanted, content, plain | numbers)  # decimals may be written as numbers
     nulls = _nulls(wanted.form)
     for at, column in enumerate(rows.schema) if nulls else ():
         if pa.types.is_string(column.type):
@@ -269,10 +271,10 @@ def _read_json(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.
     return rows
 
 
-def _parse_json(wanted: _Copy, stream: Any, path: str, types: Mapping[str, pa.DataType]) -> pa.Table:
+def _parse_json(wanted: _Copy, content: pa.Buffer, types: Mapping[str, pa.DataType]) -> pa.Table:
     return json.read_json(
-        _decompressed(wanted.form, stream, path),
-        json.ReadOptions(use_threads=False),
+        pa.BufferReader(content),
+        json.ReadOptions(use_threads=False, block_size=_BLOCK),
         json.ParseOptions(
             explicit_schema=pa.schema(list(types.items())),
             unexpected_field_behavior="ignore",

@@ -150,10 +150,15 @@ def test_a_file_is_loaded_once_whatever_columns_the_table_has(catalog: InProcess
     assert len(rows(catalog)) == 1
 
 
-def test_decimals_are_numbers_or_texts_in_json(catalog: InProcess, files: Path) -> None:
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_decimals_are_numbers_or_texts_in_json(catalog: InProcess, files: Path, packed: bool) -> None:
     (files / "a.json").write_text('{"id": 1, "price": 2.25}\n{"id": 2, "price": 7}\n{"id": 3, "price": 0.125}\n{"id": 4, "price": null}\n')
     (files / "b.json").write_text('{"id": 5, "price": "2.25"}\n')
-    found = load(catalog, files, "JSON", "ON_ERROR = CONTINUE")
+    content = (files / "a.json").read_bytes()
+    if packed:
+        (files / "a.json").unlink()
+        (files / "a.json.gz").write_bytes(gzip.compress(content))
+    found = load(catalog, files, "JSON, COMPRESSION = AUTO", "ON_ERROR = CONTINUE")
     assert [(row["status"], row["errors_seen"]) for row in found] == [("PARTIALLY_LOADED", 1), ("LOADED", 0)]
     prices = [(row[0], row[2]) for row in rows(catalog)]
     assert prices == [(1, Decimal("2.25")), (2, Decimal("7.00")), (4, None), (5, Decimal("2.25"))]
@@ -176,3 +181,12 @@ def test_a_codec_is_found_by_the_name_of_a_file(catalog: InProcess, files: Path)
         load(catalog, files / "b.csv", "CSV, COMPRESSION = GZIP", "FORCE = TRUE", columns="(id, name)")
     again = load(catalog, files / "b.csv", "CSV, COMPRESSION = GZIP", "FORCE = TRUE ON_ERROR = SKIP_FILE", columns="(id, name)")
     assert again[0]["status"] == "LOAD_FAILED"
+
+
+def test_a_row_may_be_longer_than_a_block_of_the_reader(catalog: InProcess, files: Path) -> None:
+    name = "x" * 3_000_000
+    (files / "a").write_text(f"1,{name}\n2,y\n")
+    load(catalog, files, "CSV", columns="(id, name)")
+    (files / "a").write_text(f'{{"id": 3, "name": "{name}"}}\n{{"id": 4}}\n')
+    load(catalog, files, "JSON")
+    assert [(row[0], len(row[3])) for row in rows(catalog)] == [(1, 3_000_000), (2, 1), (3, 3_000_000), (4, 7)]
