@@ -28,6 +28,7 @@ HEAVY = (
     "pyarrow.parquet",
     "pyspark",
     "rich",
+    "sqlalchemy",
     "sqlglot",
     "typer",
     "zstandard",

@@ -17,6 +17,7 @@ _REFUSED: Final = {
     "lock.type": _NO_LOCK,
     "lock-acquire-timeout": _NO_LOCK,
     "lock-check-max-sleep": _NO_LOCK,
+    "lock-key-max-length": _NO_LOCK,
     "client-pool-size": "there are no connections to a metastore",
     "format-table.enabled": "tables of plain files are not supported",
     "sync-all-properties": "there is no metastore to write properties to",

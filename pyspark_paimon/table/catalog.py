@@ -1,32 +1,20 @@
-"""File-system catalog with Paimon's layout: ``<warehouse>/<database>.db/<table>``."""
+"""File-system catalog, and the way to every other one."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self, cast
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
-from manifest.io.errors import TableExists, TableNotFound
-from manifest.io.file_io import FileIO
-from manifest.io.paths import TablePaths, split_branch, split_system, with_branch
-from manifest.options.catalog_options import CatalogOptions
-from manifest.schema.manager import SchemaManager
-from manifest.storage.resolve import file_io_for
-from pyspark_paimon.table.catalog_base import (
-    DATABASE_SUFFIX,
-    AnyCatalog,
-    DatabaseExists,
-    DatabaseNotFound,
-    check_name,
-)
-from pyspark_paimon.table.table import Table
-from pyspark_paimon.typing import Data, Schema, SparkSession
+from pyspark_paimon.table.catalog_base import AnyCatalog
+from pyspark_paimon.table.directory_catalog import DirectoryCatalog
+
+_KINDS = {"filesystem": "file-system", "jdbc": "JDBC"}
 
 
 @public
-class Catalog(AnyCatalog):
+class Catalog(DirectoryCatalog):
     """Catalog of the databases and tables below one directory.
 
     Tables are named ``database.table``. A name without a database belongs to ``default``; ``database.table$branch_name`` is a branch.
@@ -36,6 +24,7 @@ class Catalog(AnyCatalog):
         options: Access to the object store, as ``storage_options`` of ``Table.open``. ``table-default.<option>`` is an option of each
             table that the catalog creates, ``default-database`` the database of names without one. With ``case-sensitive`` = ``false``
             names must be lower case. ``cache-enabled`` has no effect, and ``lock.enabled`` can only be ``false``: commits need no lock.
+            With ``metastore`` = ``jdbc`` a ``JdbcCatalog`` is returned.
 
     >>> import tempfile
     >>> catalog = Catalog(tempfile.mkdtemp())
@@ -46,20 +35,23 @@ class Catalog(AnyCatalog):
     (['sales'], ['purchases'], ('id',))
     """
 
-    def __init__(self, warehouse: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> None:
-        self._settings, rest = CatalogOptions.of(options or {})
-        self._options = None if options is None else rest
-        found, self._root = file_io_for(warehouse, storage_options=self._options)
-        self._file_io: FileIO = found
+    def __new__(cls, warehouse: object = None, options: object = None) -> Self:
+        """Return a catalog of the class that the option ``metastore`` names."""
+        if isinstance(options, Mapping) and options.get("metastore") == "jdbc":
+            from pyspark_paimon.table.jdbc_catalog import JdbcCatalog  # noqa: PLC0415  # loads what file-system catalogs do not need
+
+            return cast("Self", JdbcCatalog(cast("str", warehouse), options))  # the same methods
+        return super().__new__(cls)
 
     @classmethod
     def create(cls, options: Mapping[str, Any]) -> AnyCatalog:
         """Return the catalog that Paimon's catalog options describe.
 
         Args:
-            options: ``metastore`` is ``filesystem`` (default) or ``rest``. A file-system catalog needs ``warehouse``. A REST
-                catalog has ``uri``, ``warehouse``, ``token``, ``token.provider`` (``bear``), ``prefix``, ``data-token.enabled``
-                and ``header.*``. Other names are options of object stores.
+            options: ``metastore`` is ``filesystem`` (default), ``jdbc`` or ``rest``. The first two need ``warehouse``. A JDBC catalog
+                has ``uri``, ``jdbc.user``, ``jdbc.password``, ``catalog-key`` and ``sync-all-properties``, too. A REST catalog has
+                ``uri``, ``warehouse``, ``token``, ``token.provider`` (``bear``), ``prefix``, ``data-token.enabled`` and
+                ``header.*``. Other names are options of object stores.
 
         Raises:
             UnsupportedOption: An option is unknown.
@@ -70,234 +62,19 @@ class Catalog(AnyCatalog):
         []
         """
         remaining = dict(options)
-        if remaining.get("metastore", "filesystem") != "filesystem":
+        metastore = remaining.get("metastore", "filesystem")
+        if metastore not in {"filesystem", "jdbc"}:
             from pyspark_paimon.table.rest_catalog import RestCatalog  # noqa: PLC0415  # loads HTTP, which file-system catalogs do not need
 
             return RestCatalog(remaining)
-        remaining.pop("metastore", None)
+        if metastore == "filesystem":
+            remaining.pop("metastore", None)
         if "warehouse" not in remaining:
-            raise InvalidArgument("a file-system catalog needs a directory; give {'warehouse': '/path', ...}")
+            raise InvalidArgument(f"a {_KINDS[metastore]} catalog needs a directory; give {{'warehouse': '/path', ...}}")
         return cls(remaining.pop("warehouse"), remaining)
-
-    @property
-    def warehouse(self) -> str:
-        """Directory of the catalog.
-
-        >>> Catalog("/data/warehouse").warehouse
-        '/data/warehouse'
-        """
-        return self._root
-
-    def list_databases(self) -> list[str]:
-        """Return the names of the databases, sorted.
-
-        >>> import tempfile
-        >>> Catalog(tempfile.mkdtemp()).list_databases()
-        []
-        """
-        return sorted(
-            s.name.removesuffix(DATABASE_SUFFIX) for s in self._file_io.list(self._root) if s.is_dir and s.name.endswith(DATABASE_SUFFIX)
-        )
-
-    def create_database(self, name: str, *, ignore_if_exists: bool = False) -> None:
-        """Create a database.
-
-        Raises:
-            DatabaseExists: There is such a database, and ``ignore_if_exists`` is False.
-
-        >>> import tempfile
-        >>> catalog = Catalog(tempfile.mkdtemp())
-        >>> catalog.create_database("sales")
-        >>> catalog.list_databases()
-        ['sales']
-        """
-        self._settings.check_name(name, "database")
-        if self._file_io.is_directory(self._database(name)):
-            if ignore_if_exists:
-                return
-            raise DatabaseExists(f"{self._root}: database '{name}' exists")
-        self._file_io.mkdirs(self._database(name))
-
-    def _drop_empty(self, database: str) -> None:
-        self._file_io.delete_directory(self._database(database), recursive=True)
-
-    def list_tables(self, database: str | None = None) -> list[str]:
-        """Return the names of a database's tables, sorted.
-
-        Directories that are not tables are left out. ``database`` None: the default database.
-
-        Raises:
-            DatabaseNotFound: There is no such database.
-
-        >>> import tempfile
-        >>> catalog = Catalog(tempfile.mkdtemp())
-        >>> table = catalog.create_table("orders", "id BIGINT")
-        >>> catalog.list_tables()
-        ['orders']
-        """
-        database = self.default_database if database is None else database
-        self._require(database)
-        directory = self._database(database)
-        return sorted(s.name for s in self._file_io.list(directory) if s.is_dir and self._is_table(f"{directory}/{s.name}"))
-
-    def create_table(
-        self,
-        name: str,
-        schema: Schema | Data,
-        primary_keys: Sequence[str] = (),
-        partition_keys: Sequence[str] = (),
-        options: Mapping[str, str] | None = None,
-        *,
-        if_not_exists: bool = False,
-        comment: str | None = None,
-    ) -> Table:
-        """Create a table, as ``Table.create`` does.
-
-        The database ``default`` is created if needed.
-
-        Raises:
-            DatabaseNotFound: There is no such database.
-            TableExists: There is such a table, and ``if_not_exists`` is False.
-
-        >>> import tempfile
-        >>> Catalog(tempfile.mkdtemp()).create_table("orders", "id BIGINT", primary_keys=["id"]).primary_keys
-        ('id',)
-        """
-        database, table = self._split(name)
-        self._settings.check_name(table, "table")
-        if not self._settings.case_sensitive:
-            from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # rarely needed
-
-            self._check_case(new_schema(schema, primary_keys, partition_keys, None, None))
-        if database == self.default_database:
-            self.create_database(database, ignore_if_exists=True)
-        self._require(database)
-        path = self._path(name)
-        return Table.create(
-            path,
-            schema,
-            primary_keys=primary_keys,
-            partition_keys=partition_keys,
-            options=self._with_defaults(options),
-            if_not_exists=if_not_exists,
-            comment=comment,
-            storage_options=self._options,
-        )
-
-    def table(self, name: str, spark: SparkSession | None = None) -> Table:
-        """Open a table.
-
-        Args:
-            name: Table name; ``database.table$branch_name`` is a branch, ``database.table$files`` a system table.
-            spark: Session whose server reads and writes the table. A Connect server uses the options of this catalog, or its
-                own environment if the catalog has none. The server of a classic session always uses its own environment.
-
-        Raises:
-            DatabaseNotFound, TableNotFound: There is no such table.
-
-        >>> import tempfile
-        >>> catalog = Catalog(tempfile.mkdtemp())
-        >>> created = catalog.create_table("orders", "id BIGINT")
-        >>> catalog.table("orders").count(), catalog.table("orders$snapshots").count()
-        (0, 0)
-        """
-        named = split_system(name)
-        whole, suffix = (named[0], f"${named[1]}") if named is not None and name.endswith(f"${named[1]}") else (name, "")
-        plain, branch = split_branch(whole)
-        self._require(self._split(plain)[0])
-        options = self._options
-        if spark is not None and options is not None:
-            from pyspark_paimon.spark.wire.session_storage import is_connect  # noqa: PLC0415  # needed with Spark only
-
-            options = options if is_connect(spark) else None
-        return Table.open(f"{with_branch(self._path(plain), branch)}{suffix}", spark, storage_options=options)
-
-    def create_views(self, spark: SparkSession, database: str | None = None) -> list[str]:
-        """Create a temporary Spark view of each table.
-
-        Views have the names of the tables, which are returned sorted. A view reads the snapshot that is the newest when it is
-        created.
-
-        Raises:
-            DatabaseNotFound: There is no such database.
-
-        >>> Catalog("/warehouse").create_views(spark, "sales")  # doctest: +SKIP
-        ['orders']
-        """
-        database = self.default_database if database is None else database
-        names = self.list_tables(database)
-        for name in names:
-            self.table(f"{database}.{name}", spark).scan().to_spark().createOrReplaceTempView(name)
-        return names
-
-    def table_exists(self, name: str) -> bool:
-        """Return whether there is such a table.
-
-        >>> import tempfile
-        >>> Catalog(tempfile.mkdtemp()).table_exists("orders")
-        False
-        """
-        return self._is_table(self._path(name))
-
-    def rename_table(self, name: str, new_name: str) -> None:
-        """Rename a table, or move it to another database.
-
-        Processes that have it open can no longer use it.
-
-        Raises:
-            TableNotFound: There is no such table.
-            TableExists: The new name exists.
-            UnsupportedOption: The catalog is on an object store, which cannot rename directories.
-
-        >>> import tempfile
-        >>> catalog = Catalog(tempfile.mkdtemp())
-        >>> table = catalog.create_table("orders", "id BIGINT")
-        >>> catalog.rename_table("orders", "purchases")
-        >>> catalog.list_tables()
-        ['purchases']
-        """
-        source, target = self._path(name), self._path(new_name)
-        self._require_table(name)
-        self._settings.check_name(self._split(new_name)[1], "table")
-        self._require(self._split(new_name)[0])
-        if self._file_io.is_directory(target) or self._file_io.exists(target):
-            raise TableExists(f"{target}: a table or something else is here already")
-        try:
-            self._file_io.rename_directory(source, target)
-        except FileExistsError as error:
-            raise TableExists(f"{target}: a table or something else is here already") from error
-
-    def _new_place(self, name: str) -> str:
-        self._require(self._split(name)[0])
-        return self._path(name)
-
-    def _drop_table(self, name: str) -> None:
-        self._require_table(name)
-        path = self._path(name)
-        schemas = SchemaManager(self._file_io, path)
-        self._file_io.retire_directory(path, [TablePaths(path).schema_file(schema_id) for schema_id in reversed(schemas.ids())])
 
     def __repr__(self) -> str:
         return f"Catalog({self._root})"
-
-    def _database(self, name: str) -> str:
-        return f"{self._root}/{check_name(name, 'database')}{DATABASE_SUFFIX}"
-
-    def _path(self, name: str) -> str:
-        database, table = self._split(name)
-        return f"{self._database(database)}/{check_name(table, 'table')}"
-
-    def _is_table(self, path: str) -> bool:
-        return bool(SchemaManager(self._file_io, path).ids())
-
-    def _require(self, database: str) -> None:
-        if not self._file_io.is_directory(self._database(database)):
-            known = ", ".join(self.list_databases()) or "none"
-            raise DatabaseNotFound(f"{self._root}: no database '{database}'; known databases: {known}")
-
-    def _require_table(self, name: str) -> None:
-        if not self.table_exists(name):
-            raise TableNotFound(f"{self._path(name)}: no Paimon table is here")
 
 
 __all__ = ["Catalog"]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_paimon import Catalog, InvalidArgument, PaimonError, Table, TableExists, TableNotFound, UnsupportedOption
-from pyspark_paimon.table.catalog import DatabaseExists, DatabaseNotFound
+from pyspark_paimon.table.catalog_base import DatabaseExists, DatabaseNotFound
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_names_are_lower_case_where_case_does_not_count(tmp_path):
         ("cache.expire-after-access", "1 min", "no such cache"),
         ("client-pool-size", "2", "no connections"),
         ("format-table.enabled", "true", "plain files"),
-        ("metastore", "hive", "use 'filesystem' or 'rest'"),
+        ("metastore", "hive", "use 'filesystem', 'jdbc' or 'rest'"),
     ],
 )
 def test_options_without_a_meaning_are_refused_by_name(tmp_path, option, value, words):
