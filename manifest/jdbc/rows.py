@@ -46,7 +46,10 @@ class CatalogRows:
         self._databases = table("paimon_database_properties", keys[:2], nullable, sa.Column("property_value", sa.String(1000)))
         self._options_of_tables = table("paimon_table_properties", (*keys, "property_key"), sa.Column("property_value", sa.String(1000)))
         self._engine = self._connect()
-        self._create_missing(metadata)
+        try:
+            self._create_missing(metadata)
+        except RowTaken:  # PostgreSQL: another process creates the same table, and is done now
+            self._create_missing(metadata)
 
     def __reduce__(self) -> tuple[type[CatalogRows], tuple[JdbcOptions]]:
         return type(self), (self._options,)

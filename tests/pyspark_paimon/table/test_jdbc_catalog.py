@@ -273,6 +273,21 @@ def test_of_several_creators_one_wins(catalog, options) -> None:
     assert rows(catalog, "paimon_tables") == [("jdbc", "sales", "raced")]
 
 
+def test_several_processes_may_open_a_new_catalog_at_once(tmp_path, options) -> None:
+    barrier, listed = threading.Barrier(4), []
+
+    def open_new() -> None:
+        barrier.wait()
+        listed.append(Catalog(tmp_path, options).list_databases())
+
+    threads = [threading.Thread(target=open_new) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert listed == [[]] * 4
+
+
 def test_the_primary_key_decides_who_registers(catalog, options, monkeypatch) -> None:
     other = Catalog(catalog.warehouse, options)
     original = Table.create
