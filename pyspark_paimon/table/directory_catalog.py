@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.io.file_io import FileIO
 from manifest.io.paths import TablePaths, split_branch, split_system, with_branch
@@ -207,6 +208,7 @@ class DirectoryCatalog(AnyCatalog):
         Raises:
             TableNotFound: There is no such table.
             TableExists: The new name exists.
+            InvalidArgument: The new name is not one of a table.
             UnsupportedOption: The catalog is on an object store, which cannot rename directories.
 
         >>> import tempfile
@@ -220,6 +222,8 @@ class DirectoryCatalog(AnyCatalog):
         target = self._path(new_name)
         self._require_table(name)
         self._settings.check_name(self._split(new_name)[1], "table")
+        if "$" in new_name:
+            raise InvalidArgument(f"{target}: '$' names a branch or a system table; rename to a name without it")
         self._require(self._split(new_name)[0])
         if self._file_io.is_directory(target) or self._file_io.exists(target):
             raise TableExists(f"{target}: a table or something else is here already")

@@ -53,6 +53,14 @@ def test_rename_never_overwrites(catalog) -> None:
     assert catalog.list_tables() == ["a", "b"]
 
 
+def test_a_table_gets_no_name_of_a_branch_or_system_table(catalog) -> None:
+    catalog.create_table("a", "id BIGINT")
+    for name in ("b$branch_c", "b$files", "default.a$snapshots"):
+        with pytest.raises(InvalidArgument, match="names a branch or a system table"):
+            catalog.rename_table("a", name)
+    assert catalog.list_tables() == ["a"]
+
+
 def test_drop_deletes_a_table_and_nothing_else(catalog) -> None:
     catalog.create_table("a", "id BIGINT")
     stray = Path(catalog.warehouse, "default.db", "notes")
