@@ -25,7 +25,15 @@ from manifest.io import failpoints
 from manifest.io.errors import SnapshotNotFound, StorageError
 from manifest.io.group_sync import GroupSync
 from manifest.io.paths import local_form, parse_number
-from manifest.schema.iceberg_schema import WITH_VECTORS, IcebergOptions, has_vectors, metadata_directory, partition_spec, schema_json
+from manifest.schema.iceberg_schema import (
+    WITH_VECTORS,
+    IcebergOptions,
+    first_unreadable,
+    has_vectors,
+    metadata_directory,
+    partition_spec,
+    schema_json,
+)
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.store import FileStore
 
@@ -220,8 +228,16 @@ class _Publication:
             metadata = self._metadata(version)
             # The snapshot after a rollback on object stores repeats an older state: its changes say nothing about the one before.
             if metadata is not None and metadata.describes(self._store.root, self._store.schema, described, self._options.format_version):
-                return None if any(one.first_replaced is not None for one in following) else _Base(version, metadata, following)
+                if any(one.first_replaced is not None for one in following) or not self._is_readable(metadata):
+                    return None
+                return _Base(version, metadata, following)
         return None
+
+    def _is_readable(self, metadata: TableMetadata) -> bool:
+        """Return whether Iceberg readers can read the files of a version as the table's present columns."""
+        # A type may have changed to any other while the table had no metadata.
+        schema, known = self._store.schema, metadata.json.get("current-schema-id")
+        return known == schema.id or (isinstance(known, int) and first_unreadable(self._store.schemas.get(known), schema) is None)
 
     def _build(self, base: _Base | None) -> bytes:
         """Write manifests and their list. Return the metadata."""

@@ -387,6 +387,22 @@ def test_files_of_another_type_or_format_are_named(create, caplog) -> None:
     check_files(table)
 
 
+def test_types_changed_without_metadata_leave_no_unreadable_file(create, caplog) -> None:
+    """The option may be off while a column changes its type, and no snapshot may follow before it is on again."""
+    table = create("id BIGINT, v INT", primary_keys=(), options=ICEBERG)
+    table.write(pa.table({"id": [1], "v": pa.array([1], pa.int32())}))
+    table.alter_options({"metadata.iceberg.storage": "disabled"})
+    table.change_type("v", "STRING")
+    table.alter_options(ICEBERG)
+    with caplog.at_level(logging.WARNING):
+        table.write(pa.table({"id": [2], "v": ["2"]}))
+    assert "column 'v' of" in caplog.text
+    assert latest_metadata(table)["current-snapshot-id"] == 1
+    table.compact(full=True)
+    check_files(table)
+    assert latest_metadata(table)["current-snapshot-id"] == 3
+
+
 def test_a_hadoop_catalog_needs_a_database(create) -> None:
     table = create("id BIGINT, city STRING", primary_keys=(), options={"metadata.iceberg.storage": "hadoop-catalog"})
     with pytest.raises(UnsupportedTable, match="hadoop-catalog needs a table of a database"):
