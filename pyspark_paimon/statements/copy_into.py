@@ -286,11 +286,15 @@ def _parse_json(wanted: _Copy, content: pa.Buffer, types: Mapping[str, pa.DataTy
 def _read_parquet(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.RecordBatchReader:
     del path, skipped
     file = parquet.ParquetFile(stream)
-    present = [name for name in wanted.columns if name in file.schema_arrow.names]
+    stored = {name.lower(): name for name in file.schema_arrow.names}  # as in Spark, names ignore case
+    sources = {name: name if name in file.schema_arrow.names else stored.get(name.lower()) for name in wanted.columns}
+    present = {name: source for name, source in sources.items() if source is not None}
     if not present:
         raise InvalidArgument(f"COPY INTO: the file has none of the columns {', '.join(wanted.columns)}")
+    schema = pa.schema([file.schema_arrow.field(source).with_name(name) for name, source in present.items()])
+    read = file.iter_batches(columns=list(present.values()))
     return pa.RecordBatchReader.from_batches(
-        pa.schema([file.schema_arrow.field(name) for name in present]), file.iter_batches(columns=present)
+        schema, (pa.RecordBatch.from_arrays([batch.column(source) for source in present.values()], schema=schema) for batch in read)
     )
 
 

@@ -190,3 +190,12 @@ def test_a_row_may_be_longer_than_a_block_of_the_reader(catalog: InProcess, file
     (files / "a").write_text(f'{{"id": 3, "name": "{name}"}}\n{{"id": 4}}\n')
     load(catalog, files, "JSON")
     assert [(row[0], len(row[3])) for row in rows(catalog)] == [(1, 3_000_000), (2, 1), (3, 3_000_000), (4, 7)]
+
+
+def test_columns_of_parquet_files_are_found_whatever_their_case(catalog: InProcess, files: Path) -> None:
+    pq.write_table(pa.table({"NAME": ["x"], "Id": pa.array([7], pa.int32()), "name": ["y"]}), files / "case.parquet")
+    assert load(catalog, files / "case.parquet", "PARQUET")[0]["rows_loaded"] == 1
+    assert catalog.table("db.t").lookup({"id": 7}).to_pylist()[0]["name"] == "y"
+    pq.write_table(pa.table({"NAME": ["z"], "ID": pa.array([8], pa.int32())}), files / "upper.parquet")
+    load(catalog, files / "upper.parquet", "PARQUET")
+    assert catalog.table("db.t").lookup({"id": 8}).to_pylist()[0]["name"] == "z"
