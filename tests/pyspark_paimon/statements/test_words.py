@@ -83,7 +83,13 @@ def test_tables_of_a_query_are_put_in_their_places(names, monkeypatch, text, wan
     class Scanned:
         table_schema = SimpleNamespace(names=("id",), column_types={"id": ColumnType(Kind.BIGINT)})
 
-        def scan(self, *read: Any, **travel: Any) -> Any:
+        def scan(self, **travel: Any) -> Any:
+            return self
+
+        def projected(self, columns: list[str]) -> Any:
+            return self
+
+        def narrowed(self, condition: Any) -> Any:
             return self
 
         def to_spark(self, *, exact: bool) -> str:
@@ -121,7 +127,7 @@ class Computing(Recorded):
 )
 def test_a_time_to_travel_to_may_be_computed(names, monkeypatch, value):
     given: list[dict[str, Any]] = []
-    frame = SimpleNamespace(to_spark=lambda **_: "frame")
+    frame = SimpleNamespace(to_spark=lambda **_: "frame", table_schema=None)
     monkeypatch.setattr(
         Catalog, "table", lambda self, name, spark: SimpleNamespace(scan=lambda *_, **travel: given.append(travel) or frame)
     )
