@@ -5,7 +5,7 @@ The result is REMAIN (unknown), SKIP (no row matches), or a set of rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from fileindex.base.column_type import ColumnType, Plain
@@ -51,20 +51,9 @@ def evaluate(
 def _tree(predicate: Predicate, indexes: FileIndexes) -> FileIndexResult:
     match predicate:
         case And(children):
-            result: FileIndexResult = REMAIN
-            for number, child in enumerate(children):
-                found = _tree(child, indexes)
-                result = result.and_(found) if number else found
-                if not result.remains:
-                    return SKIP
-            return result
+            return _all_of(_tree(child, indexes) for child in children)
         case Or(children):
-            result = SKIP
-            for child in children:
-                result = result.or_(_tree(child, indexes))
-                if result is REMAIN:
-                    return result
-            return result
+            return _any_of(_tree(child, indexes) for child in children)
         case ComputedPredicate():
             required = required_texts(predicate)
             return REMAIN if required is None else _texts(required, indexes)
@@ -72,24 +61,33 @@ def _tree(predicate: Predicate, indexes: FileIndexes) -> FileIndexResult:
             return _leaf(leaf, indexes)
 
 
+def _all_of(results: Iterator[FileIndexResult]) -> FileIndexResult:
+    """Intersect results, up to one that leaves no row."""
+    result: FileIndexResult = REMAIN
+    for number, found in enumerate(results):
+        result = result.and_(found) if number else found
+        if not result.remains:
+            return SKIP
+    return result
+
+
+def _any_of(results: Iterator[FileIndexResult]) -> FileIndexResult:
+    """Unite results, up to one that leaves all rows."""
+    result: FileIndexResult = SKIP
+    for found in results:
+        result = result.or_(found)
+        if result is REMAIN:
+            return result
+    return result
+
+
 def _texts(required: Requirement, indexes: FileIndexes) -> FileIndexResult:
     """Evaluate what a computed predicate requires of texts."""
-    result: FileIndexResult
     match required:
         case AllOf(children):
-            result = REMAIN
-            for child in children:
-                result = result.and_(_texts(child, indexes))
-                if not result.remains:
-                    return SKIP
-            return result
+            return _all_of(_texts(child, indexes) for child in children)
         case AnyOf(children):
-            result = SKIP
-            for child in children:
-                result = result.or_(_texts(child, indexes))
-                if result is REMAIN:
-                    return result
-            return result
+            return _any_of(_texts(child, indexes) for child in children)
         case Contains(column, texts):
             known = indexes.of(column)
             entry = None if known is None else next((entry for entry in known[1] if entry.index_type == NGRAMS), None)
