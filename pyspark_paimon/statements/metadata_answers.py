@@ -9,17 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from fileindex.base.column_type import FLOATS
 from fileindex.base.errors import PaimonError
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_schema
-from pyspark_paimon.statements.pushdown import renames_columns, terms
-from pyspark_paimon.statements.words import StatementTokens
+from pyspark_paimon.statements.pushdown import parse_query, renames_columns, terms
 from pyspark_paimon.table.scan import Scan
 
 _CLAUSES = {"expressions", "from_", "where"}
@@ -46,12 +43,7 @@ class SimpleAggregate:
         SimpleAggregate(items=(('count', None), ('min', 'a')), condition_count=2)
         >>> SimpleAggregate.of("SELECT count(*) FROM t GROUP BY a")
         """
-        if '"' in text or "\\" in text:  # as in ``usages``
-            return None
-        try:
-            tree = sqlglot.parse_one(text, dialect=StatementTokens)
-        except (SqlglotError, RecursionError):
-            return None
+        tree = parse_query(text)
         if not isinstance(tree, exp.Select) or {name for name, value in tree.args.items() if value} - _CLAUSES:
             return None
         source = tree.args.get("from_")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sqlglot
@@ -57,7 +58,7 @@ class Usage:
         # An older snapshot or a setting may give the columns of an older schema.
         scan = table.scan(**travel)
         schema = scan.table_schema
-        others = self.metadata_of(table) if self.metadata else []
+        others = self.metadata_of(table)
         if self.names is None:
             columns = [*schema.names, *others] if others else None
         else:
@@ -102,6 +103,17 @@ def _is_like(computed: ComputedPredicate) -> bool:
     return isinstance(value, ColumnValue)
 
 
+@lru_cache(maxsize=8)  # several steps of one statement read its query
+def parse_query(text: str) -> exp.Expr | None:
+    """Return the tree of a query, which nobody may change. None: it cannot be read, or depends on settings of the session."""
+    if '"' in text or "\\" in text:
+        return None
+    try:
+        return sqlglot.parse_one(text, dialect=StatementTokens)
+    except (SqlglotError, RecursionError):
+        return None
+
+
 def usages(text: str) -> dict[int, Usage]:
     """Return the usage of each table of a query, by the position of its name in the text.
 
@@ -110,11 +122,8 @@ def usages(text: str) -> dict[int, Usage]:
     >>> usages("SELECT x.a FROM db.t AS x JOIN db.u ON x.id = u.id WHERE x.a = 1 AND x.b > u.b")[16].conditions
     ('a = 1',)
     """
-    if '"' in text or "\\" in text:  # their meaning depends on settings of the session
-        return {}
-    try:
-        tree = sqlglot.parse_one(text, dialect=StatementTokens)
-    except (SqlglotError, RecursionError):
+    tree = parse_query(text)
+    if tree is None:
         return {}
     names = _names(tree)
     metadata = METADATA_NAMES & {str(node.name) for node in tree.find_all(exp.Identifier)}
@@ -202,4 +211,4 @@ def _may_be_null(table: exp.Table, select: exp.Select) -> bool:
     return own or any(join.side in {"RIGHT", "FULL"} for join in joins[at + 1 :])
 
 
-__all__ = ["Usage", "renames_columns", "terms", "usages"]
+__all__ = ["Usage", "parse_query", "renames_columns", "terms", "usages"]
