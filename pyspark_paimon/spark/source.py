@@ -18,8 +18,9 @@ class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotat
     The option ``branch`` selects a branch.
 
     Options of ``spark.read``: ``columns`` (comma separated), ``filter`` (SQL text), ``scan.snapshot-id``, ``scan.tag-name``,
-    ``scan.timestamp-millis``, also ``versionAsOf`` and ``timestampAsOf``, ``incremental-between`` and ``incremental-between-scan-mode`` (rows with ``_row_kind``). Spark pushes no
-    filter and no columns of a query into this source: without the options a query reads all rows.
+    ``scan.timestamp-millis``, also ``versionAsOf`` and ``timestampAsOf``, ``incremental-between`` and
+    ``incremental-between-scan-mode`` (rows with ``_row_kind``). Spark pushes no filter and no columns of a query into this source:
+    without the options a query reads all rows.
 
     Options of ``df.write``: ``dynamic-partition-overwrite`` and the table options that a call may change.
 

@@ -50,6 +50,11 @@ class _Copy:
     on_error: str = _ON_ERROR[0]
 
     @property
+    def kind(self) -> str:
+        """Type of the files, in upper case."""
+        return str(self.form.get("TYPE", "")).upper()
+
+    @property
     def schema(self) -> TableSchema:
         return self.table.table_schema
 
@@ -101,7 +106,7 @@ def _read_clauses(wanted: _Copy, words: TokenCursor) -> None:
             wanted.on_error = str(words.literal()).upper()
             if wanted.on_error not in _ON_ERROR:
                 raise InvalidArgument(f"COPY INTO: ON_ERROR must be one of {', '.join(_ON_ERROR)}, not {wanted.on_error}")
-    kind = str(wanted.form.get("TYPE", "")).upper()
+    kind = wanted.kind
     if kind not in _FORMATS:
         raise InvalidArgument(f"COPY INTO: FILE_FORMAT needs TYPE = {', '.join(_FORMATS)}, not '{kind}'")
     if unknown := sorted(wanted.form.keys() - {"TYPE", *_FORMATS[kind].options}):
@@ -140,11 +145,11 @@ def _load(wanted: _Copy, file_io: FileIO, path: str, status: FileStatus) -> dict
     identity = hashlib.sha256("\n".join([path, str(status.size), str(status.mtime_ms)]).encode()).hexdigest()[:32]
     skipped: list[str] = []
     row: dict[str, Any] = {"file_name": status.name, "rows_loaded": 0, "rows_parsed": 0, "errors_seen": 0, "first_error": None}
-    if not status.size and str(wanted.form["TYPE"]).upper() != "PARQUET":
+    if not status.size and wanted.kind != "PARQUET":
         return {**row, "status": "LOADED"}
     try:
         with file_io.open_input(path) as stream:
-            reader = _FORMATS[str(wanted.form["TYPE"]).upper()].read(wanted, stream, path, skipped)
+            reader = _FORMATS[wanted.kind].read(wanted, stream, path, skipped)
             done = wanted.table.write(
                 reader,
                 cast=True,

@@ -203,8 +203,8 @@ class Scan(CheckedMethods, Readable):
 
         Args:
             wanted: Functions by column: ``{"n": "count", "amount": ["min", "max", "sum"]}`` gives ``n``, ``amount_min``,
-                ``amount_max`` and ``amount_sum``; also ``avg`` and ``count_distinct``, which ignores nulls. A name that is not a column counts rows; the ``count`` of a column ignores
-                nulls.
+                ``amount_max`` and ``amount_sum``; also ``avg`` and ``count_distinct``. A name that is not a column counts rows;
+                ``count`` and ``count_distinct`` of a column ignore nulls.
             by: Columns and parts of columns to group by, or expressions by name. Groups of partition columns need no rows. Nulls
                 are a group, NaN is a group, and -0.0 equals 0.0.
 
