@@ -145,7 +145,10 @@ class Thresholds:
     kept_order_rows: int = _limit(64 << 10, 4, "Rows that order_by holds before it drops what the limit excludes.")
     cluster_sample_rows: int = _limit(1 << 17, 8, "Rows sampled for the bounds of a clustering.")
 
-    candidate_rows: int = _limit(1 << 14, 8, "Rows of a section from which on it is searched for keys that may match.")
+    candidate_rows: int = _limit(
+        1 << 14, 8, "Rows of a section from which on its runs are read alone, or searched for keys that may match."
+    )
+    searches_per_row: int = _limit(1, 1, "Keys that runs read alone search in other runs, for each row.")
     candidate_keys: int = _limit(50_000, 40, "Most keys of a section that are merged alone.")
     files_searched: int = _limit(16, 2, "Files of a section on distant storage that are searched for keys together.")
     rows_per_candidate: int = _limit(32, 2, "Least rows of a section for each such key.")

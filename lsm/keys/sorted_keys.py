@@ -145,22 +145,36 @@ class KeyBlock:
     def find(self, keys: SortedKeys, wanted: Indices) -> tuple[Indices, Int64s]:
         """Return the keys among ``wanted`` that a row has, and its position.
 
-        ``wanted`` are numbers of ``keys``.
+        ``wanted`` are ascending numbers of ``keys``.
         """
-        if not len(self.codes):
+        codes = keys.codes(self.layout)
+        if len(wanted) < len(codes):
+            codes = codes[wanted]
+        if not len(self.codes) or not len(codes):
             return wanted[:0], np.zeros(0, np.int64)
-        codes = keys.codes(self.layout)[wanted]
-        at = np.searchsorted(self.codes, codes)
-        at[at == len(self.codes)] = 0
-        known = self.codes[at] == codes
-        at = at[known]
-        return wanted[known], at if self.rows is None else self.rows[at]
+        # The fewer are searched in the more.
+        if len(self.codes) < len(codes):
+            found, at = _same(self.codes, codes)[::-1]
+        else:
+            found, at = _same(codes, self.codes)
+        return wanted[found], at if self.rows is None else self.rows[at]
+
+
+def _same(few: AnyArray, many: AnyArray) -> tuple[Indices, Indices]:
+    """Return the positions of equal codes in two ascending arrays."""
+    at = np.searchsorted(many, few)
+    at[at == len(many)] = 0
+    known = np.flatnonzero(many[at] == few)
+    return known, at[known]
 
 
 def _stored(column: Any, data_type: DataType) -> AnyArray:
     array = plain_array(column, data_type.column_type)
     if pa.types.is_integer(array.type):
-        return np.unique(numpy_array(array))
+        numbers = numpy_array(array)
+        if bool((numbers[:-1] < numbers[1:]).all()):  # a leading column, which np.unique would sort again
+            return numbers
+        return np.unique(numbers)
     values: list[Any] = plain_values(array, data_type.column_type)
     if data_type.kind in STRINGS | BINARIES:
         values = [value.encode() if isinstance(value, str) else value for value in values]

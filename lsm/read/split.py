@@ -20,7 +20,7 @@ from fileindex.base.lazy import LazyModule, cached_property
 from fileindex.base.plain_value import literal_array
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.evaluate_rows import mask
-from fileindex.predicate.tree import TRUE, Predicate, columns_of
+from fileindex.predicate.tree import TRUE, Predicate, columns_of, computed_predicates
 from lsm.arrow.limit import limit_rows
 from lsm.arrow.text_form import plain_texts
 from lsm.bucket.hash import bucket_ids
@@ -37,6 +37,7 @@ from lsm.read.data_file import DataFileRead
 from lsm.read.file_filter import FileFilter
 from lsm.read.keyed_read import KeyedRead
 from lsm.read.metrics import ReadReport
+from lsm.read.ordered_runs import OrderedRuns
 from lsm.scan.bucket_pruner import BucketPruner
 from lsm.scan.file_pruner import range_groups
 from lsm.scan.other_branch import branch_of
@@ -143,8 +144,8 @@ class SplitRead:
 
     def batches(self) -> Iterator[Any]:
         """Yield the rows of ``read_split`` without a limit."""
-        if self._sought is not None and (runs := self._runs_to_search(self.split.files)) is not None:
-            yield from self._by_run(runs, self._sought)
+        if self._sought is not None and (runs := self._in_order(self.split.files)) is not None:
+            yield from self._of_keys(runs, self._sought)
             return
         if self.split.raw_convertible:
             for file in self.split.files:
@@ -159,7 +160,7 @@ class SplitRead:
             if len(section) > 1:
                 yield from self._merge(section)
             elif self._sought is not None:
-                yield from self._by_run(section, self._sought)
+                yield from self._of_keys(self._ordered(section), self._sought)
             else:
                 for file in section[0].files:
                     yield from self.alone(file).batches()
@@ -184,39 +185,41 @@ class SplitRead:
         rows = keys.rows if here.all() else keys.rows.filter(arrow_array(here))
         return SortedKeys.of([rows.column(name) for name in schema.trimmed_primary_keys])
 
-    def _runs_to_search(self, files: tuple[DataFileMeta, ...]) -> list[SortedRun] | None:
+    def _in_order(self, files: Sequence[DataFileMeta]) -> OrderedRuns | None:
         """Return the runs of some files so that the first version of a key decides its result.
 
         None: versions must be merged, or their order is not known.
         """
         if self.split.raw_convertible:
-            return [SortedRun(files)]
+            return self._ordered([SortedRun(tuple(files))])
         fold = merge_function_for(self.store.schema)
         if self.store.options.sequence_field or self.kinds or self.in_key_order:
             return None
         runs = level_runs(files)
         if isinstance(fold, Deduplicate) and fold.newest_wins:
-            return runs if _in_sequence(runs[::-1]) else None
+            return self._ordered(runs) if _in_sequence(runs[::-1]) else None
         if isinstance(fold, FirstRow) and all(file.delete_row_count == 0 for file in files):
             fresh = [run for run in runs if run.files[0].level == 0][::-1]
-            return [*runs[len(fresh) :], *fresh] if _in_sequence(fresh) else None
+            return self._ordered([*runs[len(fresh) :], *fresh]) if _in_sequence(fresh) else None
         return None
 
-    def _by_run(self, runs: Sequence[SortedRun], keys: SortedKeys) -> Iterator[Any]:
-        """Yield the first version of each key, unless it is a retract."""
-        schema = self.store.schema
-        columns = tuple(dict.fromkeys([*self.columns, *columns_of(self.predicate)]))
-        wanted = np.arange(len(keys))
-        for run in runs:
-            for file in run.files:
-                if not len(wanted):
-                    return
-                read = KeyedRead(replace(self.alone(file), columns=columns), keys, tuple(schema.trimmed_primary_keys))
-                rows, found = read.find(wanted)
-                if len(found):
-                    wanted = np.setdiff1d(wanted, found, assume_unique=True)
-                    for batch in map(self._filter_exactly, read.read.at(rows)):
-                        yield batch.select(list(self.columns)) if self.columns else rows_only(batch.num_rows)
+    def _ordered(self, runs: Sequence[SortedRun]) -> OrderedRuns:
+        return OrderedRuns(runs, tuple(self.store.schema.trimmed_primary_keys), self.alone)
+
+    def _of_keys(self, runs: OrderedRuns, keys: SortedKeys) -> Iterator[Any]:
+        """Yield the rows with one of ``keys`` that match the filter."""
+        needed = tuple(dict.fromkeys([*self.columns, *columns_of(self.predicate)]))
+        yield from map(self._result, map(self._filter_exactly, runs.first_of(keys, needed)))
+
+    def _unmerged(self, runs: OrderedRuns) -> Iterator[Any]:
+        """Yield the rows that match the filter, from each run alone."""
+        report = self.report if columns_of(self.predicate) else ReadReport()
+        report.sections_searched += 1
+        report.rows_searched += sum(file.row_count for run in runs.runs for file in run.files)
+        yield from map(self._result, runs.matching(tuple(dict.fromkeys([*self.columns, *runs.names])), report))
+
+    def _result(self, rows: Any) -> Any:
+        return rows.select(list(self.columns)) if self.columns else rows_only(rows.num_rows)
 
     def _filter_exactly(self, rows: Any) -> Any:
         return rows if self.predicate == TRUE else rows.filter(mask(self.predicate, rows, self.store.schema.column_types))
@@ -292,25 +295,34 @@ class SplitRead:
         by_level = options.needs_lookup and not chooses
         by_masks = chooses and not self.in_key_order and not self.kinds
         columns = (*values, SEQUENCE_NUMBER, VALUE_KIND)
-        keys = self._candidates(section, fold) if self._sought is None else self._sought
+        files = [file for run in section for file in run.files]
+        runs = self._in_order(files)
+        if self._sought is None and runs is not None and self._needs_no_merge(files, runs):
+            yield from self._unmerged(runs)
+            return
+        keys = self._candidates(files, fold) if self._sought is None else self._sought
         if keys is not None and not len(keys):
             return
-        if keys is not None and (newest_first := self._runs_to_search(tuple(file for run in section for file in run.files))) is not None:
-            yield from self._by_run(newest_first, keys)
+        if keys is not None and runs is not None:
+            yield from self._of_keys(runs, keys)
             return
         reads = self._runs(section, columns, dictionaries=columns if by_masks else (), compacted_first=isinstance(fold, FirstRow))
-        runs = [self._rows(run, keys, by_level=by_level) for run in reads]
+        versions = [self._rows(run, keys, by_level=by_level) for run in reads]
         if by_masks and isinstance(fold, Deduplicate | FirstRow):
-            merged = selection.selection_vectors(runs, key, fold)
+            merged = selection.selection_vectors(versions, key, fold)
         else:
-            merged = merge_iterator.merge_runs(runs, key, LookupMerge(fold) if by_level else fold, drop_delete=not self.kinds)
+            merged = merge_iterator.merge_runs(versions, key, LookupMerge(fold) if by_level else fold, drop_delete=not self.kinds)
         for rows in merged:
             # Filter after the merge: an older version may match although the newest does not.
             yield from _in_batches(self._filter_exactly(rows), self.columns, self.dictionaries)
 
-    def _candidates(self, section: Section, fold: MergeFunction) -> SortedKeys | None:
+    def _needs_no_merge(self, files: Sequence[DataFileMeta], runs: OrderedRuns) -> bool:
+        # A computed predicate may fail for a version that is hidden.
+        large = sum(file.row_count for file in files) >= thresholds.candidate_rows
+        return large and runs.few_searches and not computed_predicates(self.predicate)
+
+    def _candidates(self, files: Sequence[DataFileMeta], fold: MergeFunction) -> SortedKeys | None:
         """Return the keys of a section that may match. None: any key may."""
-        files = [file for run in section for file in run.files]
         rows = sum(file.row_count for file in files)
         if rows < thresholds.candidate_rows:
             return None

@@ -16,7 +16,9 @@ from manifest.schema.validation import build_schema
 from pyspark_paimon import PaimonError, Table
 from pyspark_paimon.filter.parse import bind_filter
 
-NEVER, ALWAYS = {"candidate_rows": 1 << 60}, {"candidate_rows": 1, "rows_per_candidate": 1, "candidate_keys": 1 << 20}
+NEVER = {"candidate_rows": 1 << 60}
+ALWAYS = {"candidate_rows": 1, "rows_per_candidate": 1, "candidate_keys": 1 << 20, "searches_per_row": 0}
+ALONE = {"candidate_rows": 1, "searches_per_row": 1 << 20}
 INDEXES = {"file-index.bloom-filter.columns": "s", "file-index.bitmap.columns": "v,w"}
 FUNCTIONS = ["sum", "product", "max", "min", "last_value", "last_non_null_value", "first_value", "first_non_null_value"]
 GROUPS = {"fields.w.sequence-group": "v", "fields.d.sequence-group": "s"}
@@ -39,7 +41,8 @@ KINDS: dict[str, dict[str, str]] = {
         for name in FUNCTIONS
     },
 }
-FILTERS = [
+FILTERS: list[str | None] = [
+    None,
     "v = 3",
     "v IS NULL",
     "v IS NOT NULL AND w > 1",
@@ -100,7 +103,7 @@ def table_with_runs(path: Path, draw: random.Random, options: dict[str, str]) ->
     return table
 
 
-def texts(table: Table, condition: str, **limits: int) -> tuple[list[str], int, int]:
+def texts(table: Table, condition: str | None, **limits: int) -> tuple[list[str], int, int]:
     with use_thresholds(**limits):
         scan = table.scan(condition)
         found = sorted(map(repr, scan.to_arrow().to_pylist()))
@@ -114,13 +117,14 @@ def test_candidate_keys_change_no_answer(tmp_path: Path, kind: str, seed: int) -
     draw = random.Random(f"{kind} {seed}")
     table = table_with_runs(tmp_path / "t", draw, KINDS[kind])
     has_n = "n" in table.schema.names
-    for condition in FILTERS if seed else draw.sample(FILTERS, len(FILTERS) // 2):
-        if "n " in condition and not has_n and condition.startswith("n "):
+    for condition in FILTERS if seed else draw.sample(FILTERS, len(FILTERS) // 3):
+        if condition and condition.startswith("n ") and not has_n:
             continue
         whole = texts(table, condition, **NEVER)
-        found = texts(table, condition, **ALWAYS)
-        assert found[:2] == whole[:2], condition
-        assert found[2] <= whole[2], condition
+        for way in (ALWAYS, ALONE):
+            found = texts(table, condition, **way)
+            assert found[:2] == whole[:2], condition
+            assert found[2] <= whole[2], condition
 
 
 @pytest.mark.parametrize(("engine", "merged"), [("deduplicate", ""), ("partial-update", "5 rows merged")])
@@ -139,7 +143,7 @@ def test_many_candidates_end_the_search(tmp_path: Path) -> None:
     table = Table.create(tmp_path / "t", "id INT, v INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
     table.write([{"id": n, "v": n % 3} for n in range(1000)])
     table.write([{"id": 7, "v": 1}])
-    with use_thresholds(candidate_rows=100):
+    with use_thresholds(candidate_rows=100, searches_per_row=0):
         stages = {stage.name: stage for stage in table.scan("v = 1").explain().stages}
     assert "key candidates" not in stages
     assert stages["rows"].kept == 333
@@ -149,7 +153,7 @@ def test_frequent_matches_end_the_search_for_a_limit(tmp_path: Path) -> None:
     table = Table.create(tmp_path / "t", "id INT, v INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
     table.write([{"id": n, "v": n % 20} for n in range(1000)])
     table.write([{"id": 7, "v": 1}])
-    with use_thresholds(candidate_rows=100, rows_per_candidate=4):
+    with use_thresholds(candidate_rows=100, searches_per_row=0, rows_per_candidate=4):
         for limit, searched in ((3, False), (None, True)):
             scan = table.scan("v = 1", limit=limit)
             assert ("key candidates" in {stage.name for stage in scan.explain().stages}) is searched
@@ -178,3 +182,14 @@ def test_only_copied_columns_give_candidates(function: str, condition: str, sear
     predicate = bind_filter(condition.replace("3", "'3'") if function == "listagg" else condition, schema.column_types)
     assert predicate is not None
     assert len(version_filters(merge_function_for(schema), predicate, schema)) == searched
+
+
+def test_runs_of_one_size_are_merged_and_small_runs_are_not(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", "id INT, v INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    table.write([{"id": n, "v": n} for n in range(1000)])
+    notes = []
+    with use_thresholds(candidate_rows=100):
+        for number in range(5):
+            table.write([{"id": n, "v": -number} for n in range(number, 5 if number < 3 else 1000)])
+            notes.append(table.scan().explain().stages[-1].note)
+    assert notes == ["", "", "", "", "3,005 rows merged"]
