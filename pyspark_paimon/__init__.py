@@ -30,6 +30,7 @@ from pyspark_paimon._version import __version__  # noqa: E402  # as above
 if TYPE_CHECKING:
     from fileindex.base.errors import (
         CorruptFile,
+        CorruptVariant,
         FilterFailed,
         InvalidArgument,
         InvalidFilter,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         UnsupportedType,
     )
     from fileindex.base.time_zone import time_zone
+    from fileindex.variant.values import Variant
     from manifest.io.errors import (
         CastFailed,
         CatalogRefused,
@@ -110,6 +112,7 @@ if TYPE_CHECKING:
 _NAMES_BY_MODULE = {
     "fileindex.base.errors": (
         "CorruptFile",
+        "CorruptVariant",
         "FilterFailed",
         "InvalidArgument",
         "InvalidFilter",
@@ -120,6 +123,7 @@ _NAMES_BY_MODULE = {
         "UnsupportedType",
     ),
     "fileindex.base.time_zone": ("time_zone",),
+    "fileindex.variant.values": ("Variant",),
     "manifest.io.errors": (
         "BranchExists",
         "CastFailed",
@@ -230,6 +234,7 @@ __all__ = [
     "CompactResult",
     "CopyResult",
     "CorruptFile",
+    "CorruptVariant",
     "CredentialsRefused",
     "DatabaseExists",
     "DatabaseNotFound",
@@ -305,6 +310,7 @@ __all__ = [
     "UnsupportedOption",
     "UnsupportedTable",
     "UnsupportedType",
+    "Variant",
     "WriteCounters",
     "WriteResult",
     "__version__",

@@ -17,6 +17,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from fileindex.base.lazy import cached_property
+from fileindex.base.variant_type import VARIANT_ARROW
 
 Plain: TypeAlias = bool | int | float | str | bytes | None
 
@@ -100,6 +101,8 @@ class ColumnType:
                 return pa.timestamp(self.unit, tz="UTC")
             case Kind.MAP if self.key is not None and self.value is not None:
                 return pa.map_(self.key.arrow, self.value.arrow)
+            case Kind.VARIANT:
+                return VARIANT_ARROW
             case kind if kind in _FIXED:
                 return _FIXED[kind]
             case _:

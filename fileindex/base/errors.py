@@ -118,6 +118,11 @@ class CorruptFile(PaimonError):
         return type(self), (self.path, self.reason)
 
 
+@public
+class CorruptVariant(PaimonError, ValueError):
+    """The bytes of a VARIANT violate its encoding."""
+
+
 class CorruptIndex(PaimonError, ValueError):
     """An index container or payload violates its format."""
 
@@ -125,6 +130,7 @@ class CorruptIndex(PaimonError, ValueError):
 __all__ = [
     "CorruptFile",
     "CorruptIndex",
+    "CorruptVariant",
     "FilterFailed",
     "InvalidArgument",
     "InvalidFilter",

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import BINARIES, LISTS, STRINGS, WITH_PARTS, ColumnType, Kind, Plain
 from fileindex.base.errors import FilterFailed, InvalidFilter
 from fileindex.base.plain_value import canonical_array, literal_array, to_scalar
-from fileindex.expression import calendar, comparison, java_regex, nested, text
+from fileindex.expression import calendar, comparison, java_regex, nested, text, variants
 from fileindex.expression.functions import WITH_FIELD, cast_kernel, kernel_of
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 
@@ -83,7 +83,8 @@ def _compute_call(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
     kernel = kernel_of(node)
     if kernel is not None:
         values = [compute(argument, columns, rows) for argument in node.arguments]
-        return _uniform(kernel(values, node.type), node.type)
+        found = kernel(values, node.type)
+        return found if node.type.kind in WITH_PARTS else _uniform(found, node.type)
     first = node.arguments[0]
     match node.function:
         case "and" | "or":
@@ -106,6 +107,8 @@ def _compute_call(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
             return calendar.truncate_instant(compute(node.arguments[1], columns, rows), unit, zone)
         case "item" | "get" | "element_at" | "try_element_at":
             return _canonical(_item(node, compute(first, columns, rows)), node.type)
+        case name if name in variants.GETTERS:
+            return variants.extract(node, compute(first, columns, rows))
         case name if name == WITH_FIELD:
             return _with_field(node, columns, rows)
         case "array_contains":

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, LISTS, STRINGS, TIMESTAMPS, WITH_PARTS, ColumnType, Kind
 from fileindex.base.errors import FilterFailed, InvalidFilter, UnknownColumn
 from fileindex.base.time_zone import zone_named
-from fileindex.expression import arithmetic, calendar, comparison, java_regex, nested, text
+from fileindex.expression import arithmetic, calendar, comparison, java_regex, nested, text, variants
 from fileindex.expression.arithmetic import Arrays
 from fileindex.expression.calendar import without_zone
 from fileindex.expression.literals import is_null_literal, literal_as, tight_decimal
@@ -410,6 +410,10 @@ FUNCTION_RULES: dict[str, FunctionRule] = {
     "rlike": FunctionRule(2, 2, _pattern_match, None),
     **{name: FunctionRule(2, 2, _item, None) for name in ("item", "get", "element_at", "try_element_at")},
     WITH_FIELD: FunctionRule(3, 3, _with_field, None),
+    **{name: FunctionRule(2, 4, variants.sign_getter, None) for name in variants.GETTERS},
+    "is_variant_null": FunctionRule(1, 1, _kinds(frozenset({Kind.VARIANT}), "a VARIANT", BOOLEAN_TYPE), variants.is_variant_null),
+    "parse_json": FunctionRule(1, 1, _with_type(TEXT_TYPE, variants.VARIANT_TYPE), variants.parse_json),
+    "try_parse_json": FunctionRule(1, 1, _with_type(TEXT_TYPE, variants.VARIANT_TYPE), variants.try_parse_json),
     "size": FunctionRule(1, 1, _kinds(frozenset({Kind.ARRAY, Kind.VECTOR, Kind.MAP, Kind.MULTISET}), "an ARRAY or MAP", INT_TYPE), _size),
     "array_contains": FunctionRule(2, 2, _array_contains, None),
     "date_trunc": FunctionRule(2, 2, _date_trunc, None),

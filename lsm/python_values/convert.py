@@ -17,7 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fileindex.base.errors import InvalidArgument
 from fileindex.base.plain_value import fixed_array
+from fileindex.base.variant_type import is_variant_type
+from fileindex.variant.values import variant_column
 from lsm.python_values.families import ARROW_TYPES, CONVERSION_ERRORS, Family, family_of, without_pandas_nulls
 from lsm.schema.lossless_cast import first_row, lossless_cast, may_cast
 
@@ -58,6 +61,8 @@ def python_array(values: Sequence[Any], target: pa.DataType) -> Any:
     """
     values, kinds = without_pandas_nulls(values)
     families = {family_of(kind) for kind in kinds}
+    if is_variant_type(target):
+        return _variants(values)
     if pa.types.is_nested(target) and Family.ARROW not in families:
         return _convert_nested(values, target)
     groups = list(_groups(values, kinds, families))
@@ -214,7 +219,7 @@ def _natural(group: _Group) -> Any:
             found = pa.array(values)
             found.validate(full=True)
             return found
-        case Family.OTHER | Family.LIST | Family.MAPPING | Family.NULL:
+        case Family.OTHER | Family.LIST | Family.MAPPING | Family.VARIANT | Family.NULL:
             if any(value is not None for value in values):
                 raise TypeError
             return pa.nulls(len(values))
@@ -223,6 +228,22 @@ def _natural(group: _Group) -> Any:
 
 def _integer_decimals(values: Sequence[Any]) -> Any:
     return pa.array([None if value is None else Decimal(int(value)) for value in values], pa.decimal128(38, 0))
+
+
+def _variants(values: Sequence[Any]) -> Any:
+    try:
+        return variant_column(values)
+    except InvalidArgument as error:
+        row = first_row(len(values), lambda start, stop: _is_no_variant(values[start:stop]))
+        raise InvalidValue(row, "", str(error)) from error
+
+
+def _is_no_variant(values: Sequence[Any]) -> bool:
+    try:
+        variant_column(values)
+    except InvalidArgument:
+        return True
+    return False
 
 
 def _convert_nested(values: Sequence[Any], target: pa.DataType) -> Any:

@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fileindex.base.variant_type import VARIANT_ARROW
+from fileindex.variant.values import Variant
+
 
 class Family(StrEnum):
     """Kind of value of a Python type."""
@@ -29,6 +32,7 @@ class Family(StrEnum):
     LIST = "list"
     MAPPING = "dict"
     ARROW = "Arrow scalar"
+    VARIANT = "Variant"
     OTHER = "other"
 
 
@@ -39,6 +43,7 @@ ARROW_TYPES = {
     Family.BYTES: pa.binary(),
     Family.DATE: pa.date32(),
     Family.TIME: pa.time64("us"),
+    Family.VARIANT: VARIANT_ARROW,
 }
 """Arrow types of the families with one type."""
 CONVERSION_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
@@ -59,6 +64,7 @@ _BY_CLASS: tuple[tuple[Family, tuple[type, ...]], ...] = (
     (Family.DATE, (date,)),
     (Family.TIME, (time,)),
     (Family.ARROW, (pa.Scalar,)),
+    (Family.VARIANT, (Variant,)),
     (Family.MAPPING, (Mapping,)),
     (Family.LIST, (list, tuple, np.ndarray)),
 )

@@ -18,13 +18,12 @@ import pyarrow as pa
 from fileindex.base.column_type import BINARIES, LISTS, STRINGS, ColumnType, Kind
 from fileindex.base.errors import UnsupportedType
 from fileindex.base.lazy import cached_property
+from fileindex.base.variant_type import VARIANT_ARROW, is_variant_type
 from manifest.io.errors import UnsupportedTable
 from manifest.types.type_parser import parse_atomic, parse_geo, quote_field
 
 MAX_LENGTH = 2**31 - 1
 NESTED = frozenset({Kind.ARRAY, Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VECTOR})
-VARIANT_ARROW = pa.struct([pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)])
-"""A VARIANT in memory, as in Parquet: value and metadata in the open "Variant Binary Encoding"."""
 Json: TypeAlias = str | dict[str, Any]
 _READ_AS_TEXT = frozenset(
     {
@@ -353,6 +352,8 @@ def _from_arrow_type(arrow: pa.DataType) -> DataType:
         return DataType(Kind.MAP, key=key.with_nullable(nullable=False), value=value.with_nullable(arrow.item_field.nullable))
     if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow):
         return DataType(Kind.ARRAY, element=_from_arrow_type(arrow.value_type).with_nullable(arrow.value_field.nullable))
+    if is_variant_type(arrow):
+        return DataType(Kind.VARIANT)
     if pa.types.is_struct(arrow):
         return DataType(Kind.ROW, fields=tuple(_from_arrow_field(arrow.field(i)) for i in range(arrow.num_fields)))
     hint = "; cast it to int64 or decimal128(20, 0)" if arrow == pa.uint64() else ""

@@ -11,7 +11,7 @@ from decimal import Decimal
 from fileindex.base.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.errors import FilterFailed, InvalidFilter
 from fileindex.base.time_zone import UTC, session_zone
-from fileindex.expression import calendar
+from fileindex.expression import calendar, variants
 from fileindex.expression.calendar import PARTS
 from fileindex.expression.compute import compute
 from fileindex.expression.functions import call, cast_to
@@ -78,6 +78,8 @@ def bind_term(term: Term, types: Mapping[str, ColumnType], depth: int = 0) -> Ex
 def _cast(argument: Expression, wanted: ColumnType) -> Expression:
     """Return a CAST, converting TIMESTAMP_LTZ in the session's time zone."""
     given = argument.type.kind
+    if given is Kind.VARIANT:
+        return _getter("variant_get", [argument, *(LiteralValue(text, TEXT_TYPE) for text in ("$", variants.type_name(wanted)))])
     if given is Kind.TIMESTAMP_LTZ and wanted.kind in {Kind.TIMESTAMP, Kind.DATE}:
         return cast_to(_convert_timestamp(calendar.LOCAL, argument), wanted)
     if given in {Kind.TIMESTAMP, Kind.DATE} and wanted.kind is Kind.TIMESTAMP_LTZ:
@@ -91,6 +93,13 @@ def _call(name: str, arguments: list[Expression]) -> Expression:
     Calendar functions read instants in the session's zone. Calls that need one common type convert DATE and TIMESTAMP
     arguments to TIMESTAMP_LTZ if one argument is of that type.
     """
+    if name in variants.GETTERS:
+        return _getter(name, arguments)
+    if name == "try_cast":
+        value, wanted = arguments
+        if value.type.kind is not Kind.VARIANT:
+            raise InvalidFilter(f"a TRY_CAST of {value} of type {value.type.kind} is not supported in filters; write CAST")
+        return _getter("try_variant_get", [value, LiteralValue("$", TEXT_TYPE), wanted])
     if not any(argument.type.kind is Kind.TIMESTAMP_LTZ for argument in arguments):
         return call(name, arguments)
     if name == "date_trunc" and (zone := session_zone()) != UTC:
@@ -109,6 +118,17 @@ def _call(name: str, arguments: list[Expression]) -> Expression:
                 for at, one in enumerate(arguments)
             ]
     return call(name, arguments)
+
+
+def _getter(name: str, arguments: list[Expression]) -> Expression:
+    """Return a value of a VARIANT, whose clocks are those of the session's time zone."""
+    if len(arguments) > 3:
+        raise InvalidFilter(f"'{name}' takes a VARIANT, a path and a type, not {len(arguments)} arguments")
+    if len(arguments) > 1 and isinstance(whole := arguments[0], FunctionCall) and whole.type.kind is Kind.VARIANT:
+        arguments = variants.join_paths(whole, arguments)
+    made = call(name, arguments)
+    zone = session_zone() if variants.depends_on_zone(made) else UTC
+    return made if zone == UTC else call(name, [*made.arguments, LiteralValue(zone, TEXT_TYPE)])
 
 
 def _convert_timestamp(function: str, argument: Expression) -> Expression:

@@ -64,6 +64,11 @@ class SparkFilter(Spark):
 
         STRING_ESCAPES = ["'", '"', "\\"]  # noqa: RUF012  # sqlglot requires a list as class attribute
 
+    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]  # sqlglot builds the class
+        """Spark's parser with paths into a VARIANT (``v:a.b``)."""
+
+        COLON_IS_VARIANT_EXTRACT = True
+
 
 def sql_condition(text: str, params: Mapping[str, object] | None = None) -> Condition:
     """Parse SQL text to an unbound condition.

@@ -16,7 +16,9 @@ from sqlglot import exp
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import InvalidFilter
+from fileindex.expression import variants
 from fileindex.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, BYTES_TYPE, DATE_TYPE, DOUBLE_TYPE, INT_TYPE, TEXT_TYPE
+from fileindex.variant.path import path_text
 from pyspark_paimon.filter.arrow_values import literals_of
 from pyspark_paimon.filter.ast import (
     Casting,
@@ -89,13 +91,15 @@ _ARGUMENTS: dict[type[exp.Expression], frozenset[str]] = {
     exp.DateDiff: _COMMON | {"unit"},
     exp.Div: _COMMON | {"safe"},
     exp.In: _COMMON | {"field"},
+    exp.JSONExtract: _COMMON | {"variant_extract", "requires_json"},
     exp.If: frozenset({"this", "true", "false"}),
     exp.Like: _COMMON | {"negate"},
     exp.Nvl2: frozenset({"this", "true", "false"}),
+    exp.ParseJSON: _COMMON | {"safe"},
     exp.Substring: frozenset({"this", "start", "length"}),
     exp.TimestampTrunc: frozenset({"this", "unit"}),
     exp.Trim: frozenset({"this", "position"}),
-    exp.TryCast: frozenset({"this", "to"}),
+    exp.TryCast: frozenset({"this", "to", "safe"}),
     exp.TsOrDsAdd: _COMMON | {"unit"},
     exp.TsOrDsToDate: frozenset({"this", "safe"}),
 }
@@ -174,7 +178,11 @@ def _term(node: exp.Expression, of: Callable[[exp.Expression], Term], column: Co
             return item_of(of(node.this), of(node.expressions[0]), _ITEMS[node.args.get("offset"), node.args.get("safe")])
         case exp.And() | exp.Or():
             return computation(node.key, tuple(of(cast("exp.Expression", child)) for child in node.flatten()))
-        case exp.Cast() if not node.args.get("safe"):
+        case exp.JSONExtract() if node.args.get("variant_extract"):
+            return computation("variant_get", (of(node.this), GivenValue(_variant_path(node))))
+        case exp.TryCast() if node.args.get("safe"):
+            return computation("try_cast", (of(node.this), GivenValue(variants.type_name(cast_type(node.to)))))
+        case exp.Cast():
             return Casting(of(node.this), cast_type(node.to))
         case exp.Like() | exp.Escape():
             return _like(node, of)
@@ -191,6 +199,15 @@ def _term(node: exp.Expression, of: Callable[[exp.Expression], Term], column: Co
         case exp.Between():
             return computation("between", (of(node.this), of(node.args["low"]), of(node.args["high"])))
     return _function(node, of)
+
+
+def _variant_path(node: exp.JSONExtract) -> str:
+    steps: list[str | int] = []
+    for step in cast("exp.JSONPath", node.expression).expressions[1:]:
+        if not isinstance(step, exp.JSONPathKey | exp.JSONPathSubscript) or not isinstance(step.this, str | int):
+            raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}': a path into a VARIANT has keys and numbers only")
+        steps.append(step.this)
+    return path_text(tuple(steps))
 
 
 def _is_typed_number(node: exp.Expression) -> bool:
@@ -224,6 +241,8 @@ def _function(node: exp.Expression, of: Callable[[exp.Expression], Term]) -> Ter
             return computation("date", (of(node.this),))
         case exp.TsOrDsAdd():
             return computation("date_add", (of(node.this), of(cast("exp.Expression", node.expression))))
+        case exp.ParseJSON() if node.expression is None:
+            return computation("try_parse_json" if node.args.get("safe") else "parse_json", (of(node.this),))
         case exp.Anonymous():
             return computation(str(node.this), tuple(map(of, node.expressions)))
     return None

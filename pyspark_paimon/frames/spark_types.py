@@ -81,7 +81,7 @@ def spark_type(type_: DataType) -> st.DataType:
         case Kind.MULTISET if type_.element is not None:
             return st.MapType(spark_type(type_.element), st.IntegerType(), valueContainsNull=False)
         case Kind.VARIANT:
-            return st.StructType([st.StructField(part.name, st.BinaryType(), nullable=False) for part in type_.arrow])
+            return st.VariantType()
         case Kind.ROW:
             return spark_schema(type_.fields)
         case _:

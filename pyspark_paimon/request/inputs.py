@@ -275,7 +275,9 @@ def collect(rows: Rows) -> ArrowRows:
     """Return ``rows`` as an Arrow stream; fetch a Spark DataFrame."""
     if isinstance(rows, ArrowRows):
         return rows
-    return ArrowRows(rows.frame.toArrow().to_reader())
+    from pyspark_paimon.frames.fetched_rows import fetch_rows  # noqa: PLC0415  # few processes fetch DataFrames
+
+    return ArrowRows(fetch_rows(rows.frame).to_reader())
 
 
 def has_row_kinds(rows: Rows, schema: TableSchema) -> bool:

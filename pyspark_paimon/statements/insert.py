@@ -9,6 +9,7 @@ from manifest.io.errors import SchemaMismatch
 from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.frames.fetched_rows import has_variant
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.spark.wire.session_settings import settings_of
@@ -168,19 +169,13 @@ def _align_columns(
             made.append(functions.col(quote_name(name)))
             continue
         wanted = spark_type(schema.field(name).type)
-        # Do not cast a VARIANT: the cast would extract parts of the value.
-        kept = given.dataType.typeName() in {"string", "binary"} or given.dataType == wanted or _has_variant(given.dataType)
+        # Do not cast a VARIANT to another type: the cast would extract parts of the value.
+        extracts = has_variant(given.dataType) and not has_variant(wanted)
+        kept = given.dataType.typeName() in {"string", "binary"} or given.dataType == wanted or extracts
         column = functions.col(quote_name(name))
         made.append(column if kept else column.cast(wanted).alias(name))
     constants = [functions.lit(value).cast(spark_type(schema.field(name).type)).alias(name) for name, value in static.items()]
     return frame.select(*made, *constants)
-
-
-def _has_variant(kind: Any) -> bool:
-    """Return whether a Spark type is or contains a VARIANT."""
-    inner = (getattr(kind, name, None) for name in ("elementType", "keyType", "valueType"))
-    parts = [part for part in inner if part is not None] + [field.dataType for field in getattr(kind, "fields", ())]
-    return kind.typeName() == "variant" or any(map(_has_variant, parts))
 
 
 __all__ = ["insert", "without_default_words"]

@@ -20,6 +20,7 @@ from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.expression import calendar
 from fileindex.expression.functions import WITH_FIELD
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, map_columns
+from fileindex.expression.variants import GETTERS
 from lsm.write.new_version import NewVersion, decrease_message, lost_values_message, null_message, unordered_message
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
@@ -107,6 +108,8 @@ def _call(made: FunctionCall, arguments: list[str]) -> str:
             if whole.type.kind is Kind.ROW and isinstance(part, LiteralValue):
                 return f"{arguments[0]}.{quote_name(str(part.value))}"
             return f"try_element_at({arguments[0]}, {arguments[1]})" if whole.type.kind is Kind.MAP else f"{arguments[0]}[{arguments[1]}]"
+        case name if name in GETTERS:  # Spark uses the session's zone
+            return f"{name}({', '.join(arguments[:3])})"
         case name if name == WITH_FIELD:
             return _with_field(made, arguments)
         case "like":

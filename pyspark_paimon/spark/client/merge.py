@@ -24,6 +24,7 @@ from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.columns import SOURCE, TARGET
+from pyspark_paimon.frames.fetched_rows import fetch_rows
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name, text_sql
 from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest, SparkRows, WriteRequest
@@ -235,7 +236,7 @@ def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Ta
     """
     source, in_place = wanted.source, schema.kind.changes_files and any(clause.action != "insert" for clause in wanted.clauses)
     if in_place and isinstance(source, SparkRows):
-        source = source.frame.limit(thresholds.held_merge_rows + 1).toArrow()
+        source = fetch_rows(source.frame.limit(thresholds.held_merge_rows + 1))
     if isinstance(source, SparkRows) and (fetched := _fetch(source, wanted)) is not None:
         source = fetched
     if isinstance(source, SparkRows) or (source.num_rows <= thresholds.held_merge_rows and source.nbytes <= thresholds.held_merge_bytes):
@@ -260,7 +261,7 @@ def _fetch(source: SparkRows, wanted: MergeRequest) -> pa.Table | None:
     size = estimate(source.frame, source.schema)
     if size.rows is None or size.size is None or size.rows > thresholds.fetched_merge_rows or size.size > thresholds.fetched_merge_bytes:
         return None
-    rows = source.frame.limit(thresholds.fetched_merge_rows + 1).toArrow()
+    rows = fetch_rows(source.frame.limit(thresholds.fetched_merge_rows + 1))
     return rows if rows.num_rows <= thresholds.fetched_merge_rows and rows.nbytes <= thresholds.held_merge_bytes else None
 
 

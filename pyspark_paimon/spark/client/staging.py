@@ -118,7 +118,8 @@ def _column(frame: Any, schema: TableSchema, name: str, value: Any) -> Any:
         return functions_of(frame).expr(row_sql(value))
     wanted = schema.field(name).type
     if value is not None and wanted.is_nested:
-        raise InvalidArgument(f"column '{name}' is {wanted}; on Spark set it to a Column, such as functions.array(...)")
+        example = "parse_json(functions.lit('{}'))" if wanted.kind is Kind.VARIANT else "array(...)"
+        raise InvalidArgument(f"column '{name}' is {wanted}; on Spark set it to a Column, such as functions.{example}")
     scalar = python_scalar(name, value, wanted.arrow)
     functions = functions_of(frame)
     if not scalar.is_valid or wanted.kind is Kind.TIME:
