@@ -4,5 +4,5 @@ A value is two binaries: ``value`` has headers, numbers and texts, ``metadata`` 
 Arrow arrays, not tables or files.
 
 Public: ``Variant`` (values), ``encode``, ``encode_json`` (encoding), ``decode``, ``to_json`` (decoding), ``VariantRows`` (rows), ``parse_path`` (path),
-``get_values`` (extraction).
+``get_values`` (extraction), ``plain_variants`` (shredding).
 """

@@ -174,6 +174,25 @@ def elements(value: bytes, start: int, end: int) -> Iterator[_Part]:
         yield data + unsigned(value, offsets + at * width, width, end), end
 
 
+def value_end(value: bytes, start: int, end: int) -> int:
+    """Return the position behind the value at ``start``.
+
+    Raises ``CorruptVariant``.
+    """
+    basic = value[start] & 3 if start < end else None
+    if basic not in {Basic.OBJECT, Basic.ARRAY}:
+        _, begin, size = primitive_place(value, start, end)
+        return begin + size
+    header, is_object = value[start] >> 2, basic == Basic.OBJECT
+    count, width = _count(value, start, end, 4 if is_object else 2), (header & 3) + 1
+    ids = count * ((header >> 2 & 3) + 1) if is_object else 0
+    last = start + 1 + (4 if header & (16 if is_object else 4) else 1) + ids + count * width
+    found = last + width + unsigned(value, last, width, end)
+    if found > end:
+        raise CorruptVariant(f"the value has {end} bytes, but a part ends at byte {found}")
+    return found
+
+
 def primitive(value: bytes, start: int, end: int) -> tuple[Primitive, bytes]:
     """Return the type of a value without parts, and its content."""
     kind, begin, size = primitive_place(value, start, end)
@@ -355,5 +374,6 @@ __all__ = [
     "scalar",
     "to_json",
     "unsigned",
+    "value_end",
     "wall_micros",
 ]

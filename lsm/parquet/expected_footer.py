@@ -36,7 +36,6 @@ from lsm.parquet.footer_structure import FooterHead, LeafColumn, raw_bounds
 from lsm.parquet.thrift import Struct
 from lsm.schema.parquet_schema import KIND_FIELD, SEQUENCE_FIELD, key_fields
 from manifest.entry.data_file import DataFileMeta
-from manifest.io.errors import UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.column_stats import ColumnBounds, decode_bounds
 from manifest.types.data_type import DataField, DataType
@@ -169,8 +168,8 @@ def _is_exact(footer: Struct) -> bool:
 
 def _check_column(field: DataField, leaves: Sequence[LeafColumn], *, strict: bool) -> None:
     expected = list(_expected_leaves(field.type, (), 0, 0))
-    if any(_TYPED in leaf.path for leaf in leaves) and any(type_.kind is Kind.VARIANT for type_, *_ in expected):
-        raise UnsupportedTable(f"column '{field.name}': a VARIANT shredded into typed columns is not supported")
+    if any(type_.kind is Kind.VARIANT for type_, *_ in expected):
+        leaves = _unshredded(leaves, [names[:-1] for type_, names, *_ in expected if type_.kind is Kind.VARIANT])
     if len(expected) != len(leaves):
         raise FooterMismatch(f"column '{field.name}' has {len(leaves)} parts instead of the {len(expected)} of {field.type}")
     for leaf, (type_, names, definition, repetition) in zip(leaves, expected, strict=True):
@@ -186,6 +185,27 @@ def _check_column(field: DataField, leaves: Sequence[LeafColumn], *, strict: boo
             raise FooterMismatch(f"column '{field.name}' can store nulls, but is {field.type}")
         if not _fits(leaf.element, type_):
             raise FooterMismatch(f"column '{field.name}' is stored as another type than {field.type}")
+
+
+def _unshredded(leaves: Sequence[LeafColumn], variants: Sequence[tuple[str | None, ...]]) -> list[LeafColumn]:
+    """Return the leaves without typed parts of VARIANTs, each ``value`` before its ``metadata``.
+
+    variants: Names of the VARIANTs below the top-level column.
+    """
+
+    def part(leaf: LeafColumn) -> bytes | None:
+        """Return the name of the part of a VARIANT that a leaf is in."""
+        for names in variants:
+            own = leaf.path[1 : 2 + len(names)]
+            if len(own) > len(names) and all(name in {None, one.decode()} for name, one in zip(names, own[:-1], strict=True)):
+                return own[-1]
+        return None
+
+    found = [leaf for leaf in leaves if part(leaf) != _TYPED]
+    for at in range(len(found) - 1):
+        if (part(found[at]), part(found[at + 1])) == (b"metadata", b"value"):
+            found[at : at + 2] = found[at + 1], found[at]
+    return found
 
 
 def _expected_leaves(

@@ -17,7 +17,7 @@ from pyroaring import BitMap
 
 from fileindex.base.arrays import Int64s, Mask, arrow_array, numpy_array
 from fileindex.base.column_type import ColumnType, Plain
-from fileindex.base.errors import CorruptFile, CorruptIndex
+from fileindex.base.errors import CorruptFile, CorruptIndex, CorruptVariant
 from fileindex.base.lazy import cached_property
 from fileindex.base.plain_value import to_scalar
 from fileindex.base.thresholds import thresholds
@@ -269,6 +269,8 @@ class RowGroupRead:
             return to_read_schema(array, source.type, wanted)
         except CastFailed as error:
             raise CastFailed(f"{self.data.path}: column '{name}': {error}") from error
+        except CorruptVariant as error:
+            raise CorruptFile(self.data.path, f"column '{source.name}' holds a VARIANT that cannot be read: {error}") from error
         except (MemoryError, pa.ArrowException) as error:
             if is_out_of_memory(error):
                 raise OutOfMemory(self.data.path, str(error)) from error

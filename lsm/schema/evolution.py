@@ -19,6 +19,7 @@ from fileindex.base.plain_value import from_scalar, to_scalar
 from fileindex.expression.tree import ColumnValue, Expression, map_columns
 from fileindex.predicate.tree import TRUE, ColumnRef, ComputedPredicate, Leaf, Predicate, columns_of, map_leaves
 from fileindex.predicate.unwiden import unwiden
+from fileindex.variant.shredding import plain_variants
 from lsm.schema.cast import cast_values
 from lsm.schema.parquet_schema import is_int96
 from manifest.entry.bounds import BoundsColumn
@@ -205,6 +206,7 @@ def to_read_schema(array: Any, file: DataType, read: DataType) -> Any:
 
     Raises:
         CastFailed: A value has no counterpart in the read type.
+        CorruptVariant: The parts of a shredded VARIANT contradict each other.
         pyarrow.ArrowException: The array does not have the type of the file's schema.
 
     >>> to_read_schema(pa.array([1, None], pa.int32()), DataType(Kind.INT), DataType(Kind.BIGINT)).type
@@ -239,6 +241,8 @@ def to_read_schema(array: Any, file: DataType, read: DataType) -> Any:
             keys, counts = _entries(array)
             keys = to_read_schema(keys, file.part("element"), read.part("element"))
             return pa.MapArray.from_arrays(_offsets(array), keys, counts.cast(pa.int32()), type=target, mask=_nulls(array))
+        case Kind.VARIANT:
+            return plain_variants(array)
         case _:
             return array.cast(target)
 

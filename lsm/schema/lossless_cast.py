@@ -230,6 +230,8 @@ def cast_hint(field: DataField, source: Any) -> str:
     >>> cast_hint(DataField(0, "d", DataType(Kind.DATE)), pa.string())
     "; cast like this: pc.cast(rows['d'], pa.date32())"
     """
+    if field.type.kind is Kind.VARIANT and _is_text(source):
+        return f"; parse JSON texts like this: Variant.parse_array(rows[{field.name!r}])"
     made = _expression(field, source, f"rows[{field.name!r}]")
     return _VALUES.get(field.type.kind, "") if made is None else f"; cast like this: {made}"
 

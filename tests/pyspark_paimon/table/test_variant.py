@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from fileindex.base.errors import PaimonError
-from manifest.io.errors import InvalidSchema, UnsupportedTable
-from pyspark_paimon import Table
+from fileindex.base.errors import CorruptFile, PaimonError
+from manifest.io.errors import InvalidSchema, SchemaMismatch
+from pyspark_paimon import Table, Variant
 
 GOLDEN = Path(__file__).parents[2] / "golden_variant"
 VARIANT = pa.struct([pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)])
@@ -61,6 +64,67 @@ def test_a_variant_is_no_key(tmp_path: Path, keys: dict[str, Any], column: str) 
         Table.create(tmp_path / "t", "id INT, v VARIANT", **keys)
 
 
-def test_a_shredded_variant_is_refused_by_its_name() -> None:
-    with pytest.raises(UnsupportedTable, match="shredded"):
-        Table.open(GOLDEN / "shredded").scan().to_arrow()
+@pytest.mark.parametrize("name", ["typed", "inferred"])
+def test_shredded_variants_are_read_and_compacted(tmp_path: Path, name: str) -> None:
+    table = Table.open(shutil.copytree(GOLDEN / name, tmp_path / "t"))
+    expected = {row["id"]: (row["v"], row["w"]) for row in json.loads((GOLDEN / f"{name}.json").read_text())}
+    assert any("typed_value" in str(pq.read_metadata(path).schema) for path in (tmp_path / "t").rglob("*.parquet"))
+
+    def found(rows: pa.Table) -> dict[int, Any]:
+        texts = [Variant.json_array(rows[column]).to_pylist() for column in ("v", "w")]
+        return dict(zip(rows["id"].to_pylist(), zip(*texts, strict=True), strict=True))
+
+    assert found(table.scan().to_arrow()) == expected
+    fives = {"typed": {100}, "inferred": {6, 100, 106}}[name]
+    assert found(table.scan("try_variant_get(v, '$.i', 'bigint') = 5").to_arrow()) == {id_: expected[id_] for id_ in fives}
+    assert found(table.scan("id = 100").to_arrow()) == {100: expected[100]}
+    assert table.fsck(depth="deep").problems == ()
+    assert table.compact(full=True).snapshot_id is not None
+    assert found(table.scan().to_arrow()) == expected
+    assert (
+        found(table.scan("try_variant_get(v, '$.t', 'string') = '1'").to_arrow()).keys() == {"typed": {1, 101}, "inferred": {2, 102}}[name]
+    )
+
+
+def test_a_damaged_shredded_variant_names_its_file(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", "id INT, v VARIANT")
+    table.write([{"id": 1, "v": {"a": 1}}])
+    (path,) = (tmp_path / "t").rglob("*.parquet")
+    wrong = pa.StructArray.from_arrays(
+        [pa.array([b"\x01\x00\x00"]), pa.array([b"\x00"]), pa.array([{"a": {"value": b"\x00"}}])],
+        names=["metadata", "value", "typed_value"],
+    )
+    pq.write_table(pa.table({"id": pa.array([1], pa.int32()), "v": wrong}), path)
+    with pytest.raises(CorruptFile, match=path.name):
+        table.scan().to_arrow()
+
+
+def test_python_values_are_written_and_decoded(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", "id INT, v VARIANT, a ARRAY<VARIANT>", primary_keys=["id"], options={"bucket": "1"})
+    values = [
+        {"b": [1, None, {"": "é"}]},
+        "text",
+        None,
+        Variant.of(None),
+        Variant.from_json("1.50"),
+        [1 << 63],
+        {"value": 1, "metadata": 2},
+    ]
+    table.write([{"id": at, "v": value, "a": [value, None]} for at, value in enumerate(values)])
+    found = table.scan(order_by="id").to_arrow()
+    decoded = [{"b": [1, None, {"": "é"}]}, "text", None, None, Decimal("1.50"), [Decimal(1 << 63)], {"value": 1, "metadata": 2}]
+    assert Variant.decode_array(found["v"]) == decoded
+    assert found["v"].is_null().to_pylist() == [False, False, True, False, False, False, False]
+    assert [Variant(**row[0]).to_python() if row[0] else None for row in found["a"].to_pylist()] == decoded
+    table.update("id = 1", values={"v": {"new": True}})
+    table.update("id = 4", set={"v": "parse_json('[2]')"})
+    table.delete("is_variant_null(v)")
+    assert Variant.decode_array(table.scan("id IN (1, 4)", order_by="id").to_arrow()["v"]) == [{"new": True}, [2]]
+    assert table.scan().count() == 6
+    before = table.scan(order_by="id").to_arrow()
+    table.write(before.to_pandas())
+    assert table.scan(order_by="id").to_arrow().equals(before)
+    with pytest.raises(SchemaMismatch, match=r"column 'v', row 1: \{1\} of type set cannot be stored in a VARIANT"):
+        table.write([{"id": 1, "v": 1, "a": None}, {"id": 2, "v": {1}, "a": None}])
+    with pytest.raises(SchemaMismatch, match=r"column 'v'.*parse_array"):
+        table.write(pa.table({"id": pa.array([1], pa.int32()), "v": ["{}"], "a": pa.nulls(1)}))
