@@ -15,6 +15,7 @@ from benchmarks.java_project import JavaUnavailable
 from fileindex.base.thresholds import Thresholds, use_thresholds
 from tests.stores.azure_server import AzureServer, AzuriteUnavailable
 from tests.stores.fault_proxy import FaultProxy
+from tests.stores.hdfs_server import HdfsServer
 from tests.stores.s3_server import BUCKET, S3Server
 
 hypothesis.settings.register_profile("quick", max_examples=40, deadline=None)
@@ -89,6 +90,21 @@ def azure() -> Iterator[AzureServer]:
         server.__enter__()
     except AzuriteUnavailable as error:
         server.__exit__()
+        pytest.skip(str(error))
+    try:
+        yield server
+    finally:
+        server.__exit__()
+
+
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[HdfsServer]:
+    """A cluster of this session's own."""
+    pytest.importorskip("hdfs_native", reason="HDFS needs the extra 'hdfs'")
+    server = HdfsServer()
+    try:
+        server.__enter__()
+    except JavaUnavailable as error:
         pytest.skip(str(error))
     try:
         yield server

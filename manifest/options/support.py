@@ -39,6 +39,7 @@ from manifest.options.without_effect import PREFIXES_WITHOUT_EFFECT, WITHOUT_EFF
 
 _OF_STORES = (
     *("aws_", "azure.", "azure_", "fs.azure.", "fs.gs.", "fs.oss.", "fs.s3.", "fs.s3a.", "gcs.", "google_", "gs.", "oss.", "s3.", "s3a."),
+    *("dfs.", "fs.defaultfs", "fs.permissions.", "fs.viewfs.", "hadoop-conf-dir", "hadoop."),
     "storage.",
 )
 """Prefixes of store options."""

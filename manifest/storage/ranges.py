@@ -9,7 +9,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
@@ -17,22 +17,38 @@ from fileindex.base.errors import CorruptFile
 from fileindex.base.thresholds import thresholds
 from manifest.io.errors import StorageError
 from manifest.io.file_io import Holder
-from manifest.storage.bucket import Bucket
 from manifest.storage.parallel import start
+
+
+class PartSource(Protocol):
+    """A store whose files are read in parts: ``Bucket``, ``HdfsCluster``."""
+
+    @property
+    def fingerprint(self) -> int:
+        """Number that identifies the store."""
+
+    def path(self, key: str) -> str:
+        """Return the whole path of a key."""
+
+    def get_part(self, key: str, start: int, length: int) -> tuple[bytes, int]:
+        """Return a part of a file, and the file's size. Negative ``start``: the last ``length`` bytes."""
+
+    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return (offset, length) ranges. A range beyond the file's end is shorter."""
 
 
 class ObjectRanges:
     """Bytes of an immutable object. Thread-safe.
 
     Args:
-        bucket: Bucket of the object.
+        bucket: Store of the object.
         key: Key of the object.
         size: Size in bytes. None: taken from the first response.
         tail: Whether the object is read from its end.
         held: Cache for the first response.
     """
 
-    def __init__(self, bucket: Bucket, key: str, size: int | None = None, *, tail: bool, held: Holder | None = None) -> None:
+    def __init__(self, bucket: PartSource, key: str, size: int | None = None, *, tail: bool, held: Holder | None = None) -> None:
         self._bucket = bucket
         self._key = key
         self._size = size
@@ -244,4 +260,4 @@ def prefetch_in_order(source: Any, turns: Sequence[Sequence[tuple[int, int]]]) -
         source.expect_in_turn(turns)
 
 
-__all__ = ["ObjectInput", "ObjectRanges", "can_prefetch", "prefetch", "prefetch_in_order"]
+__all__ = ["ObjectInput", "ObjectRanges", "PartSource", "can_prefetch", "prefetch", "prefetch_in_order"]

@@ -12,7 +12,7 @@ from typing import Any
 from fileindex.base.errors import InvalidArgument
 from manifest.io.file_io import FileIO, LocalFileIO
 from manifest.storage.allowed_roots import guard_file_io
-from manifest.storage.schemes import object_place, scheme_of
+from manifest.storage.schemes import StoreFamily, object_place, scheme_of
 from manifest.storage.session_options import session_options
 from manifest.storage.storage_options import StorageOptions
 
@@ -34,6 +34,8 @@ def file_io_for(
     (LocalFileIO(), '/warehouse/t')
     >>> file_io_for("s3://bucket/warehouse/t/")
     (ObjectStoreFileIO(StorageOptions()), 's3://bucket/warehouse/t')
+    >>> file_io_for("hdfs://namenode:8020/warehouse/t")
+    (HdfsFileIO(StorageOptions()), 'hdfs://namenode:8020/warehouse/t')
     """
     if not isinstance(path, str | os.PathLike):
         raise InvalidArgument(f"a path must be text or a Path, not {path!r}")
@@ -48,9 +50,15 @@ def file_io_for(
     place = object_place(text)
     if storage_options is None:
         options = session_options(place) or options
-    from manifest.storage.object_store import ObjectStoreFileIO  # noqa: PLC0415  # most processes use a disk
+    if given is not None:
+        return guard_file_io(given), place.uri
+    if place.family is StoreFamily.HDFS:
+        from manifest.storage.hdfs import HdfsFileIO  # noqa: PLC0415  # most processes use a disk
 
-    return guard_file_io(ObjectStoreFileIO(options) if given is None else given), place.uri
+        return guard_file_io(HdfsFileIO(options)), place.uri
+    from manifest.storage.object_store import ObjectStoreFileIO  # noqa: PLC0415  # as above
+
+    return guard_file_io(ObjectStoreFileIO(options)), place.uri
 
 
 __all__ = ["file_io_for"]

@@ -18,6 +18,7 @@ class StoreFamily(StrEnum):
     AZURE = "azure"
     GOOGLE = "gcs"
     MEMORY = "memory"
+    HDFS = "hdfs"
 
 
 FAMILIES = {
@@ -29,6 +30,8 @@ FAMILIES = {
     "az": StoreFamily.AZURE,
     "gs": StoreFamily.GOOGLE,
     "memory": StoreFamily.MEMORY,
+    "hdfs": StoreFamily.HDFS,
+    "viewfs": StoreFamily.HDFS,
 }
 """Family by scheme. ``memory`` is a store in this process, for experiments."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(/.*)", re.DOTALL)
@@ -39,7 +42,8 @@ _CREDENTIALS = re.compile(r"[^/]*:[^/]*@")
 class ObjectPlace:
     """Path of an object or a prefix.
 
-    ``bucket`` may be a container, ``account`` its account if the path has one.
+    ``bucket`` may be a container, ``account`` its account if the path has one. On HDFS ``bucket`` is the name node or nameservice; empty:
+    that of ``fs.defaultFS``.
     """
 
     scheme: str
@@ -84,13 +88,17 @@ def object_place(path: str) -> ObjectPlace:
     's3a://bucket/warehouse/db.db/t'
     >>> object_place("abfss://data@acme.dfs.core.windows.net/w/t").account
     'acme.dfs.core.windows.net'
+    >>> object_place("hdfs:/warehouse/t").uri, object_place("hdfs://nn:8020/w/t").bucket
+    ('hdfs:///warehouse/t', 'nn:8020')
     """
     scheme = scheme_of(path)
     if scheme is None or scheme not in FAMILIES:
         known = ", ".join(f"{name}:" for name in ("file", *FAMILIES) if name != "memory")
         raise UnsupportedOption("path", f"scheme '{scheme}:' is not supported; use a local path or one of {known}")
     rest = path.partition(":")[2]
-    if not rest.startswith("//") or rest[2:3] in {"/", ""}:
+    if FAMILIES[scheme] is StoreFamily.HDFS:
+        rest = rest if rest.startswith("//") else f"//{rest}"  # as in Hadoop hdfs:/path is hdfs:///path
+    elif not rest.startswith("//") or rest[2:3] in {"/", ""}:
         raise InvalidArgument(f"{redact(path)}: a path on an object store must be {scheme}://bucket/path")
     if _CREDENTIALS.match(rest[2:]):
         raise UnsupportedOption("path", f"{redact(path)}: credentials in a path would be visible; pass storage_options instead")

@@ -22,6 +22,7 @@ from typing import Any
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from fileindex.base.redaction import HIDDEN
 from manifest.options.durations import parse_duration_millis
+from manifest.storage.hdfs_options import PREFIXES, hdfs_name
 from manifest.storage.schemes import ObjectPlace, StoreFamily
 
 _GIVEN = frozenset(
@@ -45,6 +46,7 @@ STORE_PREFIXES: Mapping[StoreFamily, tuple[str, ...]] = {
     StoreFamily.AZURE: ("fs.azure.", "azure.", "azure_storage_", "azure_"),
     StoreFamily.GOOGLE: ("fs.gs.", "gs.", "gcs.", "google_"),
     StoreFamily.MEMORY: (),
+    StoreFamily.HDFS: PREFIXES,
 }
 NAMES: Mapping[StoreFamily, Mapping[str, str]] = {
     StoreFamily.S3: {
@@ -91,6 +93,7 @@ NAMES: Mapping[StoreFamily, Mapping[str, str]] = {
         "application-credentials": "application_credentials",
     },
     StoreFamily.MEMORY: {},
+    StoreFamily.HDFS: {},
 }
 COMMON: Mapping[str, str] = {"timeout": "timeout", "max-retries": "max_retries"}
 """Options of all families: ``storage.timeout`` (a duration) and ``storage.max-retries``."""
@@ -132,7 +135,7 @@ def is_anonymous(option: str, classes: str, *, has_keys: bool) -> bool:
 _BOOLEANS = {"true": True, "false": False}
 _SWITCHES = frozenset({"path_style", "ssl", "skip_signature", "use_emulator"})
 _OPEN = frozenset({"endpoint", "region", "path_style", "ssl", "skip_signature", "timeout", "max_retries", "account_name", "use_emulator"})
-"""Options that may be shown. All others are secrets or identify an account."""
+"""Options that may be shown, with those of HDFS. All others are secrets or identify an account."""
 _ENDPOINTS = {
     StoreFamily.S3: ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
     StoreFamily.AZURE: ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
@@ -178,9 +181,7 @@ class StorageOptions:
         return cls(tuple((family, name, text) for (family, name), (_, text) in found.items()))
 
     def __repr__(self) -> str:
-        return (
-            f"StorageOptions({', '.join(f'{name}={value!r}' if name in _OPEN else f'{name}={HIDDEN}' for _, name, value in self.values)})"
-        )
+        return f"StorageOptions({', '.join(f'{name}={value!r}' if _is_open(family, name) else f'{name}={HIDDEN}' for family, name, value in self.values)})"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return StorageOptions, (self.values,)
@@ -191,7 +192,7 @@ class StorageOptions:
 
         Includes names of keys.
         """
-        return tuple(sorted({value for _, name, value in self.values if name not in _OPEN and value}, key=len, reverse=True))
+        return tuple(sorted({value for family, name, value in self.values if value and not _is_open(family, name)}, key=len, reverse=True))
 
     @property
     def timeout_millis(self) -> int:
@@ -203,6 +204,11 @@ class StorageOptions:
     def max_retries(self) -> int:
         """Maximal number of retries of one request."""
         return int(self._of(None).get("max_retries", _RETRIES))
+
+    @property
+    def hdfs(self) -> dict[str, str]:
+        """Options of HDFS, by Hadoop's names."""
+        return self._of(StoreFamily.HDFS)
 
     def fingerprint(self, place: ObjectPlace) -> int:
         """Return a number that identifies a bucket with these options."""
@@ -222,7 +228,7 @@ class StorageOptions:
                 return dict(_azure(place, options))
             case StoreFamily.GOOGLE:
                 return options
-            case StoreFamily.MEMORY:
+            case StoreFamily.MEMORY | StoreFamily.HDFS:
                 return {}
 
     def allows_http(self, place: ObjectPlace) -> bool:
@@ -236,6 +242,10 @@ class StorageOptions:
 
     def _of(self, family: StoreFamily | None) -> dict[str, str]:
         return {name: value for whose, name, value in self.values if whose is family}
+
+
+def _is_open(family: StoreFamily | None, name: str) -> bool:
+    return name in _OPEN or family is StoreFamily.HDFS
 
 
 def _text(name: str, ours: str, value: object) -> str:
@@ -318,6 +328,9 @@ def canonical(name: str) -> tuple[StoreFamily | None, str]:
         found = _known(COMMON).get(_without_separators(lower.removeprefix(_COMMON_PREFIX)))
         if found is not None:
             return None, found
+    hadoop = hdfs_name(name)
+    if hadoop is not None:
+        return StoreFamily.HDFS, hadoop
     for family, prefixes in STORE_PREFIXES.items():
         prefix = next((prefix for prefix in prefixes if lower.startswith(prefix)), None)
         if prefix is not None:

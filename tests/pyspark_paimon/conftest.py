@@ -17,7 +17,7 @@ from tests.pyspark_paimon.fsck_kit import Copies
 from tests.stores.azure_server import CONTAINER
 
 STORE = "PAIMON_TEST_STORE"
-"""Of the environment: the store (``s3``, ``azure``) that tables of ``create`` and ``table_root`` lie on."""
+"""Of the environment: the store (``s3``, ``azure``, ``hdfs``) that tables of ``create`` and ``table_root`` lie on."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -59,11 +59,13 @@ def table_root(tmp_path: Path, request: pytest.FixtureRequest) -> str:
     """A new empty directory, or with ``STORE`` a new empty place on an object store."""
     if not os.environ.get(STORE):
         return str(tmp_path)
-    azure = os.environ[STORE] == "azure"
-    server, monkeypatch = request.getfixturevalue("azure" if azure else "s3"), request.getfixturevalue("monkeypatch")
+    store = os.environ[STORE]
+    server, monkeypatch = request.getfixturevalue(store), request.getfixturevalue("monkeypatch")
     for name, value in server.environment().items():
         monkeypatch.setenv(name, value)
-    return f"az://{CONTAINER}/{uuid.uuid4()}" if azure else str(request.getfixturevalue("warehouse")())
+    if store == "hdfs":
+        return f"{server.uri()}/{uuid.uuid4()}"
+    return f"az://{CONTAINER}/{uuid.uuid4()}" if store == "azure" else str(request.getfixturevalue("warehouse")())
 
 
 @pytest.fixture

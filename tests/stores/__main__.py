@@ -1,6 +1,7 @@
-"""Runs a command beside an S3 server, which it reaches by its environment: ``python -m tests.stores COMMAND ARGUMENT...``.
+"""Runs a command beside a server, which it reaches by its environment: ``python -m tests.stores [hdfs] COMMAND ARGUMENT...``.
 
-The server has a bucket named ``tests``; it ends with the command, and so do its files.
+Usually an S3 server with a bucket named ``tests``; with ``hdfs`` a cluster of HDFS, whose root is ``hdfs:///``. It ends with the command, and so
+do its files.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ import subprocess
 import sys
 
 from benchmarks.java_project import JavaUnavailable
+from tests.stores.hdfs_server import HdfsServer
 from tests.stores.s3_server import S3Server
 
 
 def main() -> int:
+    hdfs = sys.argv[1:2] == ["hdfs"]
+    name, kind, command = ("HDFS", HdfsServer, sys.argv[2:]) if hdfs else ("S3Proxy", S3Server, sys.argv[1:])
     try:
-        with S3Server() as server:
-            sys.stdout.write(f"S3Proxy listens on 127.0.0.1:{server.port}, until the command has ended\n")
+        with kind() as server:
+            sys.stdout.write(f"{name} listens on 127.0.0.1:{server.port}, until the command has ended\n")
             sys.stdout.flush()
-            done = subprocess.run(sys.argv[1:], env=os.environ | server.environment(), check=False).returncode
-        sys.stdout.write("S3Proxy has ended, and what was on it is gone\n")
+            done = subprocess.run(command, env=os.environ | server.environment(), check=False).returncode
+        sys.stdout.write(f"{name} has ended, and what was on it is gone\n")
     except JavaUnavailable as missing:
         sys.stderr.write(f"{missing}\n")
         return 1

@@ -30,7 +30,9 @@ CLIENT_STORAGE = "PYSPARK_PAIMON_CLIENT_STORAGE"
 _PREFIX, _SUFFIX = "paimon-session-storage-", ".json"
 _MOST_HELD = 256
 _CREDENTIALS = frozenset({"access_key_id", "skip_signature", "account_key", "sas_token", "client_secret", "service_account_key"})
-_OF_THE_MACHINE = frozenset({"role_arn", "role_session_name", "web_identity_token_file", "service_account", "application_credentials"})
+_OF_THE_MACHINE = frozenset(
+    {"role_arn", "role_session_name", "web_identity_token_file", "service_account", "application_credentials", "hadoop-conf-dir"}
+)
 """Options that refer to a file or a role of the machine that reads them."""
 _sent: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
