@@ -10,8 +10,16 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 
+pytest.importorskip("pyspark.sql.connect.session")
+
+import grpc
+from pyspark.sql.connect.client.retries import Retrying
+
+from fileindex.base.errors import InvalidArgument
 from pyspark_paimon import SessionLost, SparkUnavailable, Table, spark_session
+from pyspark_paimon.spark.client.retries import BoundedRetries
 from pyspark_paimon.spark.client.serve import ConnectServer, ServerSettings
+from pyspark_paimon.spark.client.session import RETRY_SECONDS, bound_retries
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import raise_typed_errors
 
@@ -26,6 +34,8 @@ ROWS = pa.table({"id": [1, 2], "v": ["a", "b"]})
         "[INVALID_HANDLE.SESSION_CLOSED] The handle 1-2 is invalid. Session was closed. SQLSTATE: HY000",
         "[INVALID_HANDLE.SESSION_CHANGED] The existing Spark server driver instance has restarted. Please reconnect.",
         "[RETRIES_EXCEEDED] The maximum number of retries has been exceeded.",
+        "[RESPONSE_ALREADY_RECEIVED] INVALID_HANDLE.SESSION_NOT_FOUND on the server but responses were already received from it.",
+        "Received incorrect server side session identifier for request. Please create a new Spark Session to reconnect. (a != b)",
         '<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = "Connection refused"\n>',
     ],
 )
@@ -36,11 +46,50 @@ def test_a_session_that_has_ended_is_named(text):
     assert isinstance(failed.value.__cause__, RuntimeError)
 
 
-@pytest.mark.parametrize("text", ["[TABLE_OR_VIEW_NOT_FOUND] t", "status = StatusCode.INTERNAL", "the session is full", ""])
+@pytest.mark.parametrize("text", ["[TABLE_OR_VIEW_NOT_FOUND] t", "status = StatusCode.INTERNAL", "the session is full", "/t/NO_ACTIVE_SESSION", ""])
 def test_other_errors_are_none_of_a_session(text):
     with pytest.raises(RuntimeError) as failed, raise_typed_errors():
         raise RuntimeError(text)
     assert not isinstance(failed.value, SessionLost)
+
+
+class _Refused(grpc.RpcError):
+    def code(self):
+        return grpc.StatusCode.UNAVAILABLE
+
+    def trailing_metadata(self):
+        return None
+
+
+@pytest.mark.parametrize("seconds", [0, 0.3])
+def test_a_call_is_retried_for_the_seconds_of_its_session(seconds):
+    started, attempts = time.monotonic(), 0
+    with pytest.raises(SessionLost, match=rf"no answer for {seconds} s.*make a new session.*repeated there with its commit_id"):
+        for attempt in Retrying([BoundedRetries(seconds)]):
+            with attempt:
+                attempts += 1
+                raise _Refused
+    assert seconds <= time.monotonic() - started < seconds + 2
+    assert attempts == 1 if seconds == 0 else attempts > 2
+
+
+def test_a_server_that_comes_back_in_time_is_answered_and_other_errors_are_not_retried():
+    attempts = 0
+    for attempt in Retrying([BoundedRetries(5)]):
+        with attempt:
+            attempts += 1
+            if attempts < 3:
+                raise _Refused
+    assert attempts == 3
+    with pytest.raises(ValueError, match="wrong"):
+        for attempt in Retrying([BoundedRetries(5)]):
+            with attempt:
+                raise ValueError("wrong")
+
+
+def test_seconds_of_retries_below_zero_are_refused():
+    with pytest.raises(InvalidArgument, match="retry_seconds must be a number of seconds, 0 or more, not -1"):
+        bound_retries(object(), -1)
 
 
 def _start(port: int) -> ConnectServer:
@@ -66,14 +115,20 @@ def test_work_goes_on_in_a_new_session_after_the_server_was_killed(tmp_path, mon
         def kill(self, question, spark=None):
             if isinstance(question, rpc.RunSmall):
                 os.killpg(server._process.pid, signal.SIGKILL)
-                first.client.set_retry_policies([])
             return original(self, question, spark)
 
         monkeypatch.setattr(type(table._backend), "_ask", kill)
+        started = time.monotonic()
         with pytest.raises(SessionLost) as failed:
             table.write(ROWS, commit_id="during")
+        assert time.monotonic() - started < RETRY_SECONDS + 3
         assert "repeat the call with commit_id='during'" in failed.value.__notes__[0]
         monkeypatch.undo()
+        bound_retries(first, 0.1)
+        with pytest.raises(SessionLost, match=r"no answer for 0.1 s"):  # Spark's own methods, too
+            first.range(3).collect()
+        with pytest.raises(SparkUnavailable, match="no Spark Connect server answers there"):
+            spark_session(url)
         server.stop()
         server = _start(server.port)
         for work in (table.scan, table.snapshots, lambda: table.write(ROWS)):

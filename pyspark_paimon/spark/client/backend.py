@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -76,21 +76,22 @@ class SparkBackend(SparkScans):
         The driver runs small operations without a job. Task operations and row changes of many bytes use tasks.
         """
         any_operation: Operation[Any] = operation
-        if isinstance(any_operation, MergeRows):  # its source may have to be fetched first
-            return cast("A", self._merge(any_operation))
-        small = self._run_if_small(any_operation)
-        if small is not None:
-            return operation.answer_of(small)
-        match any_operation:
-            case TaskOperation():
-                done: Any = self.run_tasks(any_operation)
-            case DeleteRows():
-                done = self._change_rows(any_operation.request, None)
-            case UpdateRows(values=Assignments() as values):
-                done = self._change_rows(any_operation.request, values)
-            case _:
-                done = self._run_command(any_operation)
-        return cast("A", done)
+        with _name_lost_commit(operation.identity):
+            if isinstance(any_operation, MergeRows):  # its source may have to be fetched first
+                return cast("A", self._merge(any_operation))
+            small = self._run_if_small(any_operation)
+            if small is not None:
+                return operation.answer_of(small)
+            match any_operation:
+                case TaskOperation():
+                    done: Any = self.run_tasks(any_operation)
+                case DeleteRows():
+                    done = self._change_rows(any_operation.request, None)
+                case UpdateRows(values=Assignments() as values):
+                    done = self._change_rows(any_operation.request, values)
+                case _:
+                    done = self._run_command(any_operation)
+            return cast("A", done)
 
     def _run_if_small(self, operation: Operation[Any]) -> str | None:
         """Run an operation on the driver, without a job, and return its answer.
@@ -137,16 +138,17 @@ class SparkBackend(SparkScans):
         Returns the earlier result if ``request.identity`` is already committed.
         """
         started = time.perf_counter()
-        if isinstance(rows, ArrowRows):
-            few, rows = few_rows(rows)
-            small = None if few is None else self._run_if_small(WriteRows(request=request, rows=few))
-            if small is not None:
-                return WriteRows.answer_of(small)
-        earlier = self._outcome(request.identity)
-        if earlier is not None:
-            return WriteResult.of(earlier, _since(started), {}, replayed=True)
-        done = self._write(rows, self.ask(SchemaOf()), request)
-        return _result(done, started)
+        with _name_lost_commit(request.identity):
+            if isinstance(rows, ArrowRows):
+                few, rows = few_rows(rows)
+                small = None if few is None else self._run_if_small(WriteRows(request=request, rows=few))
+                if small is not None:
+                    return WriteRows.answer_of(small)
+            earlier = self._outcome(request.identity)
+            if earlier is not None:
+                return WriteResult.of(earlier, _since(started), {}, replayed=True)
+            done = self._write(rows, self.ask(SchemaOf()), request)
+            return _result(done, started)
 
     def _write(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> Outcome | None:
         """Stage the rows and run the write job.
@@ -360,14 +362,14 @@ class SparkBackend(SparkScans):
         None: the server has no answer, or the question fails too. The caller then raises the first error, which says how to repeat
         the commit ``identity`` if its fate is unknown.
         """
-        lost = isinstance(error, SessionLost)
-        if not lost:  # the session's other requests would wait and fail, too
-            with suppress(Exception):
-                answer = self._ask(question)
-                if answer is not None:
-                    return answer
-        if identity is not None and (lost or not isinstance(error, PaimonError)):
-            error.add_note(_how_to_repeat(identity, "may be visible" if lost else "is not visible, but its job may still run"))
+        if isinstance(error, SessionLost):  # the session's other requests would wait and fail, too
+            return None
+        with suppress(Exception):
+            answer = self._ask(question)
+            if answer is not None:
+                return answer
+        if identity is not None and not isinstance(error, PaimonError):
+            error.add_note(_how_to_repeat(identity, "is not visible, but its job may still run"))
         return None
 
     def _run(self, job: Staged, commit_id: str) -> Outcome | None:
@@ -425,6 +427,17 @@ def _since(started: float) -> float:
 def _result(done: Outcome | None, started: float) -> WriteResult:
     seconds = _since(started)
     return WriteResult.of(done, seconds, {"job": seconds * 1000})
+
+
+@contextmanager
+def _name_lost_commit(identity: str | None) -> Iterator[None]:
+    """Add the way to repeat the commit ``identity`` to a ``SessionLost``. None: the operation has no commit."""
+    try:
+        yield
+    except SessionLost as error:
+        if identity is not None:
+            error.add_note(_how_to_repeat(identity, "may be visible"))
+        raise
 
 
 def _how_to_repeat(identity: str, state: str) -> str:

@@ -31,7 +31,7 @@ from pyspark_paimon._version import HOME
 from pyspark_paimon.spark.client.address import DEFAULT_PORT, Address
 from pyspark_paimon.spark.client.estimate import cores
 from pyspark_paimon.spark.wire import rpc
-from pyspark_paimon.spark.wire.errors import SourceMissing, SparkUnavailable, raise_typed_errors
+from pyspark_paimon.spark.wire.errors import SessionLost, SourceMissing, SparkUnavailable, raise_typed_errors
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME, WARM
 from pyspark_paimon.spark.wire.session_storage import send_storage_options
 
@@ -64,8 +64,8 @@ SERVER_CONF: dict[str, str] = {
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",  # as above
 }
 
-# A call waits half a minute for a server that does not answer. Spark's default is ten minutes.
-_RETRIES, _BACKOFF_MILLIS = 9, 5000
+RETRY_SECONDS = 5.0
+"""Seconds that a call waits for a server that does not answer. Spark's default is ten minutes."""
 
 
 @public
@@ -79,10 +79,11 @@ def spark_session(
     progress: ProgressHandler | None = None,
     new: bool = False,
     storage_options: Mapping[str, str] | None = None,
+    retry_seconds: float | None = None,
 ) -> SparkSession:
     """Return a Spark Connect session, remote or embedded.
 
-    A second call for the same server returns the running session.
+    A second call for the same server returns the running session, or a new one if that has ended.
 
     Raises ``SparkUnavailable`` if pyspark is missing, or if Java 17 is missing for an embedded server.
     Raises it also if no server listens at ``url``, or if the server rejects the token.
@@ -97,6 +98,8 @@ def spark_session(
         new: Create another session, with separate settings, temporary views and progress.
         storage_options: Access of the session's server to object stores, as in ``Table.open``.
             They are stored in a file of the session, never in a plan.
+        retry_seconds: Seconds that any call of the session waits for a server that does not answer, before ``SessionLost``.
+            None: 5, or what a running session has.
 
     >>> spark = spark_session(master="local[2]")  # doctest: +SKIP
     >>> spark.read.format("paimon").load("/warehouse/flights")  # doctest: +SKIP
@@ -117,9 +120,13 @@ def spark_session(
         session = _remote_session(Address.parse(target, token), RUNTIME_CONF | given, new=new)
     elif running is not None:
         session = running.newSession() if new else running
+        if new:  # it has Spark's own policy
+            bound_retries(session, RETRY_SECONDS)
         _configure(session, RUNTIME_CONF | given)
     else:
         session = _embedded_session(target, app_name, given)
+    if retry_seconds is not None:
+        bound_retries(session, retry_seconds)
     if progress is not None:
         session.registerProgressHandler(progress)
     if storage_options is not None:
@@ -129,17 +136,14 @@ def spark_session(
 
 def _remote_session(address: Address, conf: Mapping[str, str], *, new: bool) -> SparkSession:
     """Return a session at ``address``."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415  # as above
-    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415  # as above
-
     url = address.for_spark()
-    session = None if new else _REMOTE.get(url)
-    if session is None or session.client.is_closed:
-        address.check()
-        # ``getOrCreate`` would return the active session, of any server.
-        session = SparkSession.builder.remote(url).create()
-        session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_BACKOFF_MILLIS)])
-        atexit.register(_release, session)
+    address.check()
+    running = None if new else _REMOTE.get(url)
+    if running is not None and not running.client.is_closed:
+        with suppress(SessionLost):  # the server was restarted
+            _configure(running, conf)
+            return running
+    session = _connect(url)
     try:
         _configure(session, conf)
     except Exception as error:
@@ -154,12 +158,37 @@ def _remote_session(address: Address, conf: Mapping[str, str], *, new: bool) -> 
     return session
 
 
+def _connect(url: str) -> SparkSession:
+    from pyspark.sql.connect.session import SparkSession as ConnectSession  # noqa: PLC0415  # as above
+
+    from pyspark_paimon.spark.client.retries import channel_to  # noqa: PLC0415  # imports Spark
+
+    set_environment("SPARK_CONNECT_MODE_ENABLED", "1")  # as Spark's builder of both kinds of sessions does
+    # ``getOrCreate`` would return the active session, of any server.
+    session: SparkSession = ConnectSession.Builder().channelBuilder(channel_to(url)).create()
+    bound_retries(session, RETRY_SECONDS)
+    atexit.register(_release, session)
+    return session
+
+
+def bound_retries(session: SparkSession, seconds: float) -> None:
+    """Limit the time that a call of ``session`` waits for its server."""
+    if not seconds >= 0:
+        raise InvalidArgument(f"retry_seconds must be a number of seconds, 0 or more, not {seconds}")
+    client = getattr(session, "client", None)
+    if client is not None:  # a classic session makes no remote calls
+        from pyspark_paimon.spark.client.retries import BoundedRetries  # noqa: PLC0415  # imports Spark
+
+        client.set_retry_policies([BoundedRetries(seconds)])
+
+
 def _release(session: SparkSession) -> None:
     """Release a session when Python ends.
 
     With two open sessions, Spark's client (4.2) would wait for threads that have already ended.
     """
     if not session.client.is_closed:
+        session.client.set_retry_policies([])  # the server may be gone
         with suppress(Exception):
             session.client.release_session()
         session.client.close()
@@ -176,13 +205,16 @@ def _embedded_session(master: str, app_name: str, given: dict[str, str]) -> Spar
     with _server_environment(memory), warnings.catch_warnings():
         # The client repeats settings that only the start of the server can set.
         warnings.filterwarnings("ignore", "Failed to set", UserWarning)
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    bound_retries(session, RETRY_SECONDS)
+    return session
 
 
 def _configure(session: SparkSession, conf: Mapping[str, str]) -> None:
-    for key, value in conf.items():
-        if session.conf.isModifiable(key):
-            session.conf.set(key, value)
+    with raise_typed_errors():
+        for key, value in conf.items():
+            if session.conf.isModifiable(key):
+                session.conf.set(key, value)
 
 
 def java_version() -> int | None:
@@ -316,8 +348,10 @@ def warm(spark: SparkSession) -> float:
 __all__ = [
     "DRIVER_MEMORY",
     "PORT_CLAIM",
+    "RETRY_SECONDS",
     "RUNTIME_CONF",
     "SERVER_CONF",
+    "bound_retries",
     "claims",
     "java_version",
     "package_root",

@@ -64,7 +64,8 @@ INSTALL = (
 )
 _NOT_FOUND = re.compile(r"\[DATA_SOURCE_NOT_FOUND\].*?: (?:pyspark_)?paimon\.")
 _LOST = re.compile(
-    r"\[(NO_ACTIVE_SESSION|INVALID_HANDLE\.SESSION_(?:NOT_FOUND|CLOSED|CHANGED)|RETRIES_EXCEEDED|SESSION_ALREADY_EXIST)\]|StatusCode\.(UNAVAILABLE)"
+    r"(?:\[|\] )(NO_ACTIVE_SESSION|INVALID_HANDLE\.SESSION_(?:NOT_FOUND|CLOSED|CHANGED)|RETRIES_EXCEEDED|SESSION_ALREADY_EXIST)\b"
+    r"|StatusCode\.(UNAVAILABLE)|incorrect (server side session) identifier"
 )
 MARK = "paimon-error: "
 """First characters of the note of a typed error."""
@@ -138,6 +139,14 @@ def typed_error(text: str) -> PaimonError | None:
         return unknown
 
 
+def session_lost(reason: str) -> SessionLost:
+    """Return the error of a session that has ended, with the way to go on."""
+    return SessionLost(
+        f"the Spark session has ended, or its server does not answer ({reason}): make a new session, and open the table in it with "
+        f"Table.open(path, spark=...). A write that was running can be repeated there with its commit_id"
+    )
+
+
 @contextmanager
 def raise_typed_errors() -> Iterator[None]:
     """Raise the typed error in a Spark exception.
@@ -155,10 +164,7 @@ def raise_typed_errors() -> Iterator[None]:
             typed = SourceMissing(f"the Spark server lacks format 'paimon': {INSTALL}; or try pyspark_paimon.install(spark)")
         lost = _LOST.search(text) if typed is None else None
         if lost is not None:
-            typed = SessionLost(
-                f"the Spark session has ended, or its server does not answer ({lost[1] or lost[2]}): make a new session, and open the "
-                f"table in it with Table.open(path, spark=...)"
-            )
+            typed = session_lost(lost[1] or lost[2] or lost[3])
         if typed is None:
             raise
         raise typed from error
@@ -175,5 +181,6 @@ __all__ = [
     "attach_error_notes",
     "describe_error",
     "raise_typed_errors",
+    "session_lost",
     "typed_error",
 ]
