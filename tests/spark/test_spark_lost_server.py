@@ -46,7 +46,9 @@ def test_a_session_that_has_ended_is_named(text):
     assert isinstance(failed.value.__cause__, RuntimeError)
 
 
-@pytest.mark.parametrize("text", ["[TABLE_OR_VIEW_NOT_FOUND] t", "status = StatusCode.INTERNAL", "the session is full", "/t/NO_ACTIVE_SESSION", ""])
+@pytest.mark.parametrize(
+    "text", ["[TABLE_OR_VIEW_NOT_FOUND] t", "status = StatusCode.INTERNAL", "the session is full", "/t/NO_ACTIVE_SESSION", ""]
+)
 def test_other_errors_are_none_of_a_session(text):
     with pytest.raises(RuntimeError) as failed, raise_typed_errors():
         raise RuntimeError(text)
@@ -61,30 +63,30 @@ class _Refused(grpc.RpcError):
         return None
 
 
+def _call(seconds: float, *errors: Exception | None, attempts: list[Exception | None]) -> None:
+    """Make a call whose attempts raise the errors, the last one again and again; None succeeds."""
+    for attempt in Retrying([BoundedRetries(seconds)]):
+        with attempt:
+            attempts.append(error := errors[min(len(attempts), len(errors) - 1)])
+            if error is not None:
+                raise error
+
+
 @pytest.mark.parametrize("seconds", [0, 0.3])
 def test_a_call_is_retried_for_the_seconds_of_its_session(seconds):
-    started, attempts = time.monotonic(), 0
+    started, attempts = time.monotonic(), []
     with pytest.raises(SessionLost, match=rf"no answer for {seconds} s.*make a new session.*repeated there with its commit_id"):
-        for attempt in Retrying([BoundedRetries(seconds)]):
-            with attempt:
-                attempts += 1
-                raise _Refused
+        _call(seconds, _Refused(), attempts=attempts)
     assert seconds <= time.monotonic() - started < seconds + 2
-    assert attempts == 1 if seconds == 0 else attempts > 2
+    assert len(attempts) == 1 if seconds == 0 else len(attempts) > 2
 
 
 def test_a_server_that_comes_back_in_time_is_answered_and_other_errors_are_not_retried():
-    attempts = 0
-    for attempt in Retrying([BoundedRetries(5)]):
-        with attempt:
-            attempts += 1
-            if attempts < 3:
-                raise _Refused
-    assert attempts == 3
+    attempts = []
+    _call(5, _Refused(), _Refused(), None, attempts=attempts)
+    assert len(attempts) == 3
     with pytest.raises(ValueError, match="wrong"):
-        for attempt in Retrying([BoundedRetries(5)]):
-            with attempt:
-                raise ValueError("wrong")
+        _call(5, ValueError("wrong"), attempts=[])
 
 
 def test_seconds_of_retries_below_zero_are_refused():

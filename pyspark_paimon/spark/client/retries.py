@@ -62,7 +62,7 @@ class _BoundedState(RetryPolicyState):  # type: ignore[misc]  # as above
         left = self._seconds - (now - self._started)
         if left <= 0:
             raise session_lost(f"no answer for {self._seconds:g} s")
-        return min(super().next_attempt(*arguments), round(left * 1000) + 1)
+        return min(int(super().next_attempt(*arguments)), round(left * 1000) + 1)
 
 
 __all__ = ["BoundedRetries", "channel_to"]
