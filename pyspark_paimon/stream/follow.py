@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -73,16 +73,20 @@ def follow_table(
 ) -> Iterator[StreamBatch]:
     """Yield the batches from ``offset`` to the newest snapshot.
 
-    The newest snapshot is determined at the start. The consumer's progress is recorded when the next batch is requested.
+    The newest snapshot is determined at the start. The consumer's progress is recorded when the next batch is requested. A stream of
+    all columns gets the columns of the newest schema with each batch.
 
     offset: None: start where the options say.
     """
-    stream = TableStream.of(path, options, predicate, columns)
-    schema = arrow_schema(scan_fields(LocalBackend(path).schema(stream.request.schema_id), stream.request.columns))
+    stream = replace(TableStream.of(path, options, predicate, columns), every=None)  # new columns end no stream
     at = stream.start() if offset is None else position_of(_parse(offset))
     last = stream.newest()
-    while (end := stream.advance(at, last=last)) != at:
+    while True:
+        stream = stream.refreshed() if columns is None else stream
+        if (end := stream.advance(at, last=last)) == at:
+            return
         plan, _ = stream.plan(at, end)
+        schema = arrow_schema(scan_fields(LocalBackend(path).schema(stream.request.schema_id), stream.request.columns))
         rows = pa.Table.from_batches((batch for split in plan.splits for batch in stream.rows(split)), schema)
         yield StreamBatch(rows, json.dumps(offset_of(end)))
         stream.done(end)

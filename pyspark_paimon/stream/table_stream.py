@@ -5,15 +5,15 @@ Spark's source and ``Table.follow`` use it. It has no state that a restart would
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument, UnknownColumn
-from fileindex.predicate.tree import Predicate
+from fileindex.predicate.tree import Predicate, columns_of
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.incremental.planner import IncrementalSplit, split_from_json
 from lsm.incremental.read import read_incremental
@@ -166,19 +166,41 @@ class TableStream:
         """
         newest = LocalBackend(self.path).store(self.request.options)
         if newest.schema.id != self.request.schema_id:
-            self._check_columns(newest.schema, newest.schemas.get(self.request.schema_id or 0))
+            then = newest.schemas.get(self.request.schema_id or 0)
+            self._check_columns(self.request.columns, newest.schema, then)
+            self._check_added(newest.schema)
         return StreamScan(newest, self.stream_options.overwrites)
 
-    def _check_columns(self, now: TableSchema, then: TableSchema) -> None:
-        names = [name for name in self.request.columns if name in then.names]
+    def _check_columns(self, columns: Iterable[str], now: TableSchema, then: TableSchema) -> None:
+        names = [name for name in columns if name in then.names]
         fields = [{field.name: (field.id, field.type) for field in schema.fields} for schema in (then, now)]
         changed = [name for name in names if fields[0][name] != fields[1].get(name)]
-        added = [name for name in now.names if self.every is not None and name not in self.every]
-        if changed or added:
+        if changed:
             raise SchemaMismatch(
-                f"{self.path}: the table's columns changed while the stream was running ({', '.join(changed + added)}): start the query again "
-                "with the same checkpoint to continue with the new columns"
+                f"{_quote_columns(changed)} dropped, renamed or retyped in {self.path} while the stream was running: start the query "
+                "again with the same checkpoint, or call follow() with the last offset, and name columns that the table has"
             )
+
+    def _check_added(self, now: TableSchema) -> None:
+        added = [name for name in now.names if self.every is not None and name not in self.every]
+        if added:
+            raise SchemaMismatch(
+                f"{_quote_columns(added)} added to {self.path} while the stream was running: start the query again with the same "
+                "checkpoint to read the new columns, with the option 'mergeSchema' of the sink; with the option 'columns' a query never stops"
+            )
+
+    def refreshed(self) -> TableStream:
+        """Return the stream with all columns of the newest schema.
+
+        Raises ``SchemaMismatch`` if columns of its filter have changed.
+        """
+        newest = LocalBackend(self.path).store(self.request.options)
+        if newest.schema.id == self.request.schema_id:
+            return self
+        used = () if self.request.predicate is None else columns_of(self.request.predicate)
+        self._check_columns(used, newest.schema, newest.schemas.get(self.request.schema_id or 0))
+        names = stream_columns(newest.schema, None, self.stream_options)
+        return replace(self, request=self.request.model_copy(update={"columns": names, "schema_id": newest.schema.id}))
 
     def _progress(self, scan: StreamScan) -> Position | None:
         """Return the progress of the consumer.
@@ -226,6 +248,16 @@ def stream_columns(table: TableSchema, columns: tuple[str, ...] | None, stream_o
         if name not in table.names and name != ROW_KIND:
             raise UnknownColumn(name, tuple(table.names))
     return (*names, ROW_KIND) if stream_options.kinds and ROW_KIND not in names else names
+
+
+def _quote_columns(names: Sequence[str]) -> str:
+    """Return the start of a sentence about columns.
+
+    >>> _quote_columns(["a"]), _quote_columns(["a", "b"])
+    ("column 'a' was", "columns 'a', 'b' were")
+    """
+    quoted = ", ".join(f"'{name}'" for name in names)
+    return f"columns {quoted} were" if len(names) > 1 else f"column {quoted} was"
 
 
 __all__ = ["TableStream", "stream_columns", "stream_rows"]

@@ -249,7 +249,7 @@ class TableReading(TableRole, Readable):
         Args:
             offset: Offset of the last processed batch. An offset never changes its meaning.
             filter: Applied to each row separately, as in ``changelog``.
-            columns: Columns to read; ``_row_kind`` comes last. None: all.
+            columns: Columns to read; ``_row_kind`` comes last. None: all, also those that are added between two batches.
             start: Start without an offset, one of Paimon's ``scan.mode``: ``latest-full`` (default), ``latest``,
                 ``compacted-full``, ``from-snapshot``, ``from-snapshot-full`` (with ``snapshot``), ``from-timestamp``.
             snapshot: First snapshot whose changes are read.
@@ -260,7 +260,7 @@ class TableReading(TableRole, Readable):
 
         Raises:
             SnapshotExpired: The next snapshot of the stream has expired.
-            SchemaMismatch: The columns changed since the stream was opened. Call again.
+            SchemaMismatch: A column of ``columns`` or of the filter was dropped, renamed or retyped meanwhile.
             UnsupportedTable: The merge engine needs a ``changelog-producer`` for this.
             InvalidArgument, InvalidFilter, UnknownColumn, UnsupportedOption: An argument is not valid.
 

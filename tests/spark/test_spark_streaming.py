@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from manifest.store import FileStore
-from pyspark_paimon import SnapshotExpired, Table
+from pyspark_paimon import SchemaMismatch, SnapshotExpired, Table
 from pyspark_paimon.spark.wire.errors import typed_error
 
 pytestmark = pytest.mark.spark
@@ -188,15 +188,21 @@ def test_a_consumer_holds_expiry_back_and_without_one_a_stream_can_lose_its_plac
 
 
 @pytest.mark.long
-def test_a_column_that_changes_under_a_checkpoint_is_read_after_a_restart(spark, source, tmp_path):
+def test_a_column_that_is_added_ends_a_query_by_its_name_and_the_next_one_brings_it_to_the_sink(spark, source, tmp_path):
     copy = Table.create(tmp_path / "copy", DDL, primary_keys=["id"], options={"bucket": "1"})
-    before = stream(spark, source)
-    run(before, copy)
+    running = stream(spark, source).writeStream.format("paimon").option("checkpointLocation", f"{copy.path}-checkpoint").start(copy.path)
+    running.processAllAvailable()
     source.add_column("country", "STRING")
-    copy.add_column("country", "STRING")
     source.write(pa.table({"id": pa.array([5], pa.int64()), "city": ["Lyon"], "country": ["FR"]}))
-    run(stream(spark, source), copy)
+    with pytest.raises(
+        Exception, match=r"perform \w+: pyspark_paimon.SchemaMismatch: column 'country' was added to .*mergeSchema"
+    ) as ended:
+        running.awaitTermination(60)
+    assert "Traceback" not in str(ended.value).partition("SchemaMismatch")[0]
+    assert isinstance(typed_error(str(ended.value)), SchemaMismatch)
+    run(stream(spark, source), copy, mergeSchema="true")
     assert copy.scan("id = 5").to_arrow().to_pylist() == [{"id": 5, "city": "Lyon", "country": "FR"}]
+    assert content(copy) == content(source)
 
 
 @pytest.mark.long

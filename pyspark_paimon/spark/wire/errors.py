@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 import fileindex.base.errors
 from fileindex.base.errors import PaimonError
+from fileindex.base.process import set_environment
 from fileindex.base.public import public
 from fileindex.base.redaction import redact
 from manifest.io import errors
@@ -92,7 +94,7 @@ def describe_error(error: PaimonError) -> str:
 class attach_error_notes(AbstractContextManager[None]):  # noqa: N801  # used as a function is
     """Context that adds the note to a typed error.
 
-    It also shortens the traceback.
+    It also shortens the traceback. A worker of Spark leaves it out, so that the message comes first.
     Other exceptions pass unchanged.
     """
 
@@ -106,6 +108,8 @@ class attach_error_notes(AbstractContextManager[None]):  # noqa: N801  # used as
             # Spark prints the traceback before the message. Without any frame it would print all frames of Spark.
             if traceback is not None:
                 error.__traceback__ = TracebackType(None, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
+            if "pyspark.worker_util" in sys.modules:  # Spark ends a worker after any exception
+                set_environment("SPARK_HIDE_TRACEBACK", "1")
 
 
 def _describe_origin(traceback: TracebackType | None) -> str:
