@@ -22,7 +22,7 @@ PAIRS = [
     (STORE, "branch", "fast-forward"),
     (STORE, "update", "drop column"),
 ]
-EACH = 25
+EACH = 40
 """Of the stops of a pair, one in so many is tried here. ``make torture`` draws from all of them."""
 
 

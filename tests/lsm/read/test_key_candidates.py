@@ -113,6 +113,7 @@ def texts(table: Table, condition: str | None, **limits: int) -> tuple[list[str]
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
+@pytest.mark.sampled(2)
 def test_candidate_keys_change_no_answer(tmp_path: Path, kind: str, seed: int) -> None:
     draw = random.Random(f"{kind} {seed}")
     table = table_with_runs(tmp_path / "t", draw, KINDS[kind])

@@ -36,6 +36,7 @@ def keys(table: Table) -> list[int]:
 
 @pytest.mark.parametrize("tagged", [False, True])
 @pytest.mark.parametrize("number", range(1, 60, 3))
+@pytest.mark.sampled(3)
 def test_orphans_are_removed_beside_an_expiry(tmp_path, monkeypatch, number, tagged):
     """Another process expires or deletes a tag before the ``number``-th read of a metadata file."""
     table = made(tmp_path / "t", 6)

@@ -170,6 +170,7 @@ def test_a_repeat_after_expiry_is_an_error_and_a_first_use_is_not(table, what) -
 @pytest.mark.parametrize("what", CHANGES)
 @pytest.mark.parametrize("options", [{}, {"deletion-vectors.enabled": "true"}], ids=["files", "vectors"])
 @pytest.mark.parametrize("keys", [(), ("id",)], ids=["append", "keys"])
+@pytest.mark.sampled(2)
 def test_a_change_repeated_after_expiry_is_an_error_and_a_first_use_is_not(create, keys, options, what) -> None:
     table = create("id BIGINT, n BIGINT", primary_keys=keys, options={**OPTIONS, **options})
     table.write(rows((1, 1), (2, 1)))

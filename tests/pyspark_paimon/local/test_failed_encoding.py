@@ -85,6 +85,7 @@ CHILD = dedent("""
 @pytest.mark.parametrize("keyed", [False, True], ids=["append", "keys"])
 @pytest.mark.parametrize("fault", ["limit", "full", "value"])
 @pytest.mark.parametrize("kind", ["orc", "parquet", "avro"])
+@pytest.mark.sampled(2)
 def test_the_process_lives_and_the_next_write_works(tmp_path: Path, kind: str, fault: str, keyed: bool) -> None:
     if fault == "value" and kind != "orc":
         pytest.skip("only ORC cannot hold a fraction of a second before 1970")

@@ -150,6 +150,7 @@ def plain(rows: pa.Table) -> list[list[Any]]:
 
 @pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=() if seed < 2 else pytest.mark.long) for seed in range(20)])
+@pytest.mark.sampled(2)
 def test_lookups_answer_as_the_model_does(tmp_path, engine, seed):
     rng = random.Random(f"{engine} {seed}")
     types = rng.choices(list(POOLS), k=rng.choice([1, 1, 2, 3]))

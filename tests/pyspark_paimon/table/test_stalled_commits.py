@@ -125,6 +125,7 @@ CHANGES: dict[str, tuple[Callable[[Table], Any], list[int]]] = {
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("later", [0, 1, 3])
+@pytest.mark.sampled(2)
 def test_a_commit_beside_a_change_of_history_is_part_of_it_or_fails(path, stall, change, when, later):
     """``later``: commits that others make after the change, which take the ids that it has freed."""
     table = made(path)

@@ -76,6 +76,7 @@ def encoder(tmp_path: Path, kind: str, name: str):
 
 
 @pytest.mark.parametrize("forms", list(itertools.product(FORMS, repeat=2)), ids="-".join)
+@pytest.mark.sampled(3)
 def test_later_row_groups_take_the_form_of_the_first(tmp_path, set_thresholds, forms):
     set_thresholds(group_rows=GROUP)
     writer = ParquetFileWriter(LocalFileIO(), str(tmp_path / "f"), SCHEMA)
@@ -111,6 +112,7 @@ def test_any_sequence_of_row_groups_is_written_and_bounded(tmp_path_factory, kin
 
 @pytest.mark.parametrize("options", [{"bucket": "1"}, {"bucket": "-1"}, {"bucket": "1", "merge-engine": "partial-update"}], ids=str)
 @pytest.mark.parametrize("order", list(itertools.permutations(["few", "many", "some nulls"])), ids="-".join)
+@pytest.mark.sampled(3)
 def test_a_table_takes_writes_whose_texts_change_from_few_to_many(tmp_path, set_thresholds, options, order):
     """100 rows cross every threshold of the write and of its compaction."""
     set_thresholds(group_rows=10, fewest_rows=4, trial_rows=4, sample_rows=4, kept_rows=20)
