@@ -6,8 +6,9 @@ Every value stays unchanged, or an error is raised. Deletes by key get values fo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_sc
 
 _DELETE_TEXT = "-D"
 """``DELETE`` in a column of kinds."""
+_VARIANT_PART = DataType(Kind.VARBINARY, length=MAX_LENGTH, nullable=False)
 
 
 def conform(rows: Any, schema: TableSchema, kinds: Any = None, *, fills_null: bool = True) -> Any:
@@ -125,11 +127,10 @@ def _column(column: Any, field: DataField) -> Any:
         raise NullInKey(f"column '{field.name}' {what}, but is {field.type}")
     if column.type != target or field.type.is_nested:
         column = _cast(column, field, target)
-    if field.type.kind in STRINGS | BINARIES and field.type.length < MAX_LENGTH and len(column):
-        length = pc.utf8_length(column) if field.type.kind in STRINGS else pc.binary_length(column)
-        longest = pc.max(length).as_py()
-        if longest is not None and longest > field.type.length:
-            raise SchemaMismatch(f"column '{field.name}': a value of length {longest} does not fit {field.type}{shorter_hint(field)}")
+    if (found := _overlong(column, field.type)) is not None:
+        longest, short = found
+        hint = shorter_hint(field) if short is field.type else f", a part of {field.type}; cut the value in the rows"
+        raise SchemaMismatch(f"column '{field.name}': a value of length {longest} does not fit {short}{hint}")
     if column.null_count and (default := default_scalar(field)) is not None:
         column = pc.fill_null(column, default)
     return column
@@ -167,25 +168,45 @@ def has_null(column: Any, data_type: DataType) -> bool:
         or (data_type.kind is not Kind.VARIANT and all(child.nullable and not child.is_nested for child in data_type.children))
     ):
         return False
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return any(_has_null_inside(chunk, data_type) for chunk in chunks)
+    return any(has_null(part, type_) for part, type_ in _parts(column, data_type))
 
 
-def _has_null_inside(array: Any, data_type: DataType) -> bool:
-    match data_type.kind:
-        case Kind.ROW:
-            valid = array.drop_null()
-            return any(has_null(pc.struct_field(valid, [at]), field.type) for at, field in enumerate(data_type.fields))
-        case Kind.VARIANT:
-            valid = array.drop_null()
-            return any(pc.struct_field(valid, [at]).null_count for at in range(2))
-        case Kind.ARRAY | Kind.VECTOR:
-            return has_null(array.flatten(), data_type.part("element"))
-        case Kind.MAP:
-            entries = entry_lists(array).flatten()
-            return has_null(entries.field(1), data_type.part("value"))
-        case _:
-            return False
+def _overlong(column: Any, data_type: DataType) -> tuple[int, DataType] | None:
+    """Return the length of a text or binary that does not fit its type, and that type.
+
+    Parts of nested types are checked too. None: all fit.
+    """
+    if not _is_bounded(data_type) or not len(column):
+        return None
+    if data_type.is_nested:
+        return next(filter(None, starmap(_overlong, _parts(column, data_type))), None)
+    length = pc.utf8_length(column) if data_type.kind in STRINGS else pc.binary_length(column)
+    longest = pc.max(length).as_py()
+    return (longest, data_type) if longest is not None and longest > data_type.length else None
+
+
+def _is_bounded(data_type: DataType) -> bool:
+    return (data_type.kind in STRINGS | BINARIES and data_type.length < MAX_LENGTH) or any(map(_is_bounded, data_type.children))
+
+
+def _parts(column: Any, data_type: DataType) -> Iterator[tuple[Any, DataType]]:
+    """Yield the values inside a nested column, without those of nulls, and their types."""
+    for array in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        match data_type.kind:
+            case Kind.ROW:
+                valid = array.drop_null()
+                yield from ((pc.struct_field(valid, [at]), field.type) for at, field in enumerate(data_type.fields))
+            case Kind.VARIANT:
+                valid = array.drop_null()
+                yield from ((pc.struct_field(valid, [at]), _VARIANT_PART) for at in range(2))
+            case Kind.ARRAY | Kind.VECTOR:
+                yield array.flatten(), data_type.part("element")
+            case Kind.MULTISET:
+                yield entry_lists(array).flatten().field(0), data_type.part("element")
+            case Kind.MAP:
+                entries = entry_lists(array).flatten()
+                yield entries.field(0), data_type.part("key")
+                yield entries.field(1), data_type.part("value")
 
 
 def complete_deletes(rows: pa.Table, schema: TableSchema, kinds: Any = None) -> pa.Table:

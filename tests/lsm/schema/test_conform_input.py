@@ -53,6 +53,7 @@ DAY = dt.datetime.fromisoformat("2020-01-02")
         (pa.array([[1, None]], pa.list_(pa.int64())), "ARRAY<INT>", [[1, None]]),
         (pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())), "MAP<STRING, BIGINT>", [[("k", 1)]]),
         (pa.array([{"x": 1, "y": "z"}]), "ROW<x INT, y STRING>", [{"x": 1, "y": "z"}]),
+        (pa.array([{"x": "éé"}, None]), "ROW<x VARCHAR(2)>", [{"x": "éé"}, None]),
     ],
 )
 def test_a_value_that_survives_is_taken(given: pa.Array, column_type: str, expected: list) -> None:
@@ -78,6 +79,12 @@ def test_a_value_that_survives_is_taken(given: pa.Array, column_type: str, expec
         (pa.array([b"x"]), "STRING", "cannot become"),
         (pa.array(["toolong"]), "VARCHAR(3)", "length 7"),
         (pa.array([b"toolong"]), "BINARY(3)", "length 7"),
+        (pa.array([{"x": None}, {"x": "toolong"}]), "ROW<x VARCHAR(3)>", r"length 7.*VARCHAR\(3\), a part of ROW"),
+        (pa.array([[], ["é" * 3, "éééé"]]), "ARRAY<CHAR(3)>", "length 4"),
+        (pa.array([[{"x": [b"1234"]}]]), "ARRAY<ROW<x ARRAY<VARBINARY(3)>>>", "length 4"),
+        (pa.array([[("long", 1)]], pa.map_(pa.string(), pa.int32())), "MAP<VARCHAR(3), INT>", "length 4"),
+        (pa.array([[("k", "long")]], pa.map_(pa.string(), pa.string())), "MAP<VARCHAR(3), VARCHAR(3)>", "length 4"),
+        (pa.array([[("long", 1)]], pa.map_(pa.string(), pa.int32())), "MULTISET<VARCHAR(3)>", "length 4"),
         (pa.array([DAY.replace(hour=5)]), "DATE", "rounded"),
         (pa.array([DAY.replace(microsecond=5)]), "TIMESTAMP(3)", "does not fit"),
         (pa.array([DAY], pa.timestamp("us", "UTC")), "TIMESTAMP(6)", "cannot become"),
