@@ -13,11 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
+from fileindex.base.arrays import Mask
+from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
+from lsm.arrow.row_kind import ROW_KIND
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.cast_rules import INTEGER_BITS, INTEGER_DIGITS
-from manifest.types.data_type import DataField, DataType
+from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar
 from pyspark_paimon.request.backend import CastErrors
 
 ERROR = "_error"
@@ -68,14 +70,26 @@ class CastRows:
     def _cast(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, Any]]:
         """Return the cast rows, and by column which values do not fit."""
         arrays, unfit = [], {}
+        # Delete rows need no values but their keys.
+        fills_none = not {ROW_KIND, self.schema.core.rowkind_field}.intersection(batch.schema.names)
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             array = column
             if name in self.schema.names:
-                array, mask = cast_column(column, self.schema.field(name).type, rounds=self.rounds)
+                wanted = self.schema.field(name)
+                array, mask = cast_column(column, wanted.type, rounds=self.rounds)
+                if self.errors == "collect":
+                    mask = mask | _overlong(array, wanted.type) | (self._missing(array, wanted) if fills_none else False)
                 if mask.any():
                     unfit[name] = mask
             arrays.append(array)
         return pa.record_batch(arrays, names=batch.schema.names), unfit
+
+    @staticmethod
+    def _missing(column: pa.Array, wanted: DataField) -> Mask:
+        """Return which values are null although the column is NOT NULL."""
+        if wanted.type.nullable or default_scalar(wanted) is not None:
+            return np.zeros(len(column), np.bool_)
+        return ~np.asarray(column.is_valid())
 
     def _error(self, batch: pa.RecordBatch, name: str, row: int) -> SchemaMismatch:
         reason = _reason(self.schema.field(name), batch.column(name)[row].as_py())
@@ -95,7 +109,20 @@ class CastRows:
 
 
 def _reason(column: DataField, value: object) -> str:
+    if value is None:
+        return f"column '{column.name}' has a null, but is {column.type}"
     return f"column '{column.name}': {value!r:.60} is no {column.type.with_nullable(nullable=True)}"
+
+
+def _overlong(column: pa.Array, wanted: DataType) -> Mask:
+    """Return which texts and binaries are longer than their type."""
+    if wanted.kind in STRINGS and wanted.length < MAX_LENGTH and _is_text(column.type):
+        lengths = pc.utf8_length(column)
+    elif wanted.kind in BINARIES and wanted.length < MAX_LENGTH and _is_bytes(column.type):
+        lengths = pc.binary_length(column)
+    else:
+        return np.zeros(len(column), np.bool_)
+    return np.asarray(pc.greater(lengths, wanted.length).fill_null(False))
 
 
 def cast_column(column: Any, wanted: DataType, *, rounds: bool) -> tuple[Any, Any]:

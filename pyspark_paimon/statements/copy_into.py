@@ -17,6 +17,7 @@ from manifest.io.file_io import FileIO, FileStatus
 from manifest.schema.table_schema import TableSchema
 from manifest.storage.resolve import file_io_for
 from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.statements.answers import frame_of_rows
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.words import TokenCursor, WrittenValue
@@ -64,7 +65,7 @@ def copy_into(names: KnownTables, words: TokenCursor) -> Any:
 
     Syntax: ``COPY INTO t [(columns)] FROM 'path' FILE_FORMAT = (TYPE = CSV | JSON | PARQUET, ...) [PATTERN = 'regex'] [FORCE = TRUE]
     [ON_ERROR = ABORT_STATEMENT | CONTINUE | SKIP_FILE]``.
-    Each file is a commit of its own, whose id has the file's path, size and time: a file is loaded once.
+    Each file is a commit of its own, whose id has the file's path, size and time: a file is loaded once, or again with ``FORCE``.
     """
     if words.peek() == "":
         raise InvalidArgument(
@@ -147,18 +148,27 @@ def _load(wanted: _Copy, file_io: FileIO, path: str, status: FileStatus) -> dict
     row: dict[str, Any] = {"file_name": status.name, "rows_loaded": 0, "rows_parsed": 0, "errors_seen": 0, "first_error": None}
     if not status.size and wanted.kind != "PARQUET":
         return {**row, "status": "LOADED"}
-    try:
+
+    def write(commit_id: str | None) -> WriteResult:
+        skipped.clear()
         with file_io.open_input(path) as stream:
-            reader = _FORMATS[wanted.kind].read(wanted, stream, path, skipped)
-            done = wanted.table.write(
-                reader,
+            return wanted.table.write(
+                _FORMATS[wanted.kind].read(wanted, stream, path, skipped),
                 cast=True,
                 errors="collect" if wanted.on_error == "CONTINUE" else "raise",
                 missing="null",
-                commit_id=None if wanted.force else f"copy-into-{identity}",
+                commit_id=commit_id,
             )
-    except CommitReplayed as error:
-        return {**row, "status": "SKIPPED", "first_error": str(error)}
+
+    try:
+        try:
+            done = write(f"copy-into-{identity}")
+        except CommitReplayed as error:
+            if not wanted.force:
+                return {**row, "status": "SKIPPED", "first_error": str(error)}
+            done = write(None)
+        else:
+            done = write(None) if done.replayed and wanted.force else done
     except (PaimonError, pa.ArrowException) as error:
         if wanted.on_error != "SKIP_FILE":
             raise (
@@ -261,12 +271,11 @@ def _read_json(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.
     plain = {name: kind if any(is_plain(kind) for is_plain in _PLAIN_JSON) else pa.string() for name, kind in types.items()}
     numbers = {name: _WIDEST for name, kind in types.items() if pa.types.is_decimal(kind)}
     content = pa.py_buffer(_decompressed(wanted.form, stream, path).read())
-    try:
-        rows = _parse_json(wanted, content, plain)
-    except pa.ArrowInvalid:
-        if not numbers:
-            raise
-        rows = _parse_json(wanted, content, plain | numbers)  # decimals may be written as numbers
+    rows = _parse_json(wanted, content, plain, numbers)
+    absent = [name for at, name in enumerate(rows.column_names) if rows.column(at).null_count == rows.num_rows]
+    if absent and (spelled := _spellings(wanted, content, absent)):
+        plain, numbers = ({spelled.get(name, name): kind for name, kind in types.items()} for types in (plain, numbers))
+        rows = _parse_json(wanted, content, plain, numbers).rename_columns(rows.column_names)
     nulls = _nulls(wanted.form)
     for at, column in enumerate(rows.schema) if nulls else ():
         if pa.types.is_string(column.type):
@@ -276,13 +285,33 @@ def _read_json(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.
     return rows
 
 
-def _parse_json(wanted: _Copy, content: pa.Buffer, types: Mapping[str, pa.DataType]) -> pa.Table:
+def _parse_json(wanted: _Copy, content: pa.Buffer, types: Mapping[str, pa.DataType], numbers: Mapping[str, pa.DataType]) -> pa.Table:
+    """Return the columns of ``types``; those of ``numbers`` may be written as numbers."""
+    try:
+        return _parse_columns(wanted, content, types, "ignore")
+    except pa.ArrowInvalid:
+        if not numbers:
+            raise
+        return _parse_columns(wanted, content, {**types, **numbers}, "ignore")
+
+
+def _spellings(wanted: _Copy, content: pa.Buffer, absent: Sequence[str]) -> dict[str, str]:
+    """Return how the file spells columns that it lacks: as in Spark, names ignore case."""
+    try:
+        names = _parse_columns(wanted, content, {}, "infer").column_names
+    except pa.ArrowInvalid:  # a column that is not copied changes its type
+        return {}
+    stored = {name.lower(): name for name in names}
+    return {name: stored[name.lower()] for name in absent if name not in names and name.lower() in stored}
+
+
+def _parse_columns(wanted: _Copy, content: pa.Buffer, types: Mapping[str, pa.DataType], others: str) -> pa.Table:
     return json.read_json(
         pa.BufferReader(content),
         json.ReadOptions(use_threads=False, block_size=_BLOCK),
         json.ParseOptions(
             explicit_schema=pa.schema(list(types.items())),
-            unexpected_field_behavior="ignore",
+            unexpected_field_behavior=others,
             newlines_in_values=_flag("MULTI_LINE", wanted.form.get("MULTI_LINE", False)),
         ),
     )

@@ -86,6 +86,31 @@ def test_columns_are_given_by_position_in_csv_and_by_name_elsewhere(catalog: InP
     assert rows(catalog)[6] == (7, None, Decimal("7.00"), "unnamed", True)
 
 
+def test_forced_files_are_remembered_too(catalog: InProcess, files: Path) -> None:
+    (files / "a.csv").write_text("1,x\n")
+    for force in ("FORCE = TRUE", "FORCE = TRUE", ""):
+        found = load(catalog, files, "CSV", force, "(id, name)")
+        assert [row["status"] for row in found] == ["LOADED" if force else "SKIPPED"]
+    assert catalog.table("db.t").snapshots().num_rows == 2
+
+
+def test_names_in_json_ignore_case_as_in_spark(catalog: InProcess, files: Path) -> None:
+    (files / "a.json").write_text('{"ID": 1, "Price": 2.5, "name": "x", "other": {"id": 5}}\n{"ID": 2, "OK": true}\n')
+    load(catalog, files, "JSON")
+    assert rows(catalog) == [(1, None, Decimal("2.50"), "x", None), (2, None, None, "unnamed", True)]
+
+
+def test_continue_leaves_out_nulls_and_long_texts_that_the_table_refuses(catalog: InProcess, files: Path) -> None:
+    catalog.create_table("db.short", "id BIGINT NOT NULL, n INT NOT NULL, s VARCHAR(3)", primary_keys=["id"], options={"bucket": "1"})
+    (files / "a.csv").write_text("1,1,abc\n2,NULL,x\n3,3,abcd\nNULL,4,y\n5,5,\n")
+    found = done(
+        catalog, f"COPY INTO db.short FROM '{files}' FILE_FORMAT = (TYPE = CSV, NULL_IF = ('NULL')) ON_ERROR = CONTINUE"
+    ).to_pylist()[0]
+    assert (found["status"], found["rows_loaded"], found["errors_seen"]) == ("PARTIALLY_LOADED", 2, 3)
+    assert found["first_error"] == "column 'n' has a null, but is INT NOT NULL"
+    assert sorted(catalog.table("db.short").scan().to_arrow()["id"].to_pylist()) == [1, 5]
+
+
 @pytest.mark.parametrize(("text", "errors"), [("1,x\n2,y,z\nthree,t\n4,u\n", 2), ("1,x\n4,u\n", 0)])
 def test_rows_that_do_not_fit(catalog: InProcess, files: Path, text: str, errors: int) -> None:
     (files / "a.csv").write_text(text)
