@@ -33,11 +33,12 @@ from pyspark_paimon.cli import main
 
 if TYPE_CHECKING:
     from tests.catalogs.server import CatalogServer
+    from tests.stores.hdfs_server import HdfsServer
     from tests.stores.s3_server import S3Server
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-CATALOG_PAGE, STORE_PAGE = "docs/catalogs.md", "docs/object-stores.md"
+CATALOG_PAGE, STORE_PAGE, HDFS_PAGE = "docs/catalogs.md", "docs/object-stores.md", "docs/hdfs.md"
 _BLOCK = re.compile(
     r"^<!-- setup\n(?P<setup>.*?)^-->$"
     r"|^(?:<!-- needs: (?P<needs>\w+) -->\n+)?```(?P<language>\w*)\n(?P<code>.*?)^```$(?P<shown>\n\n```output\n(?P<output>.*?)^```$)?",
@@ -251,6 +252,11 @@ def store_texts(server: S3Server) -> dict[str, str]:
     }
 
 
+def hdfs_texts(server: HdfsServer) -> dict[str, str]:
+    """Return the text of the page on HDFS that stands for a cluster's address."""
+    return {"hdfs://namenode:8020": server.uri()}
+
+
 def _write_pages(pages: list[str], *, spark: bool, everything: bool) -> None:
     with contextlib.ExitStack() as session:
         for page in pages:
@@ -276,6 +282,10 @@ def _run_alone(page: str, session: contextlib.ExitStack) -> list[tuple[Block, st
             from tests.stores.s3_server import S3Server
 
             replaced = store_texts(stack.enter_context(S3Server()))
+        elif page == HDFS_PAGE:
+            from tests.stores.hdfs_server import HdfsServer
+
+            replaced = hdfs_texts(stack.enter_context(HdfsServer()))
         stack.enter_context(contextlib.chdir(folder))
         return run_page(page, folder, names, replaced)
 
@@ -304,6 +314,7 @@ if __name__ == "__main__":
 
 __all__ = [
     "CATALOG_PAGE",
+    "HDFS_PAGE",
     "PAGES",
     "ROOT",
     "RUN",
@@ -312,6 +323,7 @@ __all__ = [
     "Block",
     "blocks_of",
     "catalog_texts",
+    "hdfs_texts",
     "masked",
     "run_page",
     "store_texts",

@@ -13,6 +13,7 @@ import pytest
 from tests.catalogs.server import CatalogServer
 from tests.doc_blocks import (
     CATALOG_PAGE,
+    HDFS_PAGE,
     PAGES,
     ROOT,
     RUN,
@@ -27,7 +28,7 @@ from tests.doc_blocks import (
 )
 
 MOST_LINES = 150
-SERVED = {CATALOG_PAGE, STORE_PAGE}
+SERVED = {CATALOG_PAGE, HDFS_PAGE, STORE_PAGE}
 """Pages whose blocks need a server."""
 
 

@@ -31,7 +31,8 @@ from manifest.storage.schemes import FAMILIES, ObjectPlace, object_place, scheme
 
 ROOTS = "PYSPARK_PAIMON_ROOTS"
 ROOTS_FILE = "PYSPARK_PAIMON_ROOTS_FILE"
-_BETWEEN = re.compile(rf"{os.pathsep}(?!//)")
+_BETWEEN = re.compile(rf"{os.pathsep}(?!//|\d+(?:/|{os.pathsep}|$))")
+"""Separator of directories: no colon of a scheme or a port."""
 _SAME = {"s3a": "s3", "abfs": "abfss"}
 """Canonical schemes of synonyms."""
 

@@ -103,7 +103,7 @@ class HdfsFileIO:
 
     def list(self, path: str) -> list[FileStatus]:
         cluster, key = self._at(path)
-        return [FileStatus(one.name, one.size, one.modified, one.is_dir, _identity(cluster, one)) for one in cluster.list(key)]
+        return [FileStatus(one.name, one.size, one.modified, one.is_dir, _identity(cluster, one)) for one in cluster.entries(key)]
 
     def mkdirs(self, path: str) -> None:
         cluster, key = self._at(path)
@@ -187,7 +187,7 @@ class HdfsFileIO:
             cluster.delete(_key(f"{directory}/{other}"))
         return True
 
-    def _swaps(self, path: str) -> list[str]:
+    def _swaps(self, path: str) -> Sequence[str]:
         """Return the names of new files that would replace ``path``."""
         directory, name = path.rpartition("/")[::2]
         return [found.name for found in self.list(directory) if target_of_temporary(found.name) == f"{name}{_SWAP}"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from typing import Any, TypeVar
 
 from fileindex.base.errors import InvalidArgument, PaimonError, UnsupportedOption
 from fileindex.base.log import logger_of
+from fileindex.base.process import run_after_fork
 from fileindex.base.redaction import redact
 from fileindex.base.thresholds import thresholds
 from manifest.io.errors import CredentialsRefused, FileMissing, FileTaken, OutOfDisk, StorageDenied, StorageError
@@ -44,6 +46,16 @@ _ENVIRONMENT = ("HADOOP_CONF_DIR", "HADOOP_HOME", "HADOOP_PROXY_USER", "HADOOP_T
 
 _open: dict[tuple[object, ...], HdfsCluster] = {}
 _opening = threading.Lock()
+_forked_from: list[int] = []
+"""Process that used the library before this one was forked from it."""
+
+
+def _remember_fork() -> None:
+    if _open:
+        _forked_from.append(os.getppid())
+
+
+run_after_fork(_remember_fork)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +86,13 @@ class _Failure:
             reason = (first or text) if second is None else second
             java = "" if second is None else str(first).rpartition(".")[2]
             return cls(variant, java, redact(reason.replace('\\"', '"').partition("\\n")[0][:300]))
-        variants = {FileNotFoundError: "FileNotFound", FileExistsError: "AlreadyExists", OSError: "IOError"}
-        variants |= {NotImplementedError: "UnsupportedFeature", IsADirectoryError: "IsADirectory"}
+        variants: dict[type[BaseException], str] = {
+            FileNotFoundError: "FileNotFound",
+            FileExistsError: "AlreadyExists",
+            IsADirectoryError: "IsADirectory",
+            NotImplementedError: "UnsupportedFeature",
+            OSError: "IOError",
+        }
         variant = variants.get(type(error), "")
         return cls(variant, "", redact(text.partition("\n")[0][:300])) if variant else None
 
@@ -113,6 +130,7 @@ class HdfsCluster:
     def __init__(self, place: ObjectPlace, options: StorageOptions) -> None:
         self.root = place.root
         self.fingerprint = options.fingerprint(place)
+        _check_reachable(place, options.timeout_millis)
         self._retries = options.max_retries
         self._settings = HdfsOptions.of(options.hdfs)
         self._library, self._client = _connect(place, self._settings)
@@ -149,7 +167,7 @@ class HdfsCluster:
         except FileNotFoundError:
             return None
 
-    def list(self, key: str) -> list[HdfsStatus]:
+    def entries(self, key: str) -> list[HdfsStatus]:
         """Return the entries of a directory. [] if there is none."""
         try:
             found = self.call("getListing", key, lambda client: list(client.list_status(f"/{key}")))
@@ -347,16 +365,33 @@ def _joined(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 def open_cluster(place: ObjectPlace, options: StorageOptions) -> HdfsCluster:
     """Return the cluster of a path.
 
-    Opened once per process and options. Raises ``UnsupportedOption``, ``InvalidArgument``.
+    Opened once per process, options and environment. Raises ``UnsupportedOption``, ``InvalidArgument``.
     """
-    # By process id: threads of the library do not survive a fork. What a parent opened is kept: its end would wait for them.
-    key = os.getpid(), options.fingerprint(place), *(os.environ.get(name) for name in _ENVIRONMENT)
+    if _forked_from:
+        raise UnsupportedOption(
+            "path",
+            f"{place.scheme}: cannot be used in a process that was forked from one that used it: the client library's connections would be "
+            "shared. Start processes by 'spawn' or 'forkserver' (multiprocessing.set_start_method)",
+        )
+    key = options.fingerprint(place), *(os.environ.get(name) for name in _ENVIRONMENT)
     found = _open.get(key)
     if found is None:
         with _opening:
             found = _open.get(key) or HdfsCluster(place, options)
             _open[key] = found
     return found
+
+
+def _check_reachable(place: ObjectPlace, timeout_millis: int) -> None:
+    """Raise ``StorageError`` if nothing listens at the name node's address."""
+    # The library waits for a connection without a limit.
+    host, _, port = place.bucket.rpartition(":")
+    if not host or not port.isdecimal():  # a nameservice: its nodes are known to the library only
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout_millis / 1000).close()
+    except (OSError, OverflowError) as error:
+        raise StorageError(errno.EIO, f"HDFS cannot be reached ({error}); is this the RPC port of the name node?", place.root) from None
 
 
 def _connect(place: ObjectPlace, settings: HdfsOptions) -> tuple[Any, Any]:

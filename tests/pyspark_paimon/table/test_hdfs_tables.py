@@ -17,6 +17,7 @@ from manifest.io.errors import PathNotAllowed, StorageError, TableExists
 from manifest.storage.storage_options import StorageOptions
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.spark.wire.session_storage import refuse_server_credentials
+from tests.doc_blocks import HDFS_PAGE, hdfs_texts, run_page, wrong_outputs
 from tests.stores.cut_proxy import CutProxy
 from tests.stores.racing import ROOT, WRITER
 
@@ -118,7 +119,7 @@ def test_roots_bound_it(hdfs, place, monkeypatch):
 
 
 def test_a_cluster_that_is_not_there_is_named():
-    with pytest.raises(StorageError, match=r"HDFS failed \(Connection refused.*hdfs://127.0.0.1:1/t"):
+    with pytest.raises(StorageError, match=r"HDFS cannot be reached \(.*Connection refused.*hdfs://127.0.0.1:1"):
         Table.open("hdfs://127.0.0.1:1/t", storage_options={"storage.max-retries": "1"})
     with pytest.raises(InvalidArgument, match=r"hdfs://none: HDFS cannot be opened .No NameNode hosts found.; name a name node"):
         Table.open("hdfs://none/t")
@@ -160,3 +161,9 @@ def test_of_writers_that_race_and_do_not_hear_of_their_success_none_loses(hdfs):
     table = Table.open(f"{hdfs.uri()}/{name}")
     assert sorted(table.scan().to_arrow().column("id").to_pylist()) == sorted(acknowledged)
     assert table.fsck("deep").problems == ()
+
+
+def test_the_page_prints_what_it_shows(hdfs, tmp_path):
+    ran = run_page(HDFS_PAGE, tmp_path, {"__name__": "page"}, hdfs_texts(hdfs))
+    assert not wrong_outputs(ran)
+    assert any("orders" in output for _, output in ran)
