@@ -130,10 +130,9 @@ class HdfsCluster:
     def __init__(self, place: ObjectPlace, options: StorageOptions) -> None:
         self.root = place.root
         self.fingerprint = options.fingerprint(place)
-        _check_reachable(place, options.timeout_millis)
         self._retries = options.max_retries
         self._settings = HdfsOptions.of(options.hdfs)
-        self._library, self._client = _connect(place, self._settings)
+        self._library, self._client = _connect(place, self._settings, options.timeout_millis)
 
     def path(self, key: str) -> str:
         """Return the whole path of a key."""
@@ -394,11 +393,12 @@ def _check_reachable(place: ObjectPlace, timeout_millis: int) -> None:
         raise StorageError(errno.EIO, f"HDFS cannot be reached ({error}); is this the RPC port of the name node?", place.root) from None
 
 
-def _connect(place: ObjectPlace, settings: HdfsOptions) -> tuple[Any, Any]:
+def _connect(place: ObjectPlace, settings: HdfsOptions, timeout_millis: int) -> tuple[Any, Any]:
     try:
         import hdfs_native  # noqa: PLC0415  # optional dependency, not needed for other stores
     except ImportError as error:
         raise UnsupportedOption("path", _MISSING.format(scheme=place.scheme)) from error
+    _check_reachable(place, timeout_millis)
     try:
         client = hdfs_native.Client(place.root if place.bucket else None, settings.config(place), settings.conf_dir)
     except BaseException as error:

@@ -204,3 +204,9 @@ def test_what_is_outside_of_a_prefix_is_reached_by_no_method(monkeypatch, way):
     io, _ = file_io_for("memory://bucket/warehouse/t")
     with pytest.raises(PathNotAllowed):
         WAYS[way](io, "memory://bucket/warehouse/../outside")
+
+
+def test_a_port_ends_no_directory(monkeypatch):
+    monkeypatch.setenv(ROOTS, "/a:hdfs://nn:8020/w:s3://b/p:hdfs://nn:9000:/c")
+    monkeypatch.delenv(ROOTS_FILE, raising=False)
+    assert allowed_roots().directories == ("/a", "hdfs://nn:8020/w", "s3://b/p", "hdfs://nn:9000", "/c")
