@@ -86,7 +86,7 @@ def freeze_heap() -> None:
     gc.freeze()
 
 
-_DAEMONS = frozenset({"pyspark.daemon", "pyspark_paimon.spark.daemon"})
+_DAEMONS = frozenset({"pyspark.daemon", "pyspark_paimon.spark.daemon", "pyspark_paimon.spark.fork_server"})
 
 
 class _Freezer:
@@ -160,6 +160,12 @@ def set_environment(name: str, value: str) -> None:
     os.environ[name] = value
 
 
+def replace_environment(variables: Mapping[str, str]) -> None:
+    """Replace all environment variables, for a fork that continues as another process."""
+    os.environ.clear()
+    os.environ.update(variables)
+
+
 class _NoPandas:
     """Finder of modules that finds no pandas."""
 
@@ -207,6 +213,7 @@ __all__ = [
     "hide_pandas",
     "ignore_pandas_notice",
     "limit_threads",
+    "replace_environment",
     "run_after_fork",
     "set_environment",
 ]

@@ -86,13 +86,8 @@ def copying(session, table: Table, copy: Table):
 
 
 def workers(server: ConnectServer) -> list[psutil.Process]:
-    """Python processes that run tasks: the children of Spark's daemon."""
-    daemons = [
-        process
-        for process in psutil.Process(server._process.pid).children(recursive=True)
-        if "pyspark_paimon.spark.daemon" in process.cmdline()
-    ]
-    return [process for process in daemons if process.ppid() in {daemon.pid for daemon in daemons}]
+    """Python processes that run tasks: the children of Spark's daemons, which the fork server forked."""
+    return [worker for daemon in psutil.Process(server._forks.process.pid).children() for worker in daemon.children()]
 
 
 def test_clients_and_a_stream_go_on_after_a_worker_and_the_server_were_killed(tmp_path):

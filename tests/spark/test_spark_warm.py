@@ -49,7 +49,8 @@ print(threads, "polars" in loaded)
 
 def processes() -> set[str]:
     """What the Python processes of this session's server are for."""
-    found = [" ".join(each.cmdline()[1:]) for each in psutil.Process().children(recursive=True)]
+    below = psutil.Process().children(recursive=True)
+    found = [" ".join(each.cmdline()[1:]) for each in below if each.status() != psutil.STATUS_ZOMBIE]
     return {words.split()[-1] for words in found if "pyspark.daemon" in words}
 
 

@@ -22,6 +22,7 @@ from typing import Self
 from fileindex.base.errors import InvalidArgument
 from manifest.storage.allowed_roots import ROOTS
 from pyspark_paimon.spark.client.address import DEFAULT_PORT, LOOPBACK_HOSTS, Address
+from pyspark_paimon.spark.client.forks import ForkServer, can_fork
 from pyspark_paimon.spark.client.session import DRIVER_MEMORY, RUNTIME_CONF, package_root, require_java, server_of, spark_session
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
 
@@ -101,6 +102,7 @@ class ConnectServer:
         self._last: list[str] = []
         self._started = threading.Event()
         self._process: subprocess.Popen[str] | None = None
+        self._forks: ForkServer | None = None
 
     def __enter__(self) -> Self:
         """Start the server and wait until it listens.
@@ -110,8 +112,12 @@ class ConnectServer:
         require_java()
         _refuse_used_port(self.settings)
         self._report(f"starting Spark {_spark_version()} on {self.settings.master} with {self.settings.memory} of memory")
+        environment = self.settings.environment()
+        if can_fork(self.settings.master):
+            self._forks = ForkServer(environment)
+            environment["PYSPARK_PYTHON"] = self._forks.python
         self._process = subprocess.Popen(  # noqa: S603  # Spark's own script
-            self.settings.command(), env=self.settings.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            self.settings.command(), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
         threading.Thread(target=self._watch, name="paimon-serve", daemon=True).start()
@@ -155,7 +161,10 @@ class ConnectServer:
                 os.killpg(process.pid, number)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(patience)
-                return
+                break
+        if self._forks is not None:
+            self._forks.stop()
+            self._forks = None
 
     def _watch(self) -> None:
         assert self._process is not None

@@ -30,6 +30,7 @@ from manifest.io.threads import map_in_threads
 from pyspark_paimon._version import HOME
 from pyspark_paimon.spark.client.address import DEFAULT_PORT, Address
 from pyspark_paimon.spark.client.estimate import cores
+from pyspark_paimon.spark.client.forks import ForkServer, can_fork
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import SessionLost, SourceMissing, SparkUnavailable, raise_typed_errors
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME, WARM
@@ -202,7 +203,7 @@ def _embedded_session(master: str, app_name: str, given: dict[str, str]) -> Spar
     memory = given.pop("spark.driver.memory", DRIVER_MEMORY)
     for key, value in (SERVER_CONF | RUNTIME_CONF | given).items():
         builder = builder.config(key, value)
-    with _server_environment(memory), warnings.catch_warnings():
+    with _server_environment(memory, master), warnings.catch_warnings():
         # The client repeats settings that only the start of the server can set.
         warnings.filterwarnings("ignore", "Failed to set", UserWarning)
         session = builder.getOrCreate()
@@ -251,7 +252,7 @@ def package_root() -> str:
 
 
 @contextmanager
-def _server_environment(memory: str) -> Iterator[None]:
+def _server_environment(memory: str, master: str) -> Iterator[None]:
     """Set the environment that an embedded JVM inherits.
 
     Restores the environment of this process afterwards, except ``SPARK_TESTING``.
@@ -259,6 +260,10 @@ def _server_environment(memory: str) -> Iterator[None]:
     paths = [package_root(), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     path = os.pathsep.join(dict.fromkeys(paths))
     wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path, "SPARK_DRIVER_MEMORY": memory}
+    if can_fork(master):
+        forks = ForkServer({**os.environ, **wanted})
+        atexit.register(forks.stop)
+        wanted["PYSPARK_PYTHON"] = forks.python
     with environment(wanted):
         if not (claims(PORT_CLAIM) and _port_is_free(DEFAULT_PORT)):
             # An embedded server has the fixed port 15002. Only the switch for tests selects a free port.

@@ -1,0 +1,58 @@
+"""Fork server of a Spark server on this machine, as a child process.
+
+A script stands in for Python where Spark starts its processes. It runs ``spark/launcher.py``, which asks the fork server.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+_HOME = Path(__file__).resolve().parents[1]
+_PATIENCE_SECONDS = 5.0
+
+
+class ForkServer:
+    """Running fork server of a Spark server that has the environment ``environment``."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="pyspark-paimon-forks-")
+        script, path = Path(self._folder.name, "python"), str(Path(self._folder.name, "socket"))
+        launcher = shlex.join([sys.executable, "-S", "-E", "-P", str(_HOME / "launcher.py"), path, sys.executable])
+        script.write_text(f'#!/bin/sh\nexec {launcher} "$@"\n', encoding="utf-8")
+        script.chmod(0o700)
+        self.python = str(script)
+        """Path of the script that Spark must run as Python."""
+        # spark-submit sets the first variable for all processes of Spark, and Spark the other for its Python.
+        ours = {**environment, "PYTHONHASHSEED": "0", "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER"}
+        self.process = subprocess.Popen(  # noqa: S603  # this Python and our own module
+            [sys.executable, "-m", "pyspark_paimon.spark.fork_server", path], env=ours, stdin=subprocess.PIPE, start_new_session=True
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        """End the process. Daemons end with Spark's server."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_PATIENCE_SECONDS)
+        self.process.kill()
+        self.process.wait()
+        self._folder.cleanup()
+
+
+def can_fork(master: str) -> bool:
+    """Return whether all Python processes of Spark run on this machine and can be forked.
+
+    >>> can_fork("spark://host:7077")
+    False
+    """
+    return master.partition("[")[0] == "local" and hasattr(os, "fork")
+
+
+__all__ = ["ForkServer", "can_fork"]

@@ -1,0 +1,54 @@
+"""Start of one of Spark's Python daemons, by a fork of the fork server.
+
+Spark runs this file instead of Python (``client/forks.py``), so it imports only small modules of the standard library. It asks the
+fork server for a daemon with its arguments, environment and standard streams, and ends with that daemon. Every other command, and a
+daemon that the fork server refuses, is run by Python itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+DAEMONS = frozenset({"pyspark.daemon", "pyspark_paimon.spark.daemon"})
+_LENGTH, _STREAMS = 8, 3
+
+
+def launch(arguments: list[str]) -> int:
+    """Have a daemon forked and wait until it ends; return 0.
+
+    Does not return if Python must run the command. ``arguments``: the fork server's socket, Python, and Python's arguments.
+    """
+    path, python, *command = arguments
+    connection = _ask(path, command) if len(command) == 3 and command[0] == "-m" and command[1] in DAEMONS else None
+    pid = 0 if connection is None else int(connection.recv(_LENGTH).decode() or "0")
+    if connection is None or not pid:
+        os.execv(python, [python, *command])  # noqa: S606  # Spark's own command
+    with connection:
+        signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGTERM))
+        connection.recv(1)  # the daemon holds the other end
+    return 0
+
+
+def _ask(path: str, command: list[str]) -> socket.socket | None:
+    """Send the request for a daemon. None: no fork server answers."""
+    request = json.dumps({"arguments": command[1:], "environment": dict(os.environ), "directory": str(Path.cwd())}).encode()
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(path)
+        socket.send_fds(connection, [len(request).to_bytes(_LENGTH, "big")], list(range(_STREAMS)))
+        connection.sendall(request)
+    except OSError:
+        connection.close()
+        return None
+    return connection
+
+
+if __name__ == "__main__":
+    sys.exit(launch(sys.argv[1:]))
+
+__all__ = ["DAEMONS", "launch"]

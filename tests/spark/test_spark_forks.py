@@ -1,0 +1,115 @@
+"""The fork server: daemons that Spark asks for are forks of one process, with their own environment, and end as Spark wants it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark.sql.connect.session")
+psutil = pytest.importorskip("psutil")
+
+from faults import wait_until  # noqa: E402  # needs pyspark
+
+from pyspark_paimon.spark.client.forks import ForkServer, can_fork  # noqa: E402  # as above
+from pyspark_paimon.spark.client.session import package_root  # noqa: E402  # as above
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+
+WORKER = "pyspark.sql.worker.create_data_source"
+SECRET = "s3cret"
+BASE = {**os.environ, "PYTHONPATH": package_root()}
+
+
+@pytest.fixture(scope="module")
+def forks():
+    made = ForkServer(BASE)
+    wait_until(Path(made.python).with_name("socket").exists, "a socket")
+    yield made
+    made.stop()
+    assert not Path(made.python).exists()
+
+
+@contextmanager
+def daemon(forks, module="pyspark.daemon", **more):
+    """A daemon as Spark starts it: its port is the first thing that it writes, and it ends when its input does."""
+    environment = {**BASE, "PYTHONHASHSEED": "0", "SPARK_REUSE_WORKER": "1", "PYTHON_WORKER_FACTORY_SECRET": SECRET, **more}
+    with subprocess.Popen([forks.python, "-m", module, WORKER], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as made:
+        yield made, int.from_bytes(made.stdout.read(4), "big")
+
+
+def worker(port: int):
+    """A connection to a new worker, and its process."""
+    connection = socket.create_connection(("127.0.0.1", port))
+    process = psutil.Process(int.from_bytes(connection.recv(4), "big"))
+    connection.sendall(len(SECRET).to_bytes(4, "big") + SECRET.encode())
+    assert connection.recv(6)[-2:] == b"ok"
+    return connection, process
+
+
+@pytest.mark.parametrize("module", ["pyspark.daemon", "pyspark_paimon.spark.daemon"])
+def test_a_daemon_and_its_workers_are_forks_and_end_with_their_input(forks, module):
+    with daemon(forks, module) as (launched, port):
+        connection, forked = worker(port)
+        with connection:
+            assert [each.pid for each in forked.parents()][1] == forks.process.pid
+            assert forked.environ().get("PYTHONHASHSEED") == "0"
+            launched.stdin.close()
+            assert launched.wait(20) == 0
+            assert wait_until(lambda: not forked.is_running() or forked.status() == psutil.STATUS_ZOMBIE, "the end of the worker")
+    assert forks.process.poll() is None
+
+
+def test_a_daemon_ends_with_the_process_that_spark_knows(forks):
+    with daemon(forks) as (launched, port):
+        connection, forked = worker(port)
+        [manager] = [each for each in forked.parents() if each.ppid() == forks.process.pid]
+        connection.close()
+        launched.terminate()
+        assert launched.wait(20) == 0
+        assert wait_until(lambda: not manager.is_running() or manager.status() == psutil.STATUS_ZOMBIE, "the end of the daemon")
+
+
+def test_a_daemon_with_variables_that_libraries_read_is_started_by_python(forks):
+    with daemon(forks, MALLOC_ARENA_MAX="2") as (launched, port):
+        connection, started = worker(port)
+        with connection:
+            assert started.ppid() == launched.pid
+            assert psutil.Process(launched.pid).environ()["MALLOC_ARENA_MAX"] == "2"
+            assert psutil.Process(launched.pid).cmdline()[0] == sys.executable
+            launched.stdin.close()
+
+
+@pytest.mark.parametrize("arguments", [["-c", "print(6 * 7)"], ["-m", "calendar", "2026", "11"]])
+def test_other_commands_are_those_of_python(forks, arguments):
+    own, python = (
+        subprocess.run([each, *arguments], capture_output=True, text=True, check=True) for each in (forks.python, sys.executable)
+    )
+    assert own.stdout == python.stdout != ""
+
+
+def test_without_a_fork_server_python_starts_the_daemon(forks, tmp_path):
+    alone = tmp_path / "python"
+    alone.write_text(Path(forks.python).read_text().replace(str(Path(forks.python).with_name("socket")), "/nowhere"))
+    alone.chmod(0o700)
+    gone = type("Gone", (), {"python": str(alone)})
+    with daemon(gone) as (launched, port):
+        connection, started = worker(port)
+        connection.close()
+        assert started.ppid() == launched.pid
+        launched.stdin.close()
+
+
+def test_only_masters_of_this_machine_fork():
+    assert [can_fork(master) for master in ("local", "local[2]", "local-cluster[1,1,1024]", "spark://h:7077", "yarn")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
