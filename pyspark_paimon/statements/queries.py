@@ -156,23 +156,25 @@ def _table_positions(words: TokenCursor) -> Iterator[int]:
 
     The cursor points to the name. The caller may move it past the words that it reads.
     """
-    queries, listing = [True], [False]
+    queries, listing, expected = [True], [False], False
     while not words.done:
         word = words.peek()
+        is_group = word == "(" and expected and words.peek(1) not in _SUBQUERIES - {"("} | {"VALUES", "TABLE"}  # FROM (t JOIN u)
+        is_source = word == "FROM" and (words.at == 0 or words.tokens[words.at - 1].text.upper() != "DISTINCT")
         if word == "(":
-            queries.append(words.peek(1) in _SUBQUERIES)
+            queries.append(is_group or words.peek(1) in _SUBQUERIES)
             listing.append(listing[-1] and queries[-1])
         elif word == ")" and len(queries) > 1:
             queries.pop()
             listing.pop()
-        elif word == "FROM" and queries[-1] and words.tokens[words.at - 1].text.upper() != "DISTINCT":
+        elif is_source and queries[-1]:
             listing[-1] = True
         elif word in {"WHERE", "GROUP", "ORDER", "SELECT", "ON", "HAVING", "LIMIT", "UNION", "SET"}:
             listing[-1] = word == "ON" and listing[-1]
         words.at += 1
-        expected = word in {"FROM", "JOIN"} or (word == "," and listing[-1])
-        if expected and listing[-1] and words.peek() not in {"(", "LATERAL", "VALUES", "SELECT"} and not words.done:
-            before = words.at
+        expected = (is_source or word == "JOIN" or word == "," or is_group) and listing[-1]
+        if expected and words.peek() not in {"(", "LATERAL", "VALUES", "SELECT"} and not words.done:
+            before, expected = words.at, False
             yield words.here
             if words.at == before:
                 words.at += 1

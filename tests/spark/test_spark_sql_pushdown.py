@@ -89,6 +89,12 @@ JOINED = [
     "SELECT Id, S FROM {t} T WHERE t.N = 5 AND T.ID < 30",
     "SELECT 1 AS one FROM {t} WHERE n = 5",
     "SELECT id AS n FROM {t} WHERE n = 5",
+    "SELECT id FROM ({t}) WHERE n = 5",
+    "SELECT x.id FROM ({t}) AS x WHERE x.n = 5",
+    "SELECT x.id, y.s FROM ({t} AS x JOIN {t} y ON x.id = y.id) WHERE x.n = 5",
+    "SELECT a.id, b.id FROM (({t}) a LEFT JOIN ({t}) b ON a.id = b.n) WHERE a.id < 9",
+    "SELECT a.id FROM ({t} a), ({t} b) WHERE a.id = b.n",
+    "SELECT a.id, r.id FROM ({t} a JOIN range(3) r ON a.id = r.id)",
     "SELECT n FROM {t} AS x(n, day, id, f, d, s, b, at, zoned, wide, m) WHERE n = 5",
 ]
 

@@ -327,8 +327,8 @@ def warm(spark: SparkSession) -> float:
     """Start the session's Python processes; return the seconds used.
 
     Starts the processes that plan, read, write and commit, and one process per core for tasks.
-    Each session has separate processes: one session per client is cheaper than many.
-    Task processes end after a minute without work, unless the server preloads them (``spark.python.daemon.module``). The others stay.
+    Each session has separate processes: one session per client is cheaper than many. With a master ``local`` they are forks of one
+    process that has loaded all modules. Workers end after a minute without work; Spark forks them again.
 
     Raises ``SourceMissing`` if the server lacks the package.
 
