@@ -143,10 +143,22 @@ def row_writer(target: FileTarget, source: FileSource, first_sequence: int) -> R
     return _rolling(target, source, lambda: RowDataFileWriter(target, source, numbers))
 
 
+def whole_file_writer(target: FileTarget, source: FileSource) -> RollingFileWriter:
+    """Return a writer of one file for rows of one range of row ids, of any size."""
+    numbers = RowNumbers(0)
+    return RollingFileWriter(
+        lambda: RowDataFileWriter(target, source, numbers),
+        target.store.file_io,
+        target.directory,
+        _NO_LIMIT,
+        listener=target.store.listener,
+    )
+
+
 def _rolling(target: FileTarget, source: FileSource, open_file: Callable[[], DataFileWriter]) -> RollingFileWriter:
     store = target.store
     limit = store.options.target_file_row_num if source is FileSource.APPEND else _NO_LIMIT
     return RollingFileWriter(open_file, store.file_io, target.directory, target.target_size, limit, listener=store.listener)
 
 
-__all__ = ["RollingFileWriter", "discard_files", "key_value_writer", "row_writer"]
+__all__ = ["RollingFileWriter", "discard_files", "key_value_writer", "row_writer", "whole_file_writer"]

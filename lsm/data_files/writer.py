@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -86,6 +86,8 @@ class FileTarget:
     directory: str
     names: FileNames
     target_size: int
+    columns: tuple[str, ...] | None = None
+    """Columns of the files, in the order of the schema. None: all."""
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
@@ -101,6 +103,8 @@ class FileTarget:
     def _layout(self) -> tuple[tuple[DataField, ...], Any]:
         """Columns of the files, and their Arrow schema."""
         schema = self.store.schema
+        if self.columns is not None:
+            return self._fields, file_schema(self._fields)
         held: tuple[tuple[DataField, ...], Any] | None = schema.derived.get(_LAYOUT)
         if held is None:
             fields = key_value_fields(schema.fields, self.keys, thin=self.thin) if self.keys else schema.fields
@@ -113,13 +117,23 @@ class FileTarget:
 
         Unsupported indexes of other engines are excluded.
         """
-        return self.store.schema.file_index
+        options = self.store.schema.file_index
+        if self.columns is None:
+            return options
+        return replace(options, specs=tuple(spec for spec in options.specs if spec.column.name in self.columns))
+
+    @property
+    def _fields(self) -> tuple[DataField, ...]:
+        schema = self.store.schema
+        return schema.fields if self.columns is None else tuple([schema.field(name) for name in self.columns])
 
     def stats(self, level: int) -> StatsCollector:
         """Return a statistics collector for one file of ``level``."""
         options = self.store.options
-        modes, rows = options.stats_modes(self.store.schema.names, level), options.format_at(level) != PARQUET
-        return StatsCollector(self.store.schema.fields, modes, dense=options.stats_dense_store, rows=rows, keys=self.keys)
+        fields = self._fields
+        modes, rows = options.stats_modes(tuple([field.name for field in fields]), level), options.format_at(level) != PARQUET
+        dense = options.stats_dense_store or self.columns is not None  # sparse ones would have all columns of the table
+        return StatsCollector(fields, modes, dense=dense, rows=rows, keys=self.keys)
 
     def name(self, level: int) -> str:
         """Return a name for a new file.
@@ -324,6 +338,7 @@ class RowDataFileWriter:
             max_sequence_number=self.numbers.next - 1,
             delete_row_count=0,
             file_source=int(self.source),
+            write_cols=self.target.columns,
         )
 
     def abort(self) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from fileindex.base.arrays import Int64s
+from fileindex.base.lazy import LazyModule
 from lsm.compaction.cluster import BucketCluster, Clustering, IncrementalClustering
 from lsm.compaction.manager import CompactIncrement
 from lsm.compaction.small_files import SmallFilePolicy, join_files, join_small_files
@@ -16,6 +18,11 @@ from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.options.support import check_rewritable
+
+if TYPE_CHECKING:
+    from lsm.compaction import column_ranges
+else:  # few tables have data evolution
+    column_ranges = LazyModule("lsm.compaction.column_ranges")
 
 
 class AppendOnlyWriter:
@@ -79,9 +86,18 @@ class AppendOnlyWriter:
         Does nothing if files of the bucket have a newer schema.
         """
         self.flush()
-        context = self.context
-        check_rewritable(context.store.options, context.store.root)
+        context, options = self.context, self.context.store.options
+        joins_columns = options.data_evolution_enabled and not options.deletion_vectors_enabled
+        if not joins_columns:
+            check_rewritable(options, context.store.root)
         if not context.knows_all_columns:
+            return
+        policy = SmallFilePolicy.of(context.store.schema.kind)
+        bucket = (context.partition, context.bucket)
+        if joins_columns:
+            result = column_ranges.join_ranges(self._target, *bucket, self._files, policy, full=full)
+            if result is not None:
+                self._replace(result)
             return
         incremental = IncrementalClustering.of(context.store)
         if incremental is not None:
@@ -89,8 +105,6 @@ class AppendOnlyWriter:
             if unit is not None:
                 self._sort(unit.files, incremental.clustering, unit.output_level)
             return
-        policy = SmallFilePolicy.of(context.store.schema.kind)
-        bucket = (context.partition, context.bucket)
         result = join_small_files(self._target, *bucket, self._files, policy, full=full, vectors=context.vectors)
         if result is not None:
             self._replace(result)

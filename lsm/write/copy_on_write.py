@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from fileindex.base.arrays import Int64s, Mask, UInt32s
-from fileindex.base.lazy import cached_property
+from fileindex.base.lazy import LazyModule, cached_property
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import Predicate, columns_of
 from fileindex.rowset.roaring import bitmap_to_rows
@@ -38,6 +38,11 @@ from manifest.options.core_options import OWN_BRANCH
 from manifest.options.support import check_rewritable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+
+if TYPE_CHECKING:
+    from lsm.write import column_change
+else:  # few tables have data evolution
+    column_change = LazyModule("lsm.write.column_change")
 
 Update: TypeAlias = Callable[[Any], Any]
 """Returns the new rows for a table of old rows, with the table's columns."""
@@ -120,9 +125,11 @@ class AppendChange:
     predicate: Predicate
     commit_id: str
     update: Update | None = None
+    columns: tuple[str, ...] | None = None
+    """Columns that the update may change. None: rows may be deleted, too."""
 
     def __post_init__(self) -> None:
-        if self.moves_rows:
+        if self.moves_rows and not self._writes_columns:
             check_rewritable(self.store.options, self.store.root)
 
     @property
@@ -132,6 +139,11 @@ class AppendChange:
         Moved rows would lose their row ids. Deletion vectors leave the other rows in place.
         """
         return self.update is not None or not self.store.options.deletion_vectors_enabled
+
+    @property
+    def _writes_columns(self) -> bool:
+        """Whether new values of columns are written beside the rows, which keep their ids."""
+        return self.columns is not None and self.store.options.data_evolution_enabled
 
     def buckets(self, partitions: Collection[bytes] | None = None) -> dict[BucketId, list[DataSplit]]:
         """Return the splits that may hold matching rows, by bucket."""
@@ -147,9 +159,6 @@ class AppendChange:
 
         Returns the commit message and the number of changed rows, or None if no row changes. On failure all new files are deleted.
         """
-        found = [rows for split in splits for rows in matching_files(self.store, split, self.predicate)]
-        if not found:
-            return None
         first = splits[0]
         base = CommitMessage(
             partition=first.partition,
@@ -160,6 +169,11 @@ class AppendChange:
         )
         target = self._target(base)
         made: list[DataFileMeta] = []
+        if self._writes_columns:
+            return self._write_columns(base, splits, target, made)
+        found = [rows for split in splits for rows in matching_files(self.store, split, self.predicate)]
+        if not found:
+            return None
         try:
             if self.store.options.deletion_vectors_enabled:
                 return self._mark(base, found, target, made)
@@ -173,6 +187,35 @@ class AppendChange:
         if not found:
             return None
         return base.model_copy(update={"compact_before": before, "compact_after": tuple(made)}), count
+
+    def _write_columns(
+        self, base: CommitMessage, splits: Sequence[DataSplit], target: FileTarget, made: list[DataFileMeta]
+    ) -> tuple[CommitMessage, int] | None:
+        """Write the changed columns of the ranges with matching rows."""
+        changed = 0
+        target = column_change.column_target(target, self.columns or ())
+        names = self.store.schema.names
+        try:
+            for found in column_change.row_ranges(self.store, splits, self.predicate):
+                counts: list[int] = []
+
+                def rows(found: column_change.RowRange = found, counts: list[int] = counts) -> Iterator[Any]:
+                    for table, wanted in found.batches(names):
+                        new, count = self.replace_rows(table, wanted) if wanted.any() else (table, 0)
+                        counts.append(count)
+                        yield new.select(list(target.columns or ()))
+
+                file = found.write(target, rows())
+                if sum(counts):
+                    made.append(file)
+                else:
+                    discard_files(self.store.file_io, target.directory, file)
+                changed += sum(counts)
+        except BaseException:
+            for file in made:
+                discard_files(self.store.file_io, target.directory, file)
+            raise
+        return (base.model_copy(update={"new_files": tuple(made)}), changed) if made else None
 
     def _target(self, base: CommitMessage) -> FileTarget:
         directory = self.store.paths.bucket_dir(self.store.partition.decode(base.partition), base.bucket)

@@ -87,8 +87,8 @@ def first_row_id(store: FileStore, latest: Snapshot | None) -> int:
 def with_row_ids(entries: EntryColumns, first: int, snapshot_id: int) -> tuple[EntryColumns, int]:
     """Assign row ids from ``first`` to new files in order.
 
-    Returns the entries and the next unused row id. New files get ``snapshot_id`` as sequence number. Compacted files, and copies that
-    have ids, stay as they are.
+    Returns the entries and the next unused row id. New files get ``snapshot_id`` as sequence number, also those with columns of rows that
+    have ids. Compacted files, and copies that have ids and numbers, stay as they are.
     """
     entries_with_ids: list[ManifestEntry] = []
     listed = entries.entries()
@@ -97,9 +97,11 @@ def with_row_ids(entries: EntryColumns, first: int, snapshot_id: int) -> tuple[E
     )
     for entry in listed:
         file = entry.file
-        if entry.kind is FileKind.ADD and file.file_source == FileSource.APPEND and file.first_row_id is None:
-            numbers = {"first_row_id": following, "min_sequence_number": snapshot_id, "max_sequence_number": snapshot_id}
-            following += file.row_count
+        is_new = entry.kind is FileKind.ADD and file.file_source == FileSource.APPEND
+        if is_new and (file.first_row_id is None or not file.min_sequence_number):
+            numbers = {"first_row_id": file.first_row_id, "min_sequence_number": snapshot_id, "max_sequence_number": snapshot_id}
+            if file.first_row_id is None:
+                numbers["first_row_id"], following = following, following + file.row_count
             entries_with_ids.append(entry.model_copy(update={"file": file.model_copy(update=numbers)}))
         else:
             entries_with_ids.append(entry)

@@ -10,7 +10,15 @@ from contextlib import suppress
 from dataclasses import replace
 
 from manifest.commit.attempt import CommitChange
-from manifest.commit.conflicts import BucketId, Conflict, bucket_count_conflicts, file_conflicts, first_touched, read_conflicts
+from manifest.commit.conflicts import (
+    BucketId,
+    Conflict,
+    bucket_count_conflicts,
+    file_conflicts,
+    first_touched,
+    read_conflicts,
+    row_range_conflicts,
+)
 from manifest.commit.index_update import IndexUpdate, changelog_of, compaction_paths
 from manifest.commit.message import CommitMessage
 from manifest.commit.resequence import Resequencer
@@ -37,7 +45,10 @@ def append_change(store: FileStore, latest: Snapshot | None, resequencer: Resequ
     indexes = IndexUpdate.of(store, latest, writing, compaction=False)
     changelog = changelog_of(writing, compaction=False)
     if store.key is None and all(message.total_buckets <= 0 for message in writing) and not indexes.changes:
-        return CommitChange(EntryColumns.of(entry for message in writing for entry in message.added_entries()), changelog=changelog)
+        added = EntryColumns.of(entry for message in writing for entry in message.added_entries())
+        if any(file.first_row_id is not None for message in writing for file in message.new_files):
+            _refuse(store, row_range_conflicts(_live(store, latest, writing), added))
+        return CommitChange(added, changelog=changelog)
     base = _live(store, latest, writing)
     resequencer.fit(base)
     delta = EntryColumns.of(entry for message in resequencer.messages for entry in message.added_entries())
@@ -160,6 +171,7 @@ class Compactions:
             conflicts = [
                 *bucket_count_conflicts(base, delta),
                 *file_conflicts(base, delta, store.key),
+                *(row_range_conflicts(base, delta) if store.options.data_evolution_enabled else ()),
                 *read_conflicts(base, ((message.bucket_id, message.compact_read) for message in self.messages)),
                 *indexes.conflicts(base, delta),
             ]

@@ -14,6 +14,8 @@ from manifest.entry.live import merge
 from manifest.stats.column_stats import PartitionType
 
 BucketId = tuple[bytes, int]
+BLOB_SUFFIX = ".blob"
+"""End of names of files with one BLOB column. They may have a part of a range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,34 @@ def read_conflicts(base: EntryColumns, reads: Iterable[tuple[BucketId, Sequence[
     gone = ((bucket, name) for bucket, names in wanted for name in names if (bucket, name) not in live)
     return [
         Conflict(bucket, f"file {name}, in which older versions were looked up, was removed by a newer commit") for bucket, name in gone
+    ]
+
+
+def row_range_conflicts(base: EntryColumns, delta: EntryColumns) -> list[Conflict]:
+    """Return conflicts in the ranges of row ids.
+
+    Files with columns of the same rows must have the same range. A compaction may have joined the range of new columns with others, or new
+    columns may be of a range that a compaction joins.
+
+    Args:
+        base: Live entries of the partitions that ``delta`` touches.
+        delta: Entries to commit. New rows have no ids yet, and fit.
+    """
+    merged = merge(EntryColumns.concat([base, delta])).entries
+    known = merged.present("_FILE._FIRST_ROW_ID") & np.array([not name.endswith(BLOB_SUFFIX) for name in merged.file_name], np.bool_)
+    rows = np.flatnonzero(known & (merged.kind == FileKind.ADD))
+    first = merged.numbers("_FILE._FIRST_ROW_ID")[rows]
+    order = np.lexsort([merged.row_count[rows], first])
+    rows, first = rows[order], first[order]
+    ends = first + merged.row_count[rows]
+    same = (first[1:] == first[:-1]) & (ends[1:] == ends[:-1])
+    wrong = np.flatnonzero(~same & (first[1:] < np.maximum.accumulate(ends)[:-1]))
+    return [
+        Conflict(
+            _bucket(merged, int(rows[at + 1])),
+            f"row ids of file {merged.file_name[int(rows[at + 1])]} are in a range that changed meanwhile",
+        )
+        for at in wrong[:1].tolist()
     ]
 
 
@@ -129,4 +159,13 @@ def _buckets(entries: EntryColumns) -> list[BucketId]:
     return list(zip(entries.partition, entries.bucket.tolist(), strict=True))
 
 
-__all__ = ["BucketId", "Conflict", "bucket_count_conflicts", "file_conflicts", "first_touched", "max_sequences", "read_conflicts"]
+__all__ = [
+    "BucketId",
+    "Conflict",
+    "bucket_count_conflicts",
+    "file_conflicts",
+    "first_touched",
+    "max_sequences",
+    "read_conflicts",
+    "row_range_conflicts",
+]

@@ -203,6 +203,11 @@ def check_rewritable(options: CoreOptions, table: str) -> None:
 
     Rewriting files would lose the ids.
     """
+    if options.data_evolution_enabled:
+        raise UnsupportedTable(
+            f"{table}: option 'data-evolution.enabled': rows keep their files and ids, and no mark of deleted rows is written beside columns "
+            "in files of their own: append, overwrite, drop partitions, update, merge without deletes, and compact without an order"
+        )
     if options.row_tracking_enabled:
         raise UnsupportedTable(
             f"{table}: option 'row-tracking.enabled': moving rows to other files must keep their ids, which is not supported: "

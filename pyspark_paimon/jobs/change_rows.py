@@ -65,7 +65,7 @@ def update_rows(
         new = values.apply(rows)
         return new if version is None else version.apply(rows, new)
 
-    return _change_of(store)(store, request, partial(read, stage="update"), threads, progress, update).run()
+    return _change_of(store)(store, request, partial(read, stage="update"), threads, progress, update, tuple(values.values)).run()
 
 
 def _change_of(store: FileStore) -> type[Change]:
@@ -86,6 +86,8 @@ class Change(ABC):
     progress: Progress | None
     update: Update | None = None
     """Function that returns the new rows. None: rows are deleted."""
+    columns: tuple[str, ...] | None = None
+    """Columns that the update may change. None: rows may be deleted, too."""
 
     def run(self) -> WriteResult:
         """Evaluate and commit.
@@ -178,7 +180,7 @@ class FilesChange(Change):
         if base is None:
             return 0
         predicate = TRUE if self.request.predicate is None else self.request.predicate
-        change = AppendChange(self.store, base, predicate, self.request.commit_id, self.update)
+        change = AppendChange(self.store, base, predicate, self.request.commit_id, self.update, self.columns)
         return self.rewrite_files(change, self.verb, messages)
 
     def rewrite_files(self, change: AppendChange, stage: str, messages: list[CommitMessage]) -> int:
@@ -200,7 +202,8 @@ class FilesChange(Change):
         return sum(rows)
 
     def _action(self, commit: FileStoreCommit) -> Callable[..., CommitResult]:
-        return commit.commit if self.store.options.deletion_vectors_enabled else commit.replace
+        options = self.store.options
+        return commit.commit if options.deletion_vectors_enabled or options.data_evolution_enabled else commit.replace
 
 
 __all__ = ["Change", "FilesChange", "KeyedChange", "Read", "delete_rows", "update_rows"]

@@ -354,7 +354,8 @@ class FilesMerge(MergeChange, FilesChange):
     def _read_matches(self, merge: MergeRows, base: Snapshot | None, messages: list[CommitMessage]) -> Iterable[pa.RecordBatch]:
         if base is not None:
             predicate = TRUE if merge.reads_all else merge.predicate
-            change = AppendMerge(self.store, base, predicate, self.request.commit_id, decide=merge.successors, tell=merge.count_changes)
+            user, columns = self.request.commit_id, self.wanted.updated_columns
+            change = AppendMerge(self.store, base, predicate, user, columns=columns, decide=merge.successors, tell=merge.count_changes)
             self.rewrite_files(change, self.verb, messages)
         return ()
 

@@ -88,7 +88,8 @@ class ChangeFiles(TaskOperation[WriteResult]):
         properties: dict[str, str],
     ) -> CommitResult:
         """Commit deletion vectors, or replace files."""
-        publish = commit.commit if commit.store.options.deletion_vectors_enabled else commit.replace
+        options = commit.store.options
+        publish = commit.commit if options.deletion_vectors_enabled or options.data_evolution_enabled else commit.replace
         return publish(messages, properties=properties, read=ReadState(base))
 
     def result(self, run: TaskRun) -> WriteResult:
@@ -96,8 +97,11 @@ class ChangeFiles(TaskOperation[WriteResult]):
         return WriteResult.of(run.outcomes[-1] if run.outcomes else None, run.seconds, run.millis)
 
     def _change(self, store: FileStore, snapshot: Snapshot) -> copy_on_write.AppendChange:
-        update = None if self.values is None else Assignments.from_text(self.values, store.schema).apply
-        return copy_on_write.AppendChange(store, snapshot, TRUE if self.predicate is None else self.predicate, self.commit_id, update)
+        predicate = TRUE if self.predicate is None else self.predicate
+        if self.values is None:
+            return copy_on_write.AppendChange(store, snapshot, predicate, self.commit_id)
+        values = Assignments.from_text(self.values, store.schema)
+        return copy_on_write.AppendChange(store, snapshot, predicate, self.commit_id, values.apply, tuple(values.values))
 
 
 __all__ = ["ChangeFiles"]

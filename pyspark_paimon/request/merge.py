@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
+from fileindex.base.column_type import FLOATS
 from fileindex.base.errors import InvalidArgument, UnknownColumn
 from fileindex.expression.tree import ColumnValue, LiteralValue
 from lsm.python_values.columns import python_scalar
@@ -74,6 +75,23 @@ class MergeRequest(Message):
         if not any(clause.action == "insert" for clause in self.clauses):
             return False
         return not schema.primary_keys or not {target for target, _ in self.join.pairs}.issuperset(schema.primary_keys)
+
+    @property
+    def updated_columns(self) -> tuple[str, ...] | None:
+        """Columns of the table that the merge may change. None: it deletes rows.
+
+        Columns by which rows match stay as they are.
+        """
+        if any(clause.action == "delete" for clause in self.clauses):
+            return None
+        equal = {(target, f"{SOURCE}.{source}") for target, source in self.join.pairs}
+        found: dict[str, None] = {}
+        for clause in self.clauses:
+            for name, value in clause.values.items() if clause.action == "update" else ():
+                is_equal = isinstance(value, ColumnValue) and value.type.kind not in FLOATS and (name, value.name) in equal
+                if not is_equal:
+                    found[name] = None
+        return tuple(found)
 
 
 def check_merge(clauses: Sequence[Clause], schema: TableSchema, table: str) -> None:

@@ -52,6 +52,68 @@ def test_appends_of_ours_and_column_files_of_pypaimon_in_turns(tmp_path: Path, e
     assert table.fsck(depth="deep").problems == ()
 
 
+@feature("data evolution", JAVA, TURNS)
+@feature("data evolution", PYPAIMON, TURNS)
+def test_updates_merges_and_compactions_of_ours_in_turns(tmp_path: Path, engine: Engine, pypaimon: Peer) -> None:
+    path = tmp_path / "wh" / "db.db" / "t"
+    options = {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}
+    table = Table.create(path, "id INT, n INT, s STRING", options=options)
+    model: dict[int, dict[str, object]] = {}
+
+    def append(first: int) -> None:
+        rows = rows_of(first, 10)
+        if first % 20:
+            engine.write(path, rows.to_pylist())
+        else:
+            table.write(rows)
+        model.update({row["id"]: row for row in rows.to_pylist()})
+
+    def ours() -> None:
+        table.update("id % 4 = 1", set={"n": "n + 10"})
+        model.update({key: {**row, "n": row["n"] + 10} for key, row in model.items() if key % 4 == 1})  # type: ignore[operator]
+
+    def theirs() -> None:
+        update(path, "id", [3, 13], {"s": "theirs"})
+        model.update({key: {**model[key], "s": "theirs"} for key in (3, 13) if key in model})
+
+    def merged() -> None:
+        new = max(model) + 1
+        source = pa.table({"id": pa.array([2, 3, new], pa.int32()), "s": ["a", "b", "c"]})
+        table.merge(source, on="id").when_matched_update({"s": "s.s"}).when_not_matched_insert({"id": "s.id", "s": "s.s"}).execute()
+        model.update({key: {**model[key], "s": text} for key, text in ((2, "a"), (3, "b"))})
+        model[new] = {"id": new, "n": None, "s": "c"}
+
+    turns = [
+        lambda: append(0),
+        lambda: append(10),
+        theirs,
+        ours,
+        merged,
+        theirs,
+        lambda: table.compact(full=True),
+        ours,
+        lambda: append(30),
+        theirs,
+        merged,
+    ]
+    for turn in turns:
+        turn()
+        wanted = [model[key] for key in sorted(model)]
+        for rows in (table.scan().to_arrow().to_pylist(), engine.dump(path), pypaimon.read(path).to_pylist()):
+            assert sorted(rows, key=lambda row: row["id"]) == wanted
+        told = engine.system(path, "row_tracking")["rows"]
+        assert {row["id"]: row["_ROW_ID"] for row in told} == ids_of(path)
+        assert len({row["_ROW_ID"] for row in told}) == len(model)
+    assert engine.fsck(path) == []
+    assert table.fsck(depth="deep").problems == ()
+
+
+def ids_of(path: Path) -> dict[int, int]:
+    """The ids of rows."""
+    rows = Table.open(f"{path}$row_tracking").scan(columns=["id", "_ROW_ID"]).to_arrow().to_pylist()
+    return {row["id"]: row["_ROW_ID"] for row in rows}
+
+
 @feature("data evolution", JAVA, OURS_READS)
 @pytest.mark.parametrize("name", SEEN_BY_JAVA)
 def test_the_engine_reads_the_golden_tables_as_we_do(engine: Engine, name: str) -> None:

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsm.write.copy_on_write import AppendChange
 from manifest.entry.manifest_file import ManifestFile
 from manifest.io.checksum import CHECKSUM_MEMBER
 from manifest.io.errors import UnsupportedTable
-from pyspark_paimon import CorruptFile, Table, UnsupportedOption
+from pyspark_paimon import CorruptFile, FilterFailed, Table, UnsupportedOption
 from tests.interop.evolved_tables import HOME, TABLES
 
 
@@ -108,17 +109,141 @@ def test_values_of_files_that_were_superseded_prune_nothing_and_find_nothing():
 
 
 def test_what_moves_rows_and_changes_between_snapshots_are_refused_by_the_option():
-    table = opened("updated")
+    table, deleted = opened("updated"), opened("deleted")
+    source = pa.table({"id": pa.array([7], pa.int32())})
     for act in (
         lambda: table.scan(incremental=(1, 2)).count(),
         lambda: next(iter(table.follow())),
-        table.compact,
         lambda: table.compact(order_by="id"),
         lambda: table.delete("id = 1"),
-        lambda: table.update("id = 1", {"n": 1}),
+        lambda: table.merge(source, on="id").when_matched_delete().execute(),
+        lambda: deleted.update("id = 1", {"n": 1}),
+        lambda: deleted.compact(full=True),
     ):
         with pytest.raises(UnsupportedTable, match=r"'(data-evolution|row-tracking)\.enabled'"):
             act()
+
+
+def files_of(table):
+    names = ["first_row_id", "record_count", "write_cols", "min_sequence_number", "max_sequence_number"]
+    rows = Table.open(f"{table.path}$files").scan(columns=names).to_arrow().to_pylist()
+    return sorted(((row[names[0]], row[names[1]], row[names[2]], row[names[3]], row[names[4]]) for row in rows), key=str)
+
+
+def ids_of(table):
+    rows = Table.open(f"{table.path}$row_tracking").scan(columns=["id", "_ROW_ID"]).to_arrow().to_pylist()
+    return {row["id"]: row["_ROW_ID"] for row in rows}
+
+
+def test_an_update_writes_only_its_columns_of_ranges_with_matches(tmp_path):
+    table = tracked(tmp_path / "t")
+    for first in (0, 10, 20):
+        table.write(numbered(first, 10))
+    before = ids_of(table)
+    assert table.update("id IN (3, 14)", set={"n": "n + 100"}).rows == 2
+    assert files_of(table)[:2] == [(0, 10, None, 1, 1), (0, 10, ["n"], 4, 4)]
+    assert table.update("id = 3 AND n = 103", values={"s": None}).rows == 1
+    assert table.update("n = 3 AND id = 3", values={"s": "old value"}).rows == 0
+    assert table.update("s = 's14'", set={"s": "concat(s, '!')", "n": "-1"}).rows == 1
+    found = {row["id"]: (row["n"], row["s"]) for row in table.scan().to_arrow().to_pylist()}
+    assert found == {i: (i % 7, f"s{i}") for i in range(30)} | {3: (103, None), 14: (-1, "s14!")}
+    assert ids_of(table) == before
+    assert table.scan("n = 103").count() == table.scan("s = 's14!'").count() == 1
+    assert table.scan("n = 100 OR s = 's14'").count() == 0
+    assert table.fsck(depth="deep").problems == ()
+    with pytest.raises(FilterFailed, match="divisor is zero"):
+        table.update("id = 1", set={"n": "CAST(1 / (id - 1) AS INT)"})
+    assert len(list((tmp_path / "t").rglob("data-*.parquet"))) == len(files_of(table)), "nothing is left of a failed update"
+
+
+def test_a_merge_writes_columns_of_matched_rows_and_appends_others(tmp_path):
+    table = tracked(tmp_path / "t")
+    for first in (0, 10):
+        table.write(numbered(first, 10))
+    before = ids_of(table)
+    source = pa.table({"id": pa.array([4, 30, 31], pa.int32()), "n": pa.array([-4, -30, -31], pa.int32()), "s": ["m4", "m30", "m31"]})
+    done = table.merge(source, on="id").when_matched_update_all().when_not_matched_insert_all(condition="s.id > 30").execute()
+    assert (done.updated, done.inserted, done.deleted) == (1, 1, 0)
+    assert ["n", "s"] in [file[2] for file in files_of(table)], "the column that matches is not written anew"
+    assert ids_of(table) == before | {31: 20}
+    assert table.merge(source, on="id").when_matched_update({"n": "s.n * 2"}, condition="t.id = 31").execute().updated == 1
+    found = {row["id"]: (row["n"], row["s"]) for row in table.scan("id IN (4, 30, 31)").to_arrow().to_pylist()}
+    assert found == {4: (-4, "m4"), 31: (-62, "m31")}
+    nothing = table.snapshots().num_rows
+    assert table.merge(source.slice(1, 1), on="id").when_matched_update_all().execute().updated == 0
+    assert table.snapshots().num_rows == nothing
+    assert table.fsck(depth="deep").problems == ()
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if name not in {"deleted", "blobs"}])
+def test_a_compaction_joins_ranges_and_keeps_rows_and_ids(tmp_path, name):
+    table = Table.open(shutil.copytree(HOME / name / "table", tmp_path / "t"))
+    before, column = ids_of(table), {"added": "d", "partitioned": "v"}.get(name, "n")
+    table.compact(full=True)
+    assert lines(table.scan().to_arrow().to_pylist()) == lines(expected(name))
+    assert ids_of(table) == before
+    assert not any(file[2] for file in files_of(table))
+    assert table.compact(full=True).snapshot_id is None
+    table.update("id = 3", values={column: -3})
+    assert table.scan("id = 3", columns=[column]).to_arrow()[column].to_pylist() == [-3]
+    assert ids_of(table) == before
+    assert table.fsck(depth="deep").problems == ()
+
+
+def test_columns_of_rows_beside_blobs_are_updated(tmp_path):
+    table = Table.open(shutil.copytree(HOME / "blobs" / "table", tmp_path / "t"))
+    before = {row["id"]: row for row in table.scan().to_arrow().to_pylist()}
+    table.update("id = 3", set={"id": "300"})
+    before[300] = {**before.pop(3), "id": 300}
+    assert {row["id"]: row for row in table.scan().to_arrow().to_pylist()} == before
+    with pytest.raises(UnsupportedTable, match="column 'p': values of type BLOB can only be read"):
+        table.update("id = 4", values={"p": b"new"})
+
+
+@pytest.mark.parametrize("compacts", [False, True])
+def test_updates_that_race_lose_nothing(tmp_path, compacts):
+    table = tracked(tmp_path / "t")
+    for first in (0, 10, 20):
+        table.write(numbered(first, 10))
+    table.update("TRUE", values={"n": 0})
+    before = ids_of(table)
+
+    def change(at):
+        own = Table.open(tmp_path / "t")
+        for _ in range(4):
+            if compacts and at == 0:
+                own.compact(full=True)
+            else:
+                own.update("id < 25", set={"n": "n + 1"} if at % 2 else {"n": "n + 1", "s": "concat(s, '.')"})
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(change, range(3)))
+    times, dots = (8, 4) if compacts else (12, 8)
+    wanted = {i: (times if i < 25 else 0, f"s{i}" + "." * (dots if i < 25 else 0)) for i in range(30)}
+    assert {row["id"]: (row["n"], row["s"]) for row in table.scan().to_arrow().to_pylist()} == wanted
+    assert ids_of(table) == before
+    assert table.fsck(depth="deep").problems == ()
+
+
+def test_columns_of_a_range_that_a_compaction_joined_meanwhile_are_written_again(tmp_path, monkeypatch):
+    table = tracked(tmp_path / "t")
+    for first in (0, 10):
+        table.write(numbered(first, 10))
+    real, calls = AppendChange.run, []
+
+    def run(change, splits):
+        found = real(change, splits)
+        if not calls:
+            calls.append(Table.open(tmp_path / "t").compact(full=True).snapshot_id)
+        return found
+
+    monkeypatch.setattr(AppendChange, "run", run)
+    done = table.update("id = 12", values={"s": "new"})
+    assert calls == [3]
+    assert (done.rows, done.snapshot_id) == (1, 4)
+    assert files_of(table) == [(0, 20, None, 1, 2), (0, 20, ["s"], 4, 4)]
+    assert len(list((tmp_path / "t").rglob("data-*.parquet"))) == 4, "columns of the lost round are deleted"
+    assert table.scan("s = 'new'").to_arrow()["id"].to_pylist() == [12]
 
 
 @pytest.mark.parametrize("at", [5, 20, 300, -1, -3, -8])

@@ -20,7 +20,7 @@ from tests.model.tables import INDEX_TYPES
 
 TESTS = Path(__file__).parents[2]
 HOMES = sorted({found.parent for found in TESTS.glob("golden*/**/snapshot")})
-ONLY_READ = {"golden_evolved/blobs/table", "golden_variant/shredded", *(f"golden_old/0.8.2/{name}" for name in READ_ONLY)}
+ONLY_READ = {"golden_evolved/blobs/table", *(f"golden_old/0.8.2/{name}" for name in READ_ONLY)}
 NAMES = [name for name in (home.relative_to(TESTS).as_posix() for home in HOMES) if name not in ONLY_READ]
 KEPT_IDS = "row-tracking.enabled"
 """Tables with this option are appended to only: their rows keep their ids, and so their files."""

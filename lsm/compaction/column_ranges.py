@@ -1,0 +1,111 @@
+"""Joins of files with columns of the same rows, and of adjacent ranges of row ids (Paimon's ``DataEvolutionCompactTask``).
+
+Rows keep their ids and their order. Files of BLOB columns stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fileindex.base.column_type import Kind
+from fileindex.predicate.tree import TRUE
+from lsm.compaction.small_files import SmallFilePolicy
+from lsm.compaction.task import CompactTaskResult
+from lsm.data_files.rolling import discard_files, whole_file_writer
+from lsm.data_files.writer import FileTarget
+from lsm.merge.alignment import table_of_rows
+from lsm.read.split import SplitRead
+from lsm.scan.file_pruner import BLOB_FORMAT, range_groups
+from lsm.scan.splits import DataSplit
+from manifest.entry.data_file import DataFileMeta, FileSource
+
+RangeGroup = tuple[DataFileMeta, ...]
+"""Files with columns of the same rows, newest first."""
+
+
+def pick_ranges(files: Sequence[DataFileMeta], policy: SmallFilePolicy, open_cost: int, *, full: bool = False) -> list[list[RangeGroup]]:
+    """Return the adjacent ranges to join, each with its files.
+
+    A join has at least ``min_files`` files, or two with ``full``, and about the target size. A range that is larger is joined alone.
+
+    >>> files = [DataFileMeta(file_name=f"{at}.parquet", file_size=9, row_count=5, first_row_id=at) for at in (0, 0, 5, 20)]
+    >>> policy = SmallFilePolicy(target=100, small=70, min_files=3)
+    >>> [[group[0].first_row_id for group in groups] for groups in pick_ranges(files, policy, 0)]
+    [[0, 5]]
+    """
+    least = 2 if full else max(2, policy.min_files)
+    picked: list[list[RangeGroup]] = []
+    waiting: list[RangeGroup] = []
+    weight = 0
+
+    def finish() -> None:
+        nonlocal weight
+        if sum(map(len, waiting)) >= least:
+            picked.append(list(waiting))
+        waiting.clear()
+        weight = 0
+
+    for group in map(_without_blobs, range_groups(files)):
+        if waiting and _end(waiting[-1]) != group[0].first_row_id:
+            finish()
+        own = sum(max(file.file_size, open_cost) for file in group)
+        if own > policy.target:
+            finish()
+            waiting.append(group)
+            finish()
+            continue
+        waiting.append(group)
+        weight += own
+        if weight > policy.target:
+            finish()
+    finish()
+    return picked
+
+
+def _without_blobs(group: RangeGroup) -> RangeGroup:
+    return tuple([file for file in group if not file.file_name.endswith(BLOB_FORMAT)])
+
+
+def _end(group: RangeGroup) -> int:
+    return (group[0].first_row_id or 0) + group[0].row_count
+
+
+def join_ranges(
+    target: FileTarget, partition: bytes, bucket: int, files: Sequence[DataFileMeta], policy: SmallFilePolicy, *, full: bool = False
+) -> CompactTaskResult | None:
+    """Join the ranges that ``pick_ranges`` picks, each into one file with all columns.
+
+    None: nothing was picked. On failure all new files are deleted.
+    """
+    store = target.store
+    names = tuple([field.name for field in store.schema.fields if field.type.kind is not Kind.BLOB])
+    whole = replace(target, columns=None if len(names) == len(store.schema.fields) else names)
+    split = DataSplit(partition=partition, bucket=bucket, total_buckets=-1, files=tuple(files), raw_convertible=False)
+    read = SplitRead(store, split, names, TRUE)
+    joined = CompactTaskResult()
+
+    def rows(groups: Sequence[RangeGroup]) -> Iterator[Any]:
+        for group in groups:
+            yield from (table_of_rows(batch) for batch in read.by_columns(group).batches() if batch.num_rows)
+
+    try:
+        for groups in pick_ranges(files, policy, store.options.source_split_open_file_cost, full=full):
+            (made,) = whole_file_writer(whole, FileSource.COMPACT).write_all(rows(groups))
+            before = [file for group in groups for file in group]
+            numbers = {
+                "first_row_id": groups[0][0].first_row_id,
+                "min_sequence_number": min(file.min_sequence_number for file in before),
+                "max_sequence_number": max(file.max_sequence_number for file in before),
+            }
+            joined.before += before
+            joined.after.append(made.model_copy(update=numbers))
+    except BaseException:
+        for file in joined.after:
+            discard_files(store.file_io, target.directory, file)
+        raise
+    return joined if joined.before else None
+
+
+__all__ = ["join_ranges", "pick_ranges"]
