@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.stream.follow import StreamBatch
     from pyspark_paimon.table.catalog import Catalog
     from pyspark_paimon.table.catalog_base import AnyCatalog, DatabaseExists, DatabaseNotFound
+    from pyspark_paimon.table.hive_catalog import HiveCatalog
     from pyspark_paimon.table.jdbc_catalog import JdbcCatalog
     from pyspark_paimon.table.merge import Merge
     from pyspark_paimon.table.reader import TableReader
@@ -190,6 +191,7 @@ _NAMES_BY_MODULE = {
     "pyspark_paimon.stream.follow": ("StreamBatch",),
     "pyspark_paimon.table.catalog": ("Catalog",),
     "pyspark_paimon.table.catalog_base": ("AnyCatalog", "DatabaseExists", "DatabaseNotFound"),
+    "pyspark_paimon.table.hive_catalog": ("HiveCatalog",),
     "pyspark_paimon.table.jdbc_catalog": ("JdbcCatalog",),
     "pyspark_paimon.table.merge": ("Merge",),
     "pyspark_paimon.table.rest_catalog": ("RestCatalog",),
@@ -249,6 +251,7 @@ __all__ = [
     "FsckResult",
     "FunnelStage",
     "HistoryBusy",
+    "HiveCatalog",
     "Holder",
     "IndexRewriteResult",
     "InstallRefused",

@@ -25,7 +25,7 @@ FLOORS = {
         "options row",
         "schema stats storage",
         "entry rest",
-        "jdbc store",
+        "hive jdbc store",
         "iceberg",
         "expire lost_snapshots",
         "commit fsck",

@@ -67,7 +67,7 @@ class RestOptions:
             if name not in _OURS and not name.startswith(HEADER):
                 _check_store_option(name)
         if texts.get("metastore", "rest") != "rest":
-            raise UnsupportedOption("metastore", f"'{texts['metastore']}' is not supported; use 'filesystem', 'jdbc' or 'rest'")
+            raise UnsupportedOption("metastore", f"'{texts['metastore']}' is not supported; use 'filesystem', 'hive', 'jdbc' or 'rest'")
         if not texts.get("uri", "").strip():
             raise InvalidArgument("a REST catalog needs option 'uri': {'metastore': 'rest', 'uri': 'http://host:port', ...}")
         return _build(texts, texts)

@@ -10,7 +10,7 @@ from fileindex.base.public import public
 from pyspark_paimon.table.catalog_base import AnyCatalog
 from pyspark_paimon.table.directory_catalog import DirectoryCatalog
 
-_KINDS = {"filesystem": "file-system", "jdbc": "JDBC"}
+_KINDS = {"filesystem": "file-system", "hive": "Hive", "jdbc": "JDBC"}
 
 
 @public
@@ -24,7 +24,7 @@ class Catalog(DirectoryCatalog):
         options: Access to the object store, as ``storage_options`` of ``Table.open``. ``table-default.<option>`` is an option of each
             table that the catalog creates, ``default-database`` the database of names without one. With ``case-sensitive`` = ``false``
             names must be lower case. ``cache-enabled`` has no effect, and ``lock.enabled`` can only be ``false``: commits need no lock.
-            With ``metastore`` = ``jdbc`` a ``JdbcCatalog`` is returned.
+            With ``metastore`` = ``jdbc`` a ``JdbcCatalog`` is returned, with ``hive`` a ``HiveCatalog``.
 
     >>> import tempfile
     >>> catalog = Catalog(tempfile.mkdtemp())
@@ -41,6 +41,10 @@ class Catalog(DirectoryCatalog):
             from pyspark_paimon.table.jdbc_catalog import JdbcCatalog  # noqa: PLC0415  # loads what file-system catalogs do not need
 
             return cast("Self", JdbcCatalog(cast("str", warehouse), options))  # the same methods
+        if isinstance(options, Mapping) and options.get("metastore") == "hive":
+            from pyspark_paimon.table.hive_catalog import HiveCatalog  # noqa: PLC0415  # as above
+
+            return cast("Self", HiveCatalog(cast("str", warehouse), options))  # the same methods
         return super().__new__(cls)
 
     @classmethod
@@ -48,8 +52,8 @@ class Catalog(DirectoryCatalog):
         """Return the catalog that Paimon's catalog options describe.
 
         Args:
-            options: ``metastore`` is ``filesystem`` (default), ``jdbc`` or ``rest``. The first two need ``warehouse``. A JDBC catalog
-                has ``uri``, ``jdbc.user``, ``jdbc.password``, ``catalog-key`` and ``sync-all-properties``, too. A REST catalog has
+            options: ``metastore`` is ``filesystem`` (default), ``hive``, ``jdbc`` or ``rest``. All but the last need ``warehouse``. A Hive
+                catalog has ``uri`` and ``hive-conf-dir``. A JDBC catalog has ``uri``, ``jdbc.user``, ``jdbc.password``, ``catalog-key`` and ``sync-all-properties``, too. A REST catalog has
                 ``uri``, ``warehouse``, ``token``, ``token.provider`` (``bear``), ``prefix``, ``data-token.enabled`` and
                 ``header.*``. Other names are options of object stores.
 
@@ -63,7 +67,7 @@ class Catalog(DirectoryCatalog):
         """
         remaining = dict(options)
         metastore = remaining.get("metastore", "filesystem")
-        if metastore not in {"filesystem", "jdbc"}:
+        if metastore not in _KINDS:
             from pyspark_paimon.table.rest_catalog import RestCatalog  # noqa: PLC0415  # loads HTTP, which file-system catalogs do not need
 
             return RestCatalog(remaining)

@@ -1,0 +1,90 @@
+"""Storage of a table whose commits hold the lock of a Hive metastore."""
+
+# The methods of a FileIO are documented once, in the protocol.
+# ruff: noqa: D102
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from manifest.hive.metastore import Metastore
+from manifest.io.file_io import FileIO, Holder, RangeReader
+from manifest.io.wrapped import WrappedFileIO
+from manifest.options.durations import parse_duration_millis
+
+_ENABLED, _TYPE, _TIMEOUT, _SLEEP, _LENGTH = (
+    "lock.enabled",
+    "lock.type",
+    "lock-acquire-timeout",
+    "lock-check-max-sleep",
+    "lock-key-max-length",
+)
+_GUARDED: Final = re.compile(r"/(?:snapshot/snapshot|schema/schema)-\d+$")
+
+
+@dataclass(frozen=True)
+class LockOptions:
+    """Options of locks. ``enabled`` None: on object stores, as Paimon's engines do."""
+
+    enabled: bool | None = None
+    timeout_seconds: float = 480.0
+    longest_sleep: float = 8.0
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> tuple[LockOptions, dict[str, Any]]:
+        """Return the options of locks, and the remaining ones.
+
+        >>> LockOptions.of({"lock.enabled": "true", "lock-acquire-timeout": "1 min"})
+        (LockOptions(enabled=True, timeout_seconds=60.0, longest_sleep=8.0), {})
+        """
+        rest = dict(given)
+        if _LENGTH in rest:
+            raise UnsupportedOption(_LENGTH, "is an option of JDBC catalogs")
+        if str(rest.pop(_TYPE, "hive")) != "hive":
+            raise UnsupportedOption(_TYPE, "the lock of a Hive catalog is that of its metastore; leave the option out")
+        enabled = str(rest.pop(_ENABLED, "")).strip().lower()
+        if enabled not in {"", "true", "false"}:
+            raise InvalidArgument(f"option '{_ENABLED}' must be 'true' or 'false', not '{enabled}'")
+        times = [parse_duration_millis(str(rest.pop(name)), name) / 1000 if name in rest else None for name in (_TIMEOUT, _SLEEP)]
+        return cls({"true": True, "false": False}.get(enabled), times[0] or cls.timeout_seconds, times[1] or cls.longest_sleep), rest
+
+
+class LockedFileIO(WrappedFileIO):
+    """Storage that creates snapshots and schemas under the metastore's lock of ``table``.
+
+    The lock keeps engines apart whose commits test a name and then rename. Commits of this package are safe without it.
+    """
+
+    def __init__(self, inner: FileIO, metastore: Metastore, table: tuple[str, str], options: LockOptions) -> None:
+        super().__init__(inner)
+        self._metastore, self._table, self._options = metastore, table, options
+
+    def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:
+        if _GUARDED.search(path) is None:
+            return self.inner.create_exclusive(path, data, guard=guard)
+        with self._metastore.locked(*self._table, self._options.timeout_seconds, self._options.longest_sleep):
+            return self.inner.create_exclusive(path, data, guard=guard)
+
+    def identity(self, path: str) -> tuple[int, ...] | None:
+        return self.inner.identity(path)
+
+    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
+        return self.inner.read_many(paths)
+
+    def write_hint(self, path: str, data: bytes, guard: Callable[[], bool]) -> None:
+        self.inner.write_hint(path, data, guard)
+
+    def start_write(self, path: str, data: bytes) -> Callable[[], None]:
+        return self.inner.start_write(path, data)
+
+    def delete_many(self, paths: Sequence[str]) -> int:
+        return self.inner.delete_many(paths)
+
+    def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:
+        return self.inner.open_ranges(path, held)
+
+
+__all__ = ["LockOptions", "LockedFileIO"]

@@ -1,0 +1,49 @@
+"""In-process engine for tables of a Hive catalog: changes of the schema reach the metastore."""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+from manifest.hive.metastore import Metastore
+from manifest.hive.options import HiveOptions
+from manifest.hive.tables import refreshed
+from manifest.io.errors import CatalogRefused
+from manifest.io.file_io import FileIO
+from manifest.io.paths import MAIN_BRANCH, split_branch
+from manifest.rest.errors import CatalogUnavailable
+from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.operations.alter import AlterSchema
+from pyspark_paimon.request.operation import Operation
+
+A = TypeVar("A")
+
+
+class HiveBackend(LocalBackend):
+    """``LocalBackend`` of the table ``(database, name)`` at ``path``."""
+
+    def __init__(self, metastore: Metastore, options: HiveOptions, table: tuple[str, str], path: str, *, file_io: FileIO) -> None:
+        super().__init__(path, file_io=file_io)
+        self._metastore, self._hive, self._table = metastore, options, table
+
+    def run(self, operation: Operation[A]) -> A:
+        """Run an operation. A change of the main branch's schema is written to the metastore, too."""
+        if not isinstance(operation, AlterSchema) or split_branch(self._root)[1] != MAIN_BRANCH:
+            return super().run(operation)
+        before = self.schema()
+        done = operation.run(self)
+        after = self.schema()
+        if after.id != before.id:
+            removed = {name: value for name, value in before.options.items() if name not in after.options}
+            try:
+                entry = refreshed(self._metastore.table(*self._table), after, self._hive, removed)
+                self._metastore.alter_table(*self._table, entry)
+            except (CatalogRefused, CatalogUnavailable) as error:
+                database, name = self._table
+                raise CatalogUnavailable(
+                    f"{self._root}: schema {after.id} is written, and counts; but the metastore may show the columns of before ({error}). Call "
+                    f"repair_table('{database}.{name}') of the catalog"
+                ) from error
+        return cast("A", done)
+
+
+__all__ = ["HiveBackend"]
