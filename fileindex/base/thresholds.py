@@ -148,7 +148,8 @@ class Thresholds:
     candidate_rows: int = _limit(
         1 << 14, 8, "Rows of a section from which on its runs are read alone, or searched for keys that may match."
     )
-    searches_per_row: int = _limit(1, 1, "Keys that runs read alone search in other runs, for each row.")
+    keys_per_range: int = _limit(64, 2, "Keys for each key page of a file from which on pages are chosen by the first and the last key.")
+    rows_per_search: int = _limit(4, 1, "Least rows of runs that are read alone for each of their keys that is searched in other runs.")
     candidate_keys: int = _limit(50_000, 40, "Most keys of a section that are merged alone.")
     files_searched: int = _limit(16, 2, "Files of a section on distant storage that are searched for keys together.")
     rows_per_candidate: int = _limit(32, 2, "Least rows of a section for each such key.")

@@ -139,6 +139,8 @@ def _variable_words(array: Any) -> list[WordOf]:
     def word(position: int) -> WordOf:
         def of_rows(rows: Int64s | None) -> UInt64s:
             begin, length = (starts, lengths) if rows is None else (starts[rows], lengths[rows])
+            if shortest >= (position + 1) * _WORD_BYTES:
+                return unaligned[begin + position * _WORD_BYTES].astype(np.uint64)
             rest = np.clip(length - position * _WORD_BYTES, 0, _WORD_BYTES)
             at = np.minimum(begin + position * _WORD_BYTES, last - first)
             read = unaligned[at].astype(np.uint64)
@@ -148,7 +150,7 @@ def _variable_words(array: Any) -> list[WordOf]:
 
         return of_rows
 
-    longest = int(lengths.max()) if len(lengths) else 0
+    shortest, longest = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
     return [*(word(position) for position in range(-(-longest // _WORD_BYTES))), _of_array(lengths.astype(np.uint64))]
 
 

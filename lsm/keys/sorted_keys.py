@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fileindex.base.arrays import AnyArray, Indices, Int64s, arrow_array, numpy_array
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS
@@ -70,6 +71,17 @@ class SortedKeys:
         if found is None:
             found = self._values[position] = _stored(self.columns[position], data_type)
         return found
+
+
+    def ends(self, position: int, data_type: DataType) -> AnyArray | None:
+        """Return the least and the greatest value of a column, as ``values`` does."""
+        if data_type.kind in FLOATS or not len(self):
+            return None
+        column = self.columns[position]
+        if position:
+            ends = pc.min_max(column)
+            return _stored(pa.array([ends["min"], ends["max"]], column.type), data_type)
+        return _stored(column.take(pa.array([0, len(column) - 1])), data_type)
 
 
 def key_codes(columns: Sequence[Any], layout: Layout | None = None) -> tuple[AnyArray, Layout]:

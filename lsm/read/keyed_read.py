@@ -16,6 +16,7 @@ from pyroaring import BitMap
 
 from fileindex.base.arrays import Indices, Int64s, Mask
 from fileindex.base.lazy import cached_property
+from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import ColumnRef
 from lsm.data_file_format import open_data_file
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
@@ -54,15 +55,17 @@ class KeyPages:
     def matching(self, keys: SortedKeys, types: Sequence[DataType]) -> Indices:
         """Return the ranges that may have one of the keys."""
         found = np.ones(len(self.groups), np.bool_)
+        # So many keys leave out few ranges between the first and the last key.
+        test, many = (_meets, True) if len(keys) > thresholds.keys_per_range * len(self.groups) else (_spans, False)
         for position, (known, data_type) in enumerate(zip(self.bounds, types, strict=True)):
-            values = None if known is None else keys.values(position, data_type)
+            values = None if known is None else keys.ends(position, data_type) if many else keys.values(position, data_type)
             if known is None or values is None:
                 continue
             if known.known.all():
-                found &= _spans(known.low, known.high, values)
+                found &= test(known.low, known.high, values)
             else:
                 inside = known.known
-                found[inside] &= _spans(known.low[inside], known.high[inside], values)
+                found[inside] &= test(known.low[inside], known.high[inside], values)
         return np.flatnonzero(found)
 
 
@@ -235,6 +238,12 @@ def _concat_bounds(parts: Sequence[BoundsColumn]) -> BoundsColumn | None:
 def _spans(low: Any, high: Any, values: Any) -> Mask:
     """Return which ranges have one of the ascending ``values``."""
     found: Mask = np.searchsorted(values, low, "left") < np.searchsorted(values, high, "right")
+    return found
+
+
+def _meets(low: Any, high: Any, ends: Any) -> Mask:
+    """Return which ranges meet the range from the first to the last of ``ends``."""
+    found: Mask = (low <= ends[-1]) & (high >= ends[0])
     return found
 
 

@@ -42,7 +42,7 @@ class OrderedRuns:
         rows = [sum(file.row_count for file in run.files) for run in self.runs]
         # The keys of the run with fewer rows are searched in the other one.
         searches = sum(min(later, earlier) for at, later in enumerate(rows) for earlier in rows[:at])
-        return searches <= thresholds.searches_per_row * sum(rows)
+        return searches * thresholds.rows_per_search <= sum(rows)
 
     def first_of(self, keys: SortedKeys, columns: Sequence[str]) -> Iterator[Any]:
         """Yield the first version of each of ``keys``, without a filter, unless it is a retract."""
