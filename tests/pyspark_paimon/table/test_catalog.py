@@ -150,7 +150,7 @@ def test_names_are_lower_case_where_case_does_not_count(tmp_path):
         ("cache.expire-after-access", "1 min", "no such cache"),
         ("client-pool-size", "2", "no connections"),
         ("format-table.enabled", "true", "plain files"),
-        ("metastore", "hive", "use 'filesystem', 'jdbc' or 'rest'"),
+        ("metastore", "dlf", "use 'filesystem', 'hive', 'jdbc' or 'rest'"),
     ],
 )
 def test_options_without_a_meaning_are_refused_by_name(tmp_path, option, value, words):
