@@ -25,6 +25,7 @@ from fileindex.base.errors import PaimonError
 from fileindex.base.log import logger_of
 from fileindex.base.redaction import HIDDEN
 from manifest.io.errors import CatalogRefused
+from manifest.rest.dlf import DlfSigner
 from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted, ResourceMissing, ResourceTaken
 from manifest.rest.options import RestOptions
 
@@ -60,6 +61,7 @@ class RestClient:
         self._headers = {"Accept": "application/json", "User-Agent": "pyspark-paimon", **options.headers}
         if options.token:
             self._headers["Authorization"] = f"Bearer {options.token}"
+        self._signer = None if options.dlf is None else DlfSigner(options.dlf, options.uri)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.options, self._connections)
@@ -93,8 +95,9 @@ class RestClient:
         headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
         for attempt in range(self.options.max_retries + 1):
             last = attempt == self.options.max_retries
+            signed = headers if self._signer is None else {**headers, **self._signer.headers(method, path, body)}
             try:
-                answer = self._connections.send(method, path, headers, body)
+                answer = self._connections.send(method, path, signed, body)
             except NotSent as error:
                 if last:
                     raise CatalogUnavailable(self._describe(method, path, f"cannot be reached ({error}); nothing was done")) from error
@@ -129,7 +132,8 @@ class RestClient:
         kind, name = refusal.resourceType or "", refusal.resourceName or ""
         match answer.status:
             case 401:
-                return NotAuthorized(f"{text}; the option 'token' is wrong, missing or has expired (401)")
+                what = "option 'token' is" if self._signer is None else "keys of options 'dlf.*' are"
+                return NotAuthorized(f"{text}; the {what} wrong, missing or expired, or a clock differs (401)")
             case 403:
                 return NotPermitted(f"{text} (403)")
             case 404 if refusal.code == 501:  # Paimon's own server, for operations that external tables lack
@@ -149,7 +153,9 @@ class RestClient:
 
     def _describe(self, method: str, path: str, message: str) -> str:
         text = f"{self.options.uri}: {method} {path.partition('?')[0]}: {message}"
-        return text.replace(self.options.token, HIDDEN) if self.options.token else text
+        for secret in (self.options.token, *(() if self._signer is None else self._signer.secrets)):
+            text = text.replace(secret, HIDDEN) if secret else text
+        return text
 
     def _parse(self, path: str, answer: type[_Answered], content: bytes) -> _Answered:
         try:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.options.durations import parse_duration_millis
+from manifest.rest.dlf import NAMES, PREFIX, DlfOptions, dlf_options
 from manifest.storage.storage_options import canonical
 
 HEADER = "header."
@@ -27,15 +28,16 @@ _OURS = (
     "rest.client.read-timeout",
     "rest.client.max-retries",
 )
-_OTHERS = ("dlf.", "io-cache.")
-"""Prefixes of Alibaba's signatures and of another engine's cache."""
+_CACHE = "io-cache."
+"""Prefix of another engine's cache."""
+_OSS_ENDPOINT = "dlf.oss-endpoint"
 _BOOLEANS = {"true": True, "false": False}
 _MOST_RETRIES = 20
 
 
 @dataclass(frozen=True)
 class RestOptions:
-    """Connection options of a server. ``token`` is never shown.
+    """Connection options of a server. ``token`` and the keys of ``dlf`` are never shown.
 
     ``prefix`` is the path component between version and resource, which the server may set. ``storage`` has options of stores.
     """
@@ -50,6 +52,7 @@ class RestOptions:
     read_seconds: float = 60.0
     max_retries: int = 5
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    dlf: DlfOptions | None = field(default=None, repr=False)
     given: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Options as given by the user."""
 
@@ -64,7 +67,7 @@ class RestOptions:
         """
         texts = {name: _text(name, value) for name, value in given.items()}
         for name in texts:
-            if name not in _OURS and not name.startswith(HEADER):
+            if name not in _OURS and not name.startswith((HEADER, PREFIX)):
                 _check_store_option(name)
         if texts.get("metastore", "rest") != "rest":
             raise UnsupportedOption("metastore", f"'{texts['metastore']}' is not supported; use 'filesystem', 'hive', 'jdbc' or 'rest'")
@@ -80,25 +83,30 @@ class RestOptions:
         >>> RestOptions.of({"uri": "http://c", "prefix": "ours"}).merge({"prefix": "a", "any": "thing"}, {"data-token.enabled": "true"})
         RestOptions(uri='http://c', warehouse='', prefix='ours', data_tokens=True, connect_seconds=10.0, read_seconds=60.0, max_retries=5)
         """
-        kept = {name: self.given[name] for name in ("uri", "token", "token.provider") if name in self.given}
-        return _build({**defaults, **self.given, **overrides, **kept}, self.given)
+        kept = {name: self.given[name] for name in ("uri", "token", "token.provider", *NAMES) if name in self.given}
+        merged = {**defaults, **self.given, **overrides, **kept}
+        theirs = {name for name in merged if name.startswith(PREFIX) and name not in self.given and name != _OSS_ENDPOINT}
+        return _build({name: value for name, value in merged.items() if name not in theirs}, self.given)
 
 
 def _build(texts: Mapping[str, str], given: Mapping[str, str]) -> RestOptions:
     def seconds(name: str, default: float) -> float:
         return parse_duration_millis(texts[name], name) / 1000 if name in texts else default
 
+    uri = _address(texts["uri"])
+    dlf = dlf_options(texts, uri)
     return RestOptions(
-        uri=_address(texts["uri"]),
+        uri=uri,
         warehouse=texts.get("warehouse", ""),
-        token=_token(texts),
+        token="" if dlf is not None else _token(texts),
         prefix=texts.get("prefix", ""),
         headers={name.removeprefix(HEADER): value for name, value in texts.items() if name.startswith(HEADER)},
         data_tokens=_switch(texts, "data-token.enabled"),
         connect_seconds=seconds("rest.client.connection-timeout", RestOptions.connect_seconds),
         read_seconds=seconds("rest.client.read-timeout", RestOptions.read_seconds),
         max_retries=_count(texts, "rest.client.max-retries", RestOptions.max_retries),
-        storage=of_stores(texts),
+        storage=of_stores(texts) | ({"fs.oss.endpoint": texts[_OSS_ENDPOINT]} if _OSS_ENDPOINT in texts else {}),
+        dlf=dlf,
         given=given,
     )
 
@@ -106,7 +114,7 @@ def _build(texts: Mapping[str, str], given: Mapping[str, str]) -> RestOptions:
 def _token(texts: Mapping[str, str]) -> str:
     provider = texts.get("token.provider", "bear")
     if provider != "bear":
-        raise UnsupportedOption("token.provider", f"the signature '{provider}' is not supported; use 'bear' (bearer token)")
+        raise UnsupportedOption("token.provider", f"'{provider}' is not supported; use 'bear' (bearer token) or 'dlf' (signature)")
     if not texts.get("token"):
         if "token.provider" in texts:
             raise InvalidArgument("'token.provider' is 'bear', but option 'token' is missing")
@@ -135,7 +143,7 @@ def _text(name: str, value: object) -> str:
     if not isinstance(value, str | int) or any(letter in str(value) for letter in "\0\r\n"):
         raise InvalidArgument(f"option '{name}' must be one line of text, not {type(value).__name__}")
     # The error of http.client would contain the value.
-    if (name in {"uri", "token"} or name.startswith(HEADER)) and not str(value).isascii():
+    if (name in {"uri", "token"} or name.startswith((HEADER, PREFIX))) and not str(value).isascii():
         raise InvalidArgument(f"option '{name}' is sent in HTTP headers: use ASCII characters only")
     return str(value)
 
@@ -156,8 +164,8 @@ def _count(texts: Mapping[str, str], name: str, default: int) -> int:
 
 def _check_store_option(name: str) -> None:
     """Raise ``UnsupportedOption`` unless ``name`` is a store option."""
-    if name.startswith(_OTHERS):
-        raise UnsupportedOption(name, "this client supports only bearer tokens ('token.provider' = 'bear') and has no such cache")
+    if name.startswith(_CACHE):
+        raise UnsupportedOption(name, "this client has no such cache")
     try:
         canonical(name)
     except UnsupportedOption:

@@ -62,7 +62,9 @@ class VendedFileIO(WrappedFileIO):
                 13, "the catalog's server returned keys that have expired; check the clocks of server and client", self._path
             )
         until = float("inf") if keys.expires_at_millis <= 0 else keys.expires_at_millis - min(_SAFE_MILLIS, left * _SHORT_LIFE)
-        store, _ = file_io_for(self._path, storage_options={**self._api.options.storage, **of_stores(keys.token)})
+        dlf = self._api.options.given.get("dlf.oss-endpoint")  # wins over the server's, as in other engines
+        endpoint = {} if dlf is None else {"fs.oss.endpoint": dlf}
+        store, _ = file_io_for(self._path, storage_options={**self._api.options.storage, **of_stores(keys.token), **endpoint})
         return store, until
 
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:

@@ -20,7 +20,7 @@ GIVEN = {"metastore": "rest", "uri": "https://catalog.example.com/base/", "wareh
         ({"token.provider": "dlf"}, "'dlf' is not supported"),
         ({"dlf.access-key-id": "x"}, "only bearer tokens"),
         ({"s3.acces-key": "x"}, "s3.access-key"),
-        ({"metastore": "hive"}, "use 'filesystem', 'jdbc' or 'rest'"),
+        ({"metastore": "dlf"}, "use 'filesystem', 'hive', 'jdbc' or 'rest'"),
     ],
 )
 def test_what_is_no_option_is_refused_by_name(more, said) -> None:
