@@ -55,13 +55,13 @@ class _Refusal(BaseModel):
 class RestClient:
     """Client of the server in ``options``. Thread-safe and picklable."""
 
-    def __init__(self, options: RestOptions, connections: Connections | None = None) -> None:
+    def __init__(self, options: RestOptions, connections: Connections | None = None, signer: DlfSigner | None = None) -> None:
         self.options = options
         self._connections = connections or Connections(options.uri, options.connect_seconds, options.read_seconds)
         self._headers = {"Accept": "application/json", "User-Agent": "pyspark-paimon", **options.headers}
         if options.token:
             self._headers["Authorization"] = f"Bearer {options.token}"
-        self._signer = None if options.dlf is None else DlfSigner(options.dlf, options.uri)
+        self._signer = signer if options.dlf is None or signer is not None else DlfSigner(options.dlf, options.uri)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.options, self._connections)
@@ -71,7 +71,7 @@ class RestClient:
 
     def with_options(self, options: RestOptions) -> RestClient:
         """Return a client with other options on the same connections."""
-        return RestClient(options, self._connections)
+        return RestClient(options, self._connections, self._signer if options.dlf == self.options.dlf else None)
 
     def get(self, path: str, answer: type[_Answered], parameters: Mapping[str, str] | None = None) -> _Answered:
         """Read from the server. Retries lost answers."""

@@ -83,7 +83,6 @@ class DlfOptions:
     token_path: str | None = None
     metadata_url: str = _METADATA_URL
     role: str | None = None
-    oss_endpoint: str | None = None
 
     @classmethod
     def of(cls, texts: Mapping[str, str], uri: str) -> DlfOptions:
@@ -101,7 +100,7 @@ class DlfOptions:
         algorithm = texts.get(_ALGORITHM) or (_OPENAPI if "dlfnext" in uri.lower() else _DEFAULT)
         if algorithm not in {_DEFAULT, _OPENAPI}:
             raise UnsupportedOption(_ALGORITHM, f"'{algorithm}' is not supported; use '{_DEFAULT}' or '{_OPENAPI}'")
-        common = cls(region, algorithm, oss_endpoint=texts.get(_OSS))
+        common = cls(region, algorithm)
         loader = texts.get(_LOADER) or ("local_file" if _PATH in texts else "")
         match loader:
             case "local_file":
@@ -112,7 +111,7 @@ class DlfOptions:
                 return replace(common, metadata_url=texts.get(_METADATA, _METADATA_URL), role=texts.get(_ROLE))
             case "":
                 if not texts.get(_KEY) or not texts.get(_SECRET):
-                    raise InvalidArgument(f"'token.provider' is 'dlf': give '{_KEY}' and '{_SECRET}', or '{_PATH}', or '{_LOADER}' = 'ecs'")
+                    raise InvalidArgument(f"signatures of DLF need '{_KEY}' and '{_SECRET}', or '{_PATH}', or '{_LOADER}' = 'ecs'")
                 return replace(common, keys=DlfKeys(texts[_KEY], texts[_SECRET], texts.get(_TOKEN)))
             case _:
                 raise UnsupportedOption(_LOADER, f"'{loader}' is not supported; use 'local_file' or 'ecs'")
@@ -257,8 +256,8 @@ def dlf_options(texts: Mapping[str, str], uri: str) -> DlfOptions | None:
         return DlfOptions.of(texts, uri)
     for name in given:
         if name != _OSS:
-            raise UnsupportedOption(name, "needs 'token.provider' = 'dlf'")
+            raise UnsupportedOption(name, "is for the provider 'dlf' only; set option 'token.provider' to it")
     return None
 
 
-__all__ = ["NAMES", "PREFIX", "DlfKeys", "DlfOptions", "DlfSigner", "default_headers", "Signed", "dlf_options", "openapi_headers"]
+__all__ = ["NAMES", "PREFIX", "DlfKeys", "DlfOptions", "DlfSigner", "Signed", "default_headers", "dlf_options", "openapi_headers"]

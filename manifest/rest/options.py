@@ -114,7 +114,9 @@ def _build(texts: Mapping[str, str], given: Mapping[str, str]) -> RestOptions:
 def _token(texts: Mapping[str, str]) -> str:
     provider = texts.get("token.provider", "bear")
     if provider != "bear":
-        raise UnsupportedOption("token.provider", f"'{provider}' is not supported; use 'bear' (bearer token) or 'dlf' (signature)")
+        raise UnsupportedOption(
+            "token.provider", f"the provider '{provider}' is not supported; use 'bear' (bearer token) or 'dlf' (signature)"
+        )
     if not texts.get("token"):
         if "token.provider" in texts:
             raise InvalidArgument("'token.provider' is 'bear', but option 'token' is missing")

@@ -54,7 +54,7 @@ class Catalog(DirectoryCatalog):
         Args:
             options: ``metastore`` is ``filesystem`` (default), ``hive``, ``jdbc`` or ``rest``. All but the last need ``warehouse``. A Hive
                 catalog has ``uri`` and ``hive-conf-dir``. A JDBC catalog has ``uri``, ``jdbc.user``, ``jdbc.password``, ``catalog-key`` and ``sync-all-properties``, too. A REST catalog has
-                ``uri``, ``warehouse``, ``token``, ``token.provider`` (``bear``), ``prefix``, ``data-token.enabled`` and
+                ``uri``, ``warehouse``, ``token``, ``token.provider`` (``bear`` or ``dlf``), ``prefix``, ``data-token.enabled`` and
                 ``header.*``. Other names are options of object stores.
 
         Raises:

@@ -12,10 +12,11 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import parse_qs, unquote_plus, urlsplit
+from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlsplit
 
 from fileindex.base.errors import InvalidArgument, PaimonError, UnknownColumn
 from manifest.expire.branches import create_branch, delete_branch, fast_forward
@@ -23,6 +24,7 @@ from manifest.expire.rollback import rollback_to
 from manifest.expire.tags import delete_tag
 from manifest.io.errors import InvalidSchema, SnapshotNotFound
 from manifest.io.paths import split_branch, with_branch
+from manifest.rest.dlf import DlfKeys, Signed, default_headers, openapi_headers
 from manifest.schema import change
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
@@ -71,6 +73,8 @@ class CatalogServer:
         self.defaults: dict[str, str] = {"prefix": PREFIX, "of-another-engine": "yes"}
         self.overrides: dict[str, str] = {}
         self.without: set[str] = set()
+        self.dlf: DlfKeys | None = None
+        """Whose signatures are wanted, instead of the token."""
         self.lock = threading.RLock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -92,7 +96,7 @@ class CatalogServer:
         parts = urlsplit(path)
         asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
         steps = [unquote_plus(step) for step in parts.path.strip("/").split("/")]
-        if headers.get("authorization") != f"Bearer {TOKEN}":
+        if self.dlf is None and headers.get("authorization") != f"Bearer {TOKEN}":
             raise Refused(401, message=f"not {headers.get('authorization')}")
         if steps == ["v1", "config"]:
             if asked.get("warehouse") != "main house":
@@ -110,6 +114,24 @@ class CatalogServer:
                     raise Refused(404, "DATABASE", name)
                 return self._in_database(method, name, rest, asked, body)
         raise Refused(404, message="")
+
+    def check_signature(self, method: str, path: str, headers: dict[str, str], content: bytes) -> None:
+        """Refuse a request whose signature is not that of its content."""
+        if self.dlf is None:
+            return
+        plain, _, query = path.partition("?")
+        parameters = dict(parse_qsl(query, keep_blank_values=True))
+        openapi = headers.get("authorization", "").startswith("acs ")
+        layout, moment = ("%a, %d %b %Y %H:%M:%S GMT", headers.get("date")) if openapi else ("%Y%m%dT%H%M%SZ", headers.get("x-dlf-date"))
+        if moment is None:
+            raise Refused(401, message="no signature")
+        request = Signed(method, plain, parameters, content, datetime.strptime(moment, layout).replace(tzinfo=UTC))
+        if openapi:
+            wanted = openapi_headers(self.dlf, headers["host"], request, headers["x-acs-signature-nonce"])
+        else:
+            wanted = default_headers(self.dlf, "cn-beijing", request)
+        if any(headers.get(name.lower()) != value for name, value in wanted.items()):
+            raise Refused(401, message="the signature is another one")
 
     def _databases(self, method: str, asked: dict[str, str], body: Any) -> Any:
         if method == "GET":
@@ -317,6 +339,7 @@ def _handler(server: CatalogServer) -> type[BaseHTTPRequestHandler]:
             server.requests.append((self.command, self.path, headers, body))
             replaced = server.answers(self.command, self.path)
             try:
+                server.check_signature(self.command, self.path, headers, content)
                 status, said = replaced or (200, server.answer(self.command, self.path, headers, body))
             except Exception as error:  # noqa: BLE001  # a server goes on
                 status, said = _refused(error)

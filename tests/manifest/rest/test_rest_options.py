@@ -17,8 +17,10 @@ GIVEN = {"metastore": "rest", "uri": "https://catalog.example.com/base/", "wareh
     [
         ({"tokn": "x"}, "did you mean 'token'"),
         ({"data-token.enable": "true"}, "did you mean 'data-token.enabled'"),
-        ({"token.provider": "dlf"}, "'dlf' is not supported"),
-        ({"dlf.access-key-id": "x"}, "only bearer tokens"),
+        ({"token.provider": "basic"}, "'basic' is not supported"),
+        ({"dlf.access-key-id": "x"}, "is for the provider 'dlf' only"),
+        ({"dlf.access-key": "x"}, "is unknown; options are dlf.access-key-id"),
+        ({"io-cache.enabled": "true"}, "has no such cache"),
         ({"s3.acces-key": "x"}, "s3.access-key"),
         ({"metastore": "dlf"}, "use 'filesystem', 'hive', 'jdbc' or 'rest'"),
     ],

@@ -280,8 +280,8 @@ def test_one_door_to_every_catalog(server, tmp_path) -> None:
         Catalog.create({"metastore": "filesystem"})
     with pytest.raises(UnsupportedOption, match="did you mean 'warehouse'"):
         Catalog.create(server.options() | {"warehose": "x"})
-    with pytest.raises(UnsupportedOption, match="hive"):
-        Catalog.create({"metastore": "hive", "uri": "x"})
+    with pytest.raises(UnsupportedOption, match="glue"):
+        Catalog.create({"metastore": "glue", "uri": "x"})
 
 
 def test_keys_of_storage_are_lent_and_exchanged_before_they_end(server, monkeypatch) -> None:
