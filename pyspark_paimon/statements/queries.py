@@ -172,7 +172,7 @@ def _table_positions(words: TokenCursor) -> Iterator[int]:
         elif word in {"WHERE", "GROUP", "ORDER", "SELECT", "ON", "HAVING", "LIMIT", "UNION", "SET"}:
             listing[-1] = word == "ON" and listing[-1]
         words.at += 1
-        expected = (is_source or word in {"JOIN", ","} or is_group) and listing[-1]
+        expected = (is_source or is_group or word in {"JOIN", ","}) and listing[-1]
         if expected and words.peek() not in {"(", "LATERAL", "VALUES", "SELECT"} and not words.done:
             before, expected = words.at, False
             yield words.here
