@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from fileindex.base.thresholds import use_thresholds  # noqa: E402  # as the next
-from pyspark_paimon.spark.read.reader import join_small  # noqa: E402  # needs pyspark
+from fileindex.base.thresholds import use_thresholds  # as the next
+from pyspark_paimon.spark.read.reader import join_small  # needs pyspark
 
 
 def numbers(*values: int) -> pa.RecordBatch:
