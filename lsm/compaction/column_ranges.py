@@ -17,7 +17,7 @@ from lsm.data_files.rolling import discard_files, whole_file_writer
 from lsm.data_files.writer import FileTarget
 from lsm.merge.alignment import table_of_rows
 from lsm.read.split import SplitRead
-from lsm.scan.file_pruner import BLOB_FORMAT, range_groups
+from lsm.scan.file_pruner import range_groups
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta, FileSource
 
@@ -65,7 +65,7 @@ def pick_ranges(files: Sequence[DataFileMeta], policy: SmallFilePolicy, open_cos
 
 
 def _without_blobs(group: RangeGroup) -> RangeGroup:
-    return tuple([file for file in group if not file.file_name.endswith(BLOB_FORMAT)])
+    return tuple([file for file in group if not file.is_blob])
 
 
 def _end(group: RangeGroup) -> int:

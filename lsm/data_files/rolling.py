@@ -5,14 +5,17 @@ All files are written, or none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
+from fileindex.base.column_type import Kind
 from fileindex.base.thresholds import thresholds
 from lsm.data_files.spill import batch_rows
 from lsm.data_files.writer import DataFileWriter, FileTarget, KeyValueDataFileWriter, RowDataFileWriter, RowNumbers
-from manifest.entry.data_file import DataFileMeta, FileSource
+from lsm.formats.blob import BlobFileWriter
+from manifest.entry.data_file import BLOB_FORMAT, DataFileMeta, FileSource, wall_clock_millis
 from manifest.io.file_io import FileIO
 from manifest.io.progress import IGNORE_PROGRESS, ProgressListener
 
@@ -134,11 +137,104 @@ def key_value_writer(target: FileTarget, level: int, source: FileSource) -> Roll
     return _rolling(target, source, lambda: KeyValueDataFileWriter(target, level, source))
 
 
+class _BlobFiles:
+    """Files of one BLOB column, for the rows of one other file."""
+
+    def __init__(self, target: FileTarget, name: str, source: FileSource, most_bytes: int) -> None:
+        self.name = name
+        self._target = target
+        self._source = source
+        self._most_bytes = most_bytes
+        self._current: BlobFileWriter | None = None
+        self._file_name = ""
+        self.closed: list[DataFileMeta] = []
+
+    def write(self, values: Any) -> None:
+        for value in values:
+            if self._current is None:
+                self._file_name = f"{self._target.names.next()}{BLOB_FORMAT}"
+                self._current = BlobFileWriter(self._target.store.file_io, f"{self._target.directory}/{self._file_name}")
+            self._current.write(value.as_py())
+            if self._current.bytes_written >= self._most_bytes:
+                self.close()
+
+    def close(self) -> None:
+        if self._current is None:
+            return
+        writer = self._current
+        size = writer.close()
+        self._current = None
+        self.closed.append(
+            DataFileMeta(
+                file_name=self._file_name,
+                file_size=size,
+                row_count=writer.row_count,
+                value_stats_cols=(),
+                schema_id=self._target.store.schema.id,
+                creation_time=wall_clock_millis(),
+                delete_row_count=0,
+                file_source=int(self._source),
+                write_cols=(self.name,),
+            )
+        )
+
+    def abort(self) -> None:
+        if self._current is not None:
+            self._current.abort()
+            self._current = None
+        for file in self.closed:
+            discard_files(self._target.store.file_io, self._target.directory, file)
+        self.closed = []
+
+
+class BlobRollingWriter(RollingFileWriter):
+    """Writer of rows whose BLOB columns are in files of their own.
+
+    Each file of the other columns is followed by the files of each BLOB column of its rows (Paimon's ``DedicatedFormatRollingFileWriter``).
+    """
+
+    def __init__(self, target: FileTarget, source: FileSource, first_sequence: int, blobs: Sequence[str]) -> None:
+        options, numbers = target.store.options, RowNumbers(first_sequence)
+        rest = replace(target, columns=tuple(name for name in target.store.schema.names if name not in blobs))
+        super().__init__(
+            lambda: RowDataFileWriter(rest, source, numbers),
+            target.store.file_io,
+            target.directory,
+            target.target_size,
+            options.target_file_row_num,
+            listener=target.store.listener,
+        )
+        self._rest = rest.columns or ()
+        most = options.blob_target_file_size or target.target_size
+        self._blobs = [_BlobFiles(target, name, source, most) for name in blobs]
+
+    def abort(self) -> None:
+        """See ``RollingFileWriter``."""
+        for blob in self._blobs:
+            blob.abort()
+        super().abort()
+
+    def _append(self, piece: Any) -> None:
+        for blob in self._blobs:
+            blob.write(piece.column(blob.name))
+        super()._append(piece.select(list(self._rest)))
+
+    def _close_current(self) -> None:
+        super()._close_current()
+        for blob in self._blobs:
+            blob.close()
+            self._closed += blob.closed
+            blob.closed = []
+
+
 def row_writer(target: FileTarget, source: FileSource, first_sequence: int) -> RollingFileWriter:
     """Return a rolling writer of an append bucket.
 
     Rows are numbered from ``first_sequence`` over all files.
     """
+    blobs = [field.name for field in target.store.schema.fields if field.type.kind is Kind.BLOB]
+    if blobs:
+        return BlobRollingWriter(target, source, first_sequence, blobs)
     numbers = RowNumbers(first_sequence)
     return _rolling(target, source, lambda: RowDataFileWriter(target, source, numbers))
 

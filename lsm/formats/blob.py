@@ -20,6 +20,8 @@ from fileindex.base.errors import CorruptFile
 from fileindex.base.thresholds import thresholds
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.file_io import FileIO
+from manifest.io.output_file import OutputFile
+from manifest.io.storage_errors import storage_errors
 
 _MAGIC = struct.pack("<i", 1481511375)
 _VERSION = 1
@@ -51,6 +53,62 @@ def blob_batches(file_io: FileIO, path: str, file: DataFileMeta) -> Iterator[Any
         places = ((ends[row:stop] - start).tolist(), lengths[row:stop].tolist())
         yield pa.array([_value(content, end, length, path) for end, length in zip(*places, strict=True)], pa.binary())
         row = stop
+
+
+class BlobFileWriter:
+    """Writer of one file of a BLOB column.
+
+    Call ``write`` any number of times, then ``close`` or ``abort``. Values are written one by one, as each has a checksum.
+    """
+
+    def __init__(self, file_io: FileIO, path: str) -> None:
+        self.path = path
+        self._output = OutputFile(file_io, path)
+        self._lengths: list[int] = []
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of the values so far."""
+        return self._output.size
+
+    @property
+    def row_count(self) -> int:
+        """Number of values so far."""
+        return len(self._lengths)
+
+    def write(self, value: bytes | None) -> None:
+        """Append a value."""
+        if value is None:
+            self._lengths.append(-1)
+            return
+        length = len(value) + _FRAME
+        framed = b"".join([_MAGIC, value, struct.pack("<q", length)])
+        with storage_errors(self.path):
+            sink = self._output.open()
+            sink.write(framed)
+            sink.write(struct.pack("<I", zlib.crc32(framed)))
+        self._lengths.append(length)
+
+    def close(self) -> int:
+        """Finish the file durably. Return its size in bytes."""
+        differences = np.diff(np.array([0, *self._lengths], np.int64)).tolist()
+        coded = b"".join(_varint(one << 1 if one >= 0 else (-one << 1) - 1) for one in differences)
+        with storage_errors(self.path):
+            self._output.open().write(coded + struct.pack("<iB", len(coded), _VERSION))
+        return self._output.finish()
+
+    def abort(self) -> None:
+        """Delete the file. Never raises."""
+        self._output.abort()
+
+
+def _varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
 
 
 def _lengths(file_io: FileIO, path: str, size: int) -> Int64s:
@@ -90,4 +148,4 @@ def _value(content: bytes, end: int, length: int, path: str) -> bytes | None:
     return bytes(framed[4:-12])
 
 
-__all__ = ["blob_batches"]
+__all__ = ["BlobFileWriter", "blob_batches"]

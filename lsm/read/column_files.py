@@ -22,7 +22,6 @@ from lsm.formats.blob import blob_batches
 from lsm.keys.sort import SEQUENCE_NUMBER
 from lsm.parquet.reader import rows_only
 from lsm.read.metrics import ReadReport
-from lsm.scan.file_pruner import BLOB_FORMAT
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.errors import UnsupportedTable
 from manifest.schema.metadata_columns import ROW_ID
@@ -94,7 +93,7 @@ class ColumnFilesRead:
 
     def _parts(self) -> tuple[list[DataFileMeta], dict[str, list[DataFileMeta]]]:
         """Separate regular files, and files of each BLOB column."""
-        rows = [file for file in self.files if not file.file_name.endswith(BLOB_FORMAT)]
+        rows = [file for file in self.files if not file.is_blob]
         if len({(file.first_row_id, file.row_count) for file in rows}) != 1:
             some = (rows or self.files)[0]
             raise CorruptFile(self.path(some), "has other row ids than the other files with columns of its rows")

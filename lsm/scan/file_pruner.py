@@ -33,9 +33,6 @@ from manifest.stats.column_stats import ColumnBounds, decode_bounds, may_match
 from manifest.store import FileStore
 from manifest.types.data_type import DataField
 
-BLOB_FORMAT = ".blob"
-"""File name suffix of files with one BLOB column. Several may cover one row range."""
-
 
 @dataclass(frozen=True)
 class FilePruner:
@@ -290,8 +287,7 @@ def _first(file: DataFileMeta) -> int:
 
 
 def _newest_first(file: DataFileMeta) -> tuple[bool, int, int]:
-    is_blob = file.file_name.endswith(BLOB_FORMAT)
-    return is_blob, _first(file) if is_blob else 0, -file.max_sequence_number
+    return file.is_blob, _first(file) if file.is_blob else 0, -file.max_sequence_number
 
 
 @dataclass
@@ -388,4 +384,4 @@ class ManifestPruner:
         return found
 
 
-__all__ = ["BLOB_FORMAT", "FilePruner", "ManifestPruner", "check_rows_only", "range_groups", "row_ranges"]
+__all__ = ["FilePruner", "ManifestPruner", "check_rows_only", "range_groups", "row_ranges"]

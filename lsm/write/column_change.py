@@ -88,7 +88,9 @@ def column_target(target: FileTarget, columns: Sequence[str]) -> FileTarget:
     store = target.store
     for name in columns:
         if store.schema.field(name).type.kind is Kind.BLOB:
-            raise UnsupportedTable(f"{store.root}: column '{name}': values of type BLOB can only be read, and nothing was committed")
+            raise UnsupportedTable(
+                f"{store.root}: column '{name}': values of type BLOB are not updated, as in Paimon, and nothing was committed; append the row again"
+            )
     return replace(target, columns=tuple(name for name in store.schema.names if name in columns))
 
 

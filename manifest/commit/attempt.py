@@ -95,12 +95,19 @@ def with_row_ids(entries: EntryColumns, first: int, snapshot_id: int) -> tuple[E
     following = max(
         [first, *(e.file.first_row_id + e.file.row_count for e in listed if e.kind is FileKind.ADD and e.file.first_row_id is not None)]
     )
+    blobs: dict[str, int] = {}
+    start = following
     for entry in listed:
         file = entry.file
         is_new = entry.kind is FileKind.ADD and file.file_source == FileSource.APPEND
         if is_new and (file.first_row_id is None or not file.min_sequence_number):
             numbers = {"first_row_id": file.first_row_id, "min_sequence_number": snapshot_id, "max_sequence_number": snapshot_id}
-            if file.first_row_id is None:
+            if file.first_row_id is None and file.is_blob:  # it has rows of the file before it
+                name = "".join(file.write_cols or ())
+                numbers["first_row_id"] = blobs.get(name, start)
+                blobs[name] = blobs.get(name, start) + file.row_count
+            elif file.first_row_id is None:
+                blobs, start = {}, following
                 numbers["first_row_id"], following = following, following + file.row_count
             entries_with_ids.append(entry.model_copy(update={"file": file.model_copy(update=numbers)}))
         else:

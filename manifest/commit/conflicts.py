@@ -9,13 +9,11 @@ from itertools import pairwise
 import numpy as np
 
 from manifest.entry.columns import EntryColumns
-from manifest.entry.data_file import FileKind
+from manifest.entry.data_file import BLOB_FORMAT, FileKind
 from manifest.entry.live import merge
 from manifest.stats.column_stats import PartitionType
 
 BucketId = tuple[bytes, int]
-BLOB_SUFFIX = ".blob"
-"""End of names of files with one BLOB column. They may have a part of a range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ def row_range_conflicts(base: EntryColumns, delta: EntryColumns) -> list[Conflic
         delta: Entries to commit. New rows have no ids yet, and fit.
     """
     merged = merge(EntryColumns.concat([base, delta])).entries
-    known = merged.present("_FILE._FIRST_ROW_ID") & np.array([not name.endswith(BLOB_SUFFIX) for name in merged.file_name], np.bool_)
+    known = merged.present("_FILE._FIRST_ROW_ID") & np.array([not name.endswith(BLOB_FORMAT) for name in merged.file_name], np.bool_)
     rows = np.flatnonzero(known & (merged.kind == FileKind.ADD))
     first = merged.numbers("_FILE._FIRST_ROW_ID")[rows]
     order = np.lexsort([merged.row_count[rows], first])

@@ -14,6 +14,8 @@ from manifest.snapshot.snapshot import FileName
 from manifest.stats.column_stats import SimpleStats
 
 _INDEX_SUFFIX = ".index"
+BLOB_FORMAT = ".blob"
+"""End of names of files with one BLOB column. They may have a part of the rows of another file."""
 ORC_UNBOUNDED = FLOATS | {Kind.CHAR}
 """ORC's statistics omit NaN, and all other values if NaN comes first. CHAR statistics are of padded values."""
 FileIdentity: TypeAlias = tuple[int, str, tuple[str, ...], bytes | None, str | None]
@@ -76,6 +78,11 @@ class DataFileMeta(BaseModel):
     def file_names(self) -> tuple[str, ...]:
         """All physical files of this entry, the data file first."""
         return self.file_name, *self.extra_files
+
+    @property
+    def is_blob(self) -> bool:
+        """Whether the file has one BLOB column."""
+        return self.file_name.endswith(BLOB_FORMAT)
 
     @property
     def format(self) -> str:
@@ -266,6 +273,7 @@ class ManifestEntry(BaseModel):
 
 
 __all__ = [
+    "BLOB_FORMAT",
     "ENTRY_VERSION",
     "ORC_UNBOUNDED",
     "DataFileMeta",

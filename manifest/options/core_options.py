@@ -99,6 +99,8 @@ _DOTTED = {
     "data_file_path_directory": "data-file.path-directory",
     "data_file_thin_mode": "data-file.thin-mode",
     "file_suffix_include_compression": "file.suffix.include.compression",
+    "blob_target_file_size": "blob.target-file-size",
+    "blob_field": "blob-field",
     "file_format": "file.format",
     "file_format_per_level": "file.format.per.level",
     "file_compression": "file.compression",
@@ -192,6 +194,8 @@ class CoreOptions(BaseModel):
     zstd_level: int = 1
     file_block_size: Size | None = None
     target_file_size: Size | None = None
+    blob_target_file_size: Size | None = None
+    blob_field: Names = ()
     target_file_row_num: int = _MAX_LONG
     stats_mode: str = "truncate(16)"
     stats_mode_per_level: LevelMap = Field(default_factory=dict)

@@ -163,7 +163,7 @@ REFUSED: dict[str, Refusal] = {
         ["read.stream.minrowspertrigger", "read.stream.maxtriggerdelayms"],
         _never("is not supported: Spark passes no waiting time to a Python source; collect rows by the trigger's interval"),
     ),
-    **dict.fromkeys(["pk-btree.index.columns", "blob-field", "vector-field", "vector.file.format"], _UNBUILT),
+    **dict.fromkeys(["pk-btree.index.columns", "vector-field", "vector.file.format"], _UNBUILT),
     "manifest.format": _only("avro", "orc", "parquet", why="is not a supported manifest format"),
     "manifest.compression": _only(
         "zstd", "zstandard", "null", "deflate", "snappy", "bzip2", why="is not a manifest codec that every engine reads"

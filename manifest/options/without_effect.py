@@ -14,13 +14,13 @@ _CALLED = "expire_partitions() checks on every call"
 _BATCHES = "batches are limited by bytes"
 _CLUSTERED = "compact() clusters, with full=True completely in the given partitions"
 _EMPTY = "a write without rows creates no snapshot"
-_BLOBS = "applies to columns of type BLOB, which cannot be written"
+_BLOBS = "BLOB columns have their values in files of the table, which are written and read as a whole"
 _CHAIN = "applies only with chain-table.enabled"
 _FORMAT_TABLES = "applies to tables of plain files, which are not supported"
 _GLOBAL_INDEX = "filters read the rows; global indexes are not used or written"
 _LAYOUT = "only orders rows within files"
 _MATERIALIZED = "is kept for the engine that fills the table"
-_ROW_IDS = "compaction and updates of rows with ids are not supported"
+_ROW_IDS = "updates and compactions keep row ids, and repeat a lost race at once"
 _SHREDDING = "a VARIANT is written unshredded"
 _VISIBILITY = "a commit returns when its rows can be read"
 
@@ -178,7 +178,6 @@ WITHOUT_EFFECT: dict[str, str] = {
             "blob-write-null-on-missing-file",
             "blob.copy-buffer-size",
             "blob.split-by-file-size",
-            "blob.target-file-size",
         ],
         _BLOBS,
     ),

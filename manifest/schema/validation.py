@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -26,7 +27,7 @@ from manifest.schema.clustering import check_clustering
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.partition_time import PartitionExpiration, check_record_expiry
 from manifest.schema.table_schema import BucketMode, TableSchema
-from manifest.types.data_type import DataField, DataType, default_scalar, from_arrow, highest_id, number_fields
+from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar, from_arrow, highest_id, number_fields
 from manifest.types.ddl import parse_table_ddl
 
 _OWN = frozenset(
@@ -120,8 +121,9 @@ def check_changelog(schema: TableSchema) -> None:
 
 _SYSTEM_NAMES = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID"})
 _KEY_PREFIX = "_KEY_"
+_BYTES = DataType(Kind.VARBINARY, length=MAX_LENGTH)
 _NO_KEY = frozenset({Kind.ARRAY, Kind.MAP, Kind.ROW, Kind.MULTISET, Kind.VECTOR, Kind.VARIANT, Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY})
-_UNWRITABLE = frozenset({Kind.VECTOR, Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY})
+_UNWRITABLE = frozenset({Kind.VECTOR, Kind.GEOMETRY, Kind.GEOGRAPHY})
 
 
 def build_schema(
@@ -151,6 +153,7 @@ def build_schema(
     else:
         fields = from_arrow(columns) if isinstance(columns, pa.Schema) else number_fields(columns)
     required = frozenset(primary)
+    fields = _with_blobs(fields, CoreOptions.of(settings))
     if _names_dates({field.type.kind for field in fields if field.name in partition}):
         settings.setdefault("partition.legacy-name", "false")
     fields = tuple(_not_null(field) if field.name in required else field for field in fields)
@@ -166,6 +169,19 @@ def build_schema(
     )
     check_schema(schema)
     return schema
+
+
+def _with_blobs(fields: tuple[DataField, ...], options: CoreOptions) -> tuple[DataField, ...]:
+    """Return the columns with the type BLOB for those of option ``blob-field``.
+
+    Raises ``UnsupportedOption`` for a column that is not there, or is not of type BYTES.
+    """
+    known = {field.name: field.type for field in fields}
+    for name in options.blob_field:
+        if name not in known or known[name].with_nullable(nullable=True) not in {_BYTES, DataType(Kind.BLOB)}:
+            raise UnsupportedOption("blob-field", f"'{name}' is no column of type BYTES")
+    blobs = frozenset(options.blob_field)
+    return tuple(replace(field, type=DataType(Kind.BLOB, field.type.nullable)) if field.name in blobs else field for field in fields)
 
 
 def _names_dates(kinds: Collection[Kind]) -> bool:
@@ -205,6 +221,7 @@ def check_schema(schema: TableSchema) -> None:
     check_settable(schema.options)
     _check_columns(schema)
     _check_variants(schema)
+    _check_blobs(schema)
     _check_avro(schema)
     _check_keys(schema)
     _check_buckets(schema, schema.core)
@@ -239,6 +256,8 @@ def check_altered(before: TableSchema, after: TableSchema) -> None:
         if newly_impossible:
             raise InvalidSchema(newly_impossible[0])
     _check_variants(after)
+    if after.fields != before.fields:
+        _check_blobs(after)
     if after.fields != before.fields or any("file.format" in key or "file.compression" in key for key in changed):
         _check_avro(after)
     if changed & {"bucket", "bucket-key"}:
@@ -305,6 +324,22 @@ def check_written_columns(schema: TableSchema, table: str) -> None:
 def _unwritable(data_type: DataType) -> DataType | None:
     """Return the part of a type that cannot be written."""
     return data_type if data_type.kind in _UNWRITABLE else next(filter(None, map(_unwritable, data_type.children)), None)
+
+
+def _check_blobs(schema: TableSchema) -> None:
+    """Raise ``InvalidSchema`` for a BLOB where its values have no files of their own."""
+    blobs = [field.name for field in schema.fields if field.type.kind is Kind.BLOB]
+    for field in schema.fields:
+        if any(_has_blob(child) for child in field.type.children):
+            raise InvalidSchema(f"column '{field.name}': type {field.type} is not supported: a BLOB is a column, not a part of one")
+    if blobs and not schema.core.data_evolution_enabled:
+        raise InvalidSchema(f"column '{blobs[0]}': a BLOB needs options 'row-tracking.enabled' and 'data-evolution.enabled'")
+    if blobs and len(blobs) == len(schema.fields):
+        raise InvalidSchema(f"column '{blobs[0]}': a table of BLOB columns needs another column, too")
+
+
+def _has_blob(data_type: DataType) -> bool:
+    return data_type.kind is Kind.BLOB or any(map(_has_blob, data_type.children))
 
 
 def _check_variants(schema: TableSchema) -> None:

@@ -28,6 +28,7 @@ FEATURES = (
     "ARRAY, MAP, ROW",
     "MULTISET",
     "VARIANT",
+    "BLOB",
     "primary key, level 0",
     "primary key, compacted",
     "composite and text keys",

@@ -168,7 +168,7 @@ FORMS = [
             "`sys.path_to_descriptor`, `sys.descriptor_to_string`",
             "SELECT sys.path_to_descriptor('file:///x')",
             "UNRESOLVED_ROUTINE|path_to_descriptor",
-            "BLOB files are read, and not written",
+            "BLOB values are read and written whole, not by descriptors",
         ),
     ),
     *_forms(

@@ -3,6 +3,7 @@
 import json
 import pickle
 import shutil
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -10,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsm.formats.blob import BlobFileWriter
 from lsm.write.copy_on_write import AppendChange
 from manifest.entry.manifest_file import ManifestFile
 from manifest.io.checksum import CHECKSUM_MEMBER
-from manifest.io.errors import UnsupportedTable
-from pyspark_paimon import CorruptFile, FilterFailed, Table, UnsupportedOption
+from manifest.io.errors import InvalidSchema, UnsupportedTable
+from pyspark_paimon import CorruptFile, FilterFailed, Table, UnsupportedOption, UnsupportedType
 from tests.interop.evolved_tables import HOME, TABLES
 
 
@@ -175,18 +177,18 @@ def test_a_merge_writes_columns_of_matched_rows_and_appends_others(tmp_path):
     assert table.fsck(depth="deep").problems == ()
 
 
-@pytest.mark.parametrize("name", [name for name in TABLES if name not in {"deleted", "blobs"}])
+@pytest.mark.parametrize("name", [name for name in TABLES if name != "deleted"])
 def test_a_compaction_joins_ranges_and_keeps_rows_and_ids(tmp_path, name):
     table = Table.open(shutil.copytree(HOME / name / "table", tmp_path / "t"))
-    before, column = ids_of(table), {"added": "d", "partitioned": "v"}.get(name, "n")
+    before, column = ids_of(table), {"added": "d", "partitioned": "v", "blobs": "id"}.get(name, "n")
     table.compact(full=True)
     assert lines(table.scan().to_arrow().to_pylist()) == lines(expected(name))
     assert ids_of(table) == before
-    assert not any(file[2] for file in files_of(table))
+    assert not any(set(file[2] or ()) - {"id", "p", "q"} for file in files_of(table))
     assert table.compact(full=True).snapshot_id is None
     table.update("id = 3", values={column: -3})
-    assert table.scan("id = 3", columns=[column]).to_arrow()[column].to_pylist() == [-3]
-    assert ids_of(table) == before
+    assert table.scan("id IN (3, -3)", columns=[column]).to_arrow()[column].to_pylist() == [-3]
+    assert sorted(ids_of(table).values()) == sorted(before.values())
     assert table.fsck(depth="deep").problems == ()
 
 
@@ -196,7 +198,7 @@ def test_columns_of_rows_beside_blobs_are_updated(tmp_path):
     table.update("id = 3", set={"id": "300"})
     before[300] = {**before.pop(3), "id": 300}
     assert {row["id"]: row for row in table.scan().to_arrow().to_pylist()} == before
-    with pytest.raises(UnsupportedTable, match="column 'p': values of type BLOB can only be read"):
+    with pytest.raises(UnsupportedTable, match="column 'p': values of type BLOB are not updated"):
         table.update("id = 4", values={"p": b"new"})
 
 
@@ -350,15 +352,79 @@ def test_new_rows_replace_none_where_another_engine_counts_no_row_ids(tmp_path, 
     assert [row["_ROW_ID"] for row in Table.open(f"{table.path}$row_tracking").scan("id = 10").to_arrow().to_pylist()] == [10]
 
 
-@pytest.mark.parametrize("options", [{}, {"metadata.stats-mode": "none"}], ids=["bounds", "no bounds"])
-def test_writes_of_blobs_are_refused_by_column(tmp_path, options):
+def blob_table(path, ddl="id INT, p BLOB, q BYTES NOT NULL", **options):
+    every = {"row-tracking.enabled": "true", "data-evolution.enabled": "true", "blob-field": "q", **options}
+    return Table.create(path, ddl, options=every)
+
+
+BLOBS = st.lists(st.tuples(st.none() | st.binary(max_size=300), st.binary(max_size=3)), max_size=12)
+
+
+@given(st.lists(BLOBS, max_size=4), st.sampled_from(["1 b", "300 b", "1 kb", None]), st.sampled_from([1, 3, None]))
+def test_blobs_are_read_as_they_were_written(writes, size, most):
+    options = {key: str(value) for key, value in (("blob.target-file-size", size), ("target-file-row-num", most)) if value is not None}
+    with tempfile.TemporaryDirectory() as home:
+        table, rows = blob_table(f"{home}/t", **options), []
+        for write in writes:
+            new = [{"id": len(rows) + at, "p": p, "q": q} for at, (p, q) in enumerate(write)]
+            table.write(new)
+            rows += new
+        assert table.scan(order_by="id").to_arrow().to_pylist() == rows
+        assert table.scan("p IS NULL", columns=["id"]).count() == sum(row["p"] is None for row in rows)
+        before = ids_of(table)
+        assert before == {row["id"]: row["id"] for row in rows}
+        if rows:
+            table.update("id = 0", set={"id": "-1"})
+            table.compact(full=True)
+            rows[0]["id"] = -1
+        assert table.scan(order_by="id").to_arrow().to_pylist() == rows
+        assert table.fsck(depth="deep").problems == ()
+        assert table.list_orphan_files(2**62) == []
+
+
+def test_a_blob_table_of_another_engine_is_appended_to_and_overwritten(tmp_path):
     table = Table.open(shutil.copytree(HOME / "blobs" / "table", tmp_path / "t"))
-    rows = table.scan().to_arrow()
-    for mode in ("append", "overwrite"):
-        with pytest.raises(UnsupportedTable, match="column 'p': values of type BLOB can only be read"):
-            table.write(rows, mode, options=options)
-    assert table.scan().to_arrow().equals(rows)
-    assert table.list_orphan_files(2**62) == []
+    rows = table.scan(order_by="id").to_arrow()
+    table.write(rows)
+    assert lines(table.scan().to_arrow().to_pylist()) == lines(expected("blobs") * 2)
+    table.write(rows.slice(3, 4), mode="overwrite")
+    assert table.scan(order_by="id").to_arrow().equals(rows.slice(3, 4))
+    table.compact(full=True)
+    assert table.scan(order_by="id").to_arrow().equals(rows.slice(3, 4))
+    assert table.fsck(depth="deep").problems == ()
+
+
+def test_a_failed_write_of_blobs_leaves_no_file(tmp_path, monkeypatch):
+    table = blob_table(tmp_path / "t", **{"blob.target-file-size": "1 b"})
+
+    def fail(writer, value):
+        if value == b"bad":
+            raise OSError("the disk is gone")
+        real(writer, value)
+
+    real = BlobFileWriter.write
+    monkeypatch.setattr(BlobFileWriter, "write", fail)
+    with pytest.raises(OSError, match="the disk is gone"):
+        table.write([{"id": 1, "p": b"good", "q": b""}, {"id": 2, "p": b"bad", "q": b""}])
+    assert not [path for path in (tmp_path / "t").rglob("*") if path.suffix in {".blob", ".parquet"}]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "options", "reason"),
+    [
+        ("id INT, p BLOB", {"data-evolution.enabled": None}, "a BLOB needs options"),
+        ("p BLOB", {}, "needs another column"),
+        ("id INT, p ARRAY<BLOB>", {}, "not a part of one"),
+        ("id INT, p BLOB", {"blob-field": "x"}, "'x' is no column of type BYTES"),
+        ("id INT, p STRING", {"blob-field": "p"}, "'p' is no column of type BYTES"),
+        ("id INT, p BLOB", {"vector-field": "id"}, "vector-field"),
+        ("id INT, v VECTOR<FLOAT, 3>", {}, "VECTOR"),
+    ],
+)
+def test_blobs_and_vectors_that_no_table_has_are_refused_when_it_is_made(tmp_path, ddl, options, reason):
+    every = {"row-tracking.enabled": "true", "data-evolution.enabled": "true", **options}
+    with pytest.raises((UnsupportedOption, InvalidSchema, UnsupportedType), match=reason):
+        Table.create(tmp_path / "t", ddl, options={key: value for key, value in every.items() if value is not None})
 
 
 def test_blobs_that_are_never_null_are_read(tmp_path):

@@ -15,6 +15,7 @@ import java.util.Map;
 import org.apache.paimon.data.variant.GenericVariant;
 import org.apache.paimon.data.variant.Variant;
 import org.apache.paimon.data.BinaryString;
+import org.apache.paimon.data.Blob;
 import org.apache.paimon.data.Decimal;
 import org.apache.paimon.data.GenericArray;
 import org.apache.paimon.data.GenericMap;
@@ -70,6 +71,7 @@ final class Cells {
             case MULTISET -> pairs(((MultisetType) type).getElementType(), DataTypes.INT(), (InternalMap) value);
             case ROW -> row((RowType) type, (InternalRow) value);
             case VARIANT -> NODES.textNode(((Variant) value).toJson());
+            case BLOB -> NODES.textNode(HEX.formatHex(((Blob) value).toData()));
             default -> throw new IllegalArgumentException("no JSON form for " + type);
         };
     }
@@ -136,6 +138,7 @@ final class Cells {
             case MULTISET -> map(((MultisetType) type).getElementType(), DataTypes.INT(), node);
             case ROW -> row((RowType) type, node);
             case VARIANT -> GenericVariant.fromJson(node.asText());
+            case BLOB -> Blob.fromData(HEX.parseHex(node.asText()));
             default -> throw new IllegalArgumentException("no JSON form for " + type);
         };
     }
