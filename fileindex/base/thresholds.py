@@ -261,6 +261,7 @@ class Thresholds:
 
     # Statements.
     listed_subquery: int = _limit(100_000, 2, "Values of a subquery after IN beyond which Spark finds the rows of a DELETE or UPDATE.")
+    join_keys: int = _limit(10_000, 2, "Distinct join keys of a small table up to which they filter the large table of a query.")
 
     # Filter texts.
     parsed_chain: int = _limit(64, 2, "Conditions joined by one AND or OR from which a filter is read without the general parser.")

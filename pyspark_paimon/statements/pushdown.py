@@ -26,8 +26,7 @@ from pyspark_paimon.filter.parse import parse_filter
 from pyspark_paimon.statements.words import StatementTokens
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from pyspark_paimon.table.scan import Scan
     from pyspark_paimon.table.table import Table
 
 _SPARK_DIGITS = 6
@@ -50,8 +49,8 @@ class Usage:
         """Return the metadata columns of a table that the query names."""
         return metadata_names(sorted(self.metadata), table.table_schema) if self.metadata else []
 
-    def frame(self, table: Table, travel: Mapping[str, Any], zone: Callable[[], str]) -> DataFrame:
-        """Return the frame of the table for the query.
+    def scan(self, table: Table, travel: Mapping[str, Any], zone: Callable[[], str]) -> tuple[Scan, bool]:
+        """Return the scan of the table for the query, and whether it has a filter.
 
         ``travel``: arguments of ``scan``. ``zone``: returns the time zone of the session.
         """
@@ -66,7 +65,7 @@ class Usage:
         if columns is not None:
             scan = table.scan(columns=columns, **travel) if others else scan.projected(columns)
         found = self.predicates(schema, zone) if self.conditions else []
-        return (scan.narrowed(all_of(*found)) if found else scan).to_spark(exact=False)
+        return scan.narrowed(all_of(*found)) if found else scan, bool(found)
 
     def predicates(self, schema: TableSchema, zone: Callable[[], str]) -> list[Predicate]:
         """Return the conditions that a scan evaluates as Spark does."""
@@ -77,7 +76,7 @@ class Usage:
                     predicate = parse_filter(text, schema.column_types)
             except PaimonError:
                 continue  # Spark evaluates it, and reports errors
-            if any(_is_truncated(schema.column_types[name]) for name in columns_of(predicate)):
+            if any(is_truncated(schema.column_types[name]) for name in columns_of(predicate)):
                 continue  # more rows have the truncated value
             # Without ANSI mode, Spark computes null where we raise an error. A LIKE has no errors.
             if all(map(_is_like, computed_predicates(predicate))):
@@ -85,11 +84,11 @@ class Usage:
         return found
 
 
-def _is_truncated(column_type: ColumnType) -> bool:
+def is_truncated(column_type: ColumnType) -> bool:
     """Return whether Spark's values of a column have fewer digits of a second than the stored ones."""
     parts = [column_type.key, column_type.value, *(part for _, part in column_type.fields)]
     is_time = column_type.kind in TIMESTAMPS or column_type.kind is Kind.TIME
-    return (is_time and column_type.precision > _SPARK_DIGITS) or any(part is not None and _is_truncated(part) for part in parts)
+    return (is_time and column_type.precision > _SPARK_DIGITS) or any(part is not None and is_truncated(part) for part in parts)
 
 
 def _is_like(computed: ComputedPredicate) -> bool:
@@ -211,4 +210,4 @@ def _may_be_null(table: exp.Table, select: exp.Select) -> bool:
     return own or any(join.side in {"RIGHT", "FULL"} for join in joins[at + 1 :])
 
 
-__all__ = ["Usage", "parse_query", "renames_columns", "terms", "usages"]
+__all__ = ["Usage", "is_truncated", "parse_query", "renames_columns", "terms", "usages"]

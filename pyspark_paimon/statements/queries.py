@@ -16,6 +16,7 @@ from fileindex.predicate.tree import all_of
 from manifest.schema.metadata_columns import METADATA_NAMES
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.wire.session_settings import has_settings
+from pyspark_paimon.statements.join_keys import TableScan, prune_joins
 from pyspark_paimon.statements.metadata_answers import SimpleAggregate
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.pushdown import Usage, usages
@@ -74,23 +75,21 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
     """
     words = TokenCursor(text)
     common = _common_names(words)
-    frames: dict[str, Any] = {}
+    found: dict[int, TableScan | Any] = {}
     used = usages(text)
     parts: list[str] = []
     end = 0
-    hidden: set[str] = set()
     for start in _table_positions(words):
         name = words.name()
         if len(name) == 1 and name[0].lower() in common:
             continue
-        frame = function_frame(names, name, words)
-        if frame is None:
-            frame = _read(names, name, words, used.get(start, Usage()))
-        if frame is None:
+        source = function_frame(names, name, words)
+        if source is None:
+            source = _scan(names, name, words, used.get(start, Usage()))
+        if source is None:
             continue
-        hidden |= METADATA_NAMES.intersection(frame.columns) if used.get(start, Usage()).metadata else set()
-        key = f"paimon_{len(frames)}"
-        frames[key] = frame
+        key = f"paimon_{len(found)}"
+        found[start] = source
         named = words.tokens[words.at - 1].end + 1
         _skip_sample(words)
         alias = "" if _has_alias(words) else f" AS {quote_name(name[-1])}"
@@ -98,7 +97,11 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
         end = words.tokens[words.at - 1].end + 1
         parts += [_escape(text[named:end]), alias]
     query = "".join([*parts, _escape(text[end:])])
-    return _without_hidden(query, hidden, len(frames)), frames
+    found |= prune_joins(text, {start: source for start, source in found.items() if isinstance(source, TableScan)})
+    frames = {start: each.scan.to_spark(exact=False) if isinstance(each, TableScan) else each for start, each in found.items()}
+    named_metadata = [METADATA_NAMES.intersection(frame.columns) for start, frame in frames.items() if used.get(start, Usage()).metadata]
+    hidden = set().union(*named_metadata)
+    return _without_hidden(query, hidden, len(frames)), {f"paimon_{at}": frame for at, frame in enumerate(frames.values())}
 
 
 def _without_hidden(query: str, hidden: set[str], tables: int) -> str:
@@ -180,10 +183,10 @@ def _table_positions(words: TokenCursor) -> Iterator[int]:
                 words.at += 1
 
 
-def _read(names: KnownTables, name: NameParts, words: TokenCursor, usage: Usage) -> Any:
-    """Return the frame of a table; None: Spark reads it."""
+def _scan(names: KnownTables, name: NameParts, words: TokenCursor, usage: Usage) -> TableScan | None:
+    """Return the scan of a table; None: Spark reads it."""
     found = _find_table(names, name, words, usage)
-    return None if found is None else usage.frame(*found, lambda: _zone(names))
+    return None if found is None else TableScan(*usage.scan(*found, lambda: _zone(names)))
 
 
 def _zone(names: KnownTables) -> str:

@@ -16,6 +16,7 @@ from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or
 from manifest.schema.validation import build_schema
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.filter.parse import parse_filter
+from pyspark_paimon.spark.client.scan_backend import SparkScans
 from pyspark_paimon.spark.read.native_files import filter_text, finds_by_index
 from pyspark_paimon.statements.pushdown import Usage, usages
 
@@ -89,6 +90,11 @@ JOINED = [
     "SELECT Id, S FROM {t} T WHERE t.N = 5 AND T.ID < 30",
     "SELECT 1 AS one FROM {t} WHERE n = 5",
     "SELECT id AS n FROM {t} WHERE n = 5",
+    "SELECT a.id, a.s FROM {t} a JOIN {t} b ON a.day = b.day AND a.id = b.id WHERE b.s = 'Oslo' AND b.n > 0",
+    "SELECT count(*) FROM {t} a LEFT SEMI JOIN {t} b ON a.day = b.day WHERE a.id < 50",
+    "SELECT count(*) FROM {t} a JOIN (SELECT b.id FROM {t} b JOIN {t} c ON b.id = c.id WHERE c.s = 'Oslo') q ON a.id = q.id",
+    "SELECT count(*) FROM {t} a JOIN {t} b ON a.day = b.day WHERE b.day = DATE'1999-01-01'",
+    "SELECT a.id, b.n FROM {t} a JOIN {t} b USING (day, id) WHERE b.id = 7",
     "SELECT id FROM ({t}) WHERE n = 5",
     "SELECT x.id FROM ({t}) AS x WHERE x.n = 5",
     "SELECT x.id, y.s FROM ({t} AS x JOIN {t} y ON x.id = y.id) WHERE x.n = 5",
@@ -285,15 +291,35 @@ def test_a_filter_that_an_index_finds_is_applied_by_the_scan(spark, database):
     table = database.table("db.t", spark)
     for condition, expected in (("s = 'Oslo'", 22), ("n = 5", 40), ("id = 5", 1), ("s LIKE '%slo'", 44)):
         (usage,) = usages(f"SELECT id, s FROM db.t WHERE {condition}").values()
-        frame = usage.frame(table, {}, lambda: "UTC")
+        frame = usage.scan(table, {}, lambda: "UTC")[0].to_spark(exact=False)
         assert set(frame.columns) == {"id", "s", condition.split()[0]}
         assert frame.count() == expected, "Spark gets only the rows that match"
 
 
 @pytest.mark.spark
+def test_a_join_reads_the_partitions_that_the_filtered_table_has(spark, database, monkeypatch):
+    asked, frame = [], SparkScans.frame
+
+    def asking(self, request, session, *, native=False):
+        asked.append(str(request.predicate))
+        return frame(self, request, session, native=native)
+
+    monkeypatch.setattr(SparkScans, "frame", asking)
+    text = "SELECT count(*) FROM db.t f JOIN db.t d ON f.day = d.day WHERE d.id IN (3, 6) AND d.n = 5"
+    for most, pruned in ((10, True), (0, False)):
+        asked.clear()
+        with use_thresholds(join_keys=most):
+            assert pyspark_paimon.sql(spark, text, catalog=database).collect()[0][0] == 67
+        assert ("'day'" in asked[0]) is pruned, asked
+    assert pyspark_paimon.sql(spark, text.replace("d.n = 5", "d.n IS NULL"), catalog=database).collect()[0][0] == 0
+
+
+@pytest.mark.spark
 def test_other_filters_reach_spark_s_reader_through_not_null_columns(spark, database):
     (usage,) = usages("SELECT id FROM db.t WHERE id > 150 AND n >= 5").values()
-    plan = Usage(("id > 150",), usage.names).frame(database.table("db.t", spark), {}, lambda: "UTC")._explain_string()
+    scan, filtered = Usage(("id > 150",), usage.names).scan(database.table("db.t", spark), {}, lambda: "UTC")
+    assert filtered
+    plan = scan.to_spark(exact=False)._explain_string()
     assert "GreaterThan(id,150)" in plan.replace("`", "")
 
 
