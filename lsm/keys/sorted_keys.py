@@ -72,7 +72,6 @@ class SortedKeys:
             found = self._values[position] = _stored(self.columns[position], data_type)
         return found
 
-
     def ends(self, position: int, data_type: DataType) -> AnyArray | None:
         """Return the least and the greatest value of a column, as ``values`` does."""
         if data_type.kind in FLOATS or not len(self):
