@@ -123,7 +123,12 @@ _SYSTEM_NAMES = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind
 _KEY_PREFIX = "_KEY_"
 _BYTES = DataType(Kind.VARBINARY, length=MAX_LENGTH)
 _NO_KEY = frozenset({Kind.ARRAY, Kind.MAP, Kind.ROW, Kind.MULTISET, Kind.VECTOR, Kind.VARIANT, Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY})
-_UNWRITABLE = frozenset({Kind.VECTOR, Kind.GEOMETRY, Kind.GEOGRAPHY})
+_UNWRITABLE = {
+    Kind.VECTOR: ": Paimon 1.4 stores it in no Parquet or ORC file. Use an ARRAY of its elements",
+    Kind.GEOMETRY: "",
+    Kind.GEOGRAPHY: "",
+}
+"""Types of columns that are read only, and what to use instead."""
 
 
 def build_schema(
@@ -306,7 +311,7 @@ def _check_column(field: DataField) -> None:
     if field.name in _SYSTEM_NAMES or field.name.startswith(_KEY_PREFIX) or not field.name:
         raise InvalidSchema(f"column '{field.name}': the name is reserved")
     if (found := _unwritable(field.type)) is not None:
-        raise InvalidSchema(f"column '{field.name}': type {found} is not supported")
+        raise InvalidSchema(f"column '{field.name}': type {found} is not supported{_UNWRITABLE[found.kind]}")
     _check_nested(field.name, field.type)
     try:
         default_scalar(field)

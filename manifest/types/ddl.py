@@ -15,7 +15,7 @@ from manifest.types.data_type import DataField, DataType, number_fields
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|\"[^\"]+\"|'(?:[^']|'')*'|\w+|[<>(),:.])")
 _MAX_DEPTH = 50
-_CONSTRUCTED = frozenset({"ARRAY", "MULTISET", "MAP", "STRUCT", "ROW"})
+_CONSTRUCTED = frozenset({"ARRAY", "MULTISET", "MAP", "STRUCT", "ROW", "VECTOR"})
 
 
 def parse_ddl(text: str) -> tuple[DataField, ...]:
@@ -185,6 +185,11 @@ class _Parser:
             if not self.accept(","):
                 raise self.error(f"column '{column}' is a MAP with one type, but needs two: MAP<STRING, INT>;")
             found = DataType(Kind.MAP, key=key, value=self.data_type(column))
+        elif root == "VECTOR":
+            element = self.data_type(column)
+            if not self.accept(",") or not self.peek().isdecimal():
+                raise self.error(f"column '{column}' is a VECTOR without a length: VECTOR<FLOAT, 3>;")
+            found = DataType(Kind.VECTOR, element=element, length=int(self.take()))
         else:
             found = DataType(Kind(root), element=self.data_type(column))
         self.expect(">")
