@@ -28,3 +28,21 @@ def test_columns_are_updated_merged_and_joined(spark, tmp_path):
     rows = Table.open(f"{plain.path}$row_tracking").scan(columns=["id", "_ROW_ID"]).to_arrow().to_pylist()
     assert {row["id"]: row["_ROW_ID"] for row in rows} == {i: i for i in range(20)} | {50: 20}
     assert plain.fsck(depth="deep").problems == ()
+
+
+def test_blobs_are_written_and_read(spark, tmp_path):
+    options = {"row-tracking.enabled": "true", "data-evolution.enabled": "true", "blob.target-file-size": "1 kb"}
+    plain = Table.create(tmp_path / "t", "id INT, p BLOB", options=options)
+    table = Table.open(plain.path, spark=spark)
+    rows = [{"id": i, "p": None if i % 3 == 0 else bytes([i]) * (i * 100)} for i in range(10)]
+    table.write(rows)
+    spark.sql("SELECT 10 AS id, X'ABCD' AS p").write.format("paimon").mode("append").save(plain.path)
+    sql(spark, f"INSERT INTO paimon.`{plain.path}` VALUES (11, NULL)")
+    table.update("id = 4", set={"id": "-4"})
+    table.compact(full=True)
+    rows[4]["id"] = -4
+    wanted = sorted([*rows, {"id": 10, "p": b"\xab\xcd"}, {"id": 11, "p": None}], key=lambda row: row["id"])
+    assert plain.scan(order_by="id").to_arrow().to_pylist() == wanted
+    found = table.scan().to_spark().orderBy("id").collect()
+    assert [{"id": row.id, "p": None if row.p is None else bytes(row.p)} for row in found] == wanted
+    assert plain.fsck(depth="deep").problems == ()
