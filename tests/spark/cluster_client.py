@@ -12,7 +12,7 @@ PROGRAM = """
 import json, shutil, sys
 
 import pyarrow as pa, pyspark
-from pyspark_paimon import Table, install, spark_session, sql
+from pyspark_paimon import Table, Variant, install, spark_session, sql
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import raise_typed_errors
 
@@ -49,6 +49,13 @@ told["left"] = table.scan().count()
 merged = table.merge(spark.range(10, 12).selectExpr("id", "'b' AS v"), on="id").when_matched_update_all().execute()
 told["merged"] = [merged.updated, sql(spark, f"SELECT count(*) FROM paimon.`{folder}/t` VERSION AS OF {merged.snapshot_id} WHERE v = 'b'").first()[0]]
 told["install"] = install(spark).model_dump()
+
+# --- VARIANT
+documents = Table.create(f"{folder}/documents", "id INT, v VARIANT", spark=spark)
+documents.write([{"id": 1, "v": None}, {"id": 2, "v": {"a": [1, "x"]}}])
+documents.write(spark.range(3, 5).selectExpr("CAST(id AS INT) AS id", "parse_json('{\\"a\\": ' || id || '}') AS v"))
+told["variants"] = Variant.json_array(documents.scan().to_arrow().sort_by("id")["v"]).to_pylist()
+told["variant paths"] = [row[0] for row in spark.read.format("paimon").load(f"{folder}/documents").selectExpr("try_variant_get(v, '$.a', 'int') AS a").orderBy("id").collect()]
 
 # --- two sessions
 other = spark_session(address, token=token, new=True, conf={"spark.sql.shuffle.partitions": "5"})

@@ -60,6 +60,11 @@ def test_it_creates_writes_compacts_reads_and_deletes(told):
     assert (told["compacted"], told["left"], told["merged"]) == (2, 1490, [2, 1002])
 
 
+def test_it_writes_and_reads_variants(told):
+    assert told["variants"] == [None, '{"a":[1,"x"]}', '{"a":3}', '{"a":4}']
+    assert told["variant paths"] == [None, None, 3, 4]
+
+
 def test_a_token_is_asked_for_and_never_shown(told):
     for case in ("wrong token", "no token"):
         kind, text = told[case]
