@@ -183,7 +183,9 @@ def test_a_rollback_is_named_where_it_is_a_commit(table):
     table.write(rows(2))
     table.rollback_to(1)
     operations = table.snapshots()["operation"].to_pylist()
-    assert operations in (["upsert"], ["upsert", "rollback", "rollback"]), "a file system deletes, a store overwrites with the state of before"
+    assert operations in (["upsert"], ["upsert", "rollback", "rollback"]), (
+        "a file system deletes, a store overwrites with the state of before"
+    )
     table.write(rows(3))
     assert newest(table)[0] == "upsert"
 
