@@ -55,6 +55,8 @@ PORT_CLAIM = Path(tempfile.gettempdir()) / f"pyspark-paimon-{getpass.getuser()}-
 """Lock file of the process whose embedded server uses Spark's default port, now or soon."""
 _CLAIMED: dict[Path, int] = {}
 _REMOTE: dict[str, SparkSession] = {}
+_FORKS: list[ForkServer] = []
+"""Fork server of the embedded servers of this process, if one was started."""
 SERVER_CONF: dict[str, str] = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.ui.enabled": "false",
@@ -261,9 +263,10 @@ def _server_environment(memory: str, master: str) -> Iterator[None]:
     path = os.pathsep.join(dict.fromkeys(paths))
     wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path, "SPARK_DRIVER_MEMORY": memory}
     if can_fork(master):
-        forks = ForkServer({**os.environ, **wanted})
-        atexit.register(forks.stop)
-        wanted["PYSPARK_PYTHON"] = forks.python
+        if not _FORKS or _FORKS[0].process.poll() is not None:  # else the JVM of an earlier session may still run its script
+            _FORKS[:] = [ForkServer({**os.environ, **wanted})]
+            atexit.register(_FORKS[0].stop)
+        wanted["PYSPARK_PYTHON"] = _FORKS[0].python
     with environment(wanted):
         if not (claims(PORT_CLAIM) and _port_is_free(DEFAULT_PORT)):
             # An embedded server has the fixed port 15002. Only the switch for tests selects a free port.

@@ -80,7 +80,7 @@ def test_of_two_processes_that_start_a_server_one_has_sparks_own_port(tmp_path, 
     monkeypatch.setattr(session, "claims", lambda _: False)
     monkeypatch.setenv("SPARK_TESTING", "0")  # so that it is unset again in the end
     monkeypatch.delenv("SPARK_TESTING")
-    with session._server_environment("1g"):
+    with session._server_environment("1g", "spark://host:7077"):
         assert os.environ["SPARK_TESTING"] == "1", "Spark's way to a free port"
 
 
