@@ -256,7 +256,7 @@ def test_a_mistake_over_connect_is_a_short_error_of_ours(spark, table, mistake):
 
 
 @spark_tests
-def test_sparks_own_message_has_ours_after_few_lines_of_traceback(spark, table):
+def test_sparks_own_message_has_ours_without_a_traceback(spark, table):
     for attempt in (
         lambda: spark.read.format("paimon").load(f"{table.path}/nowhere").schema,
         lambda: plain(spark.range(1).selectExpr("'x' AS city")).save(table.path),
@@ -265,8 +265,8 @@ def test_sparks_own_message_has_ours_after_few_lines_of_traceback(spark, table):
         with pytest.raises(Exception, match="paimon-error") as raised:
             attempt()
         before = str(raised.value).partition("paimon-error")[0]
-        assert 1 <= before.count('File "') <= 2, before
-        assert len(before.splitlines()) < 12, before
+        assert 'File "' not in before, before
+        assert len(before.splitlines()) < 6, before
         assert "JVM stacktrace" not in str(raised.value)
 
 
