@@ -16,6 +16,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql import types
 
 from pyspark_paimon import Catalog, CommitConflict, InvalidArgument, InvalidSchema, Table, TableExists, TableNotFound
+from pyspark_paimon.frames.fetched_rows import has_variant
 from pyspark_paimon.statements import create, insert
 from pyspark_paimon.statements.run import sql
 
@@ -196,9 +197,9 @@ def test_a_purge_is_called_with_its_filter(catalog) -> None:
 
 def test_a_variant_is_found_at_any_depth() -> None:
     number = types.StructType([types.StructField("a", types.IntegerType())])
-    assert not insert._has_variant(types.ArrayType(types.MapType(types.StringType(), number)))
+    assert not has_variant(types.ArrayType(types.MapType(types.StringType(), number)))
     for inner in (types.ArrayType(types.VariantType()), types.MapType(types.StringType(), types.VariantType())):
-        assert insert._has_variant(types.StructType([types.StructField("a", inner)]))
+        assert has_variant(types.StructType([types.StructField("a", inner)]))
 
 
 def test_names_without_a_database_are_of_the_one_in_use(catalog) -> None:
