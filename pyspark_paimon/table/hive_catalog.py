@@ -33,6 +33,7 @@ from manifest.io.paths import TablePaths, split_branch, split_system, with_branc
 from manifest.rest.errors import CatalogUnavailable, ResourceMissing, ResourceTaken
 from manifest.schema.manager import SchemaManager
 from manifest.storage.resolve import file_io_for
+from manifest.storage.schemes import FAMILIES, StoreFamily, scheme_of
 from pyspark_paimon.request.results import Removal
 from pyspark_paimon.request.state_results import CopyResult
 from pyspark_paimon.table.catalog_base import DATABASE_SUFFIX, DatabaseExists, DatabaseNotFound, check_name
@@ -189,17 +190,19 @@ class HiveCatalog(DirectoryCatalog):
         plain, branch = split_branch(name)
         names = self._split(plain)
         file_io, path = file_io_for(self._existing_path(plain), storage_options=self._options)
-        if self._locks(file_io):
+        if self._locks(path):
             file_io = LockedFileIO(file_io, self._metastore, names, self._lock)
         backend = HiveBackend(self._metastore, self._hive, names, with_branch(path, branch), file_io=file_io)
         backend.ask(SchemaOf())
         return Table(backend)
 
-    def _locks(self, file_io: FileIO) -> bool:
-        """Return whether commits hold the metastore's lock."""
+    def _locks(self, path: str) -> bool:
+        """Return whether commits to a table hold the metastore's lock."""
         if self._lock.enabled is not None:
             return self._lock.enabled
-        return not file_io.cancels_creates and "hdfs:" not in self._root and "viewfs:" not in self._root
+        # Renames of file systems and HDFS fail if the name exists. Those that other engines make on object stores do not.
+        scheme = scheme_of(path)
+        return scheme is not None and FAMILIES[scheme] is not StoreFamily.HDFS
 
     def table_exists(self, name: str) -> bool:
         """Return whether the metastore has such a Paimon table."""

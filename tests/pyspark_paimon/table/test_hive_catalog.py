@@ -397,6 +397,14 @@ class TestWithoutAMetastore:
         with pytest.raises(BadMessage, match="nested too deeply"):
             decode_answer(io.BytesIO(encode_call("f", deep)))
 
+    def test_commits_lock_on_object_stores_unless_told_otherwise(self, tmp_path):
+        usual = Catalog(tmp_path, {"metastore": "hive", "uri": "x:1"})
+        paths = ("s3://b/w/t", "hdfs://nn:1/w/t", "viewfs://v/t", "/w/t")
+        assert [usual._locks(path) for path in paths] == [True, False, False, False]
+        for said in (True, False):
+            catalog = Catalog(tmp_path, {"metastore": "hive", "uri": "x:1", "lock.enabled": said})
+            assert {catalog._locks(path) for path in paths} == {said}
+
     def test_only_snapshots_and_schemas_are_created_under_the_lock(self, tmp_path):
         locked = []
 
