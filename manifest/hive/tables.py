@@ -149,8 +149,9 @@ def _properties(schema: TableSchema, options: HiveOptions, before: Mapping[str, 
 
 
 def _described(table: Struct, schema: TableSchema) -> Struct:
-    partitioned = bool(schema.partition_keys) and schema.options.get("metastore.partitioned-table", "false").lower() == "true"
-    keys = set(schema.partition_keys) if partitioned else set()
+    # Partition keys of an entry, which another engine may have registered, are no columns. A new entry has none.
+    names = [value_of(one, _COLUMN) for one in value_of(table, _PARTITIONS, [])]
+    keys = {name for name in names if name in schema.partition_keys}
     fields = {field.name: field for field in schema.fields}
     storage: Struct = value_of(table, _STORAGE, {})
     serde = {**value_of(storage, _SERDE, {}), _LIBRARY: text(_SERDE_CLASS), _SERDE_PARAMETERS: properties({})}
@@ -161,7 +162,7 @@ def _described(table: Struct, schema: TableSchema) -> Struct:
         _OUTPUT: text(_OUTPUT_FORMAT),
         _SERDE: record(serde),
     }
-    partitions = {_PARTITIONS: records(_column(fields[name]) for name in schema.partition_keys)} if partitioned else {}
+    partitions = {_PARTITIONS: records(_column(fields[name]) for name in names)} if keys and len(keys) == len(names) else {}
     return {**table, **partitions, _STORAGE: record(described)}
 
 

@@ -149,6 +149,21 @@ class TestOnAMetastore:
         after = entry(catalog, name)["parameters"]
         assert ("snapshot.num-retained.min" in after, after["made.by"]) == (False, "somebody")
 
+    def test_partition_keys_of_another_engine_stay(self, catalog, database):
+        name = f"{database}.p"
+        table = catalog.create_table(name, "id BIGINT, day STRING, v STRING", ["id", "day"], ["day"], {"bucket": "1"})
+        before = catalog._entry(name)
+        storage = value_of(before, 7)
+        columns = [one for one in value_of(storage, 1) if value_of(one, 1) != "day"]
+        keys = records([{1: text("day"), 2: text("string")}])
+        # Hive refuses to make a plain table a partitioned one.
+        catalog._metastore.drop_table(database, "p")
+        catalog._metastore.create_table({**before, 7: record({**storage, 1: records(columns)}), 8: keys})
+        table.add_column("n", "INT")
+        found = entry(catalog, name)
+        assert [column[0] for column in found["columns"]] == ["id", "v", "n"]
+        assert [value_of(one, 1) for one in found["partitions"]] == ["day"]
+
     def test_what_the_metastore_missed_is_repaired(self, catalog, database, options, tmp_path):
         name = f"{database}.t"
         table = catalog.create_table(name, "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "1"})
