@@ -214,6 +214,8 @@ class HdfsFileIO:
             raise
 
     def rename_directory(self, source: str, target: str) -> None:
+        if object_place(source).root != object_place(target).root:
+            raise StorageError(errno.EXDEV, f"{target} is on another cluster; copy the directory instead", source)
         cluster, key = self._at(target)
         cluster.mkdirs(key.rpartition("/")[0])
         cluster.rename_directory(_key(source), key)

@@ -283,17 +283,40 @@ class HiveCatalog(DirectoryCatalog):
         entry = self._metastore.table(*source)
         renamed = {**entry, **{field: text(value) for field, value in zip((NAME, NAME + 1), reversed(target), strict=True)}}
         old_path, new_path = self._path(name), self._path(new_name)
+        if self._entry(new_name) is not None:
+            raise TableExists(f"'{new_name}': the metastore has a table or view of that name already")
         moves = not is_external(entry)
+        files = file_io_for(old_path, storage_options=self._options)[0]
         if moves:
+            if scheme_of(old_path) != scheme_of(new_path):
+                raise UnsupportedTable(f"'{name}' cannot be moved from {old_path} to {new_path}, another store; copy it with copy_table")
             # The files first: with another location in its entry, the metastore leaves them alone.
-            super()._move_table(name, new_name)
+            try:
+                files.rename_directory(old_path, new_path)
+            except FileExistsError as error:
+                raise TableExists(f"{new_path}: a table or something else is here already") from error
             renamed = relocated(renamed, new_path, self._hive)
         try:
             self._metastore.alter_table(*source, renamed)
         except (CatalogRefused, CatalogUnavailable) as error:
+            if self._is_registered(target, new_path if moves else old_path):
+                return  # only the answer was lost
+            place = old_path
             if moves:
-                self._files(new_name).rename_directory(new_path, old_path)
-            raise CatalogUnavailable(f"'{name}' was perhaps not renamed to '{new_name}' ({error}); its files are at {old_path}") from error
+                try:
+                    files.rename_directory(new_path, old_path)
+                except OSError:
+                    place = f"{new_path}, and could not be moved back to {old_path}"
+            perhaps = "was not" if isinstance(error, CatalogRefused) else "was perhaps not"
+            raise CatalogUnavailable(f"'{name}' {perhaps} renamed to '{new_name}' ({error}); its files are at {place}") from error
+
+    def _is_registered(self, names: tuple[str, str], path: str) -> bool:
+        """Return whether the metastore surely has a table at ``path``."""
+        try:
+            location = location_of(self._metastore.table(*names))
+        except (CatalogRefused, CatalogUnavailable):
+            return False
+        return location is not None and file_io_for(location, storage_options=self._options)[1] == path
 
     def _drop_table(self, name: str) -> None:
         # The entry goes first: no crash leaves an entry without files.

@@ -344,6 +344,12 @@ def test_options_have_hadoop_s_names():
             file_io_for("hdfs://nn:1/t", storage_options={name: value})
 
 
+def test_no_directory_moves_to_another_cluster():
+    with pytest.raises(StorageError, match="is on another cluster") as caught:
+        IO.rename_directory("hdfs://a:1/w/t", "hdfs://b:1/w/u")
+    assert caught.value.errno == errno.EXDEV
+
+
 def test_places_name_a_node_a_nameservice_or_neither():
     assert object_place("hdfs://lake/w//t/").uri == "hdfs://lake/w/t"
     assert object_place("viewfs://view/w/../t").uri == "viewfs://view/t"

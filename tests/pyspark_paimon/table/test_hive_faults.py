@@ -1,0 +1,120 @@
+"""The Hive catalog on a metastore in memory, whose answers are lost or which fails between the steps of a change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from manifest.hive.metastore import Metastore
+from manifest.hive.options import HiveOptions
+from manifest.hive.tables import is_paimon
+from manifest.hive.wire import text, value_of
+from manifest.rest.errors import ResourceMissing, ResourceTaken
+from pyspark_paimon import Catalog, CatalogUnavailable, TableExists, UnsupportedTable
+
+
+class Remembering(Metastore):
+    """A metastore in memory. ``lost``: calls that are done, but not answered. ``down``: no call is done."""
+
+    def __init__(self) -> None:
+        super().__init__(HiveOptions.of({"uri": "x:1"})[0])
+        self.held, self.spaces, self.lost, self.down, self.dies = {}, {}, set(), False, set()
+
+    def _call(self, name, arguments, raised=None):
+        if self.down:
+            raise CatalogUnavailable("no Hive metastore answers; nothing was changed")
+        if name in self.dies:
+            self.down = True
+            raise CatalogUnavailable(f"the Hive metastore failed during {name}; whether a change was made is unknown")
+        result = getattr(self, f"_{name}")(*[value_of(arguments, number) for number in sorted(arguments)])
+        if name in self.lost:
+            raise CatalogUnavailable(f"the Hive metastore failed during {name}; whether a change was made is unknown")
+        return result
+
+    def _get_database(self, name):
+        return _found(self.spaces, name)
+
+    def _get_all_databases(self):
+        return list(self.spaces)
+
+    def _create_database(self, database):
+        self.spaces[value_of(database, 1)] = database
+
+    def _alter_database(self, name, database):
+        self.spaces[name] = database
+
+    def _get_table(self, database, name):
+        return _found(self.held, (database, name))
+
+    def _get_all_tables(self, database):
+        return [name for space, name in self.held if space == database]
+
+    def _get_table_objects_by_name(self, database, names):
+        return [self.held[database, name] for name in names]
+
+    def _create_table(self, table):
+        names = value_of(table, 2), value_of(table, 1)
+        if names in self.held:
+            raise ResourceTaken(str(names))
+        self.held[names] = table
+
+    def _alter_table_with_environment_context(self, database, name, table, _):
+        _found(self.held, (database, name))
+        del self.held[database, name]
+        self.held[value_of(table, 2), value_of(table, 1)] = table
+
+    def _drop_table(self, database, name, _):
+        _found(self.held, (database, name))
+        del self.held[database, name]
+
+
+def _found(held, name):
+    if name not in held:
+        raise ResourceMissing(str(name))
+    return held[name]
+
+
+@pytest.fixture
+def metastore():
+    return Remembering()
+
+
+@pytest.fixture
+def catalog(tmp_path, metastore):
+    catalog = Catalog(tmp_path / "warehouse", {"metastore": "hive", "uri": "x:1"})
+    catalog._metastore = metastore
+    catalog.create_database("db")
+    catalog.create_table("db.t", "id BIGINT, v STRING").write({"id": [1], "v": ["a"]})
+    return catalog
+
+
+def test_a_rename_whose_answer_is_lost_is_done(catalog, metastore) -> None:
+    metastore.lost = {"alter_table_with_environment_context"}
+    catalog.rename_table("db.t", "db.u")
+    metastore.lost = set()
+    assert (catalog.list_tables("db"), catalog.table("db.u").count()) == (["u"], 1)
+
+
+def test_files_move_back_when_the_metastore_dies_during_a_rename(catalog, metastore) -> None:
+    metastore.dies = {"alter_table_with_environment_context"}
+    with pytest.raises(CatalogUnavailable, match=r"perhaps not renamed to 'db\.u'.*files are at .*/db\.db/t"):
+        catalog.rename_table("db.t", "db.u")
+    metastore.down = False
+    assert (catalog.list_tables("db"), catalog.table("db.t").count()) == (["t"], 1)
+
+
+def test_a_table_is_not_renamed_to_a_view(catalog, metastore) -> None:
+    metastore.held["db", "u"] = {1: text("u"), 2: text("db"), 12: text("VIRTUAL_VIEW")}
+    assert not is_paimon(metastore.held["db", "u"])
+    with pytest.raises(TableExists, match=r"'db\.u': the metastore has a table or view"):
+        catalog.rename_table("db.t", "db.u")
+    assert catalog.table("db.t").count() == 1
+    assert not Path(f"{catalog.warehouse}/db.db/u").exists()
+
+
+def test_a_table_is_not_moved_to_another_store(catalog) -> None:
+    catalog.create_database("far", options={"location": "hdfs://nn:1/far"})
+    with pytest.raises(UnsupportedTable, match="another store; copy it with copy_table"):
+        catalog.rename_table("db.t", "far.t")
+    assert catalog.table("db.t").count() == 1
