@@ -178,7 +178,7 @@ class Metastore:
         for host, port in self._options.addresses:
             try:
                 link = socket.create_connection((host, port), self._options.timeout_seconds)
-            except OSError as error:
+            except (OSError, UnicodeError) as error:  # a name that no host can have
                 problems.append(f"{host}:{port}: {error}")
                 continue
             with link, link.makefile("rb") as source:
@@ -193,7 +193,13 @@ class Metastore:
 
 def user_name() -> str:
     """Return the user's name for Hadoop's services."""
-    return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    given = os.environ.get("HADOOP_USER_NAME")
+    if given:
+        return given
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # containers have users without a name
+        return str(os.getuid())
 
 
 __all__ = ["Metastore", "user_name"]

@@ -389,7 +389,7 @@ def _check_reachable(place: ObjectPlace, timeout_millis: int) -> None:
         return
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout_millis / 1000).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         raise StorageError(errno.EIO, f"HDFS cannot be reached ({error}); is this the RPC port of the name node?", place.root) from None
 
 

@@ -107,7 +107,7 @@ class HiveCatalog(DirectoryCatalog):
         return {**value_of(found, DATABASE_PARAMETERS, {}), **own}
 
     def alter_database(self, name: str, changes: Mapping[str, Any]) -> None:
-        """Set properties of a database; None removes one. Its location stays.
+        """Set properties of a database; None removes one. Its location stays, and it keeps a comment.
 
         Raises:
             DatabaseNotFound: There is no such database.
@@ -115,9 +115,13 @@ class HiveCatalog(DirectoryCatalog):
         if _LOCATION in changes:
             raise InvalidArgument(f"database '{name}': its location cannot be changed; create another database")
         before = self._known_database(name)
+        if _COMMENT in changes and not str(changes[_COMMENT] or "").strip() and value_of(before, DATABASE_DESCRIPTION):
+            # Hive ignores an empty one.
+            raise InvalidArgument(f"database '{name}': the metastore cannot remove a comment; set another one")
         merged = {**self.database_options(name), **{key: None if value is None else str(value) for key, value in changes.items()}}
         kept = {key: value for key, value in merged.items() if value is not None}
-        self._metastore.alter_database(name, {**before, **_database(name, kept)})
+        others = {field: value for field, value in before.items() if field not in _FIELDS.values()}
+        self._metastore.alter_database(name, {**others, **_database(name, kept)})
 
     def _drop_empty(self, database: str) -> None:
         # The directory stays: it may have tables that are not registered.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import socket
 import threading
@@ -14,7 +15,7 @@ import pytest
 
 from benchmarks.java_project import JavaUnavailable
 from manifest.hive.locked import LockedFileIO, LockOptions
-from manifest.hive.metastore import Metastore
+from manifest.hive.metastore import Metastore, user_name
 from manifest.hive.options import HiveOptions
 from manifest.hive.tables import hive_type
 from manifest.hive.wire import BadMessage, Items, Pairs, Wire, decode_answer, encode_call, long, record, records, text, value_of
@@ -247,6 +248,9 @@ class TestOnAMetastore:
         catalog.alter_database(f"{database}_e", {"k": None, "l": 2})
         found = catalog.database_options(f"{database}_e")
         assert (found.get("k"), found["l"], found["comment"], found["location"]) == (None, "2", "c", f"file:{place}")
+        catalog.alter_database(f"{database}_e", {"comment": "d", "owner": None})
+        found = catalog.database_options(f"{database}_e")
+        assert (found["comment"], "owner" in found, found["l"]) == ("d", False, "2")
         with pytest.raises(InvalidArgument, match="location cannot be changed"):
             catalog.alter_database(f"{database}_e", {"location": "/x"})
         with pytest.raises(DatabaseExists):
@@ -305,6 +309,19 @@ class TestWithoutAMetastore:
         assert isinstance(catalog, HiveCatalog)
         with pytest.raises(CatalogUnavailable, match=r"no Hive metastore answers \(127.0.0.1:1: .*; nothing was changed"):
             catalog.list_databases()
+
+    def test_a_name_that_no_host_can_have_is_named(self, tmp_path):
+        with pytest.raises(CatalogUnavailable, match=r"no Hive metastore answers \(a\.\.b:9083: "):
+            Catalog(tmp_path, {"metastore": "hive", "uri": "thrift://a..b:9083"}).list_databases()
+
+    def test_a_user_without_a_name_is_a_number(self, monkeypatch):
+        def fail(_):
+            raise KeyError("getpwuid(): uid not found: 12345")
+
+        for name in ("HADOOP_USER_NAME", "LOGNAME", "USER", "LNAME", "USERNAME"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setattr("pwd.getpwuid", fail)
+        assert user_name() == str(os.getuid())
 
     @pytest.mark.parametrize(
         "answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x80\x01\x00\x02\xff\xff\xff\xff", b"\x80\x01\x00\x02\0\0\0\1x\0\0\0\1\x63"]

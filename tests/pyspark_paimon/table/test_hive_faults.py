@@ -11,7 +11,7 @@ from manifest.hive.options import HiveOptions
 from manifest.hive.tables import is_paimon
 from manifest.hive.wire import text, value_of
 from manifest.rest.errors import ResourceMissing, ResourceTaken
-from pyspark_paimon import Catalog, CatalogUnavailable, TableExists, UnsupportedTable
+from pyspark_paimon import Catalog, CatalogUnavailable, InvalidArgument, TableExists, UnsupportedTable
 
 
 class Remembering(Metastore):
@@ -118,3 +118,12 @@ def test_a_table_is_not_moved_to_another_store(catalog) -> None:
     with pytest.raises(UnsupportedTable, match="another store; copy it with copy_table"):
         catalog.rename_table("db.t", "far.t")
     assert catalog.table("db.t").count() == 1
+
+
+def test_the_owner_of_a_database_can_be_removed_but_no_comment(catalog) -> None:
+    catalog.create_database("described", options={"comment": "c", "owner": "me", "k": "v"})
+    catalog.alter_database("described", {"owner": None})
+    assert catalog.database_options("described") == {"location": f"{catalog.warehouse}/described.db", "comment": "c", "k": "v"}
+    for comment in (None, " "):
+        with pytest.raises(InvalidArgument, match="cannot remove a comment; set another"):
+            catalog.alter_database("described", {"comment": comment})
