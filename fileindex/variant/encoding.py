@@ -224,7 +224,8 @@ def _encode_decimal(value: Decimal) -> bytes:
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise InvalidArgument(f"{value} is no DECIMAL that a VARIANT can store; give a float")
-    number = int("".join(map(str, digits))) * 10 ** min(max(exponent, 0), MOST_DIGITS + 1)
+    kept = digits[: MOST_DIGITS + 1]  # one digit too many is refused below; Python reads no integer of more than 4300
+    number = int("".join(map(str, kept))) * 10 ** min(max(exponent, 0), MOST_DIGITS + 1)
     scale = max(-exponent, 0)
     for kind, most in DECIMAL_DIGITS.items():
         if number < 10**most and scale <= most:

@@ -134,6 +134,8 @@ def test_json_text_is_as_sparks(value: Any, shown: str) -> None:
         ({1: 2}, "texts as keys"),
         ([{1}], "type set"),
         (10**38, "more than 38 digits"),
+        ([-(10**5000)], "more than 38 digits"),
+        (Decimal("0." + "1" * 5000), "more than 38 digits"),
         (Decimal("1E-39"), "more than 38 digits"),
         (Decimal("NaN"), "no DECIMAL"),
         ("\ud800", "surrogate"),
