@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import http.client
 import json
 import re
 import threading
@@ -65,9 +66,19 @@ class DlfKeys:
             found = json.loads(content)
             expires = found.get("Expiration")
             at = None if expires is None else datetime.strptime(expires, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp() * 1000
-            return cls(str(found["AccessKeyId"]), str(found["AccessKeySecret"]), found.get("SecurityToken"), at)
+            keys = cls(found["AccessKeyId"], found["AccessKeySecret"], found.get("SecurityToken"), at)
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise NotAuthorized(f"{source} has no keys: it must be JSON with AccessKeyId, AccessKeySecret and SecurityToken") from None
+            keys = None
+        # The errors of http.client for other characters would contain the token.
+        if keys is None or not all(_fits_header(one) for one in (keys.key_id, keys.secret, "" if keys.token is None else keys.token)):
+            raise NotAuthorized(
+                f"{source} has no keys: it must be JSON with AccessKeyId, AccessKeySecret and SecurityToken, each a line of ASCII characters"
+            )
+        return keys
+
+
+def _fits_header(value: object) -> bool:
+    return isinstance(value, str) and value.isascii() and value.isprintable()
 
 
 @dataclass(frozen=True)
@@ -167,13 +178,13 @@ class DlfSigner:
     def _load(self) -> DlfKeys:
         if self._options.token_path is not None:
             try:
-                return DlfKeys.parse(Path(self._options.token_path).read_bytes(), f"option '{_PATH}': the file")
+                return DlfKeys.parse(Path(self._options.token_path).read_bytes(), f"the file of option '{_PATH}'")
             except OSError as error:
-                raise NotAuthorized(f"option '{_PATH}': the file cannot be read ({error.strerror})") from None
+                raise NotAuthorized(f"the file of option '{_PATH}' cannot be read ({error.strerror})") from None
         url = self._options.metadata_url
         if self._role is None:
             self._role = _fetch(url).decode("utf-8", "replace").strip()
-        return DlfKeys.parse(_fetch(url + self._role), f"option '{_LOADER}': the answer of the machine's metadata")
+        return DlfKeys.parse(_fetch(url + self._role), "the answer of the machine's metadata")
 
 
 def _fetch(url: str) -> bytes:
@@ -183,9 +194,9 @@ def _fetch(url: str) -> bytes:
         with urllib.request.urlopen(url, timeout=_METADATA_SECONDS) as answer:  # noqa: S310  # the scheme is checked
             content: bytes = answer.read(_MOST_BYTES)
             return content
-    except OSError as error:
+    except (OSError, http.client.HTTPException, ValueError) as error:
         raise NotAuthorized(
-            f"option '{_LOADER}' = 'ecs': the machine's metadata cannot be read ({error}); is this an ECS machine?"
+            f"the machine's metadata cannot be read ({error}), as option '{_LOADER}' wants; is this an ECS machine?"
         ) from None
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import pickle
+import socket
 import threading
+import traceback
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -146,6 +149,39 @@ def test_keys_come_from_the_role_of_the_machine(server) -> None:
     nowhere = {**by_role, "dlf.token-ecs-metadata-url": "http://127.0.0.1:1/"}
     with pytest.raises(NotAuthorized, match="is this an ECS machine"):
         Catalog.create(options(server, **nowhere)).list_databases()
+
+
+@pytest.mark.parametrize("field", ["AccessKeyId", "AccessKeySecret", "SecurityToken"])
+@pytest.mark.parametrize("odd", ["in-two\nlines", "caf\N{LATIN SMALL LETTER E WITH ACUTE}", "snow\N{SNOWMAN}", 7])
+def test_keys_that_no_header_can_have_are_refused_and_never_shown(server, tmp_path, field, odd) -> None:
+    file = tmp_path / "token"
+    keys = {"AccessKeyId": "key", "AccessKeySecret": "secret-of-dlf", "SecurityToken": "token-of-dlf", field: odd}
+    file.write_text(json.dumps(keys))
+    with pytest.raises(NotAuthorized, match=r"the file of option 'dlf\.token-path' has no keys: .* a line of ASCII characters") as caught:
+        Catalog.create(options(server, **{"dlf.token-path": str(file)})).list_databases()
+    shown = "".join(traceback.format_exception(caught.value))
+    assert not isinstance(odd, str) or (odd not in shown and ascii(odd)[1:-1] not in shown)
+
+
+@pytest.mark.parametrize(
+    ("answer", "role"), [(b"no http\r\n\r\n", "mine"), (b"", "of two\nlines"), (b"", "caf\N{LATIN SMALL LETTER E WITH ACUTE}")]
+)
+def test_a_machine_that_answers_otherwise_has_no_keys(answer, role) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as metadata:
+
+        def serve() -> None:
+            with suppress(OSError):  # the test is over
+                while True:
+                    link, _ = metadata.accept()
+                    with link:
+                        link.recv(1 << 16)
+                        link.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        url = f"http://127.0.0.1:{metadata.getsockname()[1]}/roles/"
+        signer = DlfSigner(DlfOptions("cn-beijing", metadata_url=url, role=role), "http://x")
+        with pytest.raises(NotAuthorized, match="metadata cannot be read"):
+            signer.headers("GET", "/v1/config", None)
 
 
 @pytest.mark.parametrize(
