@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import http.client
 import json
+import math
 import re
 import threading
 import time
@@ -171,8 +172,15 @@ class DlfSigner:
     def _fresh(self) -> DlfKeys:
         with self._lock:
             keys = self._keys
-            if keys is None or (keys.expires_millis is not None and keys.expires_millis - time.time() * 1000 < _SAFE_MILLIS):
-                keys = self._keys = self._load()
+            expires = math.inf if keys is None or keys.expires_millis is None else keys.expires_millis
+            left = expires - time.time() * 1000
+            if keys is None or left < _SAFE_MILLIS:
+                try:
+                    keys = self._keys = self._load()
+                except NotAuthorized:
+                    if keys is None or left <= 0:
+                        raise
+                    # The file is being rewritten, perhaps: the next request loads it.
             return keys
 
     def _load(self) -> DlfKeys:
