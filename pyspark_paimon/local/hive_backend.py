@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar, cast
 
 from manifest.hive.metastore import Metastore
@@ -11,8 +12,10 @@ from manifest.io.errors import CatalogRefused
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, split_branch
 from manifest.rest.errors import CatalogUnavailable
+from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.operations.alter import AlterSchema
+from pyspark_paimon.operations.branches import FastForward
 from pyspark_paimon.request.operation import Operation
 
 A = TypeVar("A")
@@ -27,23 +30,28 @@ class HiveBackend(LocalBackend):
 
     def run(self, operation: Operation[A]) -> A:
         """Run an operation. A change of the main branch's schema is written to the metastore, too."""
-        if not isinstance(operation, AlterSchema) or split_branch(self._root)[1] != MAIN_BRANCH:
+        if not isinstance(operation, AlterSchema | FastForward) or split_branch(self._root)[1] != MAIN_BRANCH:
             return super().run(operation)
         before = self.schema()
         done = operation.run(self)
-        after = self.schema()
-        if after.id != before.id:
-            removed = {name: value for name, value in before.options.items() if name not in after.options}
-            try:
-                entry = refreshed(self._metastore.table(*self._table), after, self._hive, removed)
-                self._metastore.alter_table(*self._table, entry)
-            except (CatalogRefused, CatalogUnavailable) as error:
-                database, name = self._table
-                raise CatalogUnavailable(
-                    f"{self._root}: schema {after.id} is written, and counts; but the metastore may show the columns of before ({error}). Call "
-                    f"repair_table('{database}.{name}') of the catalog"
-                ) from error
+        shown = before
+        # Another process may have written a newer schema meanwhile, but its entry before this one's.
+        while (after := self.schema()) != shown:
+            self._show(after, {name: value for name, value in before.options.items() if name not in after.options})
+            shown = after
         return cast("A", done)
+
+    def _show(self, schema: TableSchema, removed: Mapping[str, str]) -> None:
+        """Write columns and options of a schema to the metastore."""
+        try:
+            entry = refreshed(self._metastore.table(*self._table), schema, self._hive, removed)
+            self._metastore.alter_table(*self._table, entry)
+        except (CatalogRefused, CatalogUnavailable) as error:
+            database, name = self._table
+            raise CatalogUnavailable(
+                f"{self._root}: schema {schema.id} is written, and counts; but the metastore may show the columns of before ({error}). Call "
+                f"repair_table('{database}.{name}') of the catalog"
+            ) from error
 
 
 __all__ = ["HiveBackend"]

@@ -75,6 +75,10 @@ def _found(held, name):
     return held[name]
 
 
+def columns(entry):
+    return [value_of(one, 1) for one in value_of(value_of(entry, 7), 1)]
+
+
 @pytest.fixture
 def metastore():
     return Remembering()
@@ -127,3 +131,28 @@ def test_the_owner_of_a_database_can_be_removed_but_no_comment(catalog) -> None:
     for comment in (None, " "):
         with pytest.raises(InvalidArgument, match="cannot remove a comment; set another"):
             catalog.alter_database("described", {"comment": comment})
+
+
+def test_a_fast_forward_to_other_columns_reaches_the_metastore(catalog, metastore) -> None:
+    table = catalog.table("db.t")
+    table.create_tag("v1")
+    table.create_branch("wider", "v1")
+    catalog.table("db.t$branch_wider").add_column("n", "INT")
+    assert columns(metastore.held["db", "t"]) == ["id", "v"]
+    table.fast_forward("wider")
+    assert catalog.table("db.t").schema.names == columns(metastore.held["db", "t"]) == ["id", "v", "n"]
+
+
+def test_the_newest_of_two_schemas_at_once_stays_in_the_metastore(catalog, metastore, monkeypatch) -> None:
+    first, second = catalog.table("db.t"), catalog.table("db.t")
+    usual, calls = Remembering.alter_table, []
+
+    def alter(self, *arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            second.add_column("b", "INT")
+        usual(self, *arguments)
+
+    monkeypatch.setattr(Remembering, "alter_table", alter)
+    first.add_column("a", "INT")
+    assert columns(metastore.held["db", "t"]) == ["id", "v", "a", "b"]
