@@ -243,7 +243,7 @@ def complete_deletes(rows: pa.Table, schema: TableSchema, kinds: Any = None) -> 
         if field.name in given:
             at, column = rows.schema.get_field_index(field.name), rows.column(field.name)
             if (gone := deletes & ~np.asarray(column.is_valid())).any():
-                column = column.cast(zero.type if pa.types.is_null(column.type) else with_leaves(column.type, _takeable))
+                column = column.cast(zero.type if pa.types.is_null(column.type) else with_leaves(column.type, takeable))
                 rows = rows.set_column(at, field.name, _replace_nulls(column, gone, zero))
         elif deletes.all():
             rows = rows.append_column(field.name, pa.repeat(zero, rows.num_rows))
@@ -265,12 +265,12 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _takeable(leaf: pa.DataType) -> pa.DataType:
+def takeable(leaf: pa.DataType) -> pa.DataType:
     """Return an equivalent type that Arrow can ``take``.
 
     Arrow cannot take texts in views.
     """
-    return with_leaves(leaf.value_type, _takeable) if pa.types.is_dictionary(leaf) else without_views(leaf)
+    return with_leaves(leaf.value_type, takeable) if pa.types.is_dictionary(leaf) else without_views(leaf)
 
 
 def _names_suffice(schema: TableSchema) -> bool:
@@ -313,4 +313,4 @@ def _zero(kind: pa.DataType) -> Any:
     return False if types.is_boolean(kind) else 0
 
 
-__all__ = ["complete_deletes", "conform", "has_null", "missing_text"]
+__all__ = ["complete_deletes", "conform", "has_null", "missing_text", "takeable"]

@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from fileindex.base.arrays import Mask
 from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 from lsm.arrow.row_kind import ROW_KIND
+from lsm.schema.conform_input import takeable
+from lsm.schema.leaf_types import with_leaves
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.cast_rules import INTEGER_BITS, INTEGER_DIGITS
@@ -50,6 +52,8 @@ class CastRows:
 
     def reader(self, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """Return the rows with the types of the table where they can be cast."""
+        plain = pa.schema([one.with_type(with_leaves(one.type, takeable)) for one in rows.schema])
+        rows = rows if rows.schema == plain else rows.cast(plain)  # Arrow neither filters nor measures texts in views
         empty, _ = self._cast(pa.record_batch([pa.nulls(0, one.type) for one in rows.schema], schema=rows.schema))
         return pa.RecordBatchReader.from_batches(empty.schema, self._batches(rows))
 

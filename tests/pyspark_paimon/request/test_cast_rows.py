@@ -9,6 +9,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from fractions import Fraction
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
@@ -207,6 +208,13 @@ def test_rows_that_do_not_fit_are_collected(table):
     assert str(done).endswith("1 row rejected")
     assert "rejected" not in done.model_dump(mode="json")
     assert table.write(GOOD, cast=True, errors="collect").rejected is None
+
+
+def test_rows_of_polars_are_collected(table_root):
+    made = Table.create(f"{table_root}/t", "id INT, s VARCHAR(3)")
+    done = made.write(pl.DataFrame({"id": ["1", "2", "x"], "s": ["abc", "abcd", "ab"]}), cast=True, errors="collect")
+    assert done.rejected["_error"].to_pylist() == ["column 's': 'abcd' is no VARCHAR(3)", "column 'id': 'x' is no INT"]
+    assert rows(made) == [(1, "abc")]
 
 
 def test_casts_combine_with_kept_and_new_columns(table):
