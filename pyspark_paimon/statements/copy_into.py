@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -272,10 +272,13 @@ def _read_json(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.
     numbers = {name: _WIDEST for name, kind in types.items() if pa.types.is_decimal(kind)}
     content = pa.py_buffer(_decompressed(wanted.form, stream, path).read())
     rows = _parse_json(wanted, content, plain, numbers)
-    absent = [name for at, name in enumerate(rows.column_names) if rows.column(at).null_count == rows.num_rows]
-    if absent and (spelled := _spellings(wanted, content, absent)):
-        plain, numbers = ({spelled.get(name, name): kind for name, kind in types.items()} for types in (plain, numbers))
-        rows = _parse_json(wanted, content, plain, numbers).rename_columns(rows.column_names)
+    gaps = [name for name in types if rows.column(name).null_count]
+    if gaps and (spelled := _spellings(content, gaps, types)):
+        forms = [{**kinds, **{other: kinds[name] for other, name in spelled.items() if name in kinds}} for kinds in (plain, numbers)]
+        found = _parse_json(wanted, content, *forms)
+        for name in dict.fromkeys(spelled.values()):
+            parts = [found.column(part) for part in (name, *(other for other, same in spelled.items() if same == name))]
+            rows = rows.set_column(rows.schema.get_field_index(name), name, pa.compute.coalesce(*parts))
     nulls = _nulls(wanted.form)
     for at, column in enumerate(rows.schema) if nulls else ():
         if pa.types.is_string(column.type):
@@ -288,30 +291,28 @@ def _read_json(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.
 def _parse_json(wanted: _Copy, content: pa.Buffer, types: Mapping[str, pa.DataType], numbers: Mapping[str, pa.DataType]) -> pa.Table:
     """Return the columns of ``types``; those of ``numbers`` may be written as numbers."""
     try:
-        return _parse_columns(wanted, content, types, "ignore")
+        return _parse_columns(wanted, content, types)
     except pa.ArrowInvalid:
         if not numbers:
             raise
-        return _parse_columns(wanted, content, {**types, **numbers}, "ignore")
+        return _parse_columns(wanted, content, {**types, **numbers})
 
 
-def _spellings(wanted: _Copy, content: pa.Buffer, absent: Sequence[str]) -> dict[str, str]:
-    """Return how the file spells columns that it lacks: as in Spark, names ignore case."""
-    try:
-        names = _parse_columns(wanted, content, {}, "infer").column_names
-    except pa.ArrowInvalid:  # a column that is not copied changes its type
-        return {}
-    stored = {name.lower(): name for name in names}
-    return {name: stored[name.lower()] for name in absent if name not in names and name.lower() in stored}
+def _spellings(content: pa.Buffer, names: Sequence[str], columns: Collection[str]) -> dict[str, str]:
+    """Return other spellings of columns in the file, and which columns they are: as in Spark, names ignore case."""
+    forms = "|".join("".join(f"(?:{'|'.join(map(re.escape, {part, part.lower(), part.upper()}))})" for part in name) for name in names)
+    found = {key.decode() for key in re.findall(f'"({forms})"\\s*:'.encode(), memoryview(content))}
+    known = {name.lower(): name for name in names}
+    return {key: known[key.lower()] for key in sorted(found) if key not in columns and key.lower() in known}
 
 
-def _parse_columns(wanted: _Copy, content: pa.Buffer, types: Mapping[str, pa.DataType], others: str) -> pa.Table:
+def _parse_columns(wanted: _Copy, content: pa.Buffer, types: Mapping[str, pa.DataType]) -> pa.Table:
     return json.read_json(
         pa.BufferReader(content),
         json.ReadOptions(use_threads=False, block_size=_BLOCK),
         json.ParseOptions(
             explicit_schema=pa.schema(list(types.items())),
-            unexpected_field_behavior=others,
+            unexpected_field_behavior="ignore",
             newlines_in_values=_flag("MULTI_LINE", wanted.form.get("MULTI_LINE", False)),
         ),
     )

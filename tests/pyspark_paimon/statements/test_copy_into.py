@@ -100,6 +100,13 @@ def test_names_in_json_ignore_case_as_in_spark(catalog: InProcess, files: Path) 
     assert rows(catalog) == [(1, None, Decimal("2.50"), "x", None), (2, None, None, "unnamed", True)]
 
 
+def test_each_row_of_json_may_spell_names_in_its_own_way(catalog: InProcess, files: Path) -> None:
+    text = '{"ID": 1, "NAME": "x", "more": 1}\n{"id": 2, "Name": "y", "more": "a"}\n{"Id": 3, "price": "7", "NAME": null, "name": "z: \\"Id\\":"}\n'
+    (files / "a.json").write_text(text)
+    load(catalog, files, "JSON", columns="(id, name, price)")
+    assert [(row[0], row[3], row[2]) for row in rows(catalog)] == [(1, "x", None), (2, "y", None), (3, 'z: "Id":', Decimal(7))]
+
+
 def test_continue_leaves_out_nulls_and_long_texts_that_the_table_refuses(catalog: InProcess, files: Path) -> None:
     catalog.create_table("db.short", "id BIGINT NOT NULL, n INT NOT NULL, s VARCHAR(3)", primary_keys=["id"], options={"bucket": "1"})
     (files / "a.csv").write_text("1,1,abc\n2,NULL,x\n3,3,abcd\nNULL,4,y\n5,5,\n")
