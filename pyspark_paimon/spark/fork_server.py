@@ -13,6 +13,8 @@ import select
 import signal
 import socket
 import sys
+import traceback
+from contextlib import suppress
 from typing import Any
 
 from fileindex.base.process import freeze_heap, replace_environment, run_after_fork
@@ -51,7 +53,8 @@ def serve(path: str) -> None:
             if 0 in ready:  # the server's process has ended
                 return
             connection, _ = listener.accept()
-            with connection:
+            # A launcher may end while it asks, or have no answer: then Python starts the daemon.
+            with connection, suppress(OSError, ValueError):
                 _answer(connection, listener, environment)
 
 
@@ -103,7 +106,10 @@ def _become_daemon(connection: socket.socket, request: dict[str, Any], streams: 
         sys.modules["pyspark.daemon"].manager()
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else 1
+    except BaseException:  # noqa: BLE001  # the process ends, and Python would print it
+        traceback.print_exc()
     finally:
+        sys.stderr.flush()
         os._exit(code)
 
 

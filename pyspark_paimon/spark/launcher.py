@@ -24,28 +24,31 @@ def launch(arguments: list[str]) -> int:
     Does not return if Python must run the command. ``arguments``: the fork server's socket, Python, and Python's arguments.
     """
     path, python, *command = arguments
-    connection = _ask(path, command) if len(command) == 3 and command[0] == "-m" and command[1] in DAEMONS else None
-    pid = 0 if connection is None else int(connection.recv(_LENGTH).decode() or "0")
-    if connection is None or not pid:
+    asked = _ask(path, command) if len(command) == 3 and command[0] == "-m" and command[1] in DAEMONS else None
+    if asked is None:
         os.execv(python, [python, *command])  # noqa: S606  # Spark's own command
+    connection, pid = asked
     with connection:
         signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGTERM))
         connection.recv(1)  # the daemon holds the other end
     return 0
 
 
-def _ask(path: str, command: list[str]) -> socket.socket | None:
-    """Send the request for a daemon. None: no fork server answers."""
+def _ask(path: str, command: list[str]) -> tuple[socket.socket, int] | None:
+    """Have a daemon forked; return the connection to it and its process id. None: Python has to start it."""
     request = json.dumps({"arguments": command[1:], "environment": dict(os.environ), "directory": str(Path.cwd())}).encode()
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.connect(path)
         socket.send_fds(connection, [len(request).to_bytes(_LENGTH, "big")], list(range(_STREAMS)))
         connection.sendall(request)
+        pid = int(connection.recv(_LENGTH).decode() or "0")
     except OSError:
+        pid = 0
+    if not pid:
         connection.close()
         return None
-    return connection
+    return connection, pid
 
 
 if __name__ == "__main__":

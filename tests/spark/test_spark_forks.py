@@ -105,6 +105,22 @@ def test_without_a_fork_server_python_starts_the_daemon(forks, tmp_path):
         launched.stdin.close()
 
 
+def test_a_daemon_that_fails_says_why(forks):
+    environment = {**BASE, "PYTHONHASHSEED": "0", "PYTHON_UNIX_DOMAIN_ENABLED": "true"}
+    with subprocess.Popen([forks.python, "-m", "pyspark.daemon", WORKER], env=environment, stdout=-1, stderr=-1, text=True) as made:
+        assert "PYTHON_WORKER_FACTORY_SOCK_DIR" in made.communicate(timeout=20)[1]
+
+
+def test_a_launcher_that_is_killed_while_it_asks_ends_no_fork_server(forks):
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(Path(forks.python).with_name("socket")))
+    with daemon(forks) as (launched, port):
+        connection, forked = worker(port)
+        with connection:
+            assert [each.pid for each in forked.parents()][1] == forks.process.pid
+            launched.stdin.close()
+
+
 def test_only_masters_of_this_machine_fork():
     assert [can_fork(master) for master in ("local", "local[2]", "local-cluster[1,1,1024]", "spark://h:7077", "yarn")] == [
         True,
