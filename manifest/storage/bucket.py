@@ -31,7 +31,7 @@ _PARTS_AT_ONCE = 2
 _MISSING = "'{scheme}:' needs the client library of object stores: pip install 'pyspark-paimon[objectstore]'"
 
 _memory: dict[str, Any] = {}
-_open: dict[tuple[int, int], Bucket] = {}
+_open: dict[tuple[int, ...], Bucket] = {}
 _opening = threading.Lock()
 
 
@@ -278,7 +278,7 @@ def open_bucket(place: ObjectPlace, options: StorageOptions) -> Bucket:
 
     Opened once per process and options. Raises ``UnsupportedOption``, ``InvalidArgument``.
     """
-    key = os.getpid(), options.fingerprint(place)
+    key = os.getpid(), options.fingerprint(place), options.max_retries, options.timeout_millis
     found = _open.get(key)
     if found is None:
         with _opening:

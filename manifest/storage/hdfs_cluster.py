@@ -372,7 +372,12 @@ def open_cluster(place: ObjectPlace, options: StorageOptions) -> HdfsCluster:
             f"{place.scheme}: cannot be used in a process that was forked from one that used it: the client library's connections would be "
             "shared. Start processes by 'spawn' or 'forkserver' (multiprocessing.set_start_method)",
         )
-    key = options.fingerprint(place), *(os.environ.get(name) for name in _ENVIRONMENT)
+    key = (
+        options.fingerprint(place),
+        options.max_retries,
+        options.timeout_millis,
+        *(os.environ.get(name) for name in _ENVIRONMENT),
+    )
     found = _open.get(key)
     if found is None:
         with _opening:

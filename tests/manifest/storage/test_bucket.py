@@ -36,6 +36,14 @@ def test_a_part_is_read_from_its_start_or_from_the_end(start: int, length: int, 
     assert bucket.get_part(key, start, length) == (expected, len(DATA))
 
 
+def test_each_caller_has_its_own_retries_and_timeout() -> None:
+    pytest.importorskip("obstore", reason="object stores need the extra 'objectstore'")
+    root = f"memory://{uuid.uuid4().hex}"
+    buckets = [ObjectStoreFileIO(StorageOptions.of({"storage.max-retries": str(most)}))._at(f"{root}/a")[0] for most in (0, 7, 0)]
+    assert [bucket._retries.most for bucket in buckets] == [0, 7, 0]
+    assert buckets[0] is buckets[2]
+
+
 class FailsAtTheEnd:
     """Takes all parts of an upload, and fails to finish it."""
 

@@ -344,6 +344,16 @@ def test_options_have_hadoop_s_names():
             file_io_for("hdfs://nn:1/t", storage_options={name: value})
 
 
+def test_each_caller_has_its_own_retries_and_timeout(monkeypatch):
+    monkeypatch.setattr("manifest.storage.hdfs_cluster._open", {})
+    monkeypatch.setattr("manifest.storage.hdfs_cluster._connect", lambda *given: given[::2])
+    root = f"hdfs://{uuid.uuid4()}:1/t"
+    given = [{"storage.max-retries": "0"}, {"storage.timeout": "1 s"}, {"storage.max-retries": "0"}]
+    clusters = [HdfsFileIO(StorageOptions.of(one))._at(root)[0] for one in given]
+    assert [(one._retries, one._client) for one in clusters] == [(0, 30_000), (8, 1000), (0, 30_000)]
+    assert clusters[0] is clusters[2]
+
+
 def test_no_directory_moves_to_another_cluster():
     with pytest.raises(StorageError, match="is on another cluster") as caught:
         IO.rename_directory("hdfs://a:1/w/t", "hdfs://b:1/w/u")
