@@ -120,7 +120,7 @@ class HdfsFileIO:
             temporary = _key(temporary_name(path))
             with self._without(cluster, temporary):
                 cluster.put(temporary, data)
-                if not cluster.rename_over(temporary, key):
+                if not cluster.rename_over(temporary, key, data):
                     raise FileMissing(
                         errno.ENOENT, "another process deleted the new file before it had its name; nothing was changed", path
                     )
@@ -166,7 +166,7 @@ class HdfsFileIO:
                         if cluster.get(key) != old:
                             cluster.delete(_key(temporary))
                             return False
-                        if cluster.rename_over(_key(temporary), key):
+                        if cluster.rename_over(_key(temporary), key, data):
                             return True
                 cluster.delete(_key(temporary))
                 if not self.exists(path):

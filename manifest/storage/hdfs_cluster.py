@@ -275,16 +275,20 @@ class HdfsCluster:
         return True
 
     def _is_renamed(self, key: str, written: HdfsStatus, data: bytes, error: StorageError) -> bool:
-        """Return whether the file at ``key`` is the one that was ``written``."""
-        found = self.status(key)
-        if found is not None and (found.size, found.modified) == (written.size, written.modified) and self.get(key) == data:
+        """Return True if the file at ``key`` is the one that was ``written``, else raise."""
+        if self._is_at(key, written, data):
             return True
         raise StorageError(
             errno.EIO, f"it is unknown whether the file was created ({error.strerror}), because an answer was lost", self.path(key)
         ) from error
 
-    def rename_over(self, source: str, key: str) -> bool:
-        """Rename a file of this call, and replace what has the new name.
+    def _is_at(self, key: str, written: HdfsStatus, data: bytes) -> bool:
+        # Files of two callers may have the same size and millisecond.
+        found = self.status(key)
+        return found is not None and (found.size, found.modified) == (written.size, written.modified) and self.get(key) == data
+
+    def rename_over(self, source: str, key: str, data: bytes) -> bool:
+        """Rename a file of this call, with content ``data``, and replace what has the new name.
 
         Returns False if another process deleted the file before.
         """
@@ -296,8 +300,7 @@ class HdfsCluster:
         except StorageError as error:
             if self.delete(source):
                 raise
-            found = self.status(key)
-            if found is not None and (found.size, found.modified) == (written.size, written.modified):
+            if self._is_at(key, written, data):
                 return True  # only the answer was lost
             if isinstance(error, FileNotFoundError):
                 return False

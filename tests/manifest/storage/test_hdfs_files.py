@@ -9,6 +9,7 @@ import pickle
 import sys
 import threading
 import uuid
+from types import SimpleNamespace
 
 import pytest
 
@@ -342,6 +343,37 @@ def test_options_have_hadoop_s_names():
     for name, value in [("dfs.replication", "none"), ("dfs.blocksize", "big"), ("fs.permissions.umask-mode", "999")]:
         with pytest.raises(InvalidArgument, match=name):
             file_io_for("hdfs://nn:1/t", storage_options={name: value})
+
+
+class OfTheOther:
+    """A client of a cluster where another caller's file of the same size and millisecond has replaced ours."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def get_file_info(self, path):
+        return SimpleNamespace(path=path, length=len(self.content), modification_time=1, isdir=False)
+
+    def rename(self, source, target, overwrite):
+        raise FileNotFoundError(source)
+
+    def delete(self, path, recursive):
+        return False
+
+    def read(self, path):
+        return SimpleReader(self.content)
+
+
+class SimpleReader(bytes):
+    def read_range(self, start, length):
+        return self[start : start + length]
+
+
+def test_another_file_of_the_same_size_and_millisecond_is_not_ours(monkeypatch):
+    monkeypatch.setattr("manifest.storage.hdfs_cluster._connect", lambda *_: (None, OfTheOther(b"8")))
+    cluster = HdfsCluster(object_place("hdfs://nn:1/t"), StorageOptions())
+    assert not cluster.rename_over("t/.new", "t/consumer-a", b"7")
+    assert cluster.rename_over("t/.new", "t/consumer-a", b"8"), "only the answer was lost"
 
 
 def test_each_caller_has_its_own_retries_and_timeout(monkeypatch):
