@@ -84,10 +84,10 @@ class HiveCatalog(DirectoryCatalog):
         """
         self._settings.check_name(check_name(name, "database"), "database")
         given = {key: str(value) for key, value in (options or {}).items()}
-        location = file_io_for(given.pop(_LOCATION, f"{self._root}/{name}{DATABASE_SUFFIX}"), storage_options=self._options)[1]
+        files, location = file_io_for(given.pop(_LOCATION, f"{self._root}/{name}{DATABASE_SUFFIX}"), storage_options=self._options)
         if self._hive.location_in_properties:
             given[LOCATION_PROPERTY] = location
-            self._file_io.mkdirs(location)
+            files.mkdirs(location)
         else:
             given[_LOCATION] = location
         try:
@@ -172,7 +172,7 @@ class HiveCatalog(DirectoryCatalog):
             self._refuse_unregistered(name)
         super().create_table(name, schema, primary_keys, partition_keys, options, if_not_exists=if_not_exists, comment=comment)
         if found is None:
-            self._register(name, if_not_exists=if_not_exists)
+            self._register(name, if_not_exists=if_not_exists, new=not if_not_exists)
         return self.table(name)
 
     def table(self, name: str, spark: SparkSession | None = None) -> Table:
@@ -224,7 +224,7 @@ class HiveCatalog(DirectoryCatalog):
             raise TableExists(f"'{new_name}': the metastore has this table already")
         self._refuse_unregistered(new_name)
         result = super().copy_table(name, new_name, filter=filter, spark=spark)
-        self._register(new_name, if_not_exists=False)
+        self._register(new_name, if_not_exists=False, new=True)
         return result
 
     def repair_table(self, name: str) -> bool:
@@ -240,7 +240,7 @@ class HiveCatalog(DirectoryCatalog):
         if found is None:
             if not self._is_table(self._path(name)):
                 raise TableNotFound(f"{self._path(name)}: no table '{name}' in the metastore, and no Paimon table is here")
-            self._register(name, if_not_exists=False)
+            self._register(name, if_not_exists=False, new=False)
             return True
         if not is_paimon(found):
             raise UnsupportedTable(f"'{name}' is another kind of table in the metastore")
@@ -260,9 +260,12 @@ class HiveCatalog(DirectoryCatalog):
         Raises:
             TableNotFound: There is no such table.
         """
+        if dry_run and (entry := self._entry(name)) is not None and is_paimon(entry) and is_external(entry):
+            return Removal()
         return super().drop_table(name, dry_run=dry_run)
 
-    def _register(self, name: str, *, if_not_exists: bool) -> None:
+    def _register(self, name: str, *, if_not_exists: bool, new: bool) -> None:
+        """Register a table. Deletes a ``new`` one that the metastore refuses."""
         path, names = self._path(name), self._split(name)
         entry = registered(*names, SchemaManager(self._files(name), path).require(), path, self._hive)
         try:
@@ -270,7 +273,12 @@ class HiveCatalog(DirectoryCatalog):
         except ResourceTaken:
             if not if_not_exists:
                 raise TableExists(f"{path}: another process registered '{name}' in the metastore meanwhile; open it by its name") from None
-        except (CatalogRefused, CatalogUnavailable) as error:
+        except CatalogRefused as error:
+            if not new or self._entry(name) is not None:
+                raise
+            self._retire(file_io_for(path, storage_options=self._options)[0], path)
+            raise CatalogRefused(f"'{name}' was not created: {error}") from error
+        except CatalogUnavailable as error:
             raise CatalogUnavailable(
                 f"{path}: the table was created here, but perhaps not registered ({error}); repair_table('{name}') registers it"
             ) from error
@@ -329,8 +337,12 @@ class HiveCatalog(DirectoryCatalog):
         external = is_external(self._metastore.table(*names))
         self._metastore.drop_table(*names)
         if not external and files.is_directory(path):
-            schemas = SchemaManager(files, path)
-            files.retire_directory(path, [TablePaths(path).schema_file(schema_id) for schema_id in reversed(schemas.ids())])
+            self._retire(files, path)
+
+    @staticmethod
+    def _retire(files: FileIO, path: str) -> None:
+        schemas = SchemaManager(files, path)
+        files.retire_directory(path, [TablePaths(path).schema_file(schema_id) for schema_id in reversed(schemas.ids())])
 
     def __repr__(self) -> str:
         addresses = ",".join(f"thrift://{host}:{port}" for host, port in self._hive.addresses)

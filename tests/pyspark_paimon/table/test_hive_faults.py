@@ -10,8 +10,10 @@ from manifest.hive.metastore import Metastore
 from manifest.hive.options import HiveOptions
 from manifest.hive.tables import is_paimon
 from manifest.hive.wire import text, value_of
+from manifest.io.errors import CatalogRefused
 from manifest.rest.errors import ResourceMissing, ResourceTaken
-from pyspark_paimon import Catalog, CatalogUnavailable, InvalidArgument, TableExists, UnsupportedTable
+from pyspark_paimon import Catalog, CatalogUnavailable, InvalidArgument, Table, TableExists, UnsupportedTable
+from pyspark_paimon.request.results import Removal
 
 
 class Remembering(Metastore):
@@ -19,7 +21,7 @@ class Remembering(Metastore):
 
     def __init__(self) -> None:
         super().__init__(HiveOptions.of({"uri": "x:1"})[0])
-        self.held, self.spaces, self.lost, self.down, self.dies = {}, {}, set(), False, set()
+        self.held, self.spaces, self.lost, self.down, self.dies, self.refused = {}, {}, set(), False, set(), set()
 
     def _call(self, name, arguments, raised=None):
         if self.down:
@@ -27,6 +29,8 @@ class Remembering(Metastore):
         if name in self.dies:
             self.down = True
             raise CatalogUnavailable(f"the Hive metastore failed during {name}; whether a change was made is unknown")
+        if name in self.refused:
+            raise CatalogRefused(f"the Hive metastore refuses {name}; nothing was changed")
         result = getattr(self, f"_{name}")(*[value_of(arguments, number) for number in sorted(arguments)])
         if name in self.lost:
             raise CatalogUnavailable(f"the Hive metastore failed during {name}; whether a change was made is unknown")
@@ -156,3 +160,39 @@ def test_the_newest_of_two_schemas_at_once_stays_in_the_metastore(catalog, metas
     monkeypatch.setattr(Remembering, "alter_table", alter)
     first.add_column("a", "INT")
     assert columns(metastore.held["db", "t"]) == ["id", "v", "a", "b"]
+
+
+def test_a_table_that_the_metastore_refuses_leaves_no_files(catalog, metastore) -> None:
+    metastore.refused = {"create_table"}
+    with pytest.raises(CatalogRefused, match=r"'db\.odd name' was not created: the Hive metastore refuses"):
+        catalog.create_table("db.odd name", "id BIGINT")
+    with pytest.raises(CatalogRefused, match=r"'db\.copy' was not created"):
+        catalog.copy_table("db.t", "db.copy")
+    assert [path.name for path in Path(f"{catalog.warehouse}/db.db").iterdir()] == ["t"]
+    assert catalog.table("db.t").count() == 1
+
+
+def test_files_of_others_stay_when_the_metastore_refuses_a_table(catalog, metastore) -> None:
+    Table.create(f"{catalog.warehouse}/db.db/u", "id BIGINT").write({"id": [1]})
+    metastore.refused = {"create_table"}
+    for register in (lambda: catalog.repair_table("db.u"), lambda: catalog.create_table("db.u", "id BIGINT", if_not_exists=True)):
+        with pytest.raises(CatalogRefused, match="refuses create_table"):
+            register()
+    assert Table.open(f"{catalog.warehouse}/db.db/u").count() == 1
+
+
+def test_a_trial_says_that_an_external_table_keeps_its_files(tmp_path, metastore) -> None:
+    catalog = Catalog(tmp_path / "warehouse", {"metastore": "hive", "uri": "x:1", "table.type": "external"})
+    catalog._metastore = metastore
+    catalog.create_database("db")
+    catalog.create_table("db.t", "id BIGINT").write({"id": [1]})
+    assert catalog.drop_table("db.t", dry_run=True) == Removal()
+    assert catalog.table("db.t").count() == 1
+
+
+def test_directories_of_databases_are_made_on_their_own_store(tmp_path, metastore, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    catalog = Catalog(tmp_path / "warehouse", {"metastore": "hive", "uri": "x:1", "location-in-properties": "true"})
+    catalog._metastore = metastore
+    catalog.create_database("far", options={"location": "memory://elsewhere/far"})
+    assert list(tmp_path.iterdir()) == []
