@@ -121,6 +121,13 @@ def test_a_launcher_that_is_killed_while_it_asks_ends_no_fork_server(forks):
             launched.stdin.close()
 
 
+def test_python_runs_where_temporary_files_may_not_be_programs(monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    made = ForkServer(BASE)
+    made.stop()
+    assert made.python == sys.executable
+
+
 def test_only_masters_of_this_machine_fork():
     assert [can_fork(master) for master in ("local", "local[2]", "local-cluster[1,1,1024]", "spark://h:7077", "yarn")] == [
         True,

@@ -27,7 +27,8 @@ class ForkServer:
         launcher = shlex.join([sys.executable, "-S", "-E", "-P", str(_HOME / "launcher.py"), path, sys.executable])
         script.write_text(f'#!/bin/sh\nexec {launcher} "$@"\n', encoding="utf-8")
         script.chmod(0o700)
-        self.python = str(script)
+        # A directory of temporary files may forbid programs (noexec).
+        self.python = str(script) if os.access(script, os.X_OK) else sys.executable
         """Path of the script that Spark must run as Python."""
         # spark-submit sets the first variable for all processes of Spark, and Spark the other for its Python.
         ours = {**environment, "PYTHONHASHSEED": "0", "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER"}
