@@ -21,13 +21,15 @@ from fileindex.variant.decoding import clock_text, date_text, decimal_text, floa
 from fileindex.variant.rows import ValueKind
 
 _SECOND, _DAY = 1_000_000, 86_400_000_000
+_TWO_TO_63 = 2.0**63
 _BITS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64}
 _BLANK = "".join(map(chr, range(0x21))) + "\x7f"
 """Characters that Spark trims from texts before it parses them."""
 _TRUE, _FALSE = frozenset({"t", "true", "y", "yes", "1"}), frozenset({"f", "false", "n", "no", "0"})
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?")  # digits of any script, as Java's BigDecimal
 _FLOAT = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?")
+_HEX_FLOAT = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[dDfF]?")
 _SPECIAL_FLOATS = {
     **dict.fromkeys(("inf", "+inf", "infinity", "+infinity"), "inf"),
     **dict.fromkeys(("-inf", "-infinity"), "-inf"),
@@ -102,7 +104,7 @@ def _to_integer(kind: ValueKind, value: Any, bits: int) -> int:
         case ValueKind.DOUBLE | ValueKind.FLOAT:
             if not np.isfinite(value):
                 _refuse()
-            number = int(value)
+            number = (1 << 63) - 1 if value == _TWO_TO_63 else int(value)  # the greatest BIGINT is 2**63 as a DOUBLE
         case ValueKind.DECIMAL:
             number = int(value)
         case ValueKind.STRING:
@@ -130,9 +132,18 @@ def _to_float(kind: ValueKind, value: Any, *, single: bool) -> float:
 
 def _parse_float(text: str, *, single: bool) -> float:
     found = _FLOAT.fullmatch(text)
+    if (hexadecimal := _HEX_FLOAT.fullmatch(text)) is not None:
+        return _parse_hex(hexadecimal[1])
     if found is None:
-        return float(_SPECIAL_FLOATS.get(text.lower(), "") or _refuse())
+        return float("nan" if text in {"+NaN", "-NaN"} else _SPECIAL_FLOATS.get(text.lower(), "") or _refuse())
     return float(np.float32(found[1])) if single else float(found[1])
+
+
+def _parse_hex(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        return float("-inf") if text[0] == "-" else float("inf")
 
 
 def _single(number: float) -> float:
@@ -154,7 +165,7 @@ def _to_decimal(kind: ValueKind, value: Any, wanted: ColumnType) -> int:
             text = value.strip(_BLANK)
             exact = Decimal(text) if _DECIMAL.fullmatch(text) else _refuse()
         case ValueKind.TIMESTAMP:
-            exact = Decimal(repr(value / _SECOND))
+            exact = Decimal(value).scaleb(-6)
         case _:
             _refuse()
     with localcontext(_WIDE):
@@ -194,7 +205,7 @@ def _to_date(kind: ValueKind, value: Any, zone: str) -> int:
             return int(value)
         case ValueKind.STRING:
             days, _ = _parse_date(value.strip(_BLANK))
-            return days
+            return days if -(1 << 31) <= days < 1 << 31 else int(_refuse())
     return int(_refuse())
 
 
@@ -212,7 +223,7 @@ def _to_timestamp(kind: ValueKind, value: Any, zone: str, *, zoned: bool) -> int
             micros = value * _SECOND
         case ValueKind.DECIMAL if zoned:
             micros = int(value * _SECOND)
-        case ValueKind.DOUBLE | ValueKind.FLOAT if zoned and np.isfinite(value):
+        case ValueKind.DOUBLE | ValueKind.FLOAT if zoned and np.isfinite(value * _SECOND):
             micros = int(value * _SECOND)
         case _:
             _refuse()
@@ -224,7 +235,8 @@ def _instant(wall: int, zone: str) -> int:
         return wall
     if not -(1 << 63) <= wall < 1 << 63:
         _refuse()
-    return int(to_moment(pa.array([wall], pa.timestamp("us")), zone)[0].value)
+    moment = int(to_moment(pa.array([wall], pa.timestamp("us")), zone)[0].value)
+    return moment if abs(moment - wall) <= _DAY else int(_refuse())  # Arrow wraps around at the ends of its range
 
 
 def _parse_date(text: str) -> tuple[int, str | None]:
@@ -245,7 +257,7 @@ def _parse_date(text: str) -> tuple[int, str | None]:
 def _parse_timestamp(text: str, zone: str, *, zoned: bool) -> int:
     days, rest = _parse_date(text)
     wall, where = days * _DAY, ""
-    if rest:
+    if rest is not None:
         found = _TIME.fullmatch(rest)
         if found is None:
             _refuse()

@@ -303,6 +303,10 @@ def float_text(number: float, *, single: bool = False) -> str:
     if number != number or number in {float("inf"), float("-inf")}:  # noqa: PLR0124  # NaN
         return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"  # noqa: PLR0124  # as above
     shown = str(np.float32(number)) if single else repr(float(number))
+    # Java shows two digits at least. They tell more only of the smallest numbers.
+    two = f"{float(number):.1e}"
+    if len(shown.partition("e")[0].lstrip("-")) == 1 and (np.float32(two) if single else float(two)) == number:
+        shown = two
     sign, digits, exponent = Decimal(shown).as_tuple()
     text = "".join(map(str, digits)).rstrip("0") or "0"
     point = len(digits) + int(exponent)  # position of the decimal point after the first digit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import struct
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -222,6 +223,35 @@ def test_a_path_of_many_rows_is_that_of_each(values: list[Any], path: list[str |
     wanted = [... if value is None else at(value) for value in values]
     found = [decode(*rows.values(np.array([row]))[0]) if there else ... for row, there in enumerate(rows.present.tolist())]
     assert all(one is other if one is ... or other is ... else same(one, other) for one, other in zip(found, wanted, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "wanted"),
+    [
+        ("9999999-01-01", Kind.DATE, None),
+        (1e303, Kind.TIMESTAMP_LTZ, None),
+        ("2024-01-01T", Kind.TIMESTAMP, None),
+        (2.0**63, Kind.BIGINT, (1 << 63) - 1),
+        (2.0**64, Kind.BIGINT, None),
+        ("-0x1.8p1", Kind.DOUBLE, -3.0),
+        ("0x1p9999", Kind.DOUBLE, float("inf")),
+        ("0x1", Kind.DOUBLE, None),
+        ("+nan", Kind.DOUBLE, None),
+        ("١٢.٣", Kind.DECIMAL, Decimal("12.300000")),
+        (datetime(1, 2, 3, 4, 5, 6, 789_012, tzinfo=UTC), Kind.DECIMAL, Decimal("-62132730893.210988")),
+        (5e-324, Kind.VARCHAR, "4.9E-324"),
+        (np.float32(1e-45), Kind.VARCHAR, "1.4E-45"),
+    ],
+)
+def test_rare_values_are_cast_as_by_spark(value: Any, kind: Kind, wanted: Any) -> None:
+    column_type = ColumnType(kind, precision=38 if kind is Kind.DECIMAL else 6, scale=6 if kind is Kind.DECIMAL else 0)
+    assert get_values(Variant.array([value]), (), column_type, "Europe/Berlin", strict=False).to_pylist() == [wanted]
+
+
+def test_a_clock_at_the_end_of_time_is_no_instant_before_it() -> None:
+    clock = Variant(bytes([13 << 2]) + struct.pack("<q", (1 << 63) - 1), Variant.of(1).metadata)
+    found = get_values(Variant.array([clock]), (), ColumnType(Kind.TIMESTAMP_LTZ, precision=6), "America/New_York", strict=False)
+    assert found.null_count == 1
 
 
 @pytest.mark.parametrize("path", ["", "a", "$.", "$a", "$[", "$[x]", "$['a]", "$..a", "$[-1]", "$['']", "$[99999999999]"])
