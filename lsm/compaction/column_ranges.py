@@ -5,7 +5,7 @@ Rows keep their ids and their order. Files of BLOB columns stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,10 +25,22 @@ RangeGroup = tuple[DataFileMeta, ...]
 """Files with columns of the same rows, newest first."""
 
 
-def pick_ranges(files: Sequence[DataFileMeta], policy: SmallFilePolicy, open_cost: int, *, full: bool = False) -> list[list[RangeGroup]]:
+def _no_blobs(_: RangeGroup) -> frozenset[int]:
+    return frozenset()
+
+
+def pick_ranges(
+    files: Sequence[DataFileMeta],
+    policy: SmallFilePolicy,
+    open_cost: int,
+    *,
+    full: bool = False,
+    blobs: Callable[[RangeGroup], frozenset[int]] = _no_blobs,
+) -> list[list[RangeGroup]]:
     """Return the adjacent ranges to join, each with its files.
 
     A join has at least ``min_files`` files, or two with ``full``, and about the target size. A range that is larger is joined alone.
+    ``blobs`` returns the ids of the BLOB columns of a range. A join has the same ones in all ranges, as files of BLOB columns stay.
 
     >>> files = [DataFileMeta(file_name=f"{at}.parquet", file_size=9, row_count=5, first_row_id=at) for at in (0, 0, 5, 20)]
     >>> policy = SmallFilePolicy(target=100, small=70, min_files=3)
@@ -38,7 +50,7 @@ def pick_ranges(files: Sequence[DataFileMeta], policy: SmallFilePolicy, open_cos
     least = 2 if full else max(2, policy.min_files)
     picked: list[list[RangeGroup]] = []
     waiting: list[RangeGroup] = []
-    weight = 0
+    weight, columns = 0, frozenset[int]()
 
     def finish() -> None:
         nonlocal weight
@@ -47,8 +59,9 @@ def pick_ranges(files: Sequence[DataFileMeta], policy: SmallFilePolicy, open_cos
         waiting.clear()
         weight = 0
 
-    for group in map(_without_blobs, range_groups(files)):
-        if waiting and _end(waiting[-1]) != group[0].first_row_id:
+    for every in range_groups(files):
+        group, before, columns = _without_blobs(every), columns, blobs(every)
+        if waiting and (_end(waiting[-1]) != group[0].first_row_id or columns != before):
             finish()
         own = sum(max(file.file_size, open_cost) for file in group)
         if own > policy.target:
@@ -85,13 +98,18 @@ def join_ranges(
     split = DataSplit(partition=partition, bucket=bucket, total_buckets=-1, files=tuple(files), raw_convertible=False)
     read = SplitRead(store, split, names, TRUE)
     joined = CompactTaskResult()
+    live = {field.id for field in store.schema.fields}
+
+    def blobs(group: RangeGroup) -> frozenset[int]:
+        found = ((store.schemas.get(file.schema_id), file.write_cols or ()) for file in group if file.is_blob)
+        return frozenset(schema.field(name).id for schema, columns in found for name in columns if schema.field(name).id in live)
 
     def rows(groups: Sequence[RangeGroup]) -> Iterator[Any]:
         for group in groups:
             yield from (table_of_rows(batch) for batch in read.by_columns(group).batches() if batch.num_rows)
 
     try:
-        for groups in pick_ranges(files, policy, store.options.source_split_open_file_cost, full=full):
+        for groups in pick_ranges(files, policy, store.options.source_split_open_file_cost, full=full, blobs=blobs):
             (made,) = whole_file_writer(whole, FileSource.COMPACT).write_all(rows(groups))
             before = [file for group in groups for file in group]
             numbers = {

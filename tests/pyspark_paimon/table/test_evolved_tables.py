@@ -382,6 +382,27 @@ def test_blobs_are_read_as_they_were_written(writes, size, most):
         assert table.list_orphan_files(2**62) == []
 
 
+def test_ranges_with_other_blob_columns_are_not_joined(tmp_path):
+    table = blob_table(tmp_path / "t", "id INT, p BLOB, q BYTES")
+    rows = [{"id": 1, "p": b"old", "q": None}, {"id": 2, "p": None, "q": b"two"}]
+    table.write(rows[:1])
+    table.write(rows[1:])
+    table = table.drop_column("p").add_column("r", "BLOB")
+    rows = [{"id": row["id"], "q": row["q"], "r": None} for row in rows] + [
+        {"id": 3, "q": b"", "r": b"new"},
+        {"id": 4, "q": None, "r": None},
+    ]
+    table.write(rows[2:3])
+    table.write(rows[3:])
+    table.compact(full=True)
+    assert [file[:2] for file in files_of(table) if file[2] in (None, ["id"])] == [(0, 2), (2, 2)]
+    assert table.scan(order_by="id").to_arrow().to_pylist() == rows
+    table.update("TRUE", set={"id": "id + 10"})
+    table.compact(full=True)
+    assert table.scan(order_by="id").to_arrow().to_pylist() == [{**row, "id": row["id"] + 10} for row in rows]
+    assert table.fsck(depth="deep").problems == ()
+
+
 def test_a_blob_table_of_another_engine_is_appended_to_and_overwritten(tmp_path):
     table = Table.open(shutil.copytree(HOME / "blobs" / "table", tmp_path / "t"))
     rows = table.scan(order_by="id").to_arrow()
