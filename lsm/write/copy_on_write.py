@@ -7,6 +7,7 @@ With ``deletion-vectors.enabled`` rows are marked in deletion vectors. Otherwise
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -205,6 +206,9 @@ class AppendChange:
                         counts.append(count)
                         yield new.select(list(target.columns or ()))
 
+                if not target.columns:  # a merge looks at the rows that match, and changes none of their values
+                    deque(rows(), maxlen=0)
+                    continue
                 file = found.write(target, rows())
                 if sum(counts):
                     made.append(file)

@@ -177,6 +177,19 @@ def test_a_merge_writes_columns_of_matched_rows_and_appends_others(tmp_path):
     assert table.fsck(depth="deep").problems == ()
 
 
+@pytest.mark.parametrize("rows", [10, 200_000], ids=["one batch", "several batches"])
+def test_a_merge_that_changes_no_column_only_appends(tmp_path, rows):
+    table = tracked(tmp_path / "t")
+    table.write(numbered(0, rows))
+    source = pa.table({"id": pa.array([4, rows], pa.int32()), "n": pa.array([-4, -5], pa.int32()), "s": ["m4", "new"]})
+    done = table.merge(source, on="id").when_not_matched_insert_all().execute()
+    assert (done.updated, done.inserted, done.snapshot_id) == (0, 1, 2)
+    assert table.merge(source.select(["id"]), on="id").when_matched_update({"id": "s.id"}).execute().snapshot_id is None
+    assert table.scan(f"id IN (4, {rows})", order_by="id").to_arrow()["s"].to_pylist() == ["s4", "new"]
+    assert [file[:3] for file in files_of(table)] == [(0, rows, None), (rows, 1, None)]
+    assert table.list_orphan_files(2**62) == []
+
+
 @pytest.mark.parametrize("name", [name for name in TABLES if name != "deleted"])
 def test_a_compaction_joins_ranges_and_keeps_rows_and_ids(tmp_path, name):
     table = Table.open(shutil.copytree(HOME / name / "table", tmp_path / "t"))
