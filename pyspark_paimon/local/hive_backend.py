@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar, cast
 
 from manifest.hive.metastore import Metastore
@@ -11,7 +11,9 @@ from manifest.hive.tables import refreshed
 from manifest.io.errors import CatalogRefused
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, split_branch
+from manifest.options.catalog_options import CatalogOptions
 from manifest.rest.errors import CatalogUnavailable
+from manifest.schema.change import AddColumn, RenameColumn, ReplaceColumns, SchemaChange
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.operations.alter import AlterSchema
@@ -24,15 +26,21 @@ A = TypeVar("A")
 class HiveBackend(LocalBackend):
     """``LocalBackend`` of the table ``(database, name)`` at ``path``."""
 
-    def __init__(self, metastore: Metastore, options: HiveOptions, table: tuple[str, str], path: str, *, file_io: FileIO) -> None:
+    def __init__(
+        self, metastore: Metastore, options: HiveOptions, table: tuple[str, str], path: str, *, settings: CatalogOptions, file_io: FileIO
+    ) -> None:
         super().__init__(path, file_io=file_io)
-        self._metastore, self._hive, self._table = metastore, options, table
+        self._metastore, self._hive, self._table, self._settings = metastore, options, table, settings
 
     def run(self, operation: Operation[A]) -> A:
         """Run an operation. A change of the main branch's schema is written to the metastore, too."""
         if not isinstance(operation, AlterSchema | FastForward) or split_branch(self._root)[1] != MAIN_BRANCH:
             return super().run(operation)
         before = self.schema()
+        if isinstance(operation, AlterSchema):
+            for name in _new_names(operation.changes):
+                if name not in before.names:
+                    self._settings.check_name(name, "column")
         done = operation.run(self)
         shown = before
         # Another process may have written a newer schema meanwhile, but its entry before this one's.
@@ -52,6 +60,17 @@ class HiveBackend(LocalBackend):
                 f"{self._root}: schema {schema.id} is written, and counts; but the metastore may show the columns of before ({error}). Call "
                 f"repair_table('{database}.{name}') of the catalog"
             ) from error
+
+
+def _new_names(changes: Iterable[SchemaChange]) -> Iterator[str]:
+    for change in changes:
+        match change:
+            case AddColumn(path=path):
+                yield path[-1]
+            case RenameColumn(name=name):
+                yield name
+            case ReplaceColumns(columns=columns):
+                yield from (str(column["name"]) for column in columns)
 
 
 __all__ = ["HiveBackend"]

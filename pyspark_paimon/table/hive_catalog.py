@@ -112,7 +112,7 @@ class HiveCatalog(DirectoryCatalog):
         Raises:
             DatabaseNotFound: There is no such database.
         """
-        if _LOCATION in changes:
+        if _LOCATION in changes or LOCATION_PROPERTY in changes:
             raise InvalidArgument(f"database '{name}': its location cannot be changed; create another database")
         before = self._known_database(name)
         if _COMMENT in changes and not str(changes[_COMMENT] or "").strip() and value_of(before, DATABASE_DESCRIPTION):
@@ -196,7 +196,7 @@ class HiveCatalog(DirectoryCatalog):
         file_io, path = file_io_for(self._existing_path(plain), storage_options=self._options)
         if self._locks(path):
             file_io = LockedFileIO(file_io, self._metastore, names, self._lock)
-        backend = HiveBackend(self._metastore, self._hive, names, with_branch(path, branch), file_io=file_io)
+        backend = HiveBackend(self._metastore, self._hive, names, with_branch(path, branch), settings=self._settings, file_io=file_io)
         backend.ask(SchemaOf())
         return Table(backend)
 

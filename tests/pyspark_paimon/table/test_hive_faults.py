@@ -196,3 +196,21 @@ def test_directories_of_databases_are_made_on_their_own_store(tmp_path, metastor
     catalog._metastore = metastore
     catalog.create_database("far", options={"location": "memory://elsewhere/far"})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_column_gets_a_name_that_hive_cannot_tell_from_another(catalog) -> None:
+    table = catalog.table("db.t")
+    for change in (
+        lambda: table.add_column("V", "INT"),
+        lambda: table.rename_column("v", "Id"),
+        lambda: table.replace_columns("id BIGINT, V STRING"),
+        lambda: table.write({"id": [2], "v": ["b"], "N": [1]}, options={"write.merge-schema": "true"}),
+    ):
+        with pytest.raises(InvalidArgument, match=r"column '.*' must be lower case: option 'case-sensitive'"):
+            change()
+    assert (catalog.table("db.t").schema.names, table.count()) == (["id", "v"], 1)
+
+
+def test_the_location_of_a_database_cannot_be_changed_as_a_property(catalog) -> None:
+    with pytest.raises(InvalidArgument, match="location cannot be changed"):
+        catalog.alter_database("db", {"paimon_location": "/elsewhere"})
