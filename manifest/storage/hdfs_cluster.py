@@ -402,6 +402,8 @@ def _check_reachable(place: ObjectPlace, timeout_millis: int) -> None:
 
 
 def _connect(place: ObjectPlace, settings: HdfsOptions, timeout_millis: int) -> tuple[Any, Any]:
+    if place.scheme == "viewfs" and not place.bucket:  # the library would use fs.defaultFS, of any scheme
+        raise InvalidArgument("a path of viewfs must name its mount table: viewfs://name/path")
     try:
         import hdfs_native  # noqa: PLC0415  # optional dependency, not needed for other stores
     except ImportError as error:

@@ -386,6 +386,12 @@ def test_each_caller_has_its_own_retries_and_timeout(monkeypatch):
     assert clusters[0] is clusters[2]
 
 
+def test_a_view_has_a_name():
+    given = {"fs.defaultFS": "hdfs://127.0.0.1:1", "fs.viewfs.mounttable.default.link./a": "hdfs://127.0.0.1:2/b"}
+    with pytest.raises(InvalidArgument, match="must name its mount table: viewfs://name/path"):
+        HdfsFileIO(StorageOptions.of(given)).read("viewfs:///a/f")
+
+
 def test_no_directory_moves_to_another_cluster():
     with pytest.raises(StorageError, match="is on another cluster") as caught:
         IO.rename_directory("hdfs://a:1/w/t", "hdfs://b:1/w/u")
