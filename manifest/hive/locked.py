@@ -48,8 +48,9 @@ class LockOptions:
         enabled = str(rest.pop(_ENABLED, "")).strip().lower()
         if enabled not in {"", "true", "false"}:
             raise InvalidArgument(f"option '{_ENABLED}' must be 'true' or 'false', not '{enabled}'")
-        times = [parse_duration_millis(str(rest.pop(name)), name) / 1000 if name in rest else None for name in (_TIMEOUT, _SLEEP)]
-        return cls({"true": True, "false": False}.get(enabled), times[0] or cls.timeout_seconds, times[1] or cls.longest_sleep), rest
+        usual = {_TIMEOUT: cls.timeout_seconds, _SLEEP: cls.longest_sleep}
+        times = [parse_duration_millis(str(rest.pop(name)), name) / 1000 if name in rest else usual[name] for name in usual]
+        return cls({"true": True, "false": False}.get(enabled), *times), rest
 
 
 class LockedFileIO(WrappedFileIO):

@@ -177,7 +177,7 @@ class Metastore:
         problems = []
         for host, port in self._options.addresses:
             try:
-                link = socket.create_connection((host, port), self._options.timeout_seconds)
+                link = socket.create_connection((host, port), self._options.timeout_seconds or None)  # as in Hive 0 is no limit
             except (OSError, UnicodeError) as error:  # a name that no host can have
                 problems.append(f"{host}:{port}: {error}")
                 continue

@@ -70,7 +70,7 @@ class HiveOptions:
             if site.get(name, "false").strip().lower() == "true":
                 raise UnsupportedOption(name, f"connections to the metastore by {what} are not supported")
         uri = str(rest.pop(_URI, site.get(_SITE_URIS, ""))).strip()
-        if not uri:
+        if not uri.strip(", "):
             raise InvalidArgument(
                 f"a Hive catalog needs option '{_URI}', or '{_SITE_URIS}' in the hive-site.xml of '{_CONF_DIR}': {_EXAMPLE}"
             )

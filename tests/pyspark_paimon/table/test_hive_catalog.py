@@ -18,7 +18,7 @@ from manifest.hive.locked import LockedFileIO, LockOptions
 from manifest.hive.metastore import Metastore, user_name
 from manifest.hive.options import HiveOptions
 from manifest.hive.tables import hive_type
-from manifest.hive.wire import BadMessage, Items, Pairs, Wire, decode_answer, encode_call, long, record, records, text, value_of
+from manifest.hive.wire import BadMessage, Items, Pairs, Wire, decode_answer, encode_call, long, record, records, text, texts, value_of
 from manifest.io.errors import CommitConflict
 from manifest.io.file_io import LocalFileIO
 from manifest.types.data_type import DataType
@@ -346,6 +346,7 @@ class TestWithoutAMetastore:
         ("given", "kind", "said"),
         [
             ({}, InvalidArgument, "needs option 'uri'"),
+            ({"uri": " , "}, InvalidArgument, "needs option 'uri'"),
             ({"uri": "http://x:1"}, InvalidArgument, "must be 'thrift://host:port'"),
             ({"uri": "thrift://x"}, InvalidArgument, "must be 'thrift://host:port'"),
             ({"uri": "thrift://x:1", "hive.metastore.sasl.enabled": "true"}, UnsupportedOption, r"Kerberos \(SASL\) are not supported"),
@@ -363,6 +364,21 @@ class TestWithoutAMetastore:
     def test_options_are_checked(self, given, kind, said, tmp_path):
         with pytest.raises(kind, match=said):
             Catalog(tmp_path, {"metastore": "hive", **given})
+
+    def test_no_time_is_no_time_but_for_answers_without_a_limit(self):
+        assert LockOptions.of({"lock-acquire-timeout": "0 s", "lock-check-max-sleep": "0 s"})[0] == LockOptions(None, 0.0, 0.0)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+
+            def serve():
+                link, _ = server.accept()
+                with link, link.makefile("rb") as source:
+                    for _ in range(2):
+                        decode_answer(source)
+                        link.sendall(encode_call("f", {0: texts(["default"])}))
+
+            threading.Thread(target=serve, daemon=True).start()
+            given = {"uri": f"127.0.0.1:{server.getsockname()[1]}", "hive.metastore.client.socket.timeout": "0"}
+            assert Metastore(HiveOptions.of(given)[0]).databases() == ["default"]
 
     def test_a_site_file_names_the_metastore(self, tmp_path, monkeypatch):
         site = (
