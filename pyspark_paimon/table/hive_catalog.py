@@ -279,6 +279,8 @@ class HiveCatalog(DirectoryCatalog):
             self._retire(file_io_for(path, storage_options=self._options)[0], path)
             raise CatalogRefused(f"'{name}' was not created: {error}") from error
         except CatalogUnavailable as error:
+            if self._is_registered(names, path):
+                return  # only the answer was lost
             raise CatalogUnavailable(
                 f"{path}: the table was created here, but perhaps not registered ({error}); repair_table('{name}') registers it"
             ) from error
@@ -335,7 +337,11 @@ class HiveCatalog(DirectoryCatalog):
         self._require_table(name)
         path, files, names = self._path(name), self._files(name), self._split(name)
         external = is_external(self._metastore.table(*names))
-        self._metastore.drop_table(*names)
+        try:
+            self._metastore.drop_table(*names)
+        except CatalogUnavailable:
+            if self._entry(name) is not None:
+                raise
         if not external and files.is_directory(path):
             self._retire(files, path)
 

@@ -214,3 +214,18 @@ def test_no_column_gets_a_name_that_hive_cannot_tell_from_another(catalog) -> No
 def test_the_location_of_a_database_cannot_be_changed_as_a_property(catalog) -> None:
     with pytest.raises(InvalidArgument, match="location cannot be changed"):
         catalog.alter_database("db", {"paimon_location": "/elsewhere"})
+
+
+def test_tables_are_created_and_dropped_although_the_answer_is_lost(catalog, metastore) -> None:
+    metastore.lost = {"create_table", "drop_table"}
+    assert catalog.create_table("db.u", "id BIGINT").count() == 0
+    catalog.drop_table("db.u")
+    assert (catalog.list_tables("db"), Path(f"{catalog.warehouse}/db.db/u").exists()) == (["t"], False)
+
+
+def test_files_stay_when_the_metastore_dies_during_a_drop(catalog, metastore) -> None:
+    metastore.dies = {"drop_table"}
+    with pytest.raises(CatalogUnavailable):
+        catalog.drop_table("db.t")
+    metastore.down = False
+    assert catalog.table("db.t").count() == 1
