@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.public import public
 from manifest.hive.locked import LockedFileIO, LockOptions
 from manifest.hive.metastore import Metastore
@@ -170,6 +170,8 @@ class HiveCatalog(DirectoryCatalog):
             if found is not None:
                 raise TableExists(f"{self._path(name)}: the metastore has this table already; open it with catalog.table('{name}')")
             self._refuse_unregistered(name)
+        elif found is None and self._is_table(self._path(name)):
+            self._refuse_shared(self._path(name))
         super().create_table(name, schema, primary_keys, partition_keys, options, if_not_exists=if_not_exists, comment=comment)
         if found is None:
             self._register(name, if_not_exists=if_not_exists, new=not if_not_exists)
@@ -240,6 +242,7 @@ class HiveCatalog(DirectoryCatalog):
         if found is None:
             if not self._is_table(self._path(name)):
                 raise TableNotFound(f"{self._path(name)}: no table '{name}' in the metastore, and no Paimon table is here")
+            self._refuse_shared(self._path(name))
             self._register(name, if_not_exists=False, new=False)
             return True
         if not is_paimon(found):
@@ -292,6 +295,20 @@ class HiveCatalog(DirectoryCatalog):
                 f"repair_table('{name}') registers it as it is"
             )
 
+    def _refuse_shared(self, path: str) -> None:
+        """Raise ``TableExists`` if the files of a directory are those of a registered table."""
+        for database in self._metastore.databases():
+            for table in self._metastore.tables(database, self._metastore.table_names(database)):
+                location = location_of(table) if is_paimon(table) else None
+                if location is not None and self._is_place(location, path):
+                    raise TableExists(f"{path}: the files are those of table '{database}.{value_of(table, NAME)}'; open it by that name")
+
+    def _is_place(self, location: str, path: str) -> bool:
+        try:
+            return file_io_for(location, storage_options=self._options)[1] == path
+        except PaimonError:  # a store that this package does not know
+            return False
+
     def _move_table(self, name: str, new_name: str) -> None:
         source, target = self._split(name), self._split(new_name)
         entry = self._metastore.table(*source)
@@ -330,7 +347,7 @@ class HiveCatalog(DirectoryCatalog):
             location = location_of(self._metastore.table(*names))
         except (CatalogRefused, CatalogUnavailable):
             return False
-        return location is not None and file_io_for(location, storage_options=self._options)[1] == path
+        return location is not None and self._is_place(location, path)
 
     def _drop_table(self, name: str) -> None:
         # The entry goes first: no crash leaves an entry without files.

@@ -229,3 +229,16 @@ def test_files_stay_when_the_metastore_dies_during_a_drop(catalog, metastore) ->
         catalog.drop_table("db.t")
     metastore.down = False
     assert catalog.table("db.t").count() == 1
+
+
+def test_no_second_table_has_the_files_of_a_renamed_external_one(catalog, tmp_path, metastore) -> None:
+    external = Catalog(tmp_path / "warehouse", {"metastore": "hive", "uri": "x:1", "table.type": "external"})
+    external._metastore = metastore
+    external.create_table("db.e", "id BIGINT").write({"id": [1]})
+    external.create_database("other")
+    external.rename_table("db.e", "other.f")
+    for register in (lambda: catalog.repair_table("db.e"), lambda: catalog.create_table("db.e", "id BIGINT", if_not_exists=True)):
+        with pytest.raises(TableExists, match=r"are those of table 'other\.f'"):
+            register()
+    assert catalog.list_tables("db") == ["t"]
+    assert external.table("other.f").count() == 1
