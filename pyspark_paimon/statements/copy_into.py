@@ -300,8 +300,9 @@ def _parse_json(wanted: _Copy, content: pa.Buffer, types: Mapping[str, pa.DataTy
 
 def _spellings(content: pa.Buffer, names: Sequence[str], columns: Collection[str]) -> dict[str, str]:
     """Return other spellings of columns in the file, and which columns they are: as in Spark, names ignore case."""
-    forms = "|".join("".join(f"(?:{'|'.join(map(re.escape, {part, part.lower(), part.upper()}))})" for part in name) for name in names)
-    found = {key.decode() for key in re.findall(f'"({forms})"\\s*:'.encode(), memoryview(content))}
+    longest = max(len(form.encode()) for name in names for form in (name, name.lower(), name.upper()))
+    keys = re.finditer(rb'"([^"\\]{1,%d})"\s*:' % longest, memoryview(content))
+    found = {key.decode(errors="replace") for key in {bytes(match[1]) for match in keys}}
     known = {name.lower(): name for name in names}
     return {key: known[key.lower()] for key in sorted(found) if key not in columns and key.lower() in known}
 
