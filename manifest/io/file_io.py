@@ -376,7 +376,7 @@ class LocalFileIO:
             self._create(temporary, data, durable=True)
             failpoints.point(f"after-temp-{os.path.basename(path).rpartition('-')[0]}")
             created = os.stat(temporary)
-            if (guard is not None and not guard()) or not link_new(temporary, path, created):
+            if (guard is not None and not guard()) or not link_new(temporary, path, created, data):
                 return False
         finally:
             with suppress(OSError):

@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from manifest.io.errors import NotARegularFile, UnsafeFileIO
 
@@ -105,7 +106,7 @@ def target_of_temporary(name: str) -> str | None:
     return found and found[1]
 
 
-def link_new(source: str, path: str, created: os.stat_result) -> bool:
+def link_new(source: str, path: str, created: os.stat_result, data: bytes) -> bool:
     """Link ``source`` to ``path`` if that name is free.
 
     Returns False if the name exists or the source was deleted. Raises ``UnsafeFileIO`` if the file system has no hard links, ``OSError`` if
@@ -115,11 +116,13 @@ def link_new(source: str, path: str, created: os.stat_result) -> bool:
         source: Temporary file.
         path: Final name.
         created: Status of ``source``.
+        data: Content of ``source``, unlike that of every other file.
     """
     try:
         os.link(source, path)
     except OSError as error:
-        if _is_linked(path, created):  # A network file system may repeat a request whose answer was lost, and report the second result.
+        # A network file system may repeat a request whose answer was lost, and report the second result.
+        if _is_linked(path, created) and Path(path).read_bytes() == data:
             return True
         if isinstance(error, FileExistsError):
             return False
@@ -152,10 +155,15 @@ def move(rename: Callable[[str, str], None], source: str, target: str) -> None:
 
 
 def _is_linked(path: str, created: os.stat_result) -> bool:
+    """Return whether ``path`` is the file of ``created``.
+
+    Size and time are compared too: if that file was deleted, a new one may have its inode.
+    """
     try:
-        return os.path.samestat(os.stat(path), created)
+        found = os.stat(path)
     except OSError:
         return False
+    return os.path.samestat(found, created) and (found.st_size, found.st_mtime_ns) == (created.st_size, created.st_mtime_ns)
 
 
 def is_same_file(path: str, created: os.stat_result) -> bool:

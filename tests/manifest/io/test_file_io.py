@@ -97,6 +97,35 @@ def test_cancelled_creation_fails_to_link(tmp_path):
     assert IO.create_exclusive(path, b"early", guard=lambda: True)
 
 
+def test_a_new_file_with_the_inode_of_a_cancelled_creation_is_not_taken_for_it(tmp_path, monkeypatch):
+    target = tmp_path / "snapshot-1"
+
+    def reuse(source: str, path: str) -> None:
+        status = Path(source).stat()
+        Path(source).rename(path)  # the inode of the deleted source, as ext4 gives it to the next file
+        Path(path).write_bytes(b"theirs")
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        raise FileNotFoundError(errno.ENOENT, "the source is gone", source, None, path)
+
+    monkeypatch.setattr(os, "link", reuse)
+    assert not LocalFileIO().create_exclusive(str(target), b"ours!!")
+    assert target.read_bytes() == b"theirs"
+
+
+def test_a_file_with_the_inode_of_a_deleted_one_was_not_renamed(tmp_path, monkeypatch):
+    source, target = tmp_path / "a", tmp_path / "b"
+    source.write_bytes(b"ours")
+    os.utime(source, ns=(0, 0))
+
+    def reuse(old: str, new: str) -> None:
+        Path(old).replace(new)
+        Path(new).write_bytes(b"them")
+        raise FileNotFoundError(errno.ENOENT, "the source is gone", old, None, new)
+
+    with pytest.raises(FileNotFoundError):
+        posix.move(reuse, str(source), str(target))
+
+
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EXDEV])
 def test_without_hard_links_there_is_no_commit(tmp_path, monkeypatch, code):
     def refuse(*_):
