@@ -203,8 +203,9 @@ def _unshredded(leaves: Sequence[LeafColumn], variants: Sequence[tuple[str | Non
 
     found = [leaf for leaf in leaves if part(leaf) != _TYPED]
     for at in range(len(found) - 1):
-        if (part(found[at]), part(found[at + 1])) == (b"metadata", b"value"):
-            found[at : at + 2] = found[at + 1], found[at]
+        first, second = found[at : at + 2]
+        if (part(first), part(second)) == (b"metadata", b"value") and first.path[:-1] == second.path[:-1]:
+            found[at : at + 2] = second, first
     return found
 
 

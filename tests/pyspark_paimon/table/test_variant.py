@@ -43,6 +43,16 @@ def test_variants_in_arrays_and_rows(tmp_path: Path) -> None:
     assert table.scan(order_by="id").to_arrow().to_pylist() == [row | {"z": None} for row in rows]
 
 
+def test_variants_beside_each_other_in_a_row(tmp_path: Path) -> None:
+    inner = "ROW<x VARIANT, `y.z` VARIANT, i INT, w VARIANT>"
+    table = Table.create(tmp_path / "t", f"id INT, r {inner}, a ARRAY<{inner}>, m MAP<STRING, {inner}>")
+    row = {"x": TRUE, "y.z": ONE, "i": 2, "w": None}
+    rows = [{"id": 1, "r": row, "a": [row, None], "m": [("k", row)]}, {"id": 2, "r": None, "a": [], "m": None}]
+    table.write(pa.Table.from_pylist(rows, table.schema))
+    assert table.scan(order_by="id").to_arrow().to_pylist() == rows
+    assert table.fsck(depth="deep").problems == ()
+
+
 def test_half_a_variant_is_refused(tmp_path: Path) -> None:
     table = Table.create(tmp_path / "t", "id INT, v VARIANT")
     open_struct = pa.struct([("value", pa.binary()), ("metadata", pa.binary())])
