@@ -17,7 +17,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
+from fileindex.base.errors import CorruptVariant, InvalidArgument
 from fileindex.variant.codes import (
     DECIMAL_DIGITS,
     DECIMAL_WIDTHS,
@@ -139,7 +139,10 @@ def reencode(value: bytes, metadata: bytes) -> Encoded:
     True
     """
     keys = Keys()
-    return Encoded(copy_value(value, 0, len(value), key_names(metadata), keys), keys.metadata())
+    try:
+        return Encoded(copy_value(value, 0, len(value), key_names(metadata), keys), keys.metadata())
+    except RecursionError:
+        raise CorruptVariant("the value nests too deeply to be copied; read a deeper part of it by variant_get()") from None
 
 
 def copy_value(value: bytes, start: int, end: int, names: tuple[str, ...], keys: Keys) -> bytes:

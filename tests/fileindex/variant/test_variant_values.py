@@ -168,6 +168,8 @@ def test_deep_nesting_is_refused_by_the_encoder_and_read_until_python_ends() -> 
         deep = _array(deep)
     with pytest.raises(CorruptVariant, match="nests too deeply"):
         decode(deep, b"\x01\x00\x00")
+    with pytest.raises(CorruptVariant, match="nests too deeply"):
+        get_values(Variant.array([Variant(deep, b"\x01\x00\x00")]), [0], ColumnType(Kind.VARIANT), "UTC", strict=False)
 
 
 def _array(inner: bytes) -> bytes:
