@@ -37,6 +37,34 @@ _SPECIAL_FLOATS = {
 }
 _DATE = re.compile(r"([+-]?)([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T](.*))?)?)?", re.DOTALL)
 _TIME = re.compile(r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?)?(.*)", re.DOTALL)
+_SHORT_ZONES = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo",
+    "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CST": "America/Chicago",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}
+"""Java's short names of zones that are in no database of zones."""
 _WIDE = Context(prec=400, rounding=ROUND_HALF_UP)
 _NUMBERS = frozenset({ValueKind.INTEGER, ValueKind.DOUBLE, ValueKind.FLOAT, ValueKind.DECIMAL})
 _TEXTS_ONLY = frozenset({ValueKind.OBJECT, ValueKind.ARRAY, ValueKind.UUID})
@@ -266,25 +294,21 @@ def _parse_timestamp(text: str, zone: str, *, zoned: bool) -> int:
         if clock[0] > 23 or clock[1] > 59 or clock[2] > 59 or (where and second is None):
             _refuse()
         wall += (clock[0] * 3600 + clock[1] * 60 + clock[2]) * _SECOND + int((fraction or "0")[:6].ljust(6, "0"))
-    if where and zoned:
-        try:
-            zone = zone_named(where.strip())
-        except InvalidArgument:
-            _refuse()
-    elif where:
-        _named_zone(where)
+    if where:
+        named = _named_zone(where)  # a TIMESTAMP_NTZ ignores it
+        zone = named if zoned else zone
     try:
         return _instant(wall, zone) if zoned else wall
     except PaimonError:
         return int(_refuse())
 
 
-def _named_zone(where: str) -> None:
-    """Check a zone that TIMESTAMP_NTZ ignores."""
+def _named_zone(where: str) -> str:
+    name = where.strip()
     try:
-        zone_named(where.strip())
+        return zone_named(_SHORT_ZONES.get(name, name))
     except InvalidArgument:
-        _refuse()
+        return str(_refuse())
 
 
 __all__ = ["InvalidCastError", "cast_value"]

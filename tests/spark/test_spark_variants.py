@@ -179,7 +179,7 @@ VALUES = [
     dt.datetime(2024, 3, 31, 2, 30),  # noqa: DTZ001  # skipped in Berlin
     dt.datetime(2024, 7, 1, 12, 30, 15, 250, tzinfo=dt.UTC), dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=dt.UTC),
     dt.datetime(2024, 1, 31, 23, 30, tzinfo=dt.UTC),
-    2.0**63, -(2.0**63), np.float32(2**63), 5e-324, np.float32(1e-45), 1e303, "9999999-01-01", "2024-01-01T", "0x1.8p1", "0x1", "+NaN", "+nan", "１２", "1١.٣",
+    2.0**63, -(2.0**63), np.float32(2**63), 5e-324, np.float32(1e-45), 1e303, "9999999-01-01", "2024-01-01T", "1970-01-01 00:00:00 PST", "2024-07-01 00:00:00 IST", "0x1.8p1", "0x1", "+NaN", "+nan", "１２", "1١.٣",
     dt.datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=dt.UTC), dt.datetime(1, 2, 3, 4, 5, 6, 789_012, tzinfo=dt.UTC),
     UUID(int=7), [1, "a", None], {"b": 1, "a": {"c": [True]}}, [], {},
 ]  # fmt: skip

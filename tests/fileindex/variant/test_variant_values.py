@@ -233,6 +233,9 @@ def test_a_path_of_many_rows_is_that_of_each(values: list[Any], path: list[str |
         ("9999999-01-01", Kind.DATE, None),
         (1e303, Kind.TIMESTAMP_LTZ, None),
         ("2024-01-01T", Kind.TIMESTAMP, None),
+        ("1970-01-01 00:00:00 PST", Kind.TIMESTAMP_LTZ, datetime(1970, 1, 1, 8, tzinfo=UTC)),
+        ("1970-01-01 00:00:00 JST", Kind.TIMESTAMP, datetime(1970, 1, 1)),  # noqa: DTZ001
+        ("1970-01-01 00:00:00 XYZ", Kind.TIMESTAMP, None),
         (2.0**63, Kind.BIGINT, (1 << 63) - 1),
         (2.0**64, Kind.BIGINT, None),
         ("-0x1.8p1", Kind.DOUBLE, -3.0),
