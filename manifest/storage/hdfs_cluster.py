@@ -51,7 +51,7 @@ _forked_from: list[int] = []
 
 
 def _remember_fork() -> None:
-    if _open:
+    if _open or _opening.locked():  # a thread was opening the first one
         _forked_from.append(os.getppid())
 
 

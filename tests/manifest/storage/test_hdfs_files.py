@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import pickle
+import signal
 import sys
 import threading
 import uuid
@@ -384,6 +385,29 @@ def test_each_caller_has_its_own_retries_and_timeout(monkeypatch):
     clusters = [HdfsFileIO(StorageOptions.of(one))._at(root)[0] for one in given]
     assert [(one._retries, one._client) for one in clusters] == [(0, 30_000), (8, 1000), (0, 30_000)]
     assert clusters[0] is clusters[2]
+
+
+def test_a_child_of_a_fork_during_the_first_opening_is_told_too(monkeypatch):
+    for name, value in (("_open", {}), ("_forked_from", [])):
+        monkeypatch.setattr(f"manifest.storage.hdfs_cluster.{name}", value)
+    begun, ends = threading.Event(), threading.Event()
+    monkeypatch.setattr("manifest.storage.hdfs_cluster._connect", lambda *_: (begun.set(), ends.wait(60)))
+    opening = threading.Thread(target=HdfsFileIO(StorageOptions())._at, args=("hdfs://nn:1/t",))
+    opening.start()
+    begun.wait(60)
+    child = os.fork()
+    if not child:
+        signal.alarm(20)  # instead of waiting for ever
+        try:
+            HdfsFileIO(StorageOptions())._at("hdfs://nn:1/t")
+        except UnsupportedOption:
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    ends.set()
+    opening.join()
+    assert os.waitstatus_to_exitcode(status) == 0
 
 
 def test_a_view_has_a_name():
