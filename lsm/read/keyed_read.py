@@ -243,7 +243,8 @@ def _spans(low: Any, high: Any, values: Any) -> Mask:
 
 def _meets(low: Any, high: Any, ends: Any) -> Mask:
     """Return which ranges meet the range from the first to the last of ``ends``."""
-    found: Mask = (low <= ends[-1]) & (high >= ends[0])
+    # Not as scalars: NumPy would drop the NUL bytes at their end.
+    found: Mask = (low <= ends[-1:]) & (high >= ends[:1])
     return found
 
 

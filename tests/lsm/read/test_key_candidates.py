@@ -194,3 +194,16 @@ def test_runs_of_one_size_are_merged_and_small_runs_are_not(tmp_path: Path) -> N
             table.write([{"id": n, "v": -number} for n in range(number, 5 if number < 3 else 1000)])
             notes.append(table.scan().explain().stages[-1].note)
     assert notes == ["", "", "", "2,009 rows merged"]
+
+
+@pytest.mark.parametrize("kind", ["BYTES", "STRING"])
+def test_the_last_of_many_keys_may_end_with_a_nul_byte(tmp_path: Path, kind: str) -> None:
+    table = Table.create(tmp_path / "t", f"id {kind}, v INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    last: Any = b"z\0" if kind == "BYTES" else "z\0"
+    keys = [b"%03d" % n if kind == "BYTES" else f"{n:03}" for n in range(300)]
+    table.write([{"id": key, "v": 1} for key in (*keys, last)])
+    table.write([{"id": last, "v": 2}])
+    assert table.lookup([*keys, last]).num_rows == 301
+    with use_thresholds(candidate_rows=100):
+        for condition, found in ((None, 301), ("v = 1", 300), ("v = 2", 1)):
+            assert table.scan(condition).to_arrow().num_rows == found
