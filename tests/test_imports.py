@@ -46,6 +46,9 @@ OURS = (
 )
 FILTERS = ("fileindex.expression.functions", "fileindex.predicate.json", "pyspark_paimon.filter.bind", "pyspark_paimon.filter.from_arrow")
 RARE = (
+    "fileindex.variant.decoding",
+    "fileindex.variant.encoding",
+    "fileindex.variant.extraction",
     "lsm.aggregate.summary",
     "lsm.keys.order_by",
     "manifest.fsck.problem",
@@ -62,6 +65,8 @@ RARE = (
 WRITING = (
     "manifest.commit",
     "manifest.expire",
+    "fileindex.variant.decoding",
+    "fileindex.variant.encoding",
     "manifest.fsck.walk",
     "lsm.compaction",
     "lsm.write",
@@ -70,6 +75,8 @@ WRITING = (
     "lsm.avro.writer",
 )
 NOT_WRITING = (
+    "fileindex.variant.decoding",
+    "fileindex.variant.encoding",
     "lsm.avro",
     "lsm.bucket.dynamic",
     "lsm.commit.postponed",

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from fileindex.base.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.errors import FilterFailed, InvalidArgument, InvalidFilter
+from fileindex.base.lazy import LazyModule
 from fileindex.base.time_zone import UTC
 from fileindex.expression.arithmetic import Arrays
 from fileindex.expression.tree import Expression, FunctionCall, LiteralValue
 from fileindex.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, BYTES_TYPE, DATE_TYPE, DOUBLE_TYPE, INT_TYPE, TEXT_TYPE
-from fileindex.variant.extraction import get_values
 from fileindex.variant.path import parse_path, path_text
-from fileindex.variant.rows import ValueKind, VariantRows
-from fileindex.variant.values import parse_column
+
+if TYPE_CHECKING:
+    from fileindex.variant import extraction, rows
+    from fileindex.variant import values as variant_values
+else:  # few filters have a VARIANT
+    extraction = LazyModule("fileindex.variant.extraction")
+    rows = LazyModule("fileindex.variant.rows")
+    variant_values = LazyModule("fileindex.variant.values")
 
 VARIANT_TYPE = ColumnType(Kind.VARIANT)
 GETTERS = frozenset({"variant_get", "try_variant_get"})
@@ -105,12 +111,12 @@ def extract(call: FunctionCall, array: Any) -> Any:
     """
     path, *rest = (str(one.value) for one in call.arguments[1:] if isinstance(one, LiteralValue))
     zone = rest[1] if len(rest) > 1 else UTC
-    return get_values(array, parse_path(path), call.type, zone, strict=call.function == "variant_get")
+    return extraction.get_values(array, parse_path(path), call.type, zone, strict=call.function == "variant_get")
 
 
 def is_variant_null(values: Arrays, _: ColumnType) -> Any:
     """``is_variant_null(v)``: whether a value is the null of JSON. False for NULL."""
-    return pa.array(VariantRows.of(values[0]).kinds == ValueKind.NULL)
+    return pa.array(rows.VariantRows.of(values[0]).kinds == rows.ValueKind.NULL)
 
 
 def parse_json(values: Arrays, _: ColumnType) -> Any:
@@ -119,14 +125,14 @@ def parse_json(values: Arrays, _: ColumnType) -> Any:
     Raises ``FilterFailed`` for a text that is no JSON.
     """
     try:
-        return parse_column(values[0])
+        return variant_values.parse_column(values[0])
     except InvalidArgument as error:
         raise FilterFailed(f"{error}; write try_parse_json() to get null") from error
 
 
 def try_parse_json(values: Arrays, _: ColumnType) -> Any:
     """``try_parse_json(text)``: null for a text that is no JSON."""
-    return parse_column(values[0], strict=False)
+    return variant_values.parse_column(values[0], strict=False)
 
 
 __all__ = [

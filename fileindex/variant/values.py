@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import LazyModule
 from fileindex.base.public import public
 from fileindex.base.time_zone import UTC
 from fileindex.base.variant_type import VARIANT_ARROW, variant_array
-from fileindex.variant.decoding import decode, to_json
-from fileindex.variant.encoding import encode, encode_json
+
+if TYPE_CHECKING:
+    from fileindex.variant import decoding, encoding
+else:  # every write imports this module, and few have a VARIANT
+    decoding = LazyModule("fileindex.variant.decoding")
+    encoding = LazyModule("fileindex.variant.encoding")
 
 
 @public
@@ -40,7 +45,7 @@ class Variant:
 
         Raises ``InvalidArgument`` for a value that is not None, bool, int, float, Decimal, str, bytes, date, datetime, UUID, or a list or dict of these.
         """
-        return cls(*encode(value))
+        return cls(*encoding.encode(value))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -48,21 +53,21 @@ class Variant:
 
         Numbers with a decimal form become DECIMAL, as in Spark's ``parse_json``. Raises ``InvalidArgument`` for a text that is no JSON.
         """
-        return cls(*encode_json(text))
+        return cls(*encoding.encode_json(text))
 
     def to_python(self) -> Any:
         """Return the value as Python objects.
 
         Raises ``CorruptVariant`` for damaged bytes, ``OutOfRange`` for a date outside of the years 1 to 9999.
         """
-        return decode(self.value, self.metadata)
+        return decoding.decode(self.value, self.metadata)
 
     def to_json(self, zone: str = UTC) -> str:
         """Return the value as JSON text, as Spark's ``to_json`` does.
 
         zone: Time zone in which timestamps are shown.
         """
-        return to_json(self.value, self.metadata, zone)
+        return decoding.to_json(self.value, self.metadata, zone)
 
     @staticmethod
     def array(values: Iterable[object]) -> pa.Array:
@@ -94,7 +99,7 @@ class Variant:
         >>> Variant.decode_array(Variant.parse_array(['{"a": 1}', None]))
         [{'a': 1}, None]
         """
-        return [None if one is None else decode(*one) for one in _binaries(array)]
+        return [None if one is None else decoding.decode(*one) for one in _binaries(array)]
 
     @staticmethod
     def json_array(array: Any, zone: str = UTC) -> pa.Array:
@@ -102,7 +107,7 @@ class Variant:
 
         zone: Time zone in which timestamps are shown.
         """
-        return pa.array([None if one is None else to_json(*one, zone) for one in _binaries(array)], pa.string())
+        return pa.array([None if one is None else decoding.to_json(*one, zone) for one in _binaries(array)], pa.string())
 
 
 def variant_column(values: Iterable[object]) -> Any:
@@ -112,7 +117,7 @@ def variant_column(values: Iterable[object]) -> Any:
     Raises ``InvalidArgument``.
     """
     plain = (value.as_py() if isinstance(value, pa.Scalar) else value for value in values)
-    return _column([None if value is None else binaries_of(value) or encode(value) for value in plain])
+    return _column([None if value is None else binaries_of(value) or encoding.encode(value) for value in plain])
 
 
 def binaries_of(value: object) -> tuple[bytes, bytes] | None:
@@ -150,7 +155,7 @@ def parse_column(texts: Any, *, strict: bool = True) -> Any:
     for row, text in enumerate(given.to_pylist()):
         if text not in known:
             try:
-                known[text] = encode_json(text)
+                known[text] = encoding.encode_json(text)
             except InvalidArgument as error:
                 if strict:
                     raise InvalidArgument(f"row {row}: {error}") from error

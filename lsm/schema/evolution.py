@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from fileindex.base.column_type import BINARIES, STRINGS, ColumnType, Kind, Plain
 from fileindex.base.errors import PaimonError
-from fileindex.base.lazy import cached_property
+from fileindex.base.lazy import LazyModule, cached_property
 from fileindex.base.plain_value import from_scalar, to_scalar
 from fileindex.expression.tree import ColumnValue, Expression, map_columns
 from fileindex.predicate.tree import TRUE, ColumnRef, ComputedPredicate, Leaf, Predicate, columns_of, map_leaves
 from fileindex.predicate.unwiden import unwiden
-from fileindex.variant.shredding import plain_variants
 from lsm.schema.cast import cast_values
 from lsm.schema.parquet_schema import is_int96
 from manifest.entry.bounds import BoundsColumn
@@ -28,6 +27,11 @@ from manifest.io.errors import UnsupportedTable
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.cast_rules import Cast, cast_of, keeps_order, may_null
 from manifest.types.data_type import NESTED, DataField, DataType
+
+if TYPE_CHECKING:
+    from fileindex.variant import shredding
+else:  # few files have a VARIANT
+    shredding = LazyModule("fileindex.variant.shredding")
 
 _UNLIKE_THEMSELVES = NESTED | {Kind.VARIANT, Kind.GEOMETRY, Kind.GEOGRAPHY}
 """Types whose values cannot be compared, or cannot be read."""
@@ -242,7 +246,7 @@ def to_read_schema(array: Any, file: DataType, read: DataType) -> Any:
             keys = to_read_schema(keys, file.part("element"), read.part("element"))
             return pa.MapArray.from_arrays(_offsets(array), keys, counts.cast(pa.int32()), type=target, mask=_nulls(array))
         case Kind.VARIANT:
-            return plain_variants(array)
+            return shredding.plain_variants(array)
         case _:
             return array.cast(target)
 
