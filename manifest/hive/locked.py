@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.hive.metastore import Metastore
-from manifest.io.file_io import FileIO, Holder, RangeReader
-from manifest.io.wrapped import WrappedFileIO
+from manifest.io.file_io import FileIO
+from manifest.io.wrapped import ThinFileIO
 from manifest.options.durations import parse_duration_millis
 
 _ENABLED, _TYPE, _TIMEOUT, _SLEEP, _LENGTH = (
@@ -53,7 +53,7 @@ class LockOptions:
         return cls({"true": True, "false": False}.get(enabled), *times), rest
 
 
-class LockedFileIO(WrappedFileIO):
+class LockedFileIO(ThinFileIO):
     """Storage that creates snapshots and schemas under the metastore's lock of ``table``.
 
     The lock keeps engines apart whose commits test a name and then rename. Commits of this package are safe without it.
@@ -69,23 +69,8 @@ class LockedFileIO(WrappedFileIO):
         with self._metastore.locked(*self._table, self._options.timeout_seconds, self._options.longest_sleep):
             return self.inner.create_exclusive(path, data, guard=guard)
 
-    def identity(self, path: str) -> tuple[int, ...] | None:
-        return self.inner.identity(path)
-
-    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
-        return self.inner.read_many(paths)
-
     def write_hint(self, path: str, data: bytes, guard: Callable[[], bool]) -> None:
         self.inner.write_hint(path, data, guard)
-
-    def start_write(self, path: str, data: bytes) -> Callable[[], None]:
-        return self.inner.start_write(path, data)
-
-    def delete_many(self, paths: Sequence[str]) -> int:
-        return self.inner.delete_many(paths)
-
-    def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:
-        return self.inner.open_ranges(path, held)
 
 
 __all__ = ["LockOptions", "LockedFileIO"]

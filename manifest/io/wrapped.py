@@ -137,4 +137,23 @@ class WrappedFileIO:
         return self.inner.local_path(path)
 
 
-__all__ = ["WrappedFileIO"]
+class ThinFileIO(WrappedFileIO):
+    """Wrapper that need not see all calls: ``inner`` caches and combines them."""
+
+    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
+        return self.inner.read_many(paths)
+
+    def identity(self, path: str) -> tuple[int, ...] | None:
+        return self.inner.identity(path)
+
+    def start_write(self, path: str, data: bytes) -> Callable[[], None]:
+        return self.inner.start_write(path, data)
+
+    def delete_many(self, paths: Sequence[str]) -> int:
+        return self.inner.delete_many(paths)
+
+    def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:
+        return self.inner.open_ranges(path, held)
+
+
+__all__ = ["ThinFileIO", "WrappedFileIO"]

@@ -1,5 +1,3 @@
-# The methods of a FileIO are documented once, in the protocol.
-# ruff: noqa: D102
 """Storage with temporary keys from a catalog's server.
 
 Keys are fetched on access and exchanged before they expire.
@@ -9,12 +7,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from manifest.io.errors import CredentialsRefused
-from manifest.io.file_io import FileIO, Holder, RangeReader
-from manifest.io.wrapped import WrappedFileIO
+from manifest.io.file_io import FileIO
+from manifest.io.wrapped import ThinFileIO
 from manifest.rest.api import RestApi
 from manifest.rest.messages import Identifier
 from manifest.rest.options import of_stores
@@ -26,7 +23,7 @@ _SHORT_LIFE = 0.2
 """Remaining part of their lifetime at which shorter-lived keys are exchanged."""
 
 
-class VendedFileIO(WrappedFileIO):
+class VendedFileIO(ThinFileIO):
     """Storage of ``path`` with temporary keys for ``table``.
 
     Uses the user's store options too.
@@ -66,21 +63,6 @@ class VendedFileIO(WrappedFileIO):
         endpoint = {} if dlf is None else {"fs.oss.endpoint": dlf}
         store, _ = file_io_for(self._path, storage_options={**self._api.options.storage, **of_stores(keys.token), **endpoint})
         return store, until
-
-    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
-        return self.inner.read_many(paths)
-
-    def identity(self, path: str) -> tuple[int, ...] | None:
-        return self.inner.identity(path)
-
-    def start_write(self, path: str, data: bytes) -> Callable[[], None]:
-        return self.inner.start_write(path, data)
-
-    def delete_many(self, paths: Sequence[str]) -> int:
-        return self.inner.delete_many(paths)
-
-    def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:
-        return self.inner.open_ranges(path, held)
 
 
 def _now() -> float:
