@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.stores.s3_server import IDENTITY, SECRET, free_port
+from tests.stores.local_server import free_port
+from tests.stores.s3_server import IDENTITY, SECRET
 
 ROOT = Path(__file__).parents[2]
 CLIENT = """

