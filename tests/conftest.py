@@ -16,6 +16,7 @@ from fileindex.base.thresholds import Thresholds, use_thresholds
 from tests.stores.azure_server import AzureServer, AzuriteUnavailable
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.hdfs_server import HdfsServer
+from tests.stores.local_server import held
 from tests.stores.s3_server import BUCKET, S3Server
 
 hypothesis.settings.register_profile("quick", max_examples=40, deadline=None)
@@ -71,45 +72,21 @@ def tiny() -> Iterator[Thresholds]:
 def s3() -> Iterator[S3Server]:
     """A server of this session's own."""
     pytest.importorskip("obstore", reason="object stores need the extra 'objectstore'")
-    try:
-        server = S3Server().__enter__()
-    except JavaUnavailable as error:
-        pytest.skip(str(error))
-    try:
-        yield server
-    finally:
-        server.__exit__()
+    yield from held(S3Server(), JavaUnavailable)
 
 
 @pytest.fixture(scope="session")
 def azure() -> Iterator[AzureServer]:
     """A server of Azure's protocol, of this session's own."""
     pytest.importorskip("obstore", reason="object stores need the extra 'objectstore'")
-    server = AzureServer()
-    try:
-        server.__enter__()
-    except AzuriteUnavailable as error:
-        server.__exit__()
-        pytest.skip(str(error))
-    try:
-        yield server
-    finally:
-        server.__exit__()
+    yield from held(AzureServer(), AzuriteUnavailable)
 
 
 @pytest.fixture(scope="session")
 def hdfs() -> Iterator[HdfsServer]:
     """A cluster of this session's own."""
     pytest.importorskip("hdfs_native", reason="HDFS needs the extra 'hdfs'")
-    server = HdfsServer()
-    try:
-        server.__enter__()
-    except JavaUnavailable as error:
-        pytest.skip(str(error))
-    try:
-        yield server
-    finally:
-        server.__exit__()
+    yield from held(HdfsServer(), JavaUnavailable)
 
 
 @pytest.fixture

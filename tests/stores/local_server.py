@@ -7,10 +7,14 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self, TypeVar
 
+import pytest
+
+_Server = TypeVar("_Server", bound="LocalServer")
 _PAUSE_SECONDS = 0.05
 
 
@@ -21,6 +25,10 @@ class LocalServer:
     port: int = 0
     folder: Path = Path()
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        raise NotImplementedError
 
     def __exit__(self, *_: object) -> None:
         self.kill()
@@ -65,10 +73,23 @@ class LocalServer:
             self._process = None
 
 
+def held(server: _Server, unavailable: type[Exception]) -> Iterator[_Server]:
+    """The body of a fixture: the running server; skips where it is ``unavailable``."""
+    try:
+        server.__enter__()
+    except unavailable as error:
+        server.__exit__()
+        pytest.skip(str(error))
+    try:
+        yield server
+    finally:
+        server.__exit__()
+
+
 def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
 
 
-__all__ = ["LocalServer", "free_port"]
+__all__ = ["LocalServer", "free_port", "held"]

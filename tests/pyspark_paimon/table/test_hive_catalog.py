@@ -35,19 +35,14 @@ from pyspark_paimon import (
     UnsupportedOption,
 )
 from tests.stores.hive_server import HiveServer
+from tests.stores.local_server import held
 
 served = [pytest.mark.long, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
 def metastore():
-    server = HiveServer()
-    try:
-        server.__enter__()
-    except JavaUnavailable as error:
-        pytest.skip(str(error))
-    yield server
-    server.__exit__()
+    yield from held(HiveServer(), JavaUnavailable)
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
 
 import pytest
 
 from benchmarks.java_project import JavaUnavailable
 from pyspark_paimon import Catalog, CatalogUnavailable, TableExists, TableNotFound
+from tests.stores.local_server import held
 from tests.stores.mariadb_server import PASSWORD, MariaDbServer
 
 pytest.importorskip("sqlalchemy")
@@ -18,12 +18,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 @pytest.fixture(scope="module")
 def database():
-    with ExitStack() as stack:
-        try:
-            server = stack.enter_context(MariaDbServer())
-        except JavaUnavailable as error:
-            pytest.skip(str(error))
-        yield server
+    yield from held(MariaDbServer(), JavaUnavailable)
 
 
 @pytest.fixture

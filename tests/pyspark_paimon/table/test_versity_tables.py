@@ -7,6 +7,7 @@ import pytest
 
 from pyspark_paimon import Table
 from tests.stores.fault_proxy import FaultProxy
+from tests.stores.local_server import held
 from tests.stores.racing import raced
 from tests.stores.versity_server import VersityServer, VersityUnavailable
 
@@ -16,14 +17,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
 
 @pytest.fixture(scope="module")
 def versity():
-    server = VersityServer()
-    try:
-        server.__enter__()
-    except VersityUnavailable as error:
-        server.__exit__()
-        pytest.skip(str(error))
-    yield server
-    server.__exit__()
+    yield from held(VersityServer(), VersityUnavailable)
 
 
 def rows(ids, city="Oslo"):
