@@ -117,6 +117,32 @@ def _left_out(field: DataField, schema: TableSchema, rows: int) -> Any:
     return cast_nested(pa.nulls(rows, field.type.arrow), field.type.arrow)
 
 
+def refused_rows(column: Any, field: DataField) -> Mask:
+    """Return which values ``conform`` refuses. A bad value costs a search, not a good one.
+
+    Raises:
+        SchemaMismatch: No value of the column's type fits.
+
+    >>> from manifest.types.ddl import parse_ddl
+    >>> refused_rows(pa.array([["a"], ["ab"], None]), parse_ddl("t ARRAY<VARCHAR(1)>")[0]).tolist()
+    [False, True, False]
+    """
+    _column(column.slice(0, 0), field)
+    refused = np.zeros(len(column), np.bool_)
+    ranges = [(0, len(column))]
+    while ranges:
+        start, stop = ranges.pop()
+        try:
+            _column(column.slice(start, stop - start), field)
+        except (SchemaMismatch, NullInKey):
+            if stop - start == 1:
+                refused[start] = True
+            else:
+                middle = (start + stop) // 2
+                ranges += [(start, middle), (middle, stop)]
+    return refused
+
+
 def _column(column: Any, field: DataField) -> Any:
     target = field.type.arrow
     if column.type != target and not may_cast(column.type, target):
@@ -313,4 +339,4 @@ def _zero(kind: pa.DataType) -> Any:
     return False if types.is_boolean(kind) else 0
 
 
-__all__ = ["complete_deletes", "conform", "has_null", "missing_text", "takeable"]
+__all__ = ["complete_deletes", "conform", "has_null", "missing_text", "refused_rows", "takeable"]

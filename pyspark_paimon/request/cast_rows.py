@@ -6,7 +6,7 @@ Whole columns are cast at once. Each cast also returns which values do not fit.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from fileindex.base.arrays import Mask
 from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 from lsm.arrow.row_kind import ROW_KIND
-from lsm.schema.conform_input import takeable
+from lsm.schema.conform_input import refused_rows, takeable
 from lsm.schema.leaf_types import with_leaves
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
@@ -82,18 +82,14 @@ class CastRows:
                 wanted = self.schema.field(name)
                 array, mask = cast_column(column, wanted.type, rounds=self.rounds)
                 if self.errors == "collect":
-                    mask = mask | _overlong(array, wanted.type) | (self._missing(array, wanted) if fills_none else False)
+                    checked = wanted if fills_none else replace(wanted, type=wanted.type.with_nullable(nullable=True))
+                    mask = mask | (
+                        refused_rows(array, checked) if wanted.type.is_nested else _overlong(array, checked.type) | _missing(array, checked)
+                    )
                 if mask.any():
                     unfit[name] = mask
             arrays.append(array)
         return pa.record_batch(arrays, names=batch.schema.names), unfit
-
-    @staticmethod
-    def _missing(column: pa.Array, wanted: DataField) -> Mask:
-        """Return which values are null although the column is NOT NULL."""
-        if wanted.type.nullable or default_scalar(wanted) is not None:
-            return np.zeros(len(column), np.bool_)
-        return ~np.asarray(column.is_valid())
 
     def _error(self, batch: pa.RecordBatch, name: str, row: int) -> SchemaMismatch:
         reason = _reason(self.schema.field(name), batch.column(name)[row].as_py())
@@ -116,6 +112,13 @@ def _reason(column: DataField, value: object) -> str:
     if value is None:
         return f"column '{column.name}' has a null, but is {column.type}"
     return f"column '{column.name}': {value!r:.60} is no {column.type.with_nullable(nullable=True)}"
+
+
+def _missing(column: pa.Array, wanted: DataField) -> Mask:
+    """Return which values are null although the column is NOT NULL."""
+    if wanted.type.nullable or default_scalar(wanted) is not None:
+        return np.zeros(len(column), np.bool_)
+    return ~np.asarray(column.is_valid())
 
 
 def _overlong(column: pa.Array, wanted: DataType) -> Mask:

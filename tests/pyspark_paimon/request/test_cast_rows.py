@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from fractions import Fraction
 
@@ -215,6 +216,31 @@ def test_rows_of_polars_are_collected(table_root):
     done = made.write(pl.DataFrame({"id": ["1", "2", "x"], "s": ["abc", "abcd", "ab"]}), cast=True, errors="collect")
     assert done.rejected["_error"].to_pylist() == ["column 's': 'abcd' is no VARCHAR(3)", "column 'id': 'x' is no INT"]
     assert rows(made) == [(1, "abc")]
+
+
+def test_rows_with_a_bad_value_inside_are_collected(table_root):
+    made = Table.create(f"{table_root}/t", "id INT, a ARRAY<VARCHAR(2)>, r ROW<n TINYINT NOT NULL, m MAP<STRING, BINARY(1)>>")
+    nested = pa.schema(
+        {"id": pa.string(), "a": pa.list_(pa.string()), "r": pa.struct({"n": pa.int64(), "m": pa.map_(pa.string(), pa.binary())})}
+    )
+    good = [
+        {"id": "1", "a": ["ab", None], "r": {"n": 127, "m": {"k": b"1"}}},
+        {"id": "2", "a": None, "r": None},
+        {"id": "3", "a": [], "r": {"n": 0, "m": None}},
+    ]
+    bad = [
+        {"id": "4", "a": ["a", "abc"], "r": None},
+        {"id": "5", "a": [], "r": {"n": None, "m": {}}},
+        {"id": "6", "a": [], "r": {"n": 128, "m": {}}},
+        {"id": "7", "a": [], "r": {"n": 1, "m": {"k": b"1", "l": b"12"}}},
+    ]
+    mixed = [row for pair in itertools.zip_longest(good, bad) for row in pair if row]
+    done = made.write(pa.Table.from_pylist(mixed, nested), cast=True, errors="collect")
+    assert sorted(made.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+    assert done.rejected.drop_columns(["_error"]).to_pylist() == pa.Table.from_pylist(bad, nested).to_pylist()
+    assert done.rejected["_error"][0].as_py() == "column 'a': ['a', 'abc'] is no ARRAY<VARCHAR(2)>"
+    with pytest.raises(SchemaMismatch, match="Arrow list"):
+        made.write(pa.table({"id": ["1"], "a": [[1]]}), cast=True, errors="collect")
 
 
 def test_casts_combine_with_kept_and_new_columns(table):
