@@ -144,7 +144,11 @@ def _with_field(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
     structs = compute(whole, columns, rows)
     wanted = structs.type.field(str(field.value)).type
     is_null = isinstance(value, LiteralValue) and value.value is None
-    made = pa.nulls(rows, wanted) if is_null else compute(value, columns, rows).cast(wanted)
+    try:
+        made = pa.nulls(rows, wanted) if is_null else compute(value, columns, rows).cast(wanted)
+    except pa.ArrowInvalid as error:
+        kind = dict(whole.type.fields)[str(field.value)].kind
+        raise FilterFailed(f"'{value}' does not fit field {field} of type {kind}: {error}") from error
     return nested.with_field(structs, str(field.value), made)
 
 

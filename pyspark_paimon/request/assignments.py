@@ -10,20 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
-from fileindex.base.column_type import WITH_PARTS, Kind
 from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, map_columns
-from fileindex.expression.types import TEXT_TYPE
 from lsm.python_values.columns import python_scalar
 from lsm.schema.conform_input import conform
 from lsm.schema.validate_arrow import validate_rows
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import BucketMode, TableSchema
-from manifest.types.data_type import DataType
-from pyspark_paimon.filter.ast import GivenValue, literal_from_python
 from pyspark_paimon.filter.columns import TARGET, resolve
 from pyspark_paimon.request.bound import BoundValue, Value
+from pyspark_paimon.request.struct_fields import constant, field_path, refuse_overlaps, with_field
 
 _VALUES: TypeAdapter[dict[str, Value]] = TypeAdapter(dict[str, BoundValue])
 
@@ -63,12 +60,8 @@ class Assignments:
                 raise InvalidArgument(f"column '{name}': values takes constants; give the expression in set={{'{name}': ...}}")
             if name in bound:
                 raise InvalidArgument(f"column '{name}' is in both set and values; remove one of them")
-        for name, path in fields.items():
-            _refuse_outer(name, path, {resolve(one, schema.column_types) for one in (*constants, *bound) if one not in fields}, fields)
-        nested = [
-            (path, bound.pop(name) if name in bound else GivenValue(literal_from_python(constants.pop(name))))
-            for name, path in fields.items()
-        ]
+        refuse_overlaps(fields, {resolve(one, schema.column_types) for one in (*constants, *bound) if one not in fields})
+        given = {name: bound.pop(name) if name in bound else constants.pop(name) for name in fields}
         names = {resolve(name, schema.column_types) for name in bound} | {path[0] for path in fields.values()}
         refuse_fixed(names, schema)  # before an error in one of the texts
         for name, value in bound.items():
@@ -76,8 +69,12 @@ class Assignments:
                 constants[name] = _bind_text(resolve(name, schema.column_types), value, schema, spark)
             else:
                 constants[name] = value
-        for path, value in nested:
-            constants[path[0]] = _with_field(path, value, constants.get(path[0]), schema)
+        for name, path in fields.items():
+            value = given[name]
+            computes = is_spark_column(value) or isinstance(value, pc.Expression) or (isinstance(value, str) and name not in (values or {}))
+            new = _bind(name, value, schema) if computes else constant(path, value, schema)
+            known = constants.get(path[0], ColumnValue(path[0], None, schema.column_types[path[0]]))
+            constants[path[0]] = with_field(path, new, known, schema)
         return cls.of(constants, schema)
 
     @classmethod
@@ -184,106 +181,49 @@ class Assignments:
                 raise SchemaMismatch(f"column '{name}' is {self.schema.field(name).type} and cannot be set to null")
 
 
-def field_path(name: object, schema: TableSchema) -> tuple[str, ...] | None:
-    """Return the names from a column to one of its fields. None: the text is no path of a field.
-
-    >>> from manifest.schema.validation import build_schema
-    >>> field_path("S.`a b`", build_schema("s STRUCT<`a b` INT>, n INT"))
-    ('s', 'a b')
-    """
-    if not isinstance(name, str) or "." not in name or name in schema.names:
-        return None
-    from pyspark_paimon.filter.parse import bind_value  # noqa: PLC0415  # rarely needed
-
-    bound: Expression = bind_value(name, schema.column_types)
-    path: list[str] = []
-    while isinstance(bound, FunctionCall) and bound.function == "item" and isinstance(part := bound.arguments[1], LiteralValue):
-        path.insert(0, str(part.value))
-        bound = bound.arguments[0]
-        if bound.type.kind is not Kind.ROW:
-            raise InvalidArgument(f"'{name}': only fields of structs can be set; set '{bound}' to its whole new value")
-    if not isinstance(bound, ColumnValue) or bound.key is not None or not path:
-        raise InvalidArgument(f"'{name}': only columns and fields of structs can be set")
-    return (bound.name, *path)
-
-
-def _refuse_outer(name: str, path: tuple[str, ...], whole: Collection[str], fields: Mapping[str, tuple[str, ...]]) -> None:
-    """Raise ``InvalidArgument`` for a field that is set with the struct that has it."""
-    others = [other for one, other in fields.items() if one != name]
-    if path[0] in whole or any(path[: len(other)] == other for other in others):
-        raise InvalidArgument(f"'{name}' is set twice, or together with a struct that has it; set one of them")
-
-
-def _with_field(path: tuple[str, ...], value: Any, known: Any, schema: TableSchema) -> Expression:
-    """Return a struct column with a new value of a field.
-
-    ``known``: the column with earlier new values. None: the old row's.
-    """
-    from fileindex.expression.functions import WITH_FIELD, call  # noqa: PLC0415  # rarely needed
-    from pyspark_paimon.filter.bind_terms import bind_term  # noqa: PLC0415  # as above
-    from pyspark_paimon.filter.parse import bind_value  # noqa: PLC0415  # as above
-
-    column = schema.field(path[0])
-    name, data_type = path[0], column.type
-    for part in path[1:]:
-        name, data_type = f"{name}.{part}", next(field.type for field in data_type.fields if field.name == part)
-    new = bind_term(value, {}) if isinstance(value, GivenValue) else bind_value(value, schema.column_types)
-    _check_field(name, new, data_type)
-    whole: Expression = ColumnValue(path[0], None, column.type.column_type) if known is None else known
-
-    def changed(outer: Expression, rest: tuple[str, ...]) -> Expression:
-        field = LiteralValue(rest[0], TEXT_TYPE)
-        inner = new if len(rest) == 1 else changed(call("item", [outer, field]), rest[1:])
-        return call(WITH_FIELD, [outer, field, inner])
-
-    return changed(whole, path[1:])
-
-
-def _check_field(name: str, new: Expression, wanted: DataType) -> None:
-    """Raise ``SchemaMismatch`` for a value that a field cannot have."""
-    from lsm.schema.lossless_cast import may_cast  # noqa: PLC0415  # see test_imports
-
-    if isinstance(new, LiteralValue) and new.value is None:
-        fits = wanted.nullable
-    else:
-        fits = (
-            new.type == wanted.column_type
-            if wanted.is_nested
-            else new.type.kind not in WITH_PARTS and may_cast(new.type.arrow, wanted.arrow)
-        )
-    if not fits:
-        raise SchemaMismatch(f"field '{name}' is {wanted}, and '{new}' is of type {new.type.kind}; cast it")
-
-
 def _bind_text(name: str, text: str, schema: TableSchema, spark: Any) -> Any:
-    """Bind the SQL text of a new value.
+    """Bind the SQL text of a column's new value.
 
     Where Spark computes the rows, a text with functions that only Spark has becomes a Column.
     """
     from sqlglot.errors import ParseError  # noqa: PLC0415  # see test_imports
 
     from lsm.schema.lossless_cast import may_cast  # noqa: PLC0415  # as above
-    from pyspark_paimon.filter.joined_sql import bind_value  # noqa: PLC0415  # as above
 
-    advice = f"in set= a text is a SQL expression; for the text itself write values={{'{name}': {text!r:.60}}}, or quote it: \"'...'\""
-    computes = spark is not None and not schema.kind.changes_files
     try:
-        value = bind_value(text, {TARGET: schema.column_types})
-    except UnknownColumn as error:
-        raise UnknownColumn(error.column, schema.names, advice) from error
+        bound = _bind(name, text, schema)
     except InvalidFilter as error:
-        if computes and not isinstance(error.__cause__, ParseError):
-            from pyspark_paimon.frames.spark_functions import functions_of  # noqa: PLC0415  # needed with Spark only
+        reason = error.__cause__
+        if spark is None or schema.kind.changes_files or (reason is not None and isinstance(reason.__cause__, ParseError)):
+            raise
+        from pyspark_paimon.frames.spark_functions import functions_of  # noqa: PLC0415  # needed with Spark only
 
-            return functions_of(spark).expr(text)
-        raise InvalidFilter(f"column '{name}': {error}; {advice}") from error
-    if isinstance(value, LiteralValue) and value.value is None:
+        return functions_of(spark).expr(text)
+    if isinstance(bound, LiteralValue) and bound.value is None:
         return None  # NULL alone is of any type
-    bound = map_columns(value, lambda column: ColumnValue(column.name.partition(".")[2], column.key, column.type))
     wanted = schema.field(name).type
     if not wanted.is_nested and not may_cast(bound.type.arrow, wanted.arrow):
-        raise SchemaMismatch(f"column '{name}' is {wanted}, and '{text:.60}' is of type {bound.type.kind}; cast it, or {advice}")
+        raise SchemaMismatch(
+            f"column '{name}' is {wanted}, and '{text:.60}' is of type {bound.type.kind}; cast it, or {_advice(name, text)}"
+        )
     return bound
+
+
+def _bind(name: str, given: object, schema: TableSchema) -> Expression:
+    """Bind the expression for a column or field on the columns of the table, which may be called ``t.n``, too."""
+    from pyspark_paimon.filter.joined_sql import bind_value  # noqa: PLC0415  # see test_imports
+
+    try:
+        bound = bind_value(given, {TARGET: schema.column_types})
+    except UnknownColumn as error:
+        raise UnknownColumn(error.column, schema.names, _advice(name, given)) from error
+    except InvalidFilter as error:
+        raise InvalidFilter(f"column '{name}': {error}; {_advice(name, given)}") from error
+    return map_columns(bound, lambda column: ColumnValue(column.name.partition(".")[2], column.key, column.type))
+
+
+def _advice(name: str, given: object) -> str:
+    return f"in set= a text is a SQL expression; for the text itself write values={{'{name}': {given!r:.60}}}, or quote it: \"'...'\""
 
 
 def _sent_text(values: Assignments | str) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fileindex.base.column_type import FLOATS
 from fileindex.base.errors import InvalidArgument, UnknownColumn
-from fileindex.expression.tree import ColumnValue, LiteralValue
+from fileindex.expression.tree import ColumnValue, Expression, LiteralValue
 from lsm.python_values.columns import python_scalar
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
@@ -25,6 +25,7 @@ from pyspark_paimon.filter.joined_sql import Sides, bind_condition, bind_value, 
 from pyspark_paimon.request.assignments import refuse_delete, refuse_fixed
 from pyspark_paimon.request.bound import BoundExpression, BoundSource, BoundValue, Value
 from pyspark_paimon.request.message import Message
+from pyspark_paimon.request.struct_fields import constant, field_path, refuse_overlaps, with_field
 
 When: TypeAlias = Literal["matched", "not matched", "not matched by source"]
 Action: TypeAlias = Literal["update", "delete", "insert"]
@@ -160,19 +161,30 @@ def clause_of(when: When, action: Action, values: object, condition: object, *, 
     bound = None if condition is None else bind_condition(condition, visible)
     if action == "delete":
         return Clause(when=when, action=action, condition=bound, values={})
-    named: dict[str, Any]
+    fields: dict[str, tuple[str, ...]] = {}
     if values == "all":
-        named = {**_all(action, schema, sides, join)}
+        given: dict[str, Any] = {**_all(action, schema, sides, join)}
+        named = given
     elif isinstance(values, Mapping) and values:
-        named = {resolve(name, schema.column_types): value for name, value in values.items()}
-        if len(named) < len(values):
+        given = dict(values)
+        fields = {name: path for name in values if (path := field_path(name, schema)) is not None} if action == "update" else {}
+        named = {resolve(name, schema.column_types): value for name, value in values.items() if name not in fields}
+        if len(named) + len(fields) < len(values):
             raise InvalidArgument(f"merge: a column is set twice: {', '.join(map(str, values))}")
+        refuse_overlaps(fields, named)
     else:
         raise InvalidArgument(f"merge: {action} sets columns, {{'n': 't.n + s.n'}}, not {values!r:.60}")
     if action == "update":
-        refuse_fixed(named, schema)
+        refuse_fixed({*named, *(path[0] for path in fields.values())}, schema)
+    changed: dict[str, Expression] = {}
+    for name, path in fields.items():
+        known = changed.get(path[0], ColumnValue(f"{TARGET}.{path[0]}", None, schema.column_types[path[0]]))
+        value = given[name]
+        is_expression = isinstance(value, str) or is_column_expression(value)
+        new = bind_value(value, visible) if is_expression else constant(path, value, schema)
+        changed[path[0]] = with_field(path, new, known, schema)
     bound_values = {name: _value(name, value, visible, schema) for name, value in named.items()}
-    return Clause(when=when, action=action, condition=bound, values=bound_values)
+    return Clause(when=when, action=action, condition=bound, values=bound_values | changed)
 
 
 def _all(action: Action, schema: TableSchema, sides: Sides, join: Join) -> dict[str, ColumnValue]:

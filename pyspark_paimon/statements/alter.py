@@ -201,7 +201,7 @@ def update(names: KnownTables, words: TokenCursor) -> Any:
     sides = dict.fromkeys(_called_names(words, name, table), "")
     source = words.text[start : words.here]
     words.expect("SET")
-    values = assignments(words, ("WHERE",), sides, fields=True)
+    values = assignments(words, ("WHERE",), sides)
     condition = _condition(words)
     expressions = {column: replace_qualifiers(text, sides) for column, text in values.items()}
     if has_subquery(condition):
@@ -254,23 +254,18 @@ def truncate(names: KnownTables, words: TokenCursor) -> Any:
     return frame_of_result(names.spark, table.delete("TRUE"))
 
 
-def assignments(words: TokenCursor, stops: tuple[str, ...], target: Collection[NameParts], *, fields: bool = False) -> dict[str, str]:
+def assignments(words: TokenCursor, stops: tuple[str, ...], target: Collection[NameParts]) -> dict[str, str]:
     """Parse ``column = value, ...`` up to one of ``stops``.
 
     Returns the text of each value by column.
     target: Qualifiers that may precede a column name.
-    fields: Whether fields of structs may be set.
-    Raises ``InvalidArgument`` for a nested field that may not be set, and for a column that is set twice.
+    Raises ``InvalidArgument`` for a column that is set twice.
     """
     found: dict[str, str] = {}
     while True:
         name = words.name()
         before = {tuple(part.lower() for part in name[:at]): name[at:] for at in range(1, len(name))}
         name = next((column for called, column in before.items() if called in target), name)
-        if len(name) > 1 and not fields:
-            raise InvalidArgument(
-                f"SET {'.'.join(name)}: a field of column '{name[0]}' cannot be set alone; set the column to its whole new value"
-            )
         column = name[0] if len(name) == 1 else ".".join(map(quote_name, name))
         if column.lower() in map(str.lower, found):
             raise InvalidArgument(f"SET {column}: the column is set twice")

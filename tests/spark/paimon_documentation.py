@@ -98,6 +98,10 @@ FORMS = [
         ),
         ("", "INSERT INTO people (id, s, name) VALUES (1, named_struct('c1', 1, 'c2', 'a'), 'x')", "", "", _HIDDEN),
         ("`UPDATE t SET s.field = v`", "UPDATE people SET s.c2 = 'b' WHERE s.c1 = 1"),
+        (
+            "`MERGE INTO ... UPDATE SET t.s.field = v`",
+            "MERGE INTO people t USING (SELECT 1 AS id, 'c' AS new) q ON t.id = q.id WHEN MATCHED THEN UPDATE SET t.s.c2 = q.new, t.s.c1 = q.id",
+        ),
         ("`DELETE FROM t WHERE`", "DELETE FROM visits WHERE visitor = 2"),
         ("", "CREATE TABLE target (a INT, b INT, c STRING) TBLPROPERTIES ('primary-key' = 'a', 'bucket' = '1')", "", "", _HIDDEN),
         ("", "CREATE TABLE source AS SELECT 1 AS a, 2 AS b, 'c9' AS c", "", "", _HIDDEN),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -44,6 +45,52 @@ def test_fields_are_set_and_the_others_stay(table):
         {"id": 2, "s": {"a": None, "t": "it's", "n": {"b": None, "d": None}, "x y": day, "l": None}, "k": None},
         {"id": 3, "s": {"a": 9, "t": "it's", "n": {"b": None, "d": None}, "x y": day, "l": None}, "k": 9},
     ]
+
+
+@pytest.mark.parametrize("value", [5, pa.scalar(5), 5.0])
+def test_constants_set_fields(table, value):
+    table.update("id = 1", set={"s.a": value, "s.n.d": None})
+    assert rows(table)[0]["s"] == ROWS[0]["s"] | {"a": 5, "n": {"b": True, "d": None}}
+    assert rows(table)[1:] == ROWS[1:]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "says"),
+    [
+        (2**31, SchemaMismatch, r"'s\.a': 2147483648"),
+        (1.5, SchemaMismatch, r"'s\.a': 1\.5"),
+        ({"s.l": [1]}, InvalidArgument, r"'s\.l' is ARRAY<INT>, which takes no constant"),
+        ("nope", UnknownColumn, r"columns are: id, s, k; .*values=\{'s\.a': 'nope'\}"),
+    ],
+)
+def test_constants_that_do_not_fit_are_refused(table, value, error, says):
+    with pytest.raises(error, match=says):
+        table.update("id = 1", set=value if isinstance(value, dict) else {"s.a": value})
+    assert rows(table) == ROWS
+
+
+def test_a_merge_sets_fields(table):
+    source = [{"id": 1, "a": 5, "t": "new"}, {"id": 4, "a": 6, "t": None}]
+    merge = table.merge(source, on="id").when_matched_update({"S.a": "s.a + t.s.a", "s.n.b": False, "s.t": "s.t"})
+    done = merge.when_not_matched_insert({"id": "s.id", "k": "s.a"}).execute()
+    assert (done.updated, done.inserted) == (1, 1)
+    first = ROWS[0]["s"] | {"a": 6, "t": "new", "n": {"b": False, "d": Decimal("1.50")}}
+    assert rows(table) == [ROWS[0] | {"s": first}, *ROWS[1:], {"id": 4, "s": None, "k": 6}]
+
+
+@pytest.mark.parametrize(
+    ("sets", "error", "says"),
+    [
+        ({"s.a": 1, "s": None}, InvalidArgument, "together with a struct"),
+        ({"s.a": 2**31}, SchemaMismatch, "2147483648"),
+        ({"s.z": 1}, UnknownColumn, r"s\.z"),
+        ({"s.n": "s.id"}, SchemaMismatch, r"field 's\.n' is ROW"),
+    ],
+)
+def test_fields_that_a_merge_cannot_set_are_refused(table, sets, error, says):
+    with pytest.raises(error, match=says):
+        table.merge([{"id": 1}], on="id").when_matched_update(sets).execute()
+    assert rows(table) == ROWS
 
 
 def test_values_are_those_before_the_update(table):
