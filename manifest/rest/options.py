@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.options.durations import parse_duration_millis
 from manifest.rest.dlf import NAMES, PREFIX, DlfOptions, dlf_options
-from manifest.storage.storage_options import canonical
+from manifest.storage.schemes import scheme_of
+from manifest.storage.session_options import refuse_server_credentials
+from manifest.storage.storage_options import StorageOptions, canonical
 
 HEADER = "header."
 _OURS = (
@@ -55,6 +57,8 @@ class RestOptions:
     dlf: DlfOptions | None = field(default=None, repr=False)
     given: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Options as given by the user."""
+    of_session: bool = field(default=False, repr=False)
+    """Whether a client gave them for its session: they must not use credentials of the process that works for it."""
 
     @classmethod
     def of(cls, given: Mapping[str, object]) -> RestOptions:
@@ -86,7 +90,32 @@ class RestOptions:
         kept = {name: self.given[name] for name in ("uri", "token", "token.provider", *NAMES) if name in self.given}
         merged = {**defaults, **self.given, **overrides, **kept}
         theirs = {name for name in merged if name.startswith(PREFIX) and name not in self.given and name != _OSS_ENDPOINT}
-        return _build({name: value for name, value in merged.items() if name not in theirs}, self.given)
+        built = _build({name: value for name, value in merged.items() if name not in theirs}, self.given)
+        return replace(built, of_session=self.of_session)
+
+    def for_session(self) -> RestOptions:
+        """Return the options for the processes of a session.
+
+        Raises ``InvalidArgument`` for options that name a file or a role of this machine.
+        """
+        if self.dlf is not None and self.dlf.keys is None:
+            raise InvalidArgument(
+                "keys of 'dlf.token-path' and 'dlf.token-loader' are those of one machine, and Spark's tasks run on others; "
+                "give 'dlf.access-key-id' and 'dlf.access-key-secret'"
+            )
+        return replace(self, of_session=True)
+
+    def store_options(self, path: str, lent: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the options of the store at ``path``, with those that the server lends for it.
+
+        Raises ``InvalidArgument`` if they would use credentials of this process for a session.
+        """
+        found = {**self.storage, **of_stores(lent or {})}
+        if (endpoint := self.given.get(_OSS_ENDPOINT)) is not None:  # wins over the server's, as in other engines
+            found["fs.oss.endpoint"] = endpoint
+        if self.of_session and scheme_of(path) not in {None, "file"}:
+            refuse_server_credentials(StorageOptions.of(found))
+        return found
 
 
 def _build(texts: Mapping[str, str], given: Mapping[str, str]) -> RestOptions:

@@ -14,7 +14,6 @@ from manifest.io.file_io import FileIO
 from manifest.io.wrapped import ThinFileIO
 from manifest.rest.api import RestApi
 from manifest.rest.messages import Identifier
-from manifest.rest.options import of_stores
 from manifest.storage.resolve import file_io_for
 
 _SAFE_MILLIS = 3_600_000
@@ -59,9 +58,7 @@ class VendedFileIO(ThinFileIO):
                 13, "the catalog's server returned keys that have expired; check the clocks of server and client", self._path
             )
         until = float("inf") if keys.expires_at_millis <= 0 else keys.expires_at_millis - min(_SAFE_MILLIS, left * _SHORT_LIFE)
-        dlf = self._api.options.given.get("dlf.oss-endpoint")  # wins over the server's, as in other engines
-        endpoint = {} if dlf is None else {"fs.oss.endpoint": dlf}
-        store, _ = file_io_for(self._path, storage_options={**self._api.options.storage, **of_stores(keys.token), **endpoint})
+        store, _ = file_io_for(self._path, storage_options=self._api.options.store_options(self._path, keys.token))
         return store, until
 
 

@@ -1,13 +1,15 @@
-"""Store options that a client gave for its session.
+"""Options of stores and catalogs that a client gave for its session.
 
-They complement the environment of the process that works for the session. The code that runs the process registers a source with
-``set_options_source``. Other processes have no source.
+They complement the environment of the process that works for the session. The code that runs the process registers sources with
+``set_session_sources``. Other processes have no source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
+
+from fileindex.base.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from manifest.storage.schemes import ObjectPlace
@@ -16,15 +18,40 @@ if TYPE_CHECKING:
 OptionsSource: TypeAlias = Callable[[], Sequence[tuple[str, "StorageOptions"]]]
 """Returns (URI, options) in the order they were given. An empty URI applies to all paths."""
 
-_sources: list[OptionsSource] = []
+CatalogSource: TypeAlias = Callable[[str], Mapping[str, str] | None]
+"""Returns the newest options of a catalog by its ``catalog_key``. None: the session has no such catalog."""
+
+_stores: list[OptionsSource] = []
+_catalogs: list[CatalogSource] = []
+_CREDENTIALS = frozenset({"access_key_id", "skip_signature", "account_key", "sas_token", "client_secret", "service_account_key"})
+_OF_THE_MACHINE = frozenset(
+    {"role_arn", "role_session_name", "web_identity_token_file", "service_account", "application_credentials", "hadoop-conf-dir"}
+)
+"""Options that refer to a file or a role of the machine that reads them."""
 
 
-def set_options_source(source: OptionsSource) -> None:
-    """Set the source of session options for this process.
+def set_session_sources(stores: OptionsSource, catalogs: CatalogSource) -> None:
+    """Set the sources of session options for this process.
 
-    It is used whenever a store is opened without options.
+    ``stores`` is used whenever a store is opened without options.
     """
-    _sources[:] = [source]
+    _stores[:] = [stores]
+    _catalogs[:] = [catalogs]
+
+
+def session_catalog(key: str) -> Mapping[str, str] | None:
+    """Return the options of one of the session's catalogs, or None."""
+    return next((found for source in _catalogs if (found := source(key)) is not None), None)
+
+
+def refuse_server_credentials(options: StorageOptions) -> None:
+    """Raise ``InvalidArgument`` for options that would use the server's own credentials."""
+    if any(name in _OF_THE_MACHINE for _, name, _ in options.values):
+        raise InvalidArgument("storage_options of a session may not have roles or files, which are the server's: give keys or tokens")
+    # Without credentials for an endpoint, the server would send its own credentials there.
+    for family in {family for family, name, _ in options.values if name == "endpoint"}:
+        if not any(other is family and name in _CREDENTIALS for other, name, _ in options.values):
+            raise InvalidArgument("storage_options have an endpoint without credentials: add its keys or token")
 
 
 def session_options(place: ObjectPlace) -> StorageOptions | None:
@@ -36,11 +63,11 @@ def session_options(place: ObjectPlace) -> StorageOptions | None:
 
     best: tuple[int, StorageOptions | None] = (-1, None)
     wanted, _ = split_branch(place.uri)
-    for source in _sources:
+    for source in _stores:
         for uri, options in source():
             if len(uri) >= best[0] and (not uri or wanted == uri or wanted.startswith(uri + "/")):
                 best = (len(uri), options)
     return best[1]
 
 
-__all__ = ["OptionsSource", "session_options", "set_options_source"]
+__all__ = ["CatalogSource", "OptionsSource", "refuse_server_credentials", "session_catalog", "session_options", "set_session_sources"]

@@ -209,7 +209,11 @@ class LocalBackend(LocalReads):
 
         The Spark server must see the same path.
         """
-        return session_frame(self._root, request, spark, native=native)
+        return session_frame(self.location(spark), request, spark, native=native)
+
+    def location(self, spark: Any) -> str:  # noqa: ARG002  # tables of a catalog need it
+        """Return the text by which the server of ``spark`` opens the table."""
+        return self._root
 
     def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
         """Write and commit rows.

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from fileindex.base.errors import InvalidArgument, UnknownColumn
-from manifest.io.errors import InvalidSchema, SnapshotNotFound, TableNotFound
+from manifest.io.errors import InvalidSchema, SnapshotNotFound, TableNotFound, UnsupportedTable
 from manifest.io.file_io import FileIO
+from manifest.io.paths import MAIN_BRANCH, split_branch, with_branch
 from manifest.rest.api import RestApi
 from manifest.rest.errors import NotOffered, ResourceMissing, ResourceTaken
-from manifest.rest.messages import Identifier
+from manifest.rest.location import TableLocation
+from manifest.rest.server_snapshots import ServerSnapshots
+from manifest.rest.vended_credentials import VendedFileIO
 from manifest.schema.evolution import evolve
 from manifest.snapshot.snapshot import SnapshotCommit
 from manifest.store import FileStore
@@ -23,24 +27,72 @@ from pyspark_paimon.operations.alter import AlterSchema, check_rescale
 from pyspark_paimon.operations.branches import CreateBranch, DeleteBranch, FastForward
 from pyspark_paimon.operations.rollback import Rollback
 from pyspark_paimon.operations.tags import CreateTag, DeleteTag, tagged_snapshot
+from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.operation import Operation
 from pyspark_paimon.request.state_results import TableChangeResult
+from pyspark_paimon.typing import SparkSession
 
 A = TypeVar("A")
+_TYPES_WITH_ROWS = {None, "table"}
+"""Values of the option ``type`` of tables with rows. Others are views of files and objects."""
 
 
 class ServerBackend(LocalBackend):
-    """``LocalBackend`` of ``table`` at ``path`` in a REST catalog.
+    """``LocalBackend`` of a REST catalog's table, whose files are at ``path``.
 
     ``commits`` None: an external table, where the server stores only the schema.
     """
 
     def __init__(
-        self, api: RestApi, table: Identifier, path: str, *, file_io: FileIO | None = None, commits: SnapshotCommit | None = None
+        self,
+        api: RestApi,
+        location: TableLocation,
+        path: str,
+        *,
+        progress: Progress | None = None,
+        file_io: FileIO | None = None,
+        commits: SnapshotCommit | None = None,
     ) -> None:
-        super().__init__(path, file_io=file_io, storage_options=api.options.storage, commits=commits)
+        storage = api.options.store_options(path) if file_io is None else None
+        super().__init__(path, progress=progress, file_io=file_io, storage_options=storage, commits=commits)
         self._api = api
-        self._table = table
+        self._location = location
+        self._table = location.table
+
+    @classmethod
+    def open(cls, api: RestApi, location: TableLocation, *, progress: Progress | None = None) -> ServerBackend:
+        """Open a table or branch by its name on the server.
+
+        Raises:
+            ResourceMissing: The server has no such database, table or branch.
+            TableNotFound: The table of that name has another id than ``location``.
+            UnsupportedTable: It is a view of files or objects.
+        """
+        table = location.table
+        found = api.table(table)
+        if not found.path or (found.columns is not None and found.columns.options.get("type") not in _TYPES_WITH_ROWS):
+            raise UnsupportedTable(
+                f"{table.full_name}: this is not a table with rows but a view, for example of files; it cannot be opened"
+            )
+        root, (_, branch) = split_branch(found.path)[0], split_branch(table.object)
+        # A branch may have an id of its own.
+        if branch == MAIN_BRANCH and location.table_id not in {None, found.id}:
+            raise TableNotFound(f"{table.full_name}: the table was dropped, and another one has its name; open it again by its name")
+        return cls(
+            api,
+            replace(location, table_id=found.id),
+            with_branch(root, branch),
+            progress=progress,
+            file_io=VendedFileIO(api, table, root) if api.options.data_tokens else None,
+            commits=None if found.is_external else ServerSnapshots(api, table, found.id),
+        )
+
+    def location(self, spark: SparkSession) -> str:
+        """Send the catalog's options to the session's server; return the text by which it opens the table."""
+        from pyspark_paimon.spark.wire.session_storage import send_catalog  # noqa: PLC0415  # only sessions need it
+
+        send_catalog(spark, self._location.catalog, self._api.options.given)
+        return self._location.text
 
     def run(self, operation: Operation[A]) -> A:
         """Run an operation on the server, or on the files.

@@ -168,5 +168,11 @@ class LocalTable(Backend, OpenTable, Protocol):
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
         """Return the rows of one split, unordered; ``report`` counts them."""
 
+    def location(self, spark: Any) -> str:
+        """Return the text by which the server of ``spark`` opens the table.
+
+        Sends the options of its catalog to the server first, if the table needs them.
+        """
+
 
 __all__ = ["Backend", "LocalTable", "RowGrouping", "RowWriter"]

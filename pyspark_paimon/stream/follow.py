@@ -15,7 +15,7 @@ from fileindex.predicate.tree import Predicate
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
 from pyspark_paimon.jobs.incremental import scan_fields
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.open_backend import open_backend
 from pyspark_paimon.stream.options import StreamOptions, offset_of, position_of
 from pyspark_paimon.stream.table_stream import TableStream
 
@@ -86,7 +86,7 @@ def follow_table(
         if (end := stream.advance(at, last=last)) == at:
             return
         plan, _ = stream.plan(at, end)
-        schema = arrow_schema(scan_fields(LocalBackend(path).schema(stream.request.schema_id), stream.request.columns))
+        schema = arrow_schema(scan_fields(open_backend(path).schema(stream.request.schema_id), stream.request.columns))
         rows = pa.Table.from_batches((batch for split in plan.splits for batch in stream.rows(split)), schema)
         yield StreamBatch(rows, json.dumps(offset_of(end)))
         stream.done(end)

@@ -23,7 +23,7 @@ from lsm.scan.plan import ScanPlan
 from lsm.scan.splits import DataSplit
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.open_backend import open_backend
 from pyspark_paimon.request.backend import EVERY_LEVEL, ScanRequest
 from pyspark_paimon.stream.options import StreamOptions, offset_of, position_of
 
@@ -102,7 +102,7 @@ class TableStream:
         Raises ``UnknownColumn``, ``InvalidArgument``, and ``UnsupportedTable`` for a table that cannot be streamed with these
         options.
         """
-        backend = LocalBackend(path)
+        backend = open_backend(path)
         table = backend.schema()
         names = stream_columns(table, columns, stream_options)
         settings = {**(options or {}), **EVERY_LEVEL}
@@ -147,7 +147,7 @@ class TableStream:
 
     def rows(self, split: DataSplit | str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split of ``plan``."""
-        return stream_rows(LocalBackend(self.path).store(self.request.options, self.request.schema_id), self.request, split)
+        return stream_rows(open_backend(self.path).store(self.request.options, self.request.schema_id), self.request, split)
 
     def done(self, end: Position) -> None:
         """Record that everything before ``end`` has been processed.
@@ -164,7 +164,7 @@ class TableStream:
 
         Raises ``SchemaMismatch`` if columns of the stream have changed.
         """
-        newest = LocalBackend(self.path).store(self.request.options)
+        newest = open_backend(self.path).store(self.request.options)
         if newest.schema.id != self.request.schema_id:
             then = newest.schemas.get(self.request.schema_id or 0)
             self._check_columns(self.request.columns, newest.schema, then)
@@ -194,7 +194,7 @@ class TableStream:
 
         Raises ``SchemaMismatch`` if columns of its filter have changed.
         """
-        newest = LocalBackend(self.path).store(self.request.options)
+        newest = open_backend(self.path).store(self.request.options)
         if newest.schema.id == self.request.schema_id:
             return self
         used = () if self.request.predicate is None else columns_of(self.request.predicate)

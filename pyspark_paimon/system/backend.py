@@ -156,7 +156,11 @@ class SystemTable(ABC):
 
     def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
         """Return the scan as a DataFrame of ``spark``."""
-        return session_frame(self._path, request, spark, native=native)
+        return session_frame(self.location(spark), request, spark, native=native)
+
+    def location(self, spark: Any) -> str:
+        """Return the text by which the server of ``spark`` opens the system table."""
+        return f"{self._base.location(spark)}${self._name}"
 
     def readers(self, request: ScanRequest, plan: ScanPlan) -> str:  # noqa: ARG002  # one answer for all
         """Return "": only this process reads."""

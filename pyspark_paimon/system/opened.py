@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from manifest.io.paths import MAIN_BRANCH, SYSTEM_TABLES, refuse_system, split_branch, split_system
 from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.open_backend import is_catalog_location, open_backend
 from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.executor import LocalTable
 
@@ -23,7 +25,9 @@ def local_backend(
     A directory with a ``$`` in its own name that contains a table is opened as that table.
     Raises ``TableNotFound`` and ``UnknownSystemTable`` for an unknown suffix after the name of a branch.
     """
-    backend = LocalBackend(path, progress=progress, storage_options=storage_options)
+    if is_catalog_location(path):
+        return named_backend(os.fspath(path), partial(open_backend, progress=progress))
+    backend = open_backend(path, progress=progress, storage_options=storage_options)
     named = split_system(backend.path)
     if named is None:
         return backend
@@ -35,6 +39,20 @@ def local_backend(
         base.schema()
         refuse_system(table, name)
     return backend
+
+
+def named_backend(name: str, opened: Callable[[str], LocalBackend]) -> LocalTable:
+    """Return the backend of a table, branch or system table of a catalog.
+
+    ``opened`` returns the backend of a table or branch by its name. Raises ``UnknownSystemTable``.
+    """
+    named = split_system(name)
+    if named is None:
+        return opened(name)
+    base = opened(named[0])
+    if named[1] not in SYSTEM_TABLES:
+        refuse_system(*named)
+    return system_table(f"{base.path}${named[1]}", base, named[1])
 
 
 def system_table(path: str, base: LocalBackend, name: str) -> SystemTable:
@@ -65,4 +83,4 @@ def system_table(path: str, base: LocalBackend, name: str) -> SystemTable:
             return MetadataTable(path, base, name)
 
 
-__all__ = ["local_backend", "system_table"]
+__all__ = ["local_backend", "named_backend", "system_table"]

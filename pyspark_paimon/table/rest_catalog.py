@@ -1,44 +1,38 @@
 """Catalog of a REST server.
 
-The server stores the table names, commits their snapshots and issues credentials for their storage. This process reads and
-writes the files.
+The server stores the table names, commits their snapshots and issues credentials for their storage. This process, or a Spark
+server, reads and writes the files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
 from manifest.io.errors import TableExists, TableNotFound, UnsupportedTable
-from manifest.io.paths import SYSTEM_TABLES, refuse_system, split_branch, split_system, with_branch
+from manifest.io.paths import split_branch
 from manifest.options.catalog_options import CatalogOptions
 from manifest.rest.api import RestApi
 from manifest.rest.errors import ResourceMissing, ResourceTaken
-from manifest.rest.messages import Identifier, TableAnswer
+from manifest.rest.location import TableLocation, catalog_key
+from manifest.rest.messages import Identifier
 from manifest.rest.options import RestOptions
-from manifest.rest.server_snapshots import ServerSnapshots
-from manifest.rest.vended_credentials import VendedFileIO
 from pyspark_paimon.local.server_backend import ServerBackend
 from pyspark_paimon.request.state import SchemaOf
-from pyspark_paimon.system.opened import system_table
+from pyspark_paimon.system.opened import named_backend
 from pyspark_paimon.table.catalog_base import (
     AnyCatalog,
     DatabaseExists,
     DatabaseNotFound,
     check_name,
 )
+from pyspark_paimon.table.engine_choice import check_session
 from pyspark_paimon.table.new_schema import new_schema
 from pyspark_paimon.table.table import Table
 from pyspark_paimon.typing import Data, Schema, SparkSession
-
-if TYPE_CHECKING:
-    pass
-
-_KINDS_OF_ROWS = {None, "table"}
-"""Values of the option ``type`` of tables with rows. Others are views of files and objects."""
 
 
 @public
@@ -57,6 +51,7 @@ class RestCatalog(AnyCatalog):
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._settings, rest = CatalogOptions.of(options)
         self._api = RestApi.connect(RestOptions.of(rest))
+        self._key = catalog_key(self._api.options)
 
     @property
     def warehouse(self) -> str:
@@ -166,33 +161,27 @@ class RestCatalog(AnyCatalog):
 
         Args:
             name: Table name; ``database.table$branch_name`` is a branch, ``database.table$files`` a system table.
-            spark: Must be None.
+            spark: Session of Spark Connect whose server reads and writes the table, with the options of this catalog. They
+                reach the session as a file, never in a plan.
 
         Raises:
             DatabaseNotFound, TableNotFound, UnknownSystemTable: There is no such table.
-            InvalidArgument: A session is given.
+            InvalidArgument: The session is a classic one, or an option names a file or a role of this machine.
+            UnsupportedOption: The session's server takes no options of clients.
         """
-        if spark is not None:
-            raise InvalidArgument(
-                "a REST catalog works in this process only; open the table without spark, or configure a catalog in Spark (spark.sql.catalog...)"
-            )
-        named = split_system(name)
-        if named is None:
-            return Table(self._open_backend(name))
-        base = self._open_backend(named[0])
-        if named[1] not in SYSTEM_TABLES:
-            refuse_system(*named)
-        return Table(system_table(f"{base.path}${named[1]}", base, named[1]))
+        backend = named_backend(name, self._open_backend)
+        if spark is None:
+            return Table(backend)
+        check_session(spark)
+        from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # needs pyspark
+
+        table = Table(SparkBackend(backend.location(spark), spark))
+        table.table_schema  # noqa: B018  # asks the server
+        return table
 
     def _open_backend(self, name: str) -> ServerBackend:
-        identifier = self._identifier(name)
         with _catalog_errors():
-            found = self._api.table(identifier)
-        if not found.path or (found.columns is not None and found.columns.options.get("type") not in _KINDS_OF_ROWS):
-            raise UnsupportedTable(
-                f"{identifier.full_name}: this is not a table with rows but a view, for example of files; it cannot be opened"
-            )
-        backend = self._backend(identifier, found, found.path)
+            backend = ServerBackend.open(self._api, TableLocation(self._key, self._identifier(name)))
         backend.ask(SchemaOf())
         return backend
 
@@ -238,12 +227,6 @@ class RestCatalog(AnyCatalog):
 
     def __repr__(self) -> str:
         return f"RestCatalog({self._api.options.uri}, {self.warehouse!r})"
-
-    def _backend(self, identifier: Identifier, found: TableAnswer, path: str) -> ServerBackend:
-        root, (_, branch) = split_branch(path)[0], split_branch(identifier.object)
-        vended = VendedFileIO(self._api, identifier, root) if self._api.options.data_tokens else None
-        commits = None if found.is_external else ServerSnapshots(self._api, identifier, found.id)
-        return ServerBackend(self._api, identifier, with_branch(root, branch), file_io=vended, commits=commits)
 
 
 def _refuse_branch(identifier: Identifier) -> None:

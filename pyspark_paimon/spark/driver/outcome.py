@@ -113,7 +113,7 @@ def run_if_small(table: OpenTable, command_id: str, operation: Operation[Any], m
         try:
             if stored_answer(command_id) is None and not operation.is_small(table, most_bytes):
                 return None
-            return answer_once(command_id, lambda: operation.answer_text(operation.run(table)))
+            return answer_once(command_id, lambda: operation.answer_text(table.run(operation)))
         finally:
             mark_ended(command_id)
 

@@ -19,15 +19,14 @@ from pyspark.sql import types as st
 from fileindex.base.thresholds import thresholds
 from lsm.cross_partition.check_keys import check_key_partitions
 from lsm.fsck.check_file import FileCheck
-from manifest.entry.cache import nothing_held
 from manifest.fsck.depth import Depth
 from manifest.fsck.problem import Findings
 from manifest.fsck.unit import Unit
 from manifest.fsck.walk import count_orphans, walk
 from manifest.io.threads import map_in_threads
-from manifest.store import FileStore
 from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.jobs.fsck import findings_from_json, findings_to_json
+from pyspark_paimon.local.open_backend import open_backend
 from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.scheduling.task_packing import assign_by_size
 from pyspark_paimon.spark.wire import rpc
@@ -67,7 +66,7 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         with attach_error_notes():
             request = Fsck.model_validate_json(self.request)
             started_ms = int(time.time() * 1000)
-            store = FileStore.open(self.path, cache=nothing_held())
+            store = open_backend(self.path).without_cache()
             found = Findings(request.limit)
             units = list(walk(store, found))
             if request.depth is not Depth.QUICK and not found.total:
@@ -84,7 +83,7 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         with attach_error_notes():
             request = Fsck.model_validate_json(self.request)
             found = Findings(request.limit) if partition.found is None else findings_from_json(partition.found)
-            store = FileStore.open(self.path, cache=nothing_held())
+            store = open_backend(self.path).without_cache()
             check = FileCheck(store, request.depth)
             if partition.found is not None and request.depth is Depth.DEEP:
                 check_key_partitions(store, found)

@@ -18,7 +18,7 @@ from manifest.entry.index_manifest import HASH, IndexManifestEntry
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_type
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.open_backend import open_backend
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 
@@ -71,7 +71,7 @@ class HashReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         return cast_for_spark(pa.record_batch(columns, names=self.schema.names), arrow_for_spark(self.schema))
 
     def _store(self) -> FileStore:
-        return LocalBackend(self.path).store()
+        return open_backend(self.path).store()
 
 
 __all__ = ["HashFile", "HashReader", "hash_schema"]

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
 from lsm.incremental.stream_scan import Position
-from manifest.io.errors import SchemaMismatch
+from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_schema
 from pyspark_paimon.jobs.incremental import scan_fields
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.open_backend import is_catalog_location, open_backend
 from pyspark_paimon.scheduling.task_packing import pack_tasks
 from pyspark_paimon.spark.driver.options import COLUMNS, FILTER, columns, read_options, table_options, table_path
 from pyspark_paimon.spark.read.reader import SplitPartition
@@ -103,21 +103,57 @@ class PaimonStreamReader(ds.DataSourceStreamReader, limits.SupportsTriggerAvaila
         # The table's consumer must stay, so that expiry keeps the snapshots of a query that restarts later.
 
 
+NO_CATALOG_STREAMS = (
+    "Spark's streams run without the files of their session, which have the options of its REST catalogs; read the changes by "
+    "Table.follow in process, and write from foreachBatch with catalog.table(name, df.sparkSession).write(df, ...)"
+)
+"""Why a stream cannot have a table of a REST catalog, and what to do."""
+
+
+class RefusedStreamReader(ds.DataSourceStreamReader):  # type: ignore[misc]  # Spark's own annotations are not followed
+    """Reader of a stream that cannot run: the first call raises ``UnsupportedTable`` with ``reason``.
+
+    Spark replaces an error of the reader's creation by one of its own.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def initialOffset(self) -> NoReturn:  # noqa: N802  # Spark's name
+        """Raise ``UnsupportedTable``."""
+        with attach_error_notes():
+            raise UnsupportedTable(self.reason)
+
+    def latestOffset(self, *_: object) -> NoReturn:  # noqa: N802  # as above
+        """Raise ``UnsupportedTable``."""
+        self.initialOffset()
+
+    def partitions(self, *_: object) -> NoReturn:
+        """Raise ``UnsupportedTable``."""
+        self.initialOffset()
+
+    def read(self, *_: object) -> NoReturn:
+        """Raise ``UnsupportedTable``."""
+        self.initialOffset()
+
+
 def stream_schema(options: Mapping[str, str]) -> StructType:
     """Return the Spark schema of a stream."""
     given = read_options(without_stream(options))
-    table = LocalBackend(table_path(given)).schema()
+    table = open_backend(table_path(given)).schema()
     names = stream_columns(table, columns(given), StreamOptions.of(options, table.options))
     return spark_schema(scan_fields(table, names))
 
 
-def stream_reader(options: Mapping[str, str], schema: StructType) -> PaimonStreamReader:
+def stream_reader(options: Mapping[str, str], schema: StructType) -> PaimonStreamReader | RefusedStreamReader:
     """Return the reader of a stream with the columns of ``schema``."""
     with attach_error_notes():
         own = {key: value for key, value in options.items() if key != SCAN}  # schema() may have pinned a batch scan
         given = read_options(without_stream(own), schema)
         path = table_path(given)
-        table = LocalBackend(path).schema()
+        if is_catalog_location(path):
+            return RefusedStreamReader(f"{path}: {NO_CATALOG_STREAMS}")
+        table = open_backend(path).schema()
         stream_options = StreamOptions.of(own, table.options).model_copy(update={"kinds": False})  # the schema already has the column
         every = COLUMNS not in given and set(schema.names) >= set(table.names)
         predicate = bind_filter(given.get(FILTER), table.column_types)
@@ -131,4 +167,4 @@ def stream_reader(options: Mapping[str, str], schema: StructType) -> PaimonStrea
         return PaimonStreamReader(replace(stream, every=table.names) if every else stream, schema)
 
 
-__all__ = ["PaimonStreamReader", "stream_reader", "stream_schema"]
+__all__ = ["NO_CATALOG_STREAMS", "PaimonStreamReader", "RefusedStreamReader", "stream_reader", "stream_schema"]

@@ -23,6 +23,7 @@ from fileindex.base.process import set_environment
 from fileindex.base.public import public
 from fileindex.base.redaction import redact
 from manifest.io import errors
+from manifest.rest import errors as catalogs
 from pyspark_paimon._version import __version__
 
 
@@ -132,7 +133,9 @@ def typed_error(text: str) -> PaimonError | None:
     except ValueError:
         return None
     name = str(note.get("class"))
-    known = getattr(errors, name, None) or getattr(fileindex.base.errors, name, None) or globals().get(name)
+    known = (
+        getattr(errors, name, None) or getattr(fileindex.base.errors, name, None) or globals().get(name) or getattr(catalogs, name, None)
+    )
     arguments = [tuple(argument) if isinstance(argument, list) else argument for argument in note.get("args", ())]
     unknown = RemoteError(f"{name}: {note.get('text') or ' '.join(map(str, arguments))}")
     if not (isinstance(known, type) and issubclass(known, PaimonError)):

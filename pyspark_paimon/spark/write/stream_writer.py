@@ -16,6 +16,8 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from manifest.io.errors import UnsupportedTable
+from pyspark_paimon.local.open_backend import is_catalog_location
 from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.request.validate import commit_identity
 from pyspark_paimon.spark.driver.commit import commit_rows
@@ -103,6 +105,10 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
     """
     with attach_error_notes():
         path = table_path(options)
+        if is_catalog_location(path):
+            from pyspark_paimon.spark.read.stream_reader import NO_CATALOG_STREAMS  # noqa: PLC0415  # seldom needed
+
+            raise UnsupportedTable(f"{path}: {NO_CATALOG_STREAMS}")
         user = commit_identity(options[COMMIT_USER]) if COMMIT_USER in options else None
         if DYNAMIC_OVERWRITE in options:
             raise UnsupportedOption(DYNAMIC_OVERWRITE, "is for batch writes: output mode 'complete' replaces the whole table")

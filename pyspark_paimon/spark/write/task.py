@@ -15,6 +15,7 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
+from pyspark_paimon.local.open_backend import open_backend
 from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.spark.driver.job_files import mark_ended, mark_started
 from pyspark_paimon.spark.wire.errors import attach_error_notes
@@ -89,7 +90,7 @@ class JobWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
 
 def open_store(path: str, request: WriteRequest) -> FileStore:
     """Open the table with the options of a write."""
-    return FileStore.open(path, dynamic_options=request.options)
+    return open_backend(path).store(request.options)
 
 
 def commit_messages(messages: Sequence[TaskMessage | None]) -> list[CommitMessage]:

@@ -27,6 +27,7 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.io.errors import CommitConflict, UnsupportedTable
 from manifest.store import FileStore
+from pyspark_paimon.local.open_backend import open_backend
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.operation import TaskOperation, parse_request
 from pyspark_paimon.request.partition_spec import replaced_partitions
@@ -178,7 +179,7 @@ class TasksWriter(JobWriter):
     def committer(self) -> FileStoreCommit:
         """Return the commit of the operation."""
         _, operation = self._parse_job()
-        return FileStoreCommit(FileStore.open(self.path, dynamic_options=operation.options), operation.commit_id)
+        return FileStoreCommit(open_backend(self.path).store(operation.options), operation.commit_id)
 
     def _parse_job(self) -> tuple[wire_jobs.TasksJob, TaskOperation[Any]]:
         job = wire_jobs.TasksJob.model_validate_json(self.job)
@@ -218,7 +219,7 @@ def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: boo
             return CommandWriter(path, options[rpc.COMMAND]).mark(command_id)
         if rpc.WRITE in options:
             job = rpc.parse_job(options[rpc.WRITE])
-            store = open_store(path, job.request) if isinstance(job, wire_jobs.RowsJob) else FileStore.open(path)
+            store = open_store(path, job.request) if isinstance(job, wire_jobs.RowsJob) else open_backend(path).store()
         else:
             job, store = plain_write(path, options, schema, overwrite=overwrite)
         return _writer(path, job, store).mark(job_name(store, job.identity))

@@ -14,9 +14,9 @@ import pytest
 
 from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import PathNotAllowed, StorageError, TableExists
+from manifest.storage.session_options import refuse_server_credentials
 from manifest.storage.storage_options import StorageOptions
 from pyspark_paimon import Catalog, Table
-from pyspark_paimon.spark.wire.session_storage import refuse_server_credentials
 from tests.doc_blocks import HDFS_PAGE, hdfs_texts, run_page, wrong_outputs
 from tests.stores.cut_proxy import CutProxy
 from tests.stores.racing import ROOT, WRITER

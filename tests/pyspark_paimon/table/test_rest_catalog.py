@@ -269,7 +269,7 @@ def test_what_is_no_table_with_rows_or_no_name_is_refused(catalog, server) -> No
     for name in ("a/b.t", "..t", ""):
         with pytest.raises((InvalidArgument, TableNotFound)):
             catalog.table(name)
-    with pytest.raises(InvalidArgument, match="in this process only"):
+    with pytest.raises(InvalidArgument, match="must be a Spark session"):
         catalog.table("orders", spark=object())
 
 

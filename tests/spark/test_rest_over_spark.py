@@ -1,0 +1,165 @@
+"""Tables of a REST catalog, read and changed by the processes of a Spark server."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from pyspark_paimon import Catalog, InvalidArgument, SystemTableReadOnly, Table, TableNotFound, UnknownColumn, sql
+from tests.catalogs.server import TOKEN, CatalogServer
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def server(tmp_path):
+    with CatalogServer(tmp_path / "warehouse") as running:
+        yield running
+
+
+@pytest.fixture
+def catalog(server):
+    return Catalog.create(server.options())
+
+
+def commits(server):
+    """The operations that the catalog's server committed, by snapshot id."""
+    posts = [body["snapshot"] for method, path, _, body in server.requests if method == "POST" and path.endswith("/commit")]
+    return [(snapshot["id"], snapshot["commitKind"]) for snapshot in posts]
+
+
+def found(table, where=None):
+    return sorted(tuple(row.values()) for row in table.scan(where, columns=["id", "v"]).to_arrow().to_pylist())
+
+
+def test_rows_are_read_written_and_changed(spark, server, catalog):
+    catalog.create_table("t", "id BIGINT, v STRING, p INT", primary_keys=["id", "p"], partition_keys=["p"], options={"bucket": "2"})
+    table = catalog.table("t", spark)
+    assert table.path.startswith("rest://127.0.0.1-")
+    table.write(pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"], "p": pa.array([0, 0, 1], pa.int32())}))
+    frame = spark.range(10, 20).selectExpr("id", "concat('s', id) AS v", "CAST(id % 2 AS INT) AS p")
+    assert table.write(frame).rows == 10
+    assert table.count() == 13
+    assert found(table, "id < 3 AND p = 0") == [(1, "a"), (2, "b")]
+    assert table.lookup([{"id": 3, "p": 1}]).column("v").to_pylist() == ["c"]
+    assert table.scan("id >= 15").to_spark().count() == 5
+    table.update("id = 1", values={"v": "z"})
+    table.delete("id > 12")
+    source = spark.createDataFrame([(2, "m", 0), (9, "n", 1)], "id BIGINT, v STRING, p INT")
+    table.merge(source, on=["id", "p"]).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert found(table) == [(1, "z"), (2, "m"), (3, "c"), (9, "n"), (10, "s10"), (11, "s11"), (12, "s12")]
+    assert table.scan().to_spark().where("p = 1").count() == 3
+    table.write(spark.range(1).selectExpr("id", "'o' AS v", "1 AS p"), mode="overwrite", partition={"p": 1})
+    table.compact(full=True)
+    local = catalog.table("t")
+    assert found(local) == found(table) == [(0, "o"), (1, "z"), (2, "m"), (10, "s10"), (12, "s12")]
+    assert [number for number, _ in commits(server)] == list(range(1, local.scan().snapshot_id + 1)), "each snapshot is the catalog's"
+    assert not table.fsck().problems
+
+
+def test_a_repeated_commit_id_writes_once_also_after_a_lost_answer(spark, server, catalog):
+    catalog.create_table("once", "id BIGINT, v STRING", options={"bucket": "1", "bucket-key": "id"})
+    table = catalog.table("once", spark)
+    frame = spark.range(5).selectExpr("id", "'x' AS v")
+    lost = []
+
+    def answers(method, path):
+        if method == "POST" and path.endswith("/commit") and not lost:
+            lost.append(path)
+            server.answers = lambda *_: None
+            body = server.requests[-1][3]
+            server.answer(method, path, {"authorization": f"Bearer {TOKEN}"}, body)
+            return 503, {"message": "lost"}
+        return None
+
+    server.answers = answers
+    commit_id = "9f6c9d4e-6a3c-4d55-8f0e-3b9c8a7d6e5f"
+    first = table.write(frame, commit_id=commit_id)
+    assert lost
+    again = table.write(frame, commit_id=commit_id)
+    assert (again.snapshot_id, table.count()) == (first.snapshot_id, 5)
+    assert commits(server) == [(1, "APPEND")]
+
+
+def test_schema_tags_branches_and_system_tables_are_the_servers(spark, server, catalog):
+    catalog.create_table("t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "1"})
+    table = catalog.table("t", spark)
+    table.write({"id": [1], "v": ["a"]})
+    table.add_column("w", "INT")
+    table.create_tag("one")
+    table.create_branch("trial", "one")
+    branch = catalog.table("t$branch_trial", spark)
+    branch.write({"id": [2], "v": ["b"]})
+    assert (table.count(), branch.count()) == (1, 2)
+    assert Table.open(table.path, spark, branch="trial").count() == 2
+    assert catalog.table("t$snapshots", spark).count() == 1
+    assert [row["tag_name"] for row in catalog.table("t$tags", spark).scan().to_arrow().to_pylist()] == ["one"]
+    with pytest.raises(SystemTableReadOnly):
+        catalog.table("t$files", spark).delete("true")
+    with pytest.raises(UnknownColumn):
+        table.drop_column("none")
+    changed = [path.rpartition("/")[2] for method, path, _, body in server.requests if method == "POST" and "/tables/t" in path]
+    assert {"t", "tags", "branches", "commit"} <= set(changed)
+    with pytest.raises(TableNotFound):
+        catalog.table("none", spark)
+
+
+def test_a_dropped_table_is_not_mistaken_for_its_successor(spark, catalog):
+    made = {"primary_keys": ["id"], "options": {"bucket": "1"}}
+    catalog.create_table("t", "id BIGINT, v STRING", **made)
+    table = catalog.table("t", spark)
+    catalog.drop_table("t")
+    catalog.create_table("t", "id BIGINT, v STRING", **made)
+    with pytest.raises(TableNotFound, match="another one has its name"):
+        table.write({"id": [1], "v": ["a"]})
+    assert catalog.table("t").scan().snapshot_id is None
+
+
+def test_statements_name_tables_of_the_catalog(spark, catalog):
+    run = lambda text: sql(spark, text, catalog=catalog)  # noqa: E731
+    run("CREATE TABLE orders (id BIGINT NOT NULL, v STRING, PRIMARY KEY (id) NOT ENFORCED) TBLPROPERTIES ('bucket' = '1')")
+    run("INSERT INTO orders VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    run("UPDATE default.orders SET v = 'z' WHERE id = 1")
+    run("DELETE FROM orders WHERE id = 2")
+    run("MERGE INTO orders t USING (SELECT 4L AS id, 'd' AS v) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *")
+    run("ALTER TABLE orders ADD COLUMN w INT")
+    run("CALL sys.create_tag(table => 'orders', tag => 'v1')")
+    assert [tuple(row) for row in run("SELECT id, v FROM orders ORDER BY id").collect()] == [(1, "z"), (3, "c"), (4, "d")]
+    assert run("SELECT count(*) FROM orders$snapshots").first()[0] == 4
+    assert run("SELECT max(id) FROM orders VERSION AS OF 'v1'").first()[0] == 4
+    run("DROP TABLE orders")
+    assert catalog.list_tables() == []
+
+
+def test_plain_readers_and_writers_open_the_path_and_streams_are_refused(spark, catalog, tmp_path):
+    catalog.create_table("t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "1"})
+    table = catalog.table("t", spark)
+    spark.range(3).selectExpr("id", "'a' AS v").write.format("paimon").mode("append").save(table.path)
+    assert spark.read.format("paimon").load(table.path).count() == 3
+    now = {"checkpointLocation": str(tmp_path / "checkpoint")}
+    source = spark.readStream.format("paimon").load(table.path)
+    with pytest.raises(Exception, match="foreachBatch"):
+        source.writeStream.format("noop").options(**now).trigger(availableNow=True).start().awaitTermination()
+    rates = spark.readStream.format("rate").load().selectExpr("value AS id", "'r' AS v")
+    with pytest.raises(Exception, match="foreachBatch"):
+        rates.writeStream.format("paimon").options(**now).start(table.path).awaitTermination()
+    assert table.count() == 3
+
+
+def test_the_token_is_in_no_plan_option_or_error(spark, server, catalog):
+    catalog.create_table("t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "1"})
+    table = catalog.table("t", spark)
+    frame = table.scan().to_spark()
+    shown = [table.path, repr(table), frame._jdf.toString() if hasattr(frame, "_jdf") else str(frame._plan.to_proto(spark.client))]
+    server.answers = lambda method, path: (401, {"message": f"{TOKEN} is wrong", "code": 401}) if "/tables/" in path else None
+    with pytest.raises(Exception, match="401") as refused:
+        table.count()
+    shown.append(repr(refused.value) + str(refused.value) + json.dumps(getattr(refused.value, "__notes__", [])))
+    assert type(refused.value).__name__ == "NotAuthorized"
+    assert not [text for text in shown if TOKEN in text]
+    stranger = spark.newSession()
+    server.answers = lambda *_: None
+    with pytest.raises(InvalidArgument, match="no options of that catalog"):
+        Table.open(table.path, stranger)
