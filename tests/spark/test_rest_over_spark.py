@@ -57,6 +57,7 @@ def test_rows_are_read_written_and_changed(spark, server, catalog):
     assert found(local) == found(table) == [(0, "o"), (1, "z"), (2, "m"), (10, "s10"), (12, "s12")]
     assert [number for number, _ in commits(server)] == list(range(1, local.scan().snapshot_id + 1)), "each snapshot is the catalog's"
     assert not table.fsck().problems
+    assert local.scan("id > 9").to_spark(spark).count() == 2
 
 
 def test_a_repeated_commit_id_writes_once_also_after_a_lost_answer(spark, server, catalog):
