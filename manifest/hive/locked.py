@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from fileindex.base.errors import UnsupportedOption
 from manifest.hive.metastore import Metastore
 from manifest.io.file_io import FileIO
 from manifest.io.wrapped import ThinFileIO
-from manifest.options.durations import parse_duration_millis
+from manifest.options.option_reader import OptionReader
 
 _ENABLED, _TYPE, _TIMEOUT, _SLEEP, _LENGTH = (
     "lock.enabled",
@@ -40,17 +40,12 @@ class LockOptions:
         >>> LockOptions.of({"lock.enabled": "true", "lock-acquire-timeout": "1 min"})
         (LockOptions(enabled=True, timeout_seconds=60.0, longest_sleep=8.0), {})
         """
-        rest = dict(given)
-        if _LENGTH in rest:
-            raise UnsupportedOption(_LENGTH, "is an option of JDBC catalogs")
-        if str(rest.pop(_TYPE, "hive")) != "hive":
+        reader = OptionReader(given)
+        reader.refuse({_LENGTH: "is an option of JDBC catalogs"})
+        if reader.text(_TYPE, "hive") != "hive":
             raise UnsupportedOption(_TYPE, "the lock of a Hive catalog is that of its metastore; leave the option out")
-        enabled = str(rest.pop(_ENABLED, "")).strip().lower()
-        if enabled not in {"", "true", "false"}:
-            raise InvalidArgument(f"option '{_ENABLED}' must be 'true' or 'false', not '{enabled}'")
-        usual = {_TIMEOUT: cls.timeout_seconds, _SLEEP: cls.longest_sleep}
-        times = [parse_duration_millis(str(rest.pop(name)), name) / 1000 if name in rest else usual[name] for name in usual]
-        return cls({"true": True, "false": False}.get(enabled), *times), rest
+        enabled = reader.flag(_ENABLED, default=False) if _ENABLED in given else None
+        return cls(enabled, reader.seconds(_TIMEOUT, cls.timeout_seconds), reader.seconds(_SLEEP, cls.longest_sleep)), reader.rest
 
 
 class LockedFileIO(ThinFileIO):

@@ -11,10 +11,12 @@ from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from manifest.options.catalog_options import POOL, SYNC
 from manifest.options.durations import parse_duration_millis
+from manifest.options.option_reader import OptionReader
 
-_URI, _CONF_DIR, _SYNC, _IN_PROPERTIES = "uri", "hive-conf-dir", "sync-all-properties", "location-in-properties"
-_CASCADE, _SKIP_STATS, _POOL, _TYPE = "alter-table-cascade", "hive.skip-update-stats", "client-pool-size", "table.type"
+_URI, _CONF_DIR, _IN_PROPERTIES = "uri", "hive-conf-dir", "location-in-properties"
+_CASCADE, _SKIP_STATS, _TYPE = "alter-table-cascade", "hive.skip-update-stats", "table.type"
 _SITE_URIS, _SITE_SASL, _SITE_SSL, _TIMEOUT = (
     "hive.metastore.uris",
     "hive.metastore.sasl.enabled",
@@ -58,48 +60,30 @@ class HiveOptions:
         >>> options.addresses, options.sync_properties, rest
         ((('a', 9083), ('b', 9083)), True, {'s3.region': 'eu'})
         """
-        rest = dict(given)
-        for name, reason in _REFUSED.items():
-            if name in rest:
-                raise UnsupportedOption(name, reason)
-        site = _site(rest.pop(_CONF_DIR, None))
-        for name in (_SITE_URIS, _SITE_SASL, _SITE_SSL, _TIMEOUT, _FRAMED):
-            if name in rest:
-                site[name] = str(rest.pop(name))
+        reader = OptionReader(given)
+        reader.refuse(_REFUSED)
+        site = OptionReader(_site(reader.rest.pop(_CONF_DIR, None)))
+        site.rest |= {name: reader.text(name) for name in (_SITE_URIS, _SITE_SASL, _SITE_SSL, _TIMEOUT, _FRAMED) if name in given}
         for name, what in ((_SITE_SASL, "Kerberos (SASL)"), (_SITE_SSL, "TLS"), (_FRAMED, "framed messages")):
-            if site.get(name, "false").strip().lower() == "true":
+            if site.flag(name, default=False):
                 raise UnsupportedOption(name, f"connections to the metastore by {what} are not supported")
-        uri = str(rest.pop(_URI, site.get(_SITE_URIS, ""))).strip()
+        uri = reader.text(_URI, site.text(_SITE_URIS)).strip()
         if not uri.strip(", "):
             raise InvalidArgument(
                 f"a Hive catalog needs option '{_URI}', or '{_SITE_URIS}' in the hive-site.xml of '{_CONF_DIR}': {_EXAMPLE}"
             )
-        pool = str(rest.pop(_POOL, "1"))  # without effect: each call has its own connection
-        if not pool.isdecimal() or int(pool) == 0:
-            raise InvalidArgument(f"option '{_POOL}' must be a number from 1 up, not '{pool}'")
-        kind = str(rest.pop(_TYPE, "managed")).lower()
-        if kind not in {"managed", "external"}:
-            raise InvalidArgument(f"option '{_TYPE}' must be 'managed' or 'external', not '{kind}'")
-        seconds = site.get(_TIMEOUT, _DEFAULT_TIMEOUT)
-        return (
-            cls(
-                tuple(_address(one.strip()) for one in uri.split(",") if one.strip()),
-                parse_duration_millis(f"{seconds}s" if seconds.isdecimal() else seconds, _TIMEOUT) / 1000,
-                sync_properties=_flag(rest, _SYNC, default=True),
-                location_in_properties=_flag(rest, _IN_PROPERTIES, default=False),
-                external=kind == "external",
-                cascade=_flag(rest, _CASCADE, default=True),
-                skip_statistics=_flag(rest, _SKIP_STATS, default=False),
-            ),
-            rest,
+        reader.number(POOL, 1)  # without effect: each call has its own connection
+        seconds = site.text(_TIMEOUT, _DEFAULT_TIMEOUT)
+        found = cls(
+            tuple(_address(one.strip()) for one in uri.split(",") if one.strip()),
+            parse_duration_millis(f"{seconds}s" if seconds.isdecimal() else seconds, _TIMEOUT) / 1000,
+            sync_properties=reader.flag(SYNC, default=True),
+            location_in_properties=reader.flag(_IN_PROPERTIES, default=False),
+            external=reader.choice(_TYPE, ("managed", "external")) == "external",
+            cascade=reader.flag(_CASCADE, default=True),
+            skip_statistics=reader.flag(_SKIP_STATS, default=False),
         )
-
-
-def _flag(rest: dict[str, Any], name: str, *, default: bool) -> bool:
-    value = str(rest.pop(name, default)).strip().lower()
-    if value not in {"true", "false"}:
-        raise InvalidArgument(f"option '{name}' must be 'true' or 'false', not '{value}'")
-    return value == "true"
+        return found, reader.rest
 
 
 def _address(uri: str) -> tuple[str, int]:
@@ -124,7 +108,7 @@ def _site(directory: object) -> dict[str, str]:
     except (OSError, ET.ParseError) as error:
         raise InvalidArgument(f"{file} cannot be read ({error})") from None
     pairs = ((one.findtext("name"), one.findtext("value")) for one in found.iter("property"))
-    return {name.strip(): (value or "").strip() for name, value in pairs if name}
+    return {name.strip(): value.strip() for name, value in pairs if name and value and value.strip()}
 
 
 __all__ = ["HiveOptions"]

@@ -11,8 +11,10 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from manifest.options.catalog_options import POOL, SYNC
+from manifest.options.option_reader import OptionReader
 
-_URI, _KEY, _SYNC, _POOL = "uri", "catalog-key", "sync-all-properties", "client-pool-size"
+_URI, _KEY = "uri", "catalog-key"
 _PROPERTY: Final = "jdbc."
 _EXAMPLE: Final = "{'metastore': 'jdbc', 'uri': 'jdbc:sqlite:/path/catalog.db', ...}"
 _SHAPES: Final = "'jdbc:sqlite:/path', 'jdbc:postgresql://host:port/database' or 'jdbc:mysql://host:port/database'"
@@ -77,22 +79,16 @@ class JdbcOptions:
         >>> options.host, options.port, options.place, options.user, options.catalog_key, rest
         ('db', 3306, 'lake', 'me', 'jdbc', {'s3.region': 'eu'})
         """
-        rest = dict(given)
-        uri = rest.pop(_URI, None)
+        reader = OptionReader(given)
+        uri = reader.rest.pop(_URI, None)
         if not isinstance(uri, str) or not uri.strip():
             raise InvalidArgument(f"a JDBC catalog needs option '{_URI}': {_EXAMPLE}")
-        properties = {name: str(rest.pop(name)) for name in given if name.startswith(_PROPERTY)}
-        key = str(rest.pop(_KEY, cls.catalog_key))
+        key = reader.text(_KEY, cls.catalog_key)
         if not 0 < len(key) <= _LONGEST_KEY:
             raise InvalidArgument(f"option '{_KEY}' must have 1 to {_LONGEST_KEY} characters, not {len(key)}")
-        pool = str(rest.pop(_POOL, "1"))  # without effect: each call has its own connection
-        if not pool.isdecimal() or int(pool) == 0:
-            raise InvalidArgument(f"option '{_POOL}' must be a number from 1 up, not '{pool}'")
-        sync = str(rest.pop(_SYNC, "true")).lower()
-        if sync not in {"true", "false"}:
-            raise InvalidArgument(f"option '{_SYNC}' must be 'true' or 'false', not '{sync}'")
-        address = _address(uri.strip(), {name.removeprefix(_PROPERTY): value for name, value in properties.items()})
-        return cls(catalog_key=key, sync_properties=sync == "true", **address), rest
+        reader.number(POOL, 1)  # without effect: each call has its own connection
+        address = _address(uri.strip(), reader.prefixed(_PROPERTY))
+        return cls(catalog_key=key, sync_properties=reader.flag(SYNC, default=True), **address), reader.rest
 
 
 def _address(uri: str, properties: dict[str, str]) -> dict[str, Any]:

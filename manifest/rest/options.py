@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
-from manifest.options.durations import parse_duration_millis
+from manifest.options.option_reader import OptionReader
 from manifest.rest.dlf import NAMES, PREFIX, DlfOptions, dlf_options
 from manifest.storage.schemes import scheme_of
 from manifest.storage.session_options import refuse_server_credentials
@@ -33,7 +33,6 @@ _OURS = (
 _CACHE = "io-cache."
 """Prefix of another engine's cache."""
 _OSS_ENDPOINT = "dlf.oss-endpoint"
-_BOOLEANS = {"true": True, "false": False}
 _MOST_RETRIES = 20
 
 
@@ -119,21 +118,19 @@ class RestOptions:
 
 
 def _build(texts: Mapping[str, str], given: Mapping[str, str]) -> RestOptions:
-    def seconds(name: str, default: float) -> float:
-        return parse_duration_millis(texts[name], name) / 1000 if name in texts else default
-
+    reader = OptionReader(texts)
     uri = _address(texts["uri"])
     dlf = dlf_options(texts, uri)
     return RestOptions(
         uri=uri,
-        warehouse=texts.get("warehouse", ""),
+        warehouse=reader.text("warehouse"),
         token="" if dlf is not None else _token(texts),
-        prefix=texts.get("prefix", ""),
-        headers={name.removeprefix(HEADER): value for name, value in texts.items() if name.startswith(HEADER)},
-        data_tokens=_switch(texts, "data-token.enabled"),
-        connect_seconds=seconds("rest.client.connection-timeout", RestOptions.connect_seconds),
-        read_seconds=seconds("rest.client.read-timeout", RestOptions.read_seconds),
-        max_retries=_count(texts, "rest.client.max-retries", RestOptions.max_retries),
+        prefix=reader.text("prefix"),
+        headers=reader.prefixed(HEADER),
+        data_tokens=reader.flag("data-token.enabled", default=False),
+        connect_seconds=reader.seconds("rest.client.connection-timeout", RestOptions.connect_seconds),
+        read_seconds=reader.seconds("rest.client.read-timeout", RestOptions.read_seconds),
+        max_retries=reader.number("rest.client.max-retries", RestOptions.max_retries, 0, _MOST_RETRIES),
         storage=of_stores(texts) | ({"fs.oss.endpoint": texts[_OSS_ENDPOINT]} if _OSS_ENDPOINT in texts else {}),
         dlf=dlf,
         given=given,
@@ -177,20 +174,6 @@ def _text(name: str, value: object) -> str:
     if (name in {"uri", "token"} or name.startswith((HEADER, PREFIX))) and not str(value).isascii():
         raise InvalidArgument(f"option '{name}' is sent in HTTP headers: use ASCII characters only")
     return str(value)
-
-
-def _switch(texts: Mapping[str, str], name: str) -> bool:
-    text = texts.get(name, "false").lower()
-    if text not in _BOOLEANS:
-        raise InvalidArgument(f"option '{name}' must be 'true' or 'false'")
-    return _BOOLEANS[text]
-
-
-def _count(texts: Mapping[str, str], name: str, default: int) -> int:
-    text = texts.get(name, str(default))
-    if not text.isdecimal() or int(text) > _MOST_RETRIES:
-        raise InvalidArgument(f"option '{name}' must be a number from 0 to {_MOST_RETRIES}")
-    return int(text)
 
 
 def _check_store_option(name: str) -> None:
