@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.public import public
+from manifest.io.errors import TableExists
 from manifest.options.catalog_options import CatalogOptions
 from pyspark_paimon.request.results import Removal
 from pyspark_paimon.request.state_results import CopyResult
@@ -55,15 +56,6 @@ class AnyCatalog(CheckedMethods, ABC):
         """Split a name into database and table."""
         return split_name(name, self._settings.default_database)
 
-    def _with_defaults(self, options: Mapping[str, str] | None) -> dict[str, str]:
-        """Return the options of a new table, with those of ``table-default.*``."""
-        return {**self._settings.table_defaults, **(options or {})}
-
-    def _check_case(self, schema: TableSchema) -> None:
-        """Raise ``InvalidArgument`` for columns that are not lower case, where they must be."""
-        for name in schema.names:
-            self._settings.check_name(name, "column")
-
     @abstractmethod
     def list_databases(self) -> list[str]:
         """Return the names of the databases, sorted."""
@@ -110,7 +102,6 @@ class AnyCatalog(CheckedMethods, ABC):
             DatabaseNotFound: There is no such database.
         """
 
-    @abstractmethod
     def create_table(
         self,
         name: str,
@@ -121,14 +112,70 @@ class AnyCatalog(CheckedMethods, ABC):
         *,
         if_not_exists: bool = False,
         comment: str | None = None,
+        path: str | None = None,
     ) -> Table:
         """Create a table, as ``Table.create`` does.
 
-        The database ``default`` is created if needed.
+        The database ``default`` is created if needed. Hive and JDBC catalogs write the files first, then register the table: a crash
+        between them leaves a table that is not registered. ``if_not_exists`` registers it, as it is.
+
+        Args:
+            name: Table name.
+            schema: As for ``Table.create``.
+            primary_keys: As for ``Table.create``.
+            partition_keys: As for ``Table.create``.
+            options: As for ``Table.create``. Missing ones are the catalog's ``table-default.*``.
+            if_not_exists: Return the table of that name, if there is one, as it is.
+            comment: As for ``Table.create``.
+            path: Location of an external table of a REST catalog, whose files the server does not manage. None: the catalog chooses it.
 
         Raises:
             DatabaseNotFound: There is no such database.
-            TableExists: There is such a table, and ``if_not_exists`` is False.
+            TableExists: There is such a table, or its directory, and ``if_not_exists`` is False.
+            InvalidSchema, UnsupportedType, UnsupportedOption, InvalidArgument: The definition is not valid. Nothing is created.
+
+        >>> import tempfile
+        >>> from pyspark_paimon import Catalog
+        >>> Catalog(tempfile.mkdtemp()).create_table("orders", "id BIGINT", primary_keys=["id"]).primary_keys
+        ('id',)
+        """
+        from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # loads what opening a table does not need
+
+        database, _ = self._new_name(name)
+        built = new_schema(schema, primary_keys, partition_keys, {**self._settings.table_defaults, **(options or {})}, comment)
+        for column in built.names:
+            self._settings.check_name(column, "column")
+        if database == self.default_database:
+            self.create_database(database, ignore_if_exists=True)
+        try:
+            self._create_table(name, built, path)
+            self._register(name, new=True)
+        except TableExists:
+            if not if_not_exists:
+                raise
+            self._register(name, new=False)
+        return self.table(name)
+
+    def _new_name(self, name: str) -> tuple[str, str]:
+        """Return database and table of a new name.
+
+        Raises ``InvalidArgument`` for a name that no table may have.
+        """
+        database, table = self._split(name)
+        check_name(database, "database")
+        self._settings.check_name(check_name(table, "table"), "table")
+        if "$" in table:
+            raise InvalidArgument(f"'{name}': '$' names a branch or a system table; choose a name without it")
+        return database, table
+
+    @abstractmethod
+    def _create_table(self, name: str, schema: TableSchema, path: str | None) -> None:
+        """Create a table with a checked name and schema. Raises ``TableExists``, ``DatabaseNotFound``."""
+
+    def _register(self, name: str, *, new: bool) -> None:
+        """Register a table whose files are written, in a catalog that needs it.
+
+        new: Whether this process wrote the files.
         """
 
     @abstractmethod
@@ -198,11 +245,13 @@ class AnyCatalog(CheckedMethods, ABC):
         >>> catalog.copy_table("orders", "orders_copy").rows, catalog.table("orders_copy").count()
         (2, 2)
         """
-        return self.table(name, spark).copy_to(self._new_place(new_name), filter=filter)
+        result = self.table(name, spark).copy_to(self._new_place(new_name), filter=filter)
+        self._register(new_name, new=True)
+        return result
 
     @abstractmethod
     def _new_place(self, name: str) -> str:
-        """Return the directory of a new table."""
+        """Return the directory of a new table. Raises ``TableExists``, ``DatabaseNotFound``."""
 
     def drop_table(self, name: str, *, dry_run: bool = False) -> Removal | None:
         """Delete a table and all its files.

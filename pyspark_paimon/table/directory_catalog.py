@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import TableExists, TableNotFound
@@ -20,8 +20,12 @@ from pyspark_paimon.table.catalog_base import (
     DatabaseNotFound,
     check_name,
 )
+from pyspark_paimon.table.engine_choice import backend_for
 from pyspark_paimon.table.table import Table
-from pyspark_paimon.typing import Data, Schema, SparkSession
+from pyspark_paimon.typing import SparkSession
+
+if TYPE_CHECKING:
+    from manifest.schema.table_schema import TableSchema
 
 
 class DirectoryCatalog(AnyCatalog):
@@ -98,50 +102,12 @@ class DirectoryCatalog(AnyCatalog):
         directory = self._database(database)
         return sorted(s.name for s in self._file_io.list(directory) if s.is_dir and self._is_table(f"{directory}/{s.name}"))
 
-    def create_table(
-        self,
-        name: str,
-        schema: Schema | Data,
-        primary_keys: Sequence[str] = (),
-        partition_keys: Sequence[str] = (),
-        options: Mapping[str, str] | None = None,
-        *,
-        if_not_exists: bool = False,
-        comment: str | None = None,
-    ) -> Table:
-        """Create a table, as ``Table.create`` does.
+    def _create_table(self, name: str, schema: TableSchema, path: str | None) -> None:
+        from pyspark_paimon.operations.create import CreateTable  # noqa: PLC0415  # loads what opening a table does not need
 
-        The database ``default`` is created if needed.
-
-        Raises:
-            DatabaseNotFound: There is no such database.
-            TableExists: There is such a table, and ``if_not_exists`` is False.
-
-        >>> import tempfile
-        >>> from pyspark_paimon import Catalog
-        >>> Catalog(tempfile.mkdtemp()).create_table("orders", "id BIGINT", primary_keys=["id"]).primary_keys
-        ('id',)
-        """
-        database, table = self._split(name)
-        self._settings.check_name(table, "table")
-        if not self._settings.case_sensitive:
-            from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # rarely needed
-
-            self._check_case(new_schema(schema, primary_keys, partition_keys, None, None))
-        if database == self.default_database:
-            self.create_database(database, ignore_if_exists=True)
-        self._require(database)
-        path = self._path(name)
-        return Table.create(
-            path,
-            schema,
-            primary_keys=primary_keys,
-            partition_keys=partition_keys,
-            options=self._with_defaults(options),
-            if_not_exists=if_not_exists,
-            comment=comment,
-            storage_options=self._options,
-        )
+        if path is not None:
+            raise InvalidArgument(f"'{name}': tables of this catalog are below {self._root}; Table.create(path) makes a table elsewhere")
+        backend_for(self._new_place(name), None, storage_options=self._options).run(CreateTable(table_schema=schema))
 
     def table(self, name: str, spark: SparkSession | None = None) -> Table:
         """Open a table.
@@ -221,10 +187,7 @@ class DirectoryCatalog(AnyCatalog):
         """
         target = self._path(new_name)
         self._require_table(name)
-        self._settings.check_name(self._split(new_name)[1], "table")
-        if "$" in new_name:
-            raise InvalidArgument(f"{target}: '$' names a branch or a system table; rename to a name without it")
-        self._require(self._split(new_name)[0])
+        self._require(self._new_name(new_name)[0])
         if self._file_io.is_directory(target) or self._file_io.exists(target):
             raise TableExists(f"{target}: a table or something else is here already")
         self._move_table(name, new_name)
@@ -238,7 +201,7 @@ class DirectoryCatalog(AnyCatalog):
             raise TableExists(f"{target}: a table or something else is here already") from error
 
     def _new_place(self, name: str) -> str:
-        self._require(self._split(name)[0])
+        self._require(self._new_name(name)[0])
         return self._path(name)
 
     def _drop_table(self, name: str) -> None:

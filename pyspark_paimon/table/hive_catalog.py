@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from fileindex.base.errors import InvalidArgument, PaimonError
@@ -35,18 +35,17 @@ from manifest.schema.manager import SchemaManager
 from manifest.storage.resolve import file_io_for
 from manifest.storage.schemes import FAMILIES, StoreFamily, scheme_of
 from pyspark_paimon.request.results import Removal
-from pyspark_paimon.request.state_results import CopyResult
 from pyspark_paimon.table.catalog_base import DATABASE_SUFFIX, DatabaseExists, DatabaseNotFound, check_name
-from pyspark_paimon.table.directory_catalog import DirectoryCatalog
+from pyspark_paimon.table.registered_catalog import RegisteredCatalog
 from pyspark_paimon.table.table import Table
-from pyspark_paimon.typing import Data, Filter, Schema, SparkSession
+from pyspark_paimon.typing import SparkSession
 
 _LOCATION, _COMMENT, _OWNER = "location", "comment", "owner"
 _FIELDS = {_LOCATION: DATABASE_LOCATION, _COMMENT: DATABASE_DESCRIPTION, _OWNER: DATABASE_OWNER}
 
 
 @public
-class HiveCatalog(DirectoryCatalog):
+class HiveCatalog(RegisteredCatalog):
     """Catalog of Paimon's option ``metastore`` = ``hive``.
 
     ``Catalog(warehouse, {"metastore": "hive", "uri": "thrift://host:9083"})`` returns it. The metastore has names, locations and columns of
@@ -58,13 +57,14 @@ class HiveCatalog(DirectoryCatalog):
     ['default']
     """
 
+    _registry = "the metastore"
+
     def __init__(self, warehouse: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> None:
         given = dict(options or {})
         given.pop("metastore", None)
         self._hive, rest = HiveOptions.of(given)
         self._lock, rest = LockOptions.of(rest)
-        super().__init__(warehouse, {"case-sensitive": "false", **rest})
-        self._options = self._options or None
+        super().__init__(warehouse, rest)
         self._metastore = Metastore(self._hive)
 
     def list_databases(self) -> list[str]:
@@ -143,40 +143,6 @@ class HiveCatalog(DirectoryCatalog):
         found = self._metastore.tables(database, self._metastore.table_names(database))
         return sorted(value_of(table, NAME) for table in found if is_paimon(table))
 
-    def create_table(
-        self,
-        name: str,
-        schema: Schema | Data,
-        primary_keys: Sequence[str] = (),
-        partition_keys: Sequence[str] = (),
-        options: Mapping[str, str] | None = None,
-        *,
-        if_not_exists: bool = False,
-        comment: str | None = None,
-    ) -> Table:
-        """Create a table, as ``Table.create`` does, and register it.
-
-        The files are written before the entry of the metastore: a crash between them leaves a table that is not registered.
-        ``if_not_exists`` registers it, as it is.
-
-        Raises:
-            DatabaseNotFound: There is no such database.
-            TableExists: There is such a table, or its directory, and ``if_not_exists`` is False.
-        """
-        found = self._entry(name)
-        if found is not None and not is_paimon(found):
-            raise TableExists(f"'{name}' is another kind of table in the metastore; choose another name")
-        if not if_not_exists:
-            if found is not None:
-                raise TableExists(f"{self._path(name)}: the metastore has this table already; open it with catalog.table('{name}')")
-            self._refuse_unregistered(name)
-        elif found is None and self._is_table(self._path(name)):
-            self._refuse_shared(self._path(name))
-        super().create_table(name, schema, primary_keys, partition_keys, options, if_not_exists=if_not_exists, comment=comment)
-        if found is None:
-            self._register(name, if_not_exists=if_not_exists, new=not if_not_exists)
-        return self.table(name)
-
     def table(self, name: str, spark: SparkSession | None = None) -> Table:
         """Open a table.
 
@@ -215,19 +181,11 @@ class HiveCatalog(DirectoryCatalog):
         found = self._entry(name)
         return found is not None and is_paimon(found)
 
-    def copy_table(self, name: str, new_name: str, *, filter: Filter = None, spark: SparkSession | None = None) -> CopyResult:  # noqa: A002  # as in scan
-        """Copy a table into a new one, file by file, and register it.
-
-        Raises:
-            DatabaseNotFound, TableNotFound: There is no such database or table.
-            TableExists: The new name exists.
-        """
-        if self._entry(new_name) is not None:
-            raise TableExists(f"'{new_name}': the metastore has this table already")
-        self._refuse_unregistered(new_name)
-        result = super().copy_table(name, new_name, filter=filter, spark=spark)
-        self._register(new_name, if_not_exists=False, new=True)
-        return result
+    def _is_registered(self, name: str) -> bool:
+        found = self._entry(name)
+        if found is not None and not is_paimon(found):
+            raise TableExists(f"'{name}' is another kind of table in the metastore; choose another name")
+        return found is not None
 
     def repair_table(self, name: str) -> bool:
         """Write the newest schema of a table to the metastore, as Paimon's ``sys.repair`` does.
@@ -242,8 +200,8 @@ class HiveCatalog(DirectoryCatalog):
         if found is None:
             if not self._is_table(self._path(name)):
                 raise TableNotFound(f"{self._path(name)}: no table '{name}' in the metastore, and no Paimon table is here")
-            self._refuse_shared(self._path(name))
-            self._register(name, if_not_exists=False, new=False)
+            self._check_unshared(name)
+            self._insert(name, new=False)
             return True
         if not is_paimon(found):
             raise UnsupportedTable(f"'{name}' is another kind of table in the metastore")
@@ -267,36 +225,27 @@ class HiveCatalog(DirectoryCatalog):
             return Removal()
         return super().drop_table(name, dry_run=dry_run)
 
-    def _register(self, name: str, *, if_not_exists: bool, new: bool) -> None:
-        """Register a table. Deletes a ``new`` one that the metastore refuses."""
+    def _insert(self, name: str, *, new: bool) -> None:
         path, names = self._path(name), self._split(name)
         entry = registered(*names, SchemaManager(self._files(name), path).require(), path, self._hive)
         try:
             self._metastore.create_table(entry)
         except ResourceTaken:
-            if not if_not_exists:
-                raise TableExists(f"{path}: another process registered '{name}' in the metastore meanwhile; open it by its name") from None
+            raise TableExists(f"{path}: another process registered '{name}' in the metastore meanwhile; open it by its name") from None
         except CatalogRefused as error:
             if not new or self._entry(name) is not None:
                 raise
             self._retire(file_io_for(path, storage_options=self._options)[0], path)
             raise CatalogRefused(f"'{name}' was not created: {error}") from error
         except CatalogUnavailable as error:
-            if self._is_registered(names, path):
+            if self._is_registered_at(names, path):
                 return  # only the answer was lost
             raise CatalogUnavailable(
                 f"{path}: the table was created here, but perhaps not registered ({error}); repair_table('{name}') registers it"
             ) from error
 
-    def _refuse_unregistered(self, name: str) -> None:
-        if self._is_table(self._path(name)):
-            raise TableExists(
-                f"{self._path(name)}: a table is here that the metastore does not list; create_table(..., if_not_exists=True) or "
-                f"repair_table('{name}') registers it as it is"
-            )
-
-    def _refuse_shared(self, path: str) -> None:
-        """Raise ``TableExists`` if the files of a directory are those of a registered table."""
+    def _check_unshared(self, name: str) -> None:
+        path = self._path(name)
         for database in self._metastore.databases():
             for table in self._metastore.tables(database, self._metastore.table_names(database)):
                 location = location_of(table) if is_paimon(table) else None
@@ -330,7 +279,7 @@ class HiveCatalog(DirectoryCatalog):
         try:
             self._metastore.alter_table(*source, renamed)
         except (CatalogRefused, CatalogUnavailable) as error:
-            if self._is_registered(target, new_path if moves else old_path):
+            if self._is_registered_at(target, new_path if moves else old_path):
                 return  # only the answer was lost
             place = old_path
             if moves:
@@ -341,7 +290,7 @@ class HiveCatalog(DirectoryCatalog):
             perhaps = "was not" if isinstance(error, CatalogRefused) else "was perhaps not"
             raise CatalogUnavailable(f"'{name}' {perhaps} renamed to '{new_name}' ({error}); its files are at {place}") from error
 
-    def _is_registered(self, names: tuple[str, str], path: str) -> bool:
+    def _is_registered_at(self, names: tuple[str, str], path: str) -> bool:
         """Return whether the metastore surely has a table at ``path``."""
         try:
             location = location_of(self._metastore.table(*names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from fileindex.base.errors import InvalidArgument
@@ -13,11 +13,8 @@ from manifest.jdbc.options import JdbcOptions
 from manifest.jdbc.rows import CatalogRows, RowTaken
 from manifest.rest.errors import CatalogUnavailable
 from manifest.schema.manager import SchemaManager
-from pyspark_paimon.request.state_results import CopyResult
 from pyspark_paimon.table.catalog_base import DatabaseExists, DatabaseNotFound, check_name
-from pyspark_paimon.table.directory_catalog import DirectoryCatalog
-from pyspark_paimon.table.table import Table
-from pyspark_paimon.typing import Data, Filter, Schema, SparkSession
+from pyspark_paimon.table.registered_catalog import RegisteredCatalog
 
 _LOCATION = "location"
 _OWN_PROPERTY = "exists"
@@ -25,11 +22,11 @@ _LONGEST_NAME, _LONGEST_VALUE = 255, 1000
 
 
 @public
-class JdbcCatalog(DirectoryCatalog):
+class JdbcCatalog(RegisteredCatalog):
     """Catalog of Paimon's option ``metastore`` = ``jdbc``.
 
     ``Catalog(warehouse, {"metastore": "jdbc", "uri": ...})`` returns it. A table is a row of the database, and a directory
-    ``<warehouse>/<database>.db/<table>``. Every method raises ``CatalogUnavailable`` if the database fails. No error shows its password.
+    ``<warehouse>/<database>.db/<table>``. The database is asked here, never by Spark. Every method raises ``CatalogUnavailable`` if the database fails. No error shows its password.
 
     >>> import tempfile
     >>> from pyspark_paimon import Catalog
@@ -45,9 +42,9 @@ class JdbcCatalog(DirectoryCatalog):
         given = dict(options or {})
         given.pop("metastore", None)
         parsed, rest = JdbcOptions.of(given)
-        super().__init__(warehouse, {"case-sensitive": "false", **rest})
-        self._options = self._options or None
+        super().__init__(warehouse, rest)
         self._key = parsed.catalog_key
+        self._registry = f"catalog '{self._key}'"
         self._rows = CatalogRows(parsed)
 
     def list_databases(self) -> list[str]:
@@ -68,7 +65,7 @@ class JdbcCatalog(DirectoryCatalog):
         self._settings.check_name(name, "database")
         properties = {_LOCATION: self._database(name), **_checked(options or {})}
         if (self._rows.has_database(name) or not self._rows.create_database(name, properties)) and not ignore_if_exists:
-            raise DatabaseExists(f"{self._root}: database '{name}' exists in catalog '{self._key}'")
+            raise DatabaseExists(f"{self._root}: database '{name}' exists in {self._registry}")
 
     def database_options(self, name: str) -> dict[str, str]:
         """Return the properties of a database.
@@ -105,86 +102,25 @@ class JdbcCatalog(DirectoryCatalog):
         self._require(database)
         return self._rows.tables(database)
 
-    def create_table(
-        self,
-        name: str,
-        schema: Schema | Data,
-        primary_keys: Sequence[str] = (),
-        partition_keys: Sequence[str] = (),
-        options: Mapping[str, str] | None = None,
-        *,
-        if_not_exists: bool = False,
-        comment: str | None = None,
-    ) -> Table:
-        """Create a table, as ``Table.create`` does, and register it.
-
-        The database ``default`` is created if needed. The directory is written before the row: a crash between them leaves a table
-        that is not registered. ``if_not_exists`` registers it, as it is.
-
-        Raises:
-            DatabaseNotFound: There is no such database.
-            TableExists: There is such a table, or its directory, and ``if_not_exists`` is False.
-        """
-        path = self._path(name)
-        registered = self._rows.has_table(*self._split(name))
-        if not if_not_exists:
-            if registered:
-                raise TableExists(f"{path}: catalog '{self._key}' has this table already; open it with catalog.table('{name}')")
-            self._refuse_unregistered(name)
-        table = super().create_table(name, schema, primary_keys, partition_keys, options, if_not_exists=if_not_exists, comment=comment)
-        if not registered:
-            self._register(name, if_not_exists=if_not_exists)
-        return table
-
-    def table(self, name: str, spark: SparkSession | None = None) -> Table:
-        """Open a table, as a file-system catalog does.
-
-        Args:
-            name: Table name; ``database.table$branch_name`` is a branch, ``database.table$files`` a system table.
-            spark: As for a file-system catalog. The catalog's database is asked here, never by Spark.
-
-        Raises:
-            DatabaseNotFound, TableNotFound: There is no such table.
-        """
-        return super().table(name, spark)
-
     def table_exists(self, name: str) -> bool:
         """Return whether the table is registered."""
         self._path(name)
         return self._rows.has_table(*self._split(name))
 
-    def copy_table(self, name: str, new_name: str, *, filter: Filter = None, spark: SparkSession | None = None) -> CopyResult:  # noqa: A002  # as in scan
-        """Copy a table into a new one, file by file, and register it.
+    def _is_registered(self, name: str) -> bool:
+        return self.table_exists(name)
 
-        Raises:
-            DatabaseNotFound, TableNotFound: There is no such database or table.
-            TableExists: The new name exists.
-        """
-        if self.table_exists(new_name):
-            raise TableExists(f"{self._path(new_name)}: catalog '{self._key}' has this table already")
-        self._refuse_unregistered(new_name)
-        result = super().copy_table(name, new_name, filter=filter, spark=spark)
-        self._register(new_name, if_not_exists=False)
-        return result
-
-    def _register(self, name: str, *, if_not_exists: bool) -> None:
+    def _insert(self, name: str, *, new: bool) -> None:  # noqa: ARG002  # a database refuses no entry, so files stay
         path, names = self._path(name), self._split(name)
         schema = SchemaManager(self._file_io, path).require()
         keys = {"primary-key": schema.primary_keys, "partition": schema.partition_keys, "bucket-key": schema.bucket_keys}
         properties = {**schema.options, **{key: ",".join(columns) for key, columns in keys.items() if columns}}
-        if not self._rows.insert_table(*names, properties) and not if_not_exists:
-            raise TableExists(f"{path}: another process registered this table in catalog '{self._key}' meanwhile; open it by its name")
+        if not self._rows.insert_table(*names, properties):
+            raise TableExists(f"{path}: another process registered this table in {self._registry} meanwhile; open it by its name")
         if not self._is_table(path):  # dropped between the two
             self._rows.delete_table(*names)
             raise TableNotFound(
                 f"{path}: another process dropped the table while it was registered; nothing is registered, create it again"
-            )
-
-    def _refuse_unregistered(self, name: str) -> None:
-        if self._is_table(self._path(name)):
-            raise TableExists(
-                f"{self._path(name)}: a table is here that catalog '{self._key}' does not list; "
-                "create_table(..., if_not_exists=True) registers it as it is"
             )
 
     def _move_table(self, name: str, new_name: str) -> None:
@@ -212,7 +148,7 @@ class JdbcCatalog(DirectoryCatalog):
     def _drop_table(self, name: str) -> None:
         # The row goes first: no crash leaves a row without a directory.
         if not self._rows.delete_table(*self._split(name)):
-            raise TableNotFound(f"{self._path(name)}: no table '{name}' in catalog '{self._key}'")
+            raise TableNotFound(f"{self._path(name)}: no table '{name}' in {self._registry}")
         if self._file_io.is_directory(self._path(name)):  # another engine's crash may leave a row without one
             self._delete_files(name)
 
@@ -227,11 +163,11 @@ class JdbcCatalog(DirectoryCatalog):
     def _require(self, database: str) -> None:
         if not self._rows.has_database(check_name(database, "database")):
             known = ", ".join(self.list_databases()) or "none"
-            raise DatabaseNotFound(f"{self._root}: no database '{database}' in catalog '{self._key}'; known databases: {known}")
+            raise DatabaseNotFound(f"{self._root}: no database '{database}' in {self._registry}; known databases: {known}")
 
     def _require_table(self, name: str) -> None:
         if not self.table_exists(name):
-            raise TableNotFound(f"{self._path(name)}: no table '{name}' in catalog '{self._key}'")
+            raise TableNotFound(f"{self._path(name)}: no table '{name}' in {self._registry}")
 
 
 def _checked(properties: Mapping[str, Any]) -> dict[str, str]:

@@ -6,9 +6,9 @@ server, reads and writes the files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
@@ -30,9 +30,11 @@ from pyspark_paimon.table.catalog_base import (
     check_name,
 )
 from pyspark_paimon.table.engine_choice import check_session
-from pyspark_paimon.table.new_schema import new_schema
 from pyspark_paimon.table.table import Table
-from pyspark_paimon.typing import Data, Schema, SparkSession
+from pyspark_paimon.typing import SparkSession
+
+if TYPE_CHECKING:
+    from manifest.schema.table_schema import TableSchema
 
 
 @public
@@ -111,50 +113,9 @@ class RestCatalog(AnyCatalog):
                 name for name in self._api.tables(self.default_database if database is None else database) if split_branch(name)[0] == name
             ]
 
-    def create_table(
-        self,
-        name: str,
-        schema: Schema | Data,
-        primary_keys: Sequence[str] = (),
-        partition_keys: Sequence[str] = (),
-        options: Mapping[str, str] | None = None,
-        *,
-        if_not_exists: bool = False,
-        comment: str | None = None,
-        path: str | None = None,
-    ) -> Table:
-        """Create a table, as ``Table.create`` does.
-
-        The database ``default`` is created if needed.
-
-        Args:
-            name: Table name.
-            schema: As for ``Table.create``.
-            primary_keys: As for ``Table.create``.
-            partition_keys: As for ``Table.create``.
-            options: As for ``Table.create``.
-            if_not_exists: As for ``Table.create``.
-            comment: As for ``Table.create``.
-            path: Location of an external table, whose files the server does not manage. None: the server chooses the location.
-
-        Raises:
-            DatabaseNotFound: There is no such database.
-            TableExists: There is such a table, and ``if_not_exists`` is False.
-        """
-        identifier = self._identifier(name)
-        _refuse_branch(identifier)
-        self._settings.check_name(identifier.object, "table")
-        built = new_schema(schema, primary_keys, partition_keys, self._with_defaults(options), comment)
-        self._check_case(built)
-        if identifier.database == self.default_database:
-            self.create_database(self.default_database, ignore_if_exists=True)
-        try:
-            with _catalog_errors():
-                self._api.create_table(identifier, built, path)
-        except TableExists:
-            if not if_not_exists:
-                raise
-        return self.table(name)
+    def _create_table(self, name: str, schema: TableSchema, path: str | None) -> None:
+        with _catalog_errors():
+            self._api.create_table(self._identifier(name), schema, path)
 
     def table(self, name: str, spark: SparkSession | None = None) -> Table:
         """Open a table.
