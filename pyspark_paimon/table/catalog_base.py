@@ -149,11 +149,11 @@ class AnyCatalog(CheckedMethods, ABC):
             self.create_database(database, ignore_if_exists=True)
         try:
             self._create_table(name, built, path)
-            self._register(name, new=True)
+            self._register(name)
         except TableExists:
             if not if_not_exists:
                 raise
-            self._register(name, new=False)
+            self._complete(name, built)
         return self.table(name)
 
     def _new_name(self, name: str) -> tuple[str, str]:
@@ -172,11 +172,14 @@ class AnyCatalog(CheckedMethods, ABC):
     def _create_table(self, name: str, schema: TableSchema, path: str | None) -> None:
         """Create a table with a checked name and schema. Raises ``TableExists``, ``DatabaseNotFound``."""
 
-    def _register(self, name: str, *, new: bool) -> None:
-        """Register a table whose files are written, in a catalog that needs it.
+    def _register(self, name: str, *, new: bool = True) -> None:
+        """Write a table's entry to the registry, if the catalog has one.
 
         new: Whether this process wrote the files.
         """
+
+    def _complete(self, name: str, schema: TableSchema) -> None:
+        """Write what a crash left out of a table, if the catalog has a registry: its files or its entry."""
 
     @abstractmethod
     def table(self, name: str, spark: SparkSession | None = None) -> Table:
@@ -246,7 +249,7 @@ class AnyCatalog(CheckedMethods, ABC):
         (2, 2)
         """
         result = self.table(name, spark).copy_to(self._new_place(new_name), filter=filter)
-        self._register(new_name, new=True)
+        self._register(new_name)
         return result
 
     @abstractmethod

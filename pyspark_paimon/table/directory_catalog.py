@@ -103,11 +103,15 @@ class DirectoryCatalog(AnyCatalog):
         return sorted(s.name for s in self._file_io.list(directory) if s.is_dir and self._is_table(f"{directory}/{s.name}"))
 
     def _create_table(self, name: str, schema: TableSchema, path: str | None) -> None:
-        from pyspark_paimon.operations.create import CreateTable  # noqa: PLC0415  # loads what opening a table does not need
-
         if path is not None:
             raise InvalidArgument(f"'{name}': tables of this catalog are below {self._root}; Table.create(path) makes a table elsewhere")
-        backend_for(self._new_place(name), None, storage_options=self._options).run(CreateTable(table_schema=schema))
+        self._write_files(self._new_place(name), schema)
+
+    def _write_files(self, path: str, schema: TableSchema) -> None:
+        """Write the files of a new table. Raises ``TableExists``."""
+        from pyspark_paimon.operations.create import CreateTable  # noqa: PLC0415  # loads what opening a table does not need
+
+        backend_for(path, None, storage_options=self._options).run(CreateTable(table_schema=schema))
 
     def table(self, name: str, spark: SparkSession | None = None) -> Table:
         """Open a table.

@@ -201,7 +201,7 @@ class HiveCatalog(RegisteredCatalog):
             if not self._is_table(self._path(name)):
                 raise TableNotFound(f"{self._path(name)}: no table '{name}' in the metastore, and no Paimon table is here")
             self._check_unshared(name)
-            self._insert(name, new=False)
+            self._register(name, new=False)
             return True
         if not is_paimon(found):
             raise UnsupportedTable(f"'{name}' is another kind of table in the metastore")
@@ -225,7 +225,7 @@ class HiveCatalog(RegisteredCatalog):
             return Removal()
         return super().drop_table(name, dry_run=dry_run)
 
-    def _insert(self, name: str, *, new: bool) -> None:
+    def _register(self, name: str, *, new: bool = True) -> None:
         path, names = self._path(name), self._split(name)
         entry = registered(*names, SchemaManager(self._files(name), path).require(), path, self._hive)
         try:

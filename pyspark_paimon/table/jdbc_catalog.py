@@ -110,7 +110,7 @@ class JdbcCatalog(RegisteredCatalog):
     def _is_registered(self, name: str) -> bool:
         return self.table_exists(name)
 
-    def _insert(self, name: str, *, new: bool) -> None:  # noqa: ARG002  # a database refuses no entry, so files stay
+    def _register(self, name: str, *, new: bool = True) -> None:  # noqa: ARG002  # a database refuses no entry, so files stay
         path, names = self._path(name), self._split(name)
         schema = SchemaManager(self._file_io, path).require()
         keys = {"primary-key": schema.primary_keys, "partition": schema.partition_keys, "bucket-key": schema.bucket_keys}

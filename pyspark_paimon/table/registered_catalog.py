@@ -6,10 +6,13 @@ import os
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manifest.io.errors import TableExists
 from pyspark_paimon.table.directory_catalog import DirectoryCatalog
+
+if TYPE_CHECKING:
+    from manifest.schema.table_schema import TableSchema
 
 
 class RegisteredCatalog(DirectoryCatalog):
@@ -30,7 +33,7 @@ class RegisteredCatalog(DirectoryCatalog):
         """Return whether the registry has a Paimon table. Raises ``TableExists`` if it has something else of that name."""
 
     @abstractmethod
-    def _insert(self, name: str, *, new: bool) -> None:
+    def _register(self, name: str, *, new: bool = True) -> None:
         """Write a table's entry. Raises ``TableExists`` if there is one."""
 
     def _new_place(self, name: str) -> str:
@@ -43,13 +46,15 @@ class RegisteredCatalog(DirectoryCatalog):
             )
         return path
 
-    def _register(self, name: str, *, new: bool) -> None:
-        if new:
-            self._insert(name, new=True)
-        elif not self._is_registered(name):
+    def _complete(self, name: str, schema: TableSchema) -> None:
+        registered, path = self._is_registered(name), self._path(name)
+        with suppress(TableExists):  # another process did the same meanwhile
+            if not self._is_table(path):
+                self._write_files(path, schema)
+        if not registered:
             self._check_unshared(name)
-            with suppress(TableExists):  # another process registered it meanwhile
-                self._insert(name, new=False)
+            with suppress(TableExists):
+                self._register(name, new=False)
 
     def _check_unshared(self, name: str) -> None:
         """Raise ``TableExists`` if another entry has the directory of a table."""

@@ -58,7 +58,17 @@ def test_a_table_gets_no_name_of_a_branch_or_system_table(catalog) -> None:
     for name in ("b$branch_c", "b$files", "default.a$snapshots"):
         with pytest.raises(InvalidArgument, match="names a branch or a system table"):
             catalog.rename_table("a", name)
+        with pytest.raises(InvalidArgument, match="names a branch or a system table"):
+            catalog.create_table(name, "id BIGINT", if_not_exists=True)
+        with pytest.raises(InvalidArgument, match="names a branch or a system table"):
+            catalog.copy_table("a", name)
     assert catalog.list_tables() == ["a"]
+
+
+def test_a_table_elsewhere_is_refused_with_the_way_to_make_it(catalog, tmp_path) -> None:
+    with pytest.raises(InvalidArgument, match=r"'default\.a': tables of this catalog are below .*Table\.create\(path\)"):
+        catalog.create_table("default.a", "id BIGINT", path=str(tmp_path / "elsewhere"))
+    assert (catalog.list_tables(), (tmp_path / "elsewhere").exists()) == ([], False)
 
 
 def test_drop_deletes_a_table_and_nothing_else(catalog) -> None:

@@ -19,7 +19,6 @@ from pyspark_paimon import (
     DatabaseNotFound,
     InvalidArgument,
     JdbcCatalog,
-    Table,
     TableExists,
     TableNotFound,
     UnsupportedOption,
@@ -290,15 +289,13 @@ def test_several_processes_may_open_a_new_catalog_at_once(tmp_path, options) -> 
 
 def test_the_primary_key_decides_who_registers(catalog, options, monkeypatch) -> None:
     other = Catalog(catalog.warehouse, options)
-    original = Table.create
+    original = catalog._write_files
 
-    def create_then_lose(*arguments, **named):
-        table = original(*arguments, **named)
-        monkeypatch.undo()
+    def create_then_lose(*arguments):
+        original(*arguments)
         other.create_table("sales.a", "id INT", if_not_exists=True)
-        return table
 
-    monkeypatch.setattr(Table, "create", create_then_lose)
+    monkeypatch.setattr(catalog, "_write_files", create_then_lose)
     with pytest.raises(TableExists, match="another process registered this table in catalog 'jdbc'"):
         catalog.create_table("sales.a", "id INT")
     assert catalog.table("sales.a").count() == 0
