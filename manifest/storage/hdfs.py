@@ -10,28 +10,23 @@ from __future__ import annotations
 
 import errno
 import random
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any, Self
-
-import pyarrow as pa
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import Any
 
 from manifest.io.directories import publish_by_rename, retire_by_rename
 from manifest.io.errors import FileMissing, FileTaken, StorageError
-from manifest.io.file_io import FileIO, FileStatus, Holder, is_written_once
+from manifest.io.file_io import FileIO, FileStatus, is_written_once
 from manifest.io.posix import target_of_temporary, temporary_name
 from manifest.io.storage_errors import with_storage_errors
 from manifest.storage import parallel
 from manifest.storage.hdfs_cluster import HdfsCluster, HdfsStatus, open_cluster
 from manifest.storage.hdfs_options import HdfsOptions
-from manifest.storage.ranges import ObjectInput, ObjectRanges
-from manifest.storage.schemes import object_place
+from manifest.storage.remote import PartWriter, RemoteFileIO, RemoteOutput
+from manifest.storage.schemes import ObjectPlace, object_place
 from manifest.storage.storage_options import StorageOptions
 
-_UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Names with a UUID are never reused."""
 _STABLE_MILLIS = 300_000
 """Age of a file that surely does not change within a tick of the clock. Clocks of a cluster differ by less: Kerberos needs that."""
 _SWAP = ".swap"
@@ -40,7 +35,7 @@ _CHUNK = 1 << 20
 
 
 @with_storage_errors
-class HdfsFileIO:
+class HdfsFileIO(RemoteFileIO[HdfsCluster]):
     """Files of any cluster accessible with ``options`` and environment.
 
     Paths are whole URIs.
@@ -49,61 +44,25 @@ class HdfsFileIO:
     HdfsFileIO(StorageOptions(dfs.replication='2'))
     """
 
-    max_concurrency = parallel.MAX_CONCURRENCY
-    cancels_creates = False
-
     def __init__(self, options: StorageOptions) -> None:
         HdfsOptions.of(options.hdfs)  # a mistake is named before the first request
-        self.options = options
+        super().__init__(options)
 
-    def __repr__(self) -> str:
-        return f"HdfsFileIO({self.options!r})"
+    def _open(self, place: ObjectPlace) -> HdfsCluster:
+        return open_cluster(place, self.options)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HdfsFileIO) and other.options == self.options
-
-    def __hash__(self) -> int:
-        return hash(self.options)
-
-    def _at(self, path: str) -> tuple[HdfsCluster, str]:
-        place = object_place(path)
-        return open_cluster(place, self.options), place.key
-
-    def read(self, path: str) -> bytes:
-        cluster, key = self._at(path)
-        return cluster.get(key)
-
-    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
-        return parallel.spread(self.read, paths)
-
-    def run_parallel(self, *jobs: Callable[[], Any]) -> list[Any]:
-        return parallel.run_parallel(jobs)
-
-    def read_range(self, path: str, offset: int, length: int) -> bytes:
-        return ObjectRanges(*self._at(path), tail=False).once(offset, length)
-
-    def size(self, path: str) -> int:
-        return self._status(path).size
-
-    def identity(self, path: str) -> tuple[int, ...] | None:
-        cluster, _ = self._at(path)
-        if _UNIQUE.search(path.rpartition("/")[2]):
-            return (cluster.fingerprint,)
-        return _identity(cluster, self._status(path))
-
-    def exists(self, path: str) -> bool:
-        cluster, key = self._at(path)
-        found = cluster.status(key)
-        return found is not None and not found.is_dir
+    def _find(self, store: HdfsCluster, key: str) -> FileStatus | None:
+        found = store.status(key)
+        return None if found is None else _file_status(store, found)
 
     def is_directory(self, path: str) -> bool:
         cluster, key = self._at(path)
-        found = cluster.status(key)
+        found = self._find(cluster, key)
         return found is not None and found.is_dir
 
     def list(self, path: str) -> list[FileStatus]:
         cluster, key = self._at(path)
-        return [FileStatus(one.name, one.size, one.modified, one.is_dir, _identity(cluster, one)) for one in cluster.entries(key)]
+        return [_file_status(cluster, one) for one in cluster.entries(key)]
 
     def mkdirs(self, path: str) -> None:
         cluster, key = self._at(path)
@@ -118,18 +77,12 @@ class HdfsFileIO:
                 raise FileTaken(errno.EEXIST, "another file has that name", path)
         else:
             temporary = _key(temporary_name(path))
-            with self._without(cluster, temporary):
+            with _Temporary(cluster, temporary):
                 cluster.put(temporary, data)
                 if not cluster.rename_over(temporary, key, data):
                     raise FileMissing(
                         errno.ENOENT, "another process deleted the new file before it had its name; nothing was changed", path
                     )
-
-    def write_hint(self, path: str, data: bytes, guard: Callable[[], bool]) -> None:  # noqa: ARG002  # ids never decrease here
-        self.write(path, data, overwrite=True)
-
-    def start_write(self, path: str, data: bytes) -> Callable[[], None]:
-        return parallel.start(self.write, path, data).result
 
     def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:  # noqa: ARG002  # see below
         """See ``FileIO``.
@@ -140,12 +93,9 @@ class HdfsFileIO:
         if cluster.status(key) is not None:
             return False
         temporary = _key(temporary_name(path))
-        with self._without(cluster, temporary):
+        with _Temporary(cluster, temporary):
             cluster.put(temporary, data)
             return cluster.rename_new(temporary, key, data)
-
-    def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:
-        pass
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:
         """See ``FileIO``.
@@ -160,7 +110,7 @@ class HdfsFileIO:
             polite = waited < _POLITE_SECONDS
             if not (polite and self._swaps(path)):
                 temporary = temporary_name(f"{path}{_SWAP}")
-                with self._without(cluster, _key(temporary)), suppress(FileNotFoundError):  # another caller deleted the new file
+                with _Temporary(cluster, _key(temporary)), suppress(FileNotFoundError):  # another caller deleted the new file
                     cluster.put(_key(temporary), data)
                     if self._goes_first(path, temporary, polite=polite):
                         if cluster.get(key) != old:
@@ -227,36 +177,7 @@ class HdfsFileIO:
         retire_by_rename(through or self, directory)
 
     def open_output(self, path: str) -> Any:
-        return HdfsOutput(*self._at(path), overwrite=is_written_once(path))
-
-    def open_input(self, path: str, size: int | None = None) -> Any:
-        return ObjectInput(ObjectRanges(*self._at(path), size, tail=True))
-
-    def open_ranges(self, path: str, held: Holder | None = None) -> ObjectRanges:
-        return ObjectRanges(*self._at(path), tail=False, held=held if _UNIQUE.search(path.rpartition("/")[2]) else None)
-
-    def sync(self, path: str) -> None:
-        """Do nothing: data nodes have acknowledged a closed file."""
-
-    def fair_lock(self, directory: str) -> AbstractContextManager[None]:  # noqa: ARG002  # no lock
-        return nullcontext()
-
-    def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:  # noqa: ARG002  # no lock
-        return nullcontext(enter_result=True)
-
-    def local_path(self, path: str) -> str | None:  # noqa: ARG002
-        return None
-
-    def _status(self, path: str) -> HdfsStatus:
-        cluster, key = self._at(path)
-        found = cluster.status(key)
-        if found is None:
-            raise FileMissing(errno.ENOENT, "there is no such file or directory", path)
-        return found
-
-    @staticmethod
-    def _without(cluster: HdfsCluster, temporary: str) -> _Temporary:
-        return _Temporary(cluster, temporary)
+        return RemoteOutput(_Writer(*self._at(path), overwrite=is_written_once(path)))
 
 
 class _Temporary(AbstractContextManager[None]):
@@ -275,37 +196,29 @@ def _key(path: str) -> str:
     return object_place(path).key
 
 
-def _identity(cluster: HdfsCluster, found: HdfsStatus) -> tuple[int, ...] | None:
-    if time.time_ns() // 1_000_000 - found.modified < _STABLE_MILLIS:
-        return None
-    return cluster.fingerprint, found.size, found.modified
+def _file_status(cluster: HdfsCluster, found: HdfsStatus) -> FileStatus:
+    changed = time.time_ns() // 1_000_000 - found.modified < _STABLE_MILLIS
+    identity = None if changed else (cluster.fingerprint, found.size, found.modified)
+    return FileStatus(found.name, found.size, found.modified, found.is_dir, identity)
 
 
-class _Writer:
-    """File interface for Arrow."""
-
+class _Writer(PartWriter):
     def __init__(self, cluster: HdfsCluster, key: str, *, overwrite: bool) -> None:
+        super().__init__(_CHUNK)
         self._cluster, self._key = cluster, key
         self._file = cluster.create(key, overwrite=overwrite)
-        self._pending: list[bytes] = []
-        self._held = self._written = 0
-        self.closed = False
 
-    def write(self, data: Any) -> int:
-        if self.closed:
-            raise ValueError("the file is closed")
-        content = bytes(data)
-        self._pending.append(content)
-        self._held += len(content)
-        self._written += len(content)
-        if self._held >= _CHUNK:
-            self._send()
-        return len(content)
+    def _send(self, part: bytes) -> None:
+        self._call(lambda: self._file.write(part))
 
-    def _send(self) -> None:
-        data, self._pending, self._held = b"".join(self._pending), [], 0
-        if data:
-            self._call(lambda: self._file.write(data))
+    def _finish(self, part: bytes) -> None:
+        try:
+            if part:
+                self._send(part)
+            self._call(self._file.close)
+        except StorageError:
+            self._cancel()
+            raise
 
     def _call(self, request: Callable[[], object]) -> None:
         try:
@@ -313,48 +226,9 @@ class _Writer:
         except Exception as error:  # noqa: BLE001  # any error of the library
             raise self._cluster.failed(self._key, error) from None
 
-    def tell(self) -> int:
-        return self._written
-
-    def flush(self) -> None:
-        pass
-
-    def writable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        if not self.closed:
-            self._send()
-            self._call(self._file.close)
-            self.closed = True
-
-    def abort(self) -> None:
-        """Delete the file instead of completing it."""
-        if not self.closed:
-            self.closed = True
-            self._pending.clear()
-            with suppress(StorageError):
-                self._cluster.delete(self._key)
+    def _cancel(self) -> None:
+        with suppress(StorageError):  # an orphan at worst
+            self._cluster.delete(self._key)
 
 
-class HdfsOutput(pa.PythonFile):  # type: ignore[misc]  # pyarrow ships no types
-    """A new file as a writable Arrow file."""
-
-    _writer: _Writer
-
-    def __new__(cls, cluster: HdfsCluster, key: str, *, overwrite: bool) -> Self:
-        """Create the object with its file, which Arrow requires here."""
-        writer = _Writer(cluster, key, overwrite=overwrite)
-        created: Self = super().__new__(cls, writer, mode="w")
-        created._writer = writer
-        return created
-
-    def __init__(self, cluster: HdfsCluster, key: str, *, overwrite: bool) -> None:  # noqa: ARG002  # __new__ has them
-        super().__init__()
-
-    def abort(self) -> None:
-        """Delete the file instead of completing it."""
-        self._writer.abort()
-
-
-__all__ = ["HdfsFileIO", "HdfsOutput"]
+__all__ = ["HdfsFileIO"]

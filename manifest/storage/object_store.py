@@ -13,29 +13,25 @@ from __future__ import annotations
 
 import errno
 import queue
-import re
 import threading
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any, Self
-
-import pyarrow as pa
+from typing import Any
 
 from fileindex.base.errors import UnsupportedOption
 from fileindex.base.thresholds import thresholds
 from manifest.io.directories import CLAIM, publish_by_claim, retire_by_roots
-from manifest.io.errors import FileMissing, FileTaken, StorageError, UnsafeFileIO
-from manifest.io.file_io import FileIO, FileStatus, Holder
+from manifest.io.errors import FileTaken, StorageError, UnsafeFileIO
+from manifest.io.file_io import FileIO, FileStatus
 from manifest.io.storage_errors import with_storage_errors
 from manifest.io.threads import start_one
 from manifest.storage import parallel
 from manifest.storage.bucket import PART_BYTES, Bucket, open_bucket
 from manifest.storage.parallel import start
-from manifest.storage.ranges import ObjectInput, ObjectRanges
-from manifest.storage.schemes import object_place
-from manifest.storage.storage_options import StorageOptions
+from manifest.storage.remote import PartWriter, RemoteFileIO, RemoteOutput
+from manifest.storage.schemes import ObjectPlace
 
 PROBE = ".paimon-probe-"
 _beginning = threading.Lock()
@@ -110,65 +106,25 @@ def _remove(bucket: Bucket, key: str) -> None:
 
 MARKER = ".directory"
 """Object that represents an empty directory."""
-_UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Names with a UUID are never reused."""
 
 
 @with_storage_errors
-class ObjectStoreFileIO:
+class ObjectStoreFileIO(RemoteFileIO[Bucket]):
     """Objects of any bucket accessible with ``options`` and environment.
 
     Paths are whole URIs.
 
+    >>> from manifest.storage.storage_options import StorageOptions
     >>> ObjectStoreFileIO(StorageOptions.of({"s3.region": "eu-north-1", "s3.access-key": "AKIA", "s3.secret-key": "x"}))
     ObjectStoreFileIO(StorageOptions(region='eu-north-1', access_key_id=***, secret_access_key=***))
     """
 
-    max_concurrency = parallel.MAX_CONCURRENCY
-    cancels_creates = False
+    def _open(self, place: ObjectPlace) -> Bucket:
+        return open_bucket(place, self.options)
 
-    def __init__(self, options: StorageOptions) -> None:
-        self.options = options
-
-    def __repr__(self) -> str:
-        return f"ObjectStoreFileIO({self.options!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ObjectStoreFileIO) and other.options == self.options
-
-    def __hash__(self) -> int:
-        return hash(self.options)
-
-    def _at(self, path: str) -> tuple[Bucket, str]:
-        place = object_place(path)
-        return open_bucket(place, self.options), place.key
-
-    def read(self, path: str) -> bytes:
-        bucket, key = self._at(path)
-        return bucket.get(key)
-
-    def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
-        return parallel.spread(self.read, paths)
-
-    def run_parallel(self, *jobs: Callable[[], Any]) -> list[Any]:
-        return parallel.run_parallel(jobs)
-
-    def read_range(self, path: str, offset: int, length: int) -> bytes:
-        bucket, key = self._at(path)
-        return ObjectRanges(bucket, key, tail=False).once(offset, length)
-
-    def size(self, path: str) -> int:
-        return int(self._head(path)["size"])
-
-    def identity(self, path: str) -> tuple[int, ...] | None:
-        bucket, _ = self._at(path)
-        if _UNIQUE.search(path.rpartition("/")[2]):
-            return (bucket.fingerprint,)
-        return self._identity(bucket, self._head(path))
-
-    def exists(self, path: str) -> bool:
-        bucket, key = self._at(path)
-        return bucket.head(key) is not None
+    def _find(self, store: Bucket, key: str) -> FileStatus | None:
+        found = store.head(key)
+        return None if found is None else _file_status(store, key, found)
 
     def is_directory(self, path: str) -> bool:
         bucket, key = self._at(path)
@@ -181,8 +137,7 @@ class ObjectStoreFileIO:
         for one in objects:
             name = one["path"].removeprefix(f"{key}/") if key else one["path"]
             if name not in {MARKER, CLAIM} and one["path"] != key:
-                changed = int(one["last_modified"].timestamp() * 1000)
-                found.append(FileStatus(name, one["size"], changed, is_dir=False, identity=self._identity(bucket, one)))
+                found.append(_file_status(bucket, name, one))
         return found
 
     def mkdirs(self, path: str) -> None:
@@ -192,18 +147,12 @@ class ObjectStoreFileIO:
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:  # noqa: ARG002  # always durable
         bucket, key = self._at(path)
         if len(data) > PART_BYTES:
-            with ObjectOutput(bucket, key) as upload:
+            with RemoteOutput(_Upload(bucket, key)) as upload:
                 upload.write(data)
         elif overwrite:
             bucket.put(key, data)
         elif not bucket.create(key, data):
             raise FileTaken(errno.EEXIST, "another object has that name", path)
-
-    def write_hint(self, path: str, data: bytes, guard: Callable[[], bool]) -> None:  # noqa: ARG002  # ids never decrease here
-        self.write(path, data, overwrite=True)
-
-    def start_write(self, path: str, data: bytes) -> Callable[[], None]:
-        return parallel.start(self.write, path, data).result
 
     def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:  # noqa: ARG002  # see below
         """See ``FileIO``.
@@ -213,9 +162,6 @@ class ObjectStoreFileIO:
         bucket, key = self._at(path)
         probe(bucket, key.rpartition("/")[0])
         return bucket.create(key, data)
-
-    def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:
-        pass
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:
         bucket, key = self._at(path)
@@ -266,16 +212,7 @@ class ObjectStoreFileIO:
         retire_by_roots(through or self, directory, roots)
 
     def open_output(self, path: str) -> Any:
-        return ObjectOutput(*self._at(path))
-
-    def open_input(self, path: str, size: int | None = None) -> Any:
-        return ObjectInput(ObjectRanges(*self._at(path), size, tail=True))
-
-    def open_ranges(self, path: str, held: Holder | None = None) -> ObjectRanges:
-        return ObjectRanges(*self._at(path), tail=False, held=held if _UNIQUE.search(path.rpartition("/")[2]) else None)
-
-    def sync(self, path: str) -> None:
-        """Do nothing: a put is durable when it is answered."""
+        return RemoteOutput(_Upload(*self._at(path)))
 
     def fair_lock(self, directory: str) -> AbstractContextManager[None]:
         """Start the probe for the coming commit.
@@ -285,27 +222,11 @@ class ObjectStoreFileIO:
         begin_probe(*self._at(directory))
         return nullcontext()
 
-    def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:  # noqa: ARG002  # no lock
-        return nullcontext(enter_result=True)
 
-    def local_path(self, path: str) -> str | None:  # noqa: ARG002
-        return None
-
-    def _head(self, path: str) -> dict[str, Any]:
-        bucket, key = self._at(path)
-        found = bucket.head(key)
-        if found is None:
-            raise FileMissing(errno.ENOENT, "there is no such object", path)
-        return found
-
-    @staticmethod
-    def _identity(bucket: Bucket, found: Mapping[str, Any]) -> tuple[int, ...] | None:
-        tag = found.get("e_tag")
-        return (
-            None
-            if tag is None
-            else (bucket.fingerprint, int(found["size"]), zlib.crc32(tag.encode()), int(found["last_modified"].timestamp()))
-        )
+def _file_status(bucket: Bucket, name: str, found: Mapping[str, Any]) -> FileStatus:
+    tag, size, modified = found.get("e_tag"), int(found["size"]), found["last_modified"].timestamp()
+    identity = None if tag is None else (bucket.fingerprint, size, zlib.crc32(tag.encode()), int(modified))
+    return FileStatus(name, size, int(modified * 1000), is_dir=False, identity=identity)
 
 
 def _delete(bucket: Bucket, keys: Sequence[str]) -> None:
@@ -319,89 +240,46 @@ class _Aborted(Exception):  # not an error: the program ends
     """Makes the client library delete the sent parts."""
 
 
-class _Upload:
-    """File interface for Arrow.
-
-    A file that fits into one part is a single request on close.
-    """
+class _Upload(PartWriter):
+    """Writer of an object. A file that fits into one part is a single request on close."""
 
     def __init__(self, bucket: Bucket, key: str) -> None:
+        super().__init__(PART_BYTES)
         self._bucket = bucket
         self._key = key
-        self._pending: list[bytes] = []
-        self._held = 0
-        self._written = 0
         self._parts: queue.Queue[bytes | None] = queue.Queue(1)
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
         self._writer = threading.current_thread()
-        self.closed = False
 
-    def write(self, data: Any) -> int:
-        if self.closed:
-            raise ValueError("the upload has ended")
-        view = memoryview(data).cast("B")
-        self._written += len(view)
-        rest = view
-        while self._held + len(rest) > PART_BYTES:
-            room = PART_BYTES - self._held
-            self._take(rest[:room])
-            rest = rest[room:]
-            self._send(self._join_pending())
-        self._take(rest)
-        return len(view)
-
-    def _take(self, data: memoryview) -> None:
-        self._pending.append(bytes(data))
-        self._held += len(data)
-
-    def _join_pending(self) -> bytes:
-        part = b"".join(self._pending)
-        self._pending.clear()
-        self._held = 0
-        return part
-
-    def tell(self) -> int:
-        return self._written
-
-    def flush(self) -> None:
-        pass
-
-    def writable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        if self.closed:
-            return
-        self.closed = True
+    def _finish(self, part: bytes) -> None:
         if self._thread is None:
-            self._bucket.put(self._key, self._join_pending())
-        else:
-            self._send(self._join_pending())
-            self._send(None)
-            self._thread.join()
-            if self._error is not None:
-                raise self._error
-
-    def abort(self) -> None:
-        """Abort the upload."""
-        if self.closed:
+            self._bucket.put(self._key, part)
             return
-        self.closed = True
-        self._pending.clear()
+        self._send(part)
+        self._put(None)
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _cancel(self) -> None:
         # Cancelling would leave parts that are being sent. So the upload is completed and the object deleted.
         if self._thread is not None:
             with suppress(Exception):  # the upload has failed and was cancelled
-                self._send(None)
+                self._put(None)
             self._thread.join()
             with suppress(StorageError):
                 self._bucket.delete([self._key])
 
-    def _send(self, part: bytes | None) -> None:
+    def _send(self, part: bytes) -> None:
         if self._thread is None:
             thread = threading.Thread(target=self._upload, name="paimon-upload", daemon=True)
             start_one(thread)
             self._thread = thread
+        self._put(part)
+
+    def _put(self, part: bytes | None) -> None:
+        """Queue a part, or None for the end. Raises the error of the upload."""
         while self._error is None:
             with suppress(queue.Full):
                 self._parts.put(part, timeout=_POLL_SECONDS)
@@ -427,27 +305,4 @@ class _Upload:
             yield part
 
 
-class ObjectOutput(pa.PythonFile):  # type: ignore[misc]  # pyarrow ships no types
-    """A new object as a writable Arrow file.
-
-    It exists once it is closed, and never if it is aborted.
-    """
-
-    _upload: _Upload
-
-    def __new__(cls, bucket: Bucket, key: str) -> Self:
-        """Create the object with its file, which Arrow requires here."""
-        upload = _Upload(bucket, key)
-        created: Self = super().__new__(cls, upload, mode="w")
-        created._upload = upload
-        return created
-
-    def __init__(self, bucket: Bucket, key: str) -> None:  # noqa: ARG002  # __new__ has them
-        super().__init__()
-
-    def abort(self) -> None:
-        """Abort the object and delete its parts."""
-        self._upload.abort()
-
-
-__all__ = ["MARKER", "PROBE", "ObjectOutput", "ObjectStoreFileIO", "begin_probe", "probe", "probe_replace"]
+__all__ = ["MARKER", "PROBE", "ObjectStoreFileIO", "begin_probe", "probe", "probe_replace"]

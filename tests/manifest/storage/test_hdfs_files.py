@@ -17,6 +17,7 @@ import pytest
 from fileindex.base.errors import CorruptFile, InvalidArgument, UnsupportedOption
 from manifest.io.errors import FileMissing, FileTaken, OutOfDisk, StorageDenied, StorageError
 from manifest.io.posix import temporary_name
+from manifest.storage import hdfs
 from manifest.storage.hdfs import HdfsFileIO
 from manifest.storage.hdfs_cluster import HdfsCluster, _Failure
 from manifest.storage.resolve import file_io_for
@@ -327,6 +328,39 @@ def test_only_what_does_no_harm_twice_is_repeated():
     assert not _Failure("RPCError", "AccessControlException", "").may_pass(repeatable=True)
     assert _Failure.of(KeyError("x")) is None
     assert _Failure("IOError", "", "x").error("hdfs://nn/t").errno == errno.EIO
+
+
+class BreaksAtTheEnd:
+    """Takes the parts of a file, and fails to complete it."""
+
+    def __init__(self):
+        self.parts, self.deleted = [], []
+
+    def create(self, _, *, overwrite):
+        return self
+
+    def write(self, part):
+        self.parts.append(part)
+
+    def close(self):
+        raise OSError("the data node is gone")
+
+    def failed(self, key, error):
+        return StorageError(errno.EIO, str(error), key)
+
+    def delete(self, key):
+        self.deleted.append(key)
+
+
+def test_a_file_that_cannot_be_completed_is_deleted(monkeypatch):
+    monkeypatch.setattr(hdfs, "_CHUNK", 4)
+    cluster = BreaksAtTheEnd()
+    writer = hdfs._Writer(cluster, "key", overwrite=True)
+    writer.write(b"123456789")
+    with pytest.raises(StorageError, match="the data node is gone"):
+        writer.close()
+    writer.close()
+    assert (cluster.parts, cluster.deleted) == ([b"1234", b"5678", b"9"], ["key"])
 
 
 def test_options_have_hadoop_s_names():
