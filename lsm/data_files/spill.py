@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import uuid
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import CorruptFile
+from fileindex.base.errors import CorruptFile, PaimonError
 from fileindex.base.thresholds import thresholds
 from manifest.io.errors import OutOfMemory, StorageError
 from manifest.io.storage_errors import storage_errors
@@ -41,13 +41,13 @@ class SpillFile:
 
         One batch is in memory at a time.
         """
-        with _read_errors(self.path):
+        with _errors(self.path, _not_read):
             source = pa.OSFile(self.path)
         with source:
-            with _read_errors(self.path):
+            with _errors(self.path, _not_read):
                 reader = pa.ipc.open_stream(source)
             while True:
-                with _read_errors(self.path):
+                with _errors(self.path, _not_read):
                     batch = next(reader, None)
                 if batch is None:
                     return
@@ -83,7 +83,7 @@ class SpillSpace:
             os.close(handle)
         rows = 0
         try:
-            with _write_errors(path), pa.OSFile(path, "wb") as sink:
+            with _errors(path, _not_written), pa.OSFile(path, "wb") as sink:
                 writer = None
                 for table in tables:
                     writer = writer or pa.ipc.new_stream(sink, table.schema, options=self._options)
@@ -104,28 +104,24 @@ class SpillSpace:
         return pa.ipc.IpcWriteOptions(compression=codec, use_threads=False)
 
 
+def _not_written(path: str, error: Exception) -> PaimonError:
+    return StorageError(errno.EIO, f"rows cannot be spilled ({error})", path)
+
+
+def _not_read(path: str, error: Exception) -> PaimonError:
+    return CorruptFile(path, f"is a damaged spill file ({error})")
+
+
 @contextmanager
-def _write_errors(path: str) -> Iterator[None]:
-    """Convert errors while a run is written."""
+def _errors(path: str, damaged: Callable[[str, Exception], PaimonError]) -> Iterator[None]:
+    """Convert errors of storage, of memory, and Arrow's own to the ``damaged`` one."""
     try:
         with storage_errors(path):
             yield
     except MemoryError as error:
         raise OutOfMemory(path, str(error)) from error
     except pa.ArrowException as error:
-        raise StorageError(errno.EIO, f"rows cannot be spilled ({error})", path) from error
-
-
-@contextmanager
-def _read_errors(path: str) -> Iterator[None]:
-    """Convert errors while a run is read."""
-    try:
-        with storage_errors(path):
-            yield
-    except MemoryError as error:
-        raise OutOfMemory(path, str(error)) from error
-    except pa.ArrowException as error:
-        raise CorruptFile(path, f"is a damaged spill file ({error})") from error
+        raise damaged(path, error) from error
 
 
 class SpillDirectory:
