@@ -79,16 +79,17 @@ class CatalogRows:
 
         Raises ``RowTaken`` if a primary key exists.
         """
+        outcome = "nothing was changed"
         try:
-            with self._engine.begin() as connection:
+            with self._engine.connect() as connection, connection.begin():
+                outcome = "whether a change was made is unknown"
                 yield connection
         except self._sa.exc.IntegrityError as error:
             raise RowTaken from error
         except self._sa.exc.SQLAlchemyError as error:
             reason = getattr(error, "orig", None) or error
-            raise CatalogUnavailable(
-                f"catalog '{self._options.catalog_key}': the database failed ({reason}); whether a change was made is unknown"
-            ) from None  # the cause may show the address
+            # The cause may show the address.
+            raise CatalogUnavailable(f"catalog '{self._options.catalog_key}': the database failed ({reason}); {outcome}") from None
 
     def _of(self, table: Any, *names: str) -> Any:
         """Return the condition of a database's or table's rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any, Self, cast
 
 from fileindex.base.errors import InvalidArgument
@@ -74,7 +75,8 @@ class Catalog(DirectoryCatalog):
         if metastore == "filesystem":
             remaining.pop("metastore", None)
         if "warehouse" not in remaining:
-            raise InvalidArgument(f"a {_KINDS[metastore]} catalog needs a directory; give {{'warehouse': '/path', ...}}")
+            near = "".join(f" (not '{name}')" for name in get_close_matches("warehouse", map(str, remaining), n=1))
+            raise InvalidArgument(f"a {_KINDS[metastore]} catalog needs a directory; give {{'warehouse': '/path', ...}}{near}")
         return cls(remaining.pop("warehouse"), remaining)
 
     def __repr__(self) -> str:

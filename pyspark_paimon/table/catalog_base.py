@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import InvalidArgument, PaimonError
+from fileindex.base.errors import InvalidArgument, PaimonError, did_you_mean
 from fileindex.base.public import public
 from manifest.io.errors import TableExists
 from manifest.options.catalog_options import CatalogOptions
@@ -26,6 +26,19 @@ DEFAULT_DATABASE = "default"
 @public
 class DatabaseNotFound(PaimonError, LookupError):
     """The catalog has no such database."""
+
+
+def missing_database(name: str, known: Sequence[str], place: str) -> DatabaseNotFound:
+    """Return the error for an unknown database.
+
+    >>> print(missing_database("slaes", ["sales"], "/lake"))
+    /lake: no database 'slaes', did you mean 'sales'; known databases: sales; create_database('slaes') of the catalog makes it
+    """
+    listed = ", ".join(known) or "none"
+    return DatabaseNotFound(
+        f"{place}: no database '{name}'{did_you_mean(name, known)}; known databases: {listed}; "
+        f"create_database({name!r}) of the catalog makes it"
+    )
 
 
 @public
@@ -324,4 +337,13 @@ def check_name(name: object, what: str) -> str:
     return name
 
 
-__all__ = ["DATABASE_SUFFIX", "DEFAULT_DATABASE", "AnyCatalog", "DatabaseExists", "DatabaseNotFound", "check_name", "split_name"]
+__all__ = [
+    "DATABASE_SUFFIX",
+    "DEFAULT_DATABASE",
+    "AnyCatalog",
+    "DatabaseExists",
+    "DatabaseNotFound",
+    "check_name",
+    "missing_database",
+    "split_name",
+]

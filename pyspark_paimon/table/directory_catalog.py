@@ -17,8 +17,8 @@ from pyspark_paimon.table.catalog_base import (
     DATABASE_SUFFIX,
     AnyCatalog,
     DatabaseExists,
-    DatabaseNotFound,
     check_name,
+    missing_database,
 )
 from pyspark_paimon.table.engine_choice import backend_for
 from pyspark_paimon.table.table import Table
@@ -234,8 +234,7 @@ class DirectoryCatalog(AnyCatalog):
 
     def _require(self, database: str) -> None:
         if not self._file_io.is_directory(self._database(database)):
-            known = ", ".join(self.list_databases()) or "none"
-            raise DatabaseNotFound(f"{self._root}: no database '{database}'; known databases: {known}")
+            raise missing_database(database, self.list_databases(), self._root)
 
     def _require_table(self, name: str) -> None:
         if not self.table_exists(name):

@@ -35,7 +35,7 @@ from manifest.schema.manager import SchemaManager
 from manifest.storage.resolve import file_io_for
 from manifest.storage.schemes import FAMILIES, StoreFamily, scheme_of
 from pyspark_paimon.request.results import Removal
-from pyspark_paimon.table.catalog_base import DATABASE_SUFFIX, DatabaseExists, DatabaseNotFound, check_name
+from pyspark_paimon.table.catalog_base import DATABASE_SUFFIX, DatabaseExists, check_name, missing_database
 from pyspark_paimon.table.registered_catalog import RegisteredCatalog
 from pyspark_paimon.table.table import Table
 from pyspark_paimon.typing import SparkSession
@@ -356,8 +356,7 @@ class HiveCatalog(RegisteredCatalog):
         try:
             return self._metastore.database(check_name(name, "database"))
         except ResourceMissing:
-            known = ", ".join(self.list_databases()) or "none"
-            raise DatabaseNotFound(f"no database '{name}' in the metastore; known databases: {known}") from None
+            raise missing_database(name, self.list_databases(), "the metastore") from None
 
     def _require(self, database: str) -> None:
         self._known_database(database)

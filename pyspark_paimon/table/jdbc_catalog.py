@@ -13,7 +13,7 @@ from manifest.jdbc.options import JdbcOptions
 from manifest.jdbc.rows import CatalogRows, RowTaken
 from manifest.rest.errors import CatalogUnavailable
 from manifest.schema.manager import SchemaManager
-from pyspark_paimon.table.catalog_base import DatabaseExists, DatabaseNotFound, check_name
+from pyspark_paimon.table.catalog_base import DatabaseExists, check_name, missing_database
 from pyspark_paimon.table.registered_catalog import RegisteredCatalog
 
 _LOCATION = "location"
@@ -162,8 +162,7 @@ class JdbcCatalog(RegisteredCatalog):
 
     def _require(self, database: str) -> None:
         if not self._rows.has_database(check_name(database, "database")):
-            known = ", ".join(self.list_databases()) or "none"
-            raise DatabaseNotFound(f"{self._root}: no database '{database}' in {self._registry}; known databases: {known}")
+            raise missing_database(database, self.list_databases(), f"{self._root}, {self._registry}")
 
     def _require_table(self, name: str) -> None:
         if not self.table_exists(name):
