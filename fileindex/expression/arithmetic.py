@@ -77,6 +77,21 @@ def absolute(values: Arrays, _: ColumnType) -> Any:
     return pc.abs_checked(value)
 
 
+def invert_bits(values: Arrays, _: ColumnType) -> Any:
+    """``~a``."""
+    (value,) = values
+    return pc.bit_wise_not(value)
+
+
+BITS = {"&": pc.bit_wise_and, "|": pc.bit_wise_or, "^": pc.bit_wise_xor}
+"""Kernels of operators on the bits of two integers of one type."""
+
+
+def combine_bits(name: str, values: Arrays, _: ColumnType) -> Any:
+    """Combine bits by an operator of ``BITS``."""
+    return BITS[name](*values)
+
+
 def _check_divisors(left: Any, right: Any) -> None:
     if pc.any(pc.and_(pc.equal(right, pa.scalar(0, right.type)), left.is_valid())).as_py():
         raise FilterFailed("a divisor is zero; write nullif(divisor, 0) to get null for these rows")
@@ -86,4 +101,17 @@ def _numbers(array: Any, instead_of_null: int) -> Any:
     return np.asarray(array.fill_null(pa.scalar(instead_of_null, array.type)))
 
 
-__all__ = ["Arrays", "absolute", "add", "divide", "integer_divide", "multiply", "negative", "remainder", "subtract"]
+__all__ = [
+    "BITS",
+    "Arrays",
+    "absolute",
+    "add",
+    "combine_bits",
+    "divide",
+    "integer_divide",
+    "invert_bits",
+    "multiply",
+    "negative",
+    "remainder",
+    "subtract",
+]

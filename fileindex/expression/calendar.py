@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,7 +33,7 @@ PARTS = {
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _MOST_DAYS = 32_000 * 365
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
-LOCAL, INSTANT, TRUNCATED = "@local", "@instant", "@date_trunc"
+LOCAL, INSTANT, TRUNCATED, SHIFTED = "@local", "@instant", "@date_trunc", "@add_interval"
 """Names that a filter text cannot contain."""
 
 
@@ -53,6 +54,75 @@ def add_days(values: Arrays, result: ColumnType) -> Any:
     """``date_add(day, number)``."""
     day, number = values
     return pc.add_checked(day.cast(pa.int32()), number).cast(result.arrow)
+
+
+def add_months(values: Arrays, result: ColumnType) -> Any:
+    """``add_months(day, number)``: at most the last day of the month."""
+    day, number = values
+    return _plus_months(day, np.asarray(number.fill_null(0))).cast(result.arrow)
+
+
+def last_day(values: Arrays, result: ColumnType) -> Any:
+    """``last_day(day)``: the last day of its month."""
+    (day,) = values
+    following = _days(day).astype("M8[M]") + 1
+    return _dates(following.astype("M8[D]") - 1, day).cast(result.arrow)
+
+
+def add_interval(value: Any, unit: str, count: int, result: ColumnType, zone: str = "UTC") -> Any:
+    """Return days or times ``count`` months, days or microseconds later.
+
+    Args:
+        value: Days, wall clocks or instants.
+        unit: ``month``, ``day`` or ``microsecond``.
+        count: Number of them.
+        result: Type of the result.
+        zone: Time zone in which instants have days and months.
+    """
+    if pa.types.is_date(value.type):
+        moved = pc.add_checked(value.cast(pa.int32()), pa.scalar(count, pa.int32())) if unit == "day" else _plus_months(value, count)
+        return moved.cast(result.arrow)
+    value = value.cast(result.arrow)
+    if unit == "microsecond":
+        return pc.add_checked(value.cast(pa.int64()), count * _PER_DAY[result.unit] // _PER_DAY["us"]).cast(result.arrow)
+    shown = without_zone(value) if zone == "UTC" else to_wall_clock(in_calendar(value), zone)
+    per_day = _PER_DAY[result.unit]
+    ticks = in_calendar(shown).cast(pa.int64())
+    days = pc.floor_temporal(shown, unit="day").cast(pa.int64())
+    clock = pc.subtract(ticks, days)
+    if unit == "day":
+        moved = pc.add_checked(days, count * per_day)
+    else:
+        months = _plus_months(pc.floor_temporal(shown, unit="day").cast(pa.date32()), count)
+        moved = pc.multiply_checked(months.cast(pa.int32()).cast(pa.int64()), per_day)
+    there = pc.add_checked(moved, clock).cast(shown.type)
+    if zone == "UTC":
+        return there.cast(pa.int64()).cast(result.arrow)
+    # Of an ambiguous hour, the offset is kept if possible, as in ``java.time``.
+    near = pc.add(value, pc.subtract(there, shown)).cast(value.type)
+    return pc.if_else(pc.equal(to_wall_clock(near, zone), there), near, to_moment(there, zone).cast(value.type))
+
+
+def truncate_day(value: Any, unit: str) -> Any:
+    """``trunc(day, unit)``. A week begins on Monday."""
+    return pc.floor_temporal(in_calendar(value), unit=unit).cast(pa.date32())
+
+
+def _plus_months(day: Any, count: Any) -> Any:
+    days = _days(day)
+    months = days.astype("M8[M]")
+    later = months + count
+    most = ((later + 1).astype("M8[D]") - later.astype("M8[D]")).astype(np.int64) - 1
+    return _dates(later.astype("M8[D]") + np.minimum((days - months.astype("M8[D]")).astype(np.int64), most), day)
+
+
+def _days(day: Any) -> Any:
+    return np.asarray(in_calendar(day).cast(pa.int32()).fill_null(0)).astype("M8[D]")
+
+
+def _dates(days: Any, like: Any) -> Any:
+    """Return days as dates, null where ``like`` is."""
+    return pa.array(days.astype(np.int64), mask=np.asarray(like.is_null())).cast(pa.int32()).cast(pa.date32())
 
 
 def days_between(values: Arrays, _: ColumnType) -> Any:
@@ -123,16 +193,21 @@ __all__ = [
     "INSTANT",
     "LOCAL",
     "PARTS",
+    "SHIFTED",
     "TRUNCATED",
     "UNITS",
     "add_days",
+    "add_interval",
+    "add_months",
     "days_between",
     "extract_part",
     "in_calendar",
     "instant",
     "instant_type",
+    "last_day",
     "local",
     "truncate",
+    "truncate_day",
     "truncate_instant",
     "wall_type",
     "without_zone",

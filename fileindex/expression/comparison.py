@@ -37,6 +37,15 @@ def among(value: Any, listed: Any, operands: ColumnType) -> Any:
     return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
 
 
+def extreme(name: str, values: Arrays, operands: ColumnType) -> Any:
+    """``greatest(a, b, ...)`` or ``least(a, b, ...)`` of the values that are not null."""
+    found, *others = values
+    for value in others:
+        wins = compare(">" if name == "greatest" else "<", [value, found], operands)
+        found = pc.if_else(wins.fill_null(False), value, pc.coalesce(found, value))
+    return found
+
+
 def same_or_both_null(values: Arrays, operands: ColumnType) -> Any:
     """``a <=> b``, which is never null."""
     left, right = values
@@ -68,4 +77,4 @@ def _sortable(array: Any) -> Any:
     return pa.array(spark_order(floats), mask=np.asarray(array.is_null()))
 
 
-__all__ = ["COMPARISONS", "among", "compare", "invert", "is_nan", "is_null", "same_or_both_null"]
+__all__ = ["COMPARISONS", "among", "compare", "extreme", "invert", "is_nan", "is_null", "same_or_both_null"]

@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import BINARIES, LISTS, STRINGS, WITH_PARTS, ColumnType, Kind, Plain
 from fileindex.base.errors import FilterFailed, InvalidFilter
 from fileindex.base.plain_value import canonical_array, literal_array, to_scalar
-from fileindex.expression import calendar, comparison, java_regex, nested, text, variants
-from fileindex.expression.functions import WITH_FIELD, cast_kernel, kernel_of
+from fileindex.expression import calendar, comparison, java_regex, nested, rounding, text, variants
+from fileindex.expression.casts import cast_kernel
+from fileindex.expression.functions import WITH_FIELD, kernel_of
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 
 ColumnArrays = Callable[[ColumnValue], Any]
@@ -113,7 +114,7 @@ def _compute_call(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
             return _with_field(node, columns, rows)
         case "array_contains":
             return _array_contains(first.type, node.arguments[1], compute(first, columns, rows), compute(node.arguments[1], columns, rows))
-    return _compute_text(node, compute(first, columns, rows))
+    return _compute_with_literals(node, compute(first, columns, rows))
 
 
 def _item(node: FunctionCall, whole: Any) -> Any:
@@ -159,8 +160,8 @@ def _array_contains(given: ColumnType, wanted: Expression, lists: Any, values: A
     return nested.any_of_rows(comparison.compare("=", [cast, values.take(pa.array(owners))], wanted.type), owners, lists)
 
 
-def _compute_text(node: FunctionCall, value: Any) -> Any:
-    """Compute a function of one text and literals."""
+def _compute_with_literals(node: FunctionCall, value: Any) -> Any:
+    """Compute a function of one value and literals."""
     match node.function:
         case "like":
             return text.matches_like(value, *_texts(node.arguments[1:]))
@@ -172,14 +173,35 @@ def _compute_text(node: FunctionCall, value: Any) -> Any:
             return text.startswith(value, *_texts(node.arguments[1:]))
         case "endswith":
             return text.endswith(value, *_texts(node.arguments[1:]))
+        case "round":
+            return rounding.round_to(value, _numbers(node.arguments[1:])[0], node.type)
+        case "trunc":
+            return calendar.truncate_day(value, *_texts(node.arguments[1:]))
+        case calendar.SHIFTED:
+            unit, *zone = _texts((node.arguments[1], *node.arguments[3:]))
+            return calendar.add_interval(value, unit, _numbers(node.arguments[2:3])[0], node.type, *zone)
+        case "replace":
+            return text.replace(value, *_texts(node.arguments[1:]))
+        case "repeat":
+            return text.repeat(value, *_numbers(node.arguments[1:]))
+        case "lpad" | "rpad":
+            return text.pad(value, _numbers(node.arguments[1:2])[0], _texts(node.arguments[2:])[0], left=node.function == "lpad")
+        case "instr":
+            return text.position(value, *_texts(node.arguments[1:]))
+        case "split_part":
+            return text.split_part(value, _texts(node.arguments[1:2])[0], _numbers(node.arguments[2:])[0])
         case "substring":
-            start, *size = [int(one.value or 0) for one in node.arguments[1:] if isinstance(one, LiteralValue)]
+            start, *size = _numbers(node.arguments[1:])
             return text.substring(value, start, size[0] if size else None)
     raise InvalidFilter(f"'{node.function}' is not supported in filters")
 
 
 def _texts(arguments: Sequence[Expression]) -> list[str]:
     return [str(one.value) for one in arguments if isinstance(one, LiteralValue)]
+
+
+def _numbers(arguments: Sequence[Expression]) -> list[int]:
+    return [int(one.value or 0) for one in arguments if isinstance(one, LiteralValue)]
 
 
 def _logic(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:

@@ -1,8 +1,6 @@
 """The functions of filters: argument types, result type and kernel.
 
 A function that is not listed here is rejected by name.
-
-CAST supports only pairs of types that Arrow casts exactly as Spark does.
 """
 
 from __future__ import annotations
@@ -13,16 +11,12 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, LISTS, STRINGS, TIMESTAMPS, WITH_PARTS, ColumnType, Kind
-from fileindex.base.errors import FilterFailed, InvalidFilter, UnknownColumn
+from fileindex.base.errors import InvalidFilter, UnknownColumn
 from fileindex.base.time_zone import zone_named
-from fileindex.expression import arithmetic, calendar, comparison, java_regex, nested, text, variants
+from fileindex.expression import arithmetic, calendar, comparison, java_regex, nested, rounding, text, variants
 from fileindex.expression.arithmetic import Arrays
-from fileindex.expression.calendar import without_zone
+from fileindex.expression.casts import cast_kernel
 from fileindex.expression.literals import is_null_literal, literal_as, tight_decimal
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 from fileindex.expression.types import (
@@ -32,6 +26,7 @@ from fileindex.expression.types import (
     DATE_TYPE,
     DOUBLE_TYPE,
     INT_TYPE,
+    MOST_DIGITS,
     TEXT_TYPE,
     as_decimal,
     common_type,
@@ -42,12 +37,19 @@ from fileindex.expression.types import (
 
 _Kernel = Callable[[Arrays, ColumnType], Any]
 _Sign = Callable[[str, tuple[Expression, ...]], FunctionCall]
-_NUMBER = r"\A[+-]?[0-9]+\z"
-_SPACES = " \t\n\r\f\v" + "".join(map(chr, range(9))) + "".join(map(chr, range(14, 32)))  # Spark trims these before it parses a number
 WITH_FIELD = "@with_field"
-_LAST_FOUR_DIGIT_DAY = 2_932_896
-_FIRST_FOUR_DIGIT_DAY = -719_528
-_Cast = Callable[[Any, ColumnType], Any]
+_MOST_PADDED = 4096
+_DAY_UNITS = {
+    "year": "year",
+    "yyyy": "year",
+    "yy": "year",
+    "quarter": "quarter",
+    "month": "month",
+    "mon": "month",
+    "mm": "month",
+    "week": "week",
+}
+"""Units of ``trunc`` by their names."""
 
 
 @dataclass(frozen=True)
@@ -273,6 +275,124 @@ def _substring(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     return FunctionCall(name, (_with_type(TEXT_TYPE, TEXT_TYPE)(name, (value,)).arguments[0], *numbers), TEXT_TYPE)
 
 
+def _text_call(name: str, arguments: tuple[Expression, ...], kinds: tuple[Kind, ...]) -> tuple[Expression, ...]:
+    """Check a function of one text and literals: texts, or whole numbers."""
+    value, *literals = arguments
+    for literal, kind in zip(literals, kinds, strict=False):
+        if not isinstance(literal, LiteralValue) or (
+            literal.type.kind not in STRINGS if kind is Kind.VARCHAR else literal.type.kind is not kind
+        ):
+            wanted = "a quoted text" if kind is Kind.VARCHAR else "a whole number"
+            raise InvalidFilter(f"'{name}' takes {wanted} as this argument, not {literal}")
+    return (_with_type(TEXT_TYPE, TEXT_TYPE)(name, (value,)).arguments[0], *literals)
+
+
+def _with_literals(result: ColumnType, *kinds: Kind) -> _Sign:
+    """Return a typing rule: a text, then literals of ``kinds``."""
+
+    def sign(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+        return FunctionCall(name, _text_call(name, arguments, kinds), result)
+
+    return sign
+
+
+def _pad(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    filler = arguments[2] if len(arguments) > 2 else LiteralValue(" ", TEXT_TYPE)
+    made = FunctionCall(name, _text_call(name, (*arguments[:2], filler), (Kind.INT, Kind.VARCHAR)), TEXT_TYPE)
+    if _whole(made.arguments[1]) > _MOST_PADDED:
+        raise InvalidFilter(f"'{name}' pads to {_MOST_PADDED} letters at most, not to {made.arguments[1]}")
+    return made
+
+
+def _split_part(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    made = FunctionCall(name, _text_call(name, arguments, (Kind.VARCHAR, Kind.INT)), TEXT_TYPE)
+    if _whole(made.arguments[2]) == 0:
+        raise InvalidFilter(f"'{name}' counts from 1, or from the end by -1, not from 0")
+    return made
+
+
+def _whole(argument: Expression) -> int:
+    return int(argument.value or 0) if isinstance(argument, LiteralValue) else 0
+
+
+def _as_double(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    """Type a function of one DOUBLE."""
+    return FunctionCall(name, (cast_to(_number(name, arguments).arguments[0], DOUBLE_TYPE),), DOUBLE_TYPE)
+
+
+def _round(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    value = _number(name, arguments[:1]).arguments[0]
+    places = arguments[1] if len(arguments) > 1 else LiteralValue(0, INT_TYPE)
+    least = 0 if value.type.kind in FLOATS else -MOST_DIGITS
+    if not isinstance(places, LiteralValue) or places.type.kind is not Kind.INT or not least <= _whole(places) <= rounding.MOST_PLACES:
+        raise InvalidFilter(f"'{name}' takes {least} to {rounding.MOST_PLACES} decimal places as a whole number, not {places}")
+    result = value.type
+    if result.kind is Kind.DECIMAL:
+        whole, scale = result.precision - result.scale + 1, max(0, min(result.scale, _whole(places)))
+        result = ColumnType(Kind.DECIMAL, precision=min(MOST_DIGITS, max(whole + scale, 1 - _whole(places))), scale=scale)
+    return FunctionCall(name, (value, places), result)
+
+
+def _to_whole(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    """Type ``floor`` and ``ceil``: BIGINT, or a DECIMAL without places."""
+    value = _number(name, arguments).arguments[0]
+    result = BIGINT_TYPE
+    if value.type.kind is Kind.DECIMAL:
+        more = 1 if value.type.scale else 0
+        result = ColumnType(Kind.DECIMAL, precision=min(MOST_DIGITS, value.type.precision - value.type.scale + more), scale=0)
+    return FunctionCall(name, (value,), result)
+
+
+def _bits(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    for argument in arguments:
+        if argument.type.kind not in INTEGERS:
+            raise InvalidFilter(f"'{name}' takes integers, not {argument} of type {argument.type.kind}")
+    return _with_shared_type(name, arguments)
+
+
+def _array(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    made = _with_shared_type(name, arguments)
+    return FunctionCall(name, made.arguments, ColumnType(Kind.ARRAY, value=made.type))
+
+
+def _named_struct(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    fields = []
+    for field, value in zip(arguments[::2], arguments[1::2], strict=len(arguments) % 2 == 0):
+        if not isinstance(field, LiteralValue) or not isinstance(field.value, str):
+            raise InvalidFilter(f"'{name}' takes quoted names, each with its value, not {field}")
+        fields.append((field.value, value.type))
+    return FunctionCall(name, arguments, ColumnType(Kind.ROW, fields=tuple(fields)))
+
+
+def _interval(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    """Type ``value + INTERVAL``: a value, a unit, a count, and the time zone of instants unless it is UTC."""
+    value, unit, count, *zone = arguments
+    named = unit.value if isinstance(unit, LiteralValue) else None
+    if value.type.kind not in _DAY_TYPES or named not in {"month", "day", "microsecond"} or not isinstance(count, LiteralValue):
+        raise InvalidFilter(f"an INTERVAL is added to a DATE or TIMESTAMP, not to {value} of type {value.type.kind}")
+    if value.type.kind is Kind.DATE and named == "microsecond":
+        raise InvalidFilter(f"an INTERVAL of hours or less is not added to the DATE {value}; write a CAST to TIMESTAMP")
+    if zone and (not isinstance(zone[0], LiteralValue) or zone_named(str(zone[0].value)) != zone[0].value):
+        raise InvalidFilter(f"'{name}' takes a time zone, not {zone[0]}")
+    result = value.type
+    if named == "microsecond" and result.precision < 6 and _whole(count) % 1000:
+        result = ColumnType(result.kind, precision=6)
+    return FunctionCall(name, arguments, result)
+
+
+def _day(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    """Type ``last_day``, ``add_months`` and ``trunc``: a day, and what follows."""
+    value, *others = arguments
+    if name == "trunc":
+        unit = _DAY_UNITS.get(str(others[0].value).lower() if isinstance(others[0], LiteralValue) else "")
+        if unit is None:
+            raise InvalidFilter(f"'{name}' takes one of {', '.join(sorted(set(_DAY_UNITS.values())))}, not {others[0]}")
+        others = [LiteralValue(unit, TEXT_TYPE)]
+    elif others:
+        others = list(_with_type(INT_TYPE, INT_TYPE)(name, tuple(others)).arguments)
+    return FunctionCall(name, (cast_to(value, DATE_TYPE), *others), DATE_TYPE)
+
+
 def _date_trunc(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     unit, value = arguments
     named = str(unit.value).lower() if isinstance(unit, LiteralValue) else ""
@@ -366,6 +486,14 @@ def _size(values: Arrays, _: ColumnType) -> Any:
     return nested.list_size(values[0])
 
 
+def _array_of(values: Arrays, _: ColumnType) -> Any:
+    return nested.array_of(values)
+
+
+def _struct_of(values: Arrays, result: ColumnType) -> Any:
+    return nested.struct_of([name for name, _ in result.fields], values[1::2])
+
+
 def _part(name: str, values: Arrays, _: ColumnType) -> Any:
     return calendar.extract_part(name, values)
 
@@ -391,6 +519,14 @@ FUNCTION_RULES: dict[str, FunctionRule] = {
     "not": FunctionRule(1, 1, _with_type(BOOLEAN_TYPE, BOOLEAN_TYPE), comparison.invert),
     "and": FunctionRule(1, None, _with_type(BOOLEAN_TYPE, BOOLEAN_TYPE), None),
     "or": FunctionRule(1, None, _with_type(BOOLEAN_TYPE, BOOLEAN_TYPE), None),
+    **{name: FunctionRule(2, 2, _bits, partial(arithmetic.combine_bits, name)) for name in arithmetic.BITS},
+    "~": FunctionRule(1, 1, _bits, arithmetic.invert_bits),
+    "round": FunctionRule(1, 2, _round, None),
+    "floor": FunctionRule(1, 1, _to_whole, rounding.floor),
+    "ceil": FunctionRule(1, 1, _to_whole, rounding.ceil),
+    "sign": FunctionRule(1, 1, _as_double, rounding.sign),
+    "sqrt": FunctionRule(1, 1, _as_double, rounding.square_root),
+    **{name: FunctionRule(2, None, _with_shared_type, partial(comparison.extreme, name)) for name in ("greatest", "least")},
     "coalesce": FunctionRule(1, None, _with_shared_type, None),
     "case": FunctionRule(3, None, _case, None),
     "lower": FunctionRule(1, 1, _with_type(TEXT_TYPE, TEXT_TYPE), text.lower),
@@ -400,6 +536,12 @@ FUNCTION_RULES: dict[str, FunctionRule] = {
     "rtrim": FunctionRule(1, 1, _with_type(TEXT_TYPE, TEXT_TYPE), text.rtrim),
     "reverse": FunctionRule(1, 1, _with_type(TEXT_TYPE, TEXT_TYPE), text.reverse),
     "concat": FunctionRule(1, None, _with_type(TEXT_TYPE, TEXT_TYPE), text.concat),
+    "concat_ws": FunctionRule(1, None, _with_type(TEXT_TYPE, TEXT_TYPE), text.concat_with),
+    "replace": FunctionRule(3, 3, _with_literals(TEXT_TYPE, Kind.VARCHAR, Kind.VARCHAR), None),
+    "repeat": FunctionRule(2, 2, _with_literals(TEXT_TYPE, Kind.INT), None),
+    **{name: FunctionRule(2, 3, _pad, None) for name in ("lpad", "rpad")},
+    "instr": FunctionRule(2, 2, _with_literals(INT_TYPE, Kind.VARCHAR), None),
+    "split_part": FunctionRule(3, 3, _split_part, None),
     "length": FunctionRule(1, 1, _length, text.length),
     "octet_length": FunctionRule(1, 1, _length, text.octet_length),
     "substring": FunctionRule(2, 3, _substring, None),
@@ -416,7 +558,13 @@ FUNCTION_RULES: dict[str, FunctionRule] = {
     "try_parse_json": FunctionRule(1, 1, _with_type(TEXT_TYPE, variants.VARIANT_TYPE), variants.try_parse_json),
     "size": FunctionRule(1, 1, _kinds(frozenset({Kind.ARRAY, Kind.VECTOR, Kind.MAP, Kind.MULTISET}), "an ARRAY or MAP", INT_TYPE), _size),
     "array_contains": FunctionRule(2, 2, _array_contains, None),
+    "array": FunctionRule(1, None, _array, _array_of),
+    "named_struct": FunctionRule(2, None, _named_struct, _struct_of),
     "date_trunc": FunctionRule(2, 2, _date_trunc, None),
+    "trunc": FunctionRule(2, 2, _day, None),
+    "last_day": FunctionRule(1, 1, _day, calendar.last_day),
+    "add_months": FunctionRule(2, 2, _day, calendar.add_months),
+    calendar.SHIFTED: FunctionRule(3, 4, _interval, None),
     calendar.LOCAL: FunctionRule(2, 2, _zone_conversion, calendar.local),
     calendar.INSTANT: FunctionRule(2, 2, _zone_conversion, calendar.instant),
     calendar.TRUNCATED: FunctionRule(3, 3, _zone_conversion, None),
@@ -450,118 +598,4 @@ def _cast(kernel: Callable[[Any, ColumnType], Any], values: Arrays, wanted: Colu
     return kernel(values[0], wanted)
 
 
-def cast_kernel(given: ColumnType, wanted: ColumnType) -> _Cast:
-    """Return the kernel that casts arrays of ``given`` to ``wanted``.
-
-    Raises ``InvalidFilter`` for an unsupported pair.
-
-    >>> cast_kernel(ColumnType(Kind.INT), ColumnType(Kind.VARCHAR, length=2**31 - 1))(pa.array([7]), ColumnType(Kind.VARCHAR)).to_pylist()
-    ['7']
-    """
-    found = _kernel(given, wanted)
-    if found is None:
-        raise InvalidFilter(f"a CAST of {given.kind} to {wanted.kind} is not supported in filters; compare in the column's type")
-    return found
-
-
-def _kernel(given: ColumnType, wanted: ColumnType) -> _Cast | None:
-    if given.kind is wanted.kind and given.arrow == wanted.arrow and wanted.kind not in STRINGS | BINARIES:
-        return _identity
-    if wanted.kind in INTEGERS:
-        return _to_integer(given)
-    if wanted.kind in FLOATS:
-        return _arrow_cast if given.kind in INTEGERS | FLOATS or given.kind is Kind.BOOLEAN else None
-    if wanted.kind in STRINGS:
-        return _to_text(given) if wanted.length >= 2**31 - 1 else None
-    if wanted.kind in BINARIES:
-        return _identity if given.kind in BINARIES else None
-    if wanted.kind is Kind.DECIMAL:
-        widens = given.kind in INTEGERS or (given.kind is Kind.DECIMAL and given.scale <= wanted.scale)
-        return _arrow_cast if widens else None
-    if wanted.kind is Kind.DATE:
-        return _to_date if given.kind in TIMESTAMPS else None
-    if wanted.kind in TIMESTAMPS:
-        return _to_timestamp if given.kind in TIMESTAMPS or given.kind is Kind.DATE else None
-    return None
-
-
-def _to_integer(given: ColumnType) -> _Cast | None:
-    if given.kind in INTEGERS or given.kind is Kind.BOOLEAN:
-        return _arrow_cast
-    if given.kind in STRINGS:
-        return _parse_integer
-    return _truncate_float if given.kind in FLOATS else None
-
-
-def _to_text(given: ColumnType) -> _Cast | None:
-    if given.kind in STRINGS:
-        return _identity
-    if given.kind in INTEGERS or given.kind is Kind.BOOLEAN:
-        return _arrow_cast
-    return _date_text if given.kind is Kind.DATE else None
-
-
-def _identity(array: Any, wanted: ColumnType) -> Any:  # noqa: ARG001  # a kernel's signature
-    return array
-
-
-def _arrow_cast(array: Any, wanted: ColumnType) -> Any:
-    """Cast by Arrow.
-
-    Raises for numbers out of range. Integers that a float cannot hold are rounded, as in Java.
-    """
-    if wanted.kind in STRINGS:
-        return array.cast(pa.large_string())
-    if wanted.kind in FLOATS and not pa.types.is_boolean(array.type):
-        return pc.cast(array, wanted.arrow, safe=False)
-    if pa.types.is_boolean(array.type):
-        return array.cast(pa.int8()).cast(wanted.arrow)
-    if wanted.kind is Kind.DECIMAL and pa.types.is_integer(array.type):
-        whole = array.cast(pa.decimal128(as_decimal(ColumnType(Kind.BIGINT)).precision, 0))
-        return whole.cast(wanted.arrow)
-    return array.cast(wanted.arrow)
-
-
-def _parse_integer(array: Any, wanted: ColumnType) -> Any:
-    """Parse digits with an optional sign and surrounding white space.
-
-    Anything else is an error in ANSI mode.
-    """
-    texts = pc.utf8_trim(array, characters=_SPACES)
-    wrong = pc.invert(pc.match_substring_regex(texts, _NUMBER)).fill_null(False)
-    if pc.any(wrong, min_count=0).as_py():
-        raise FilterFailed(f"the text {texts.filter(wrong)[0].as_py()!r} is not of type {wanted.kind}")
-    return pc.utf8_ltrim(texts, characters="+").cast(wanted.arrow)
-
-
-def _truncate_float(array: Any, wanted: ColumnType) -> Any:
-    """Return floats without their fractions."""
-    numbers = np.asarray(array.cast(pa.float64()).fill_null(0.0))
-    bits = (pa.types.is_int64(wanted.arrow) and 63) or {pa.int8(): 7, pa.int16(): 15, pa.int32(): 31}[wanted.arrow]
-    whole = np.trunc(numbers)
-    if not bool(((whole >= -(2.0**bits)) & (whole < 2.0**bits)).all()):
-        raise FilterFailed(f"a number is out of range of {wanted.kind}")
-    return pa.array(whole.astype(np.int64), mask=np.asarray(array.is_null())).cast(wanted.arrow)
-
-
-def _to_date(array: Any, wanted: ColumnType) -> Any:
-    return pc.floor_temporal(without_zone(array), unit="day").cast(wanted.arrow)
-
-
-def _to_timestamp(array: Any, wanted: ColumnType) -> Any:
-    found = without_zone(array)
-    if pa.types.is_timestamp(found.type) and found.type.unit != wanted.unit:
-        found = found.cast(pa.timestamp(wanted.unit))  # raises where digits would be lost
-    elif not pa.types.is_timestamp(found.type):
-        found = found.cast(pa.timestamp("s")).cast(pa.timestamp(wanted.unit))
-    return found.view(wanted.arrow)
-
-
-def _date_text(array: Any, wanted: ColumnType) -> Any:  # noqa: ARG001  # a kernel's signature
-    ends = pc.min_max(array.view(pa.int32()))
-    if ends["min"].is_valid and not _FIRST_FOUR_DIGIT_DAY <= ends["min"].as_py() <= ends["max"].as_py() <= _LAST_FOUR_DIGIT_DAY:
-        raise FilterFailed("a date is outside the years 0 to 9999, which a CAST to STRING supports")
-    return array.cast(pa.large_string())
-
-
-__all__ = ["FUNCTION_RULES", "WITH_FIELD", "FunctionRule", "call", "cast_kernel", "cast_to", "kernel_of", "shared_type"]
+__all__ = ["FUNCTION_RULES", "WITH_FIELD", "FunctionRule", "call", "cast_to", "kernel_of", "shared_type"]

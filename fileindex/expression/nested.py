@@ -71,6 +71,26 @@ def struct_field(array: Any, name: str) -> Any:
     return pc.struct_field(array, [position])
 
 
+def array_of(elements: Sequence[Any]) -> Any:
+    """Return a list for each row, of the elements of all arrays.
+
+    >>> array_of([pa.array([1, 2]), pa.array([3, None])]).to_pylist()
+    [[1, 3], [2, None]]
+    """
+    rows, size = len(elements[0]), len(elements)
+    order = np.arange(rows * size).reshape(size, rows).T.ravel()
+    return pa.ListArray.from_arrays(pa.array(np.arange(rows + 1) * size, pa.int32()), pa.concat_arrays(elements).take(pa.array(order)))
+
+
+def struct_of(names: Sequence[str], values: Sequence[Any]) -> Any:
+    """Return structs of the values of each row.
+
+    >>> struct_of(["a"], [pa.array([1, None])]).to_pylist()
+    [{'a': 1}, {'a': None}]
+    """
+    return pa.StructArray.from_arrays(values, list(names))
+
+
 def with_field(array: Any, name: str, values: Any) -> Any:
     """Return structs with other values of a field. No struct is null.
 
@@ -206,6 +226,7 @@ def _text_entries(array: Any) -> tuple[np.ndarray[Any, Any], Any, Any]:
 
 __all__ = [
     "any_of_rows",
+    "array_of",
     "column_part",
     "list_item",
     "list_size",
@@ -214,5 +235,6 @@ __all__ = [
     "map_keys",
     "owned_values",
     "struct_field",
+    "struct_of",
     "with_field",
 ]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -100,6 +101,65 @@ def substring(value: Any, start: int, size: int | None) -> Any:
     return pc.utf8_slice_codeunits(value, start, end)
 
 
+def concat_with(values: Arrays, result: ColumnType) -> Any:
+    """``concat_ws(separator, a, b, ...)``, without nulls."""
+    separator, *parts = values
+    found = pa.nulls(len(separator), separator.type)
+    for part in parts:  # Arrow's own join without nulls loses rows that are all null
+        found = pc.coalesce(concat([found, separator, part], result), found, part)
+    return pc.if_else(separator.is_valid(), found.fill_null(""), separator)
+
+
+def replace(value: Any, search: str, instead: str) -> Any:
+    """``replace(a, search, instead)``; an empty ``search`` is nowhere."""
+    return pc.replace_substring(value, search, instead) if search else value
+
+
+def repeat(value: Any, times: int) -> Any:
+    """``repeat(a, times)``."""
+    return pc.binary_repeat(value, max(times, 0))
+
+
+def pad(value: Any, size: int, filler: str, *, left: bool) -> Any:
+    """``lpad`` and ``rpad``, in code points. Longer texts are cut.
+
+    >>> pad(pa.array(["7", "abcdef", None]), 4, "xy", left=True).to_pylist()
+    ['xyx7', 'abcd', None]
+    """
+    size = max(size, 0)
+    kept = pc.utf8_slice_codeunits(value, 0, size)
+    if not filler:
+        return kept
+    whole = filler * (size // len(filler) + 1)
+    fillers = pa.array([whole[:count] for count in range(size + 1)], value.type)
+    missing = fillers.take(pc.subtract(size, pc.utf8_length(kept)))
+    return pc.binary_join_element_wise(*((missing, kept) if left else (kept, missing)), pa.scalar("", value.type))
+
+
+def position(value: Any, part: str) -> Any:
+    """``instr(a, part)``: the code point, from 1, where the first ``part`` begins. 0: there is none.
+
+    >>> position(pa.array(["häh", "x", None]), "h").to_pylist()
+    [1, 0, None]
+    """
+    before = pc.struct_field(pc.extract_regex(value, f"(?s)\\A(?P<before>.*?){_regex(part)}"), "before")
+    found = pc.add(pc.utf8_length(before), 1).fill_null(0)
+    return pc.if_else(value.is_valid(), found, pa.scalar(None, found.type)).cast(pa.int32())
+
+
+def split_part(value: Any, delimiter: str, number: int) -> Any:
+    """``split_part(a, delimiter, number)``, counted from 1, or from the end by -1. Empty where there is no such part."""
+    if not delimiter:
+        return value if number in {1, -1} else substring(value, 1, 0)
+    parts = pc.split_pattern(value, delimiter)
+    counts = np.asarray(pc.list_value_length(parts).fill_null(0))
+    at = number - 1 if number > 0 else counts + number
+    inside = (at >= 0) & (at < counts)
+    starts = np.asarray(parts.offsets)[:-1]
+    found = parts.values.take(pa.array(starts + at, mask=~inside))
+    return pc.if_else(value.is_valid(), found.fill_null(""), pa.scalar(None, value.type))
+
+
 def contains(value: Any, part: str) -> Any:
     """``contains(a, part)``."""
     return pc.match_substring(value, part)
@@ -180,6 +240,7 @@ def literal_text(value: Plain, column_type: ColumnType, what: str) -> str:
 
 __all__ = [
     "concat",
+    "concat_with",
     "contains",
     "endswith",
     "length",
@@ -189,8 +250,13 @@ __all__ = [
     "ltrim",
     "matches_like",
     "octet_length",
+    "pad",
+    "position",
+    "repeat",
+    "replace",
     "reverse",
     "rtrim",
+    "split_part",
     "startswith",
     "substring",
     "trim",

@@ -44,6 +44,8 @@ _ALIASES = {
     "date_diff": "datediff",
     "cardinality": "size",
     "array_size": "size",
+    "ceiling": "ceil",
+    "signum": "sign",
     "regexp": "rlike",
     "regexp_like": "rlike",
 }

@@ -43,8 +43,11 @@ from pyspark_paimon.filter.literals import nanos_of, parse_date, parse_time, par
 _OPS = {op.value: op for op in Op}
 _MOST_YEARS = 30_000
 _DAY_NANOS = 86_400 * 10**9
-_MEETING = frozenset({*_OPS, "<=>", "in", "coalesce", "case"})
+_MEETING = frozenset({*_OPS, "<=>", "in", "coalesce", "case", "greatest", "least", "array"})
 """Calls whose arguments are converted to one common type."""
+_OF_DAYS = frozenset({"date_add", "datediff", "add_months", "last_day", "trunc"})
+"""Calls of days, for which instants are days in the session's time zone."""
+_TIMES = frozenset({Kind.DATE, *TIMESTAMPS})
 
 
 def bind_term(term: Term, types: Mapping[str, ColumnType], depth: int = 0) -> Expression:
@@ -77,6 +80,8 @@ def bind_term(term: Term, types: Mapping[str, ColumnType], depth: int = 0) -> Ex
 
 def _cast(argument: Expression, wanted: ColumnType) -> Expression:
     """Return a CAST, converting TIMESTAMP_LTZ in the session's time zone."""
+    if wanted.kind in _TIMES and isinstance(argument, LiteralValue) and isinstance(argument.value, str):
+        argument = _read_as(argument, wanted.kind)
     given = argument.type.kind
     if given is Kind.VARIANT:
         return _getter("variant_get", [argument, *(LiteralValue(text, TEXT_TYPE) for text in ("$", variants.type_name(wanted)))])
@@ -85,6 +90,16 @@ def _cast(argument: Expression, wanted: ColumnType) -> Expression:
     if given in {Kind.TIMESTAMP, Kind.DATE} and wanted.kind is Kind.TIMESTAMP_LTZ:
         return _convert_timestamp(calendar.INSTANT, cast_to(argument, calendar.wall_type(wanted)))
     return cast_to(argument, wanted)
+
+
+def assigned(value: Expression, wanted: ColumnType) -> Expression:
+    """Return the value that a column of type ``wanted`` is set to.
+
+    As in Spark, wall clocks become instants of the session's time zone, instants wall clocks, and a DATE either.
+    """
+    if wanted.kind not in TIMESTAMPS or value.type.kind not in _TIMES or value.type.kind is wanted.kind:
+        return value
+    return _cast(value, ColumnType(wanted.kind, precision=value.type.precision or wanted.precision))
 
 
 def _call(name: str, arguments: list[Expression]) -> Expression:
@@ -100,12 +115,16 @@ def _call(name: str, arguments: list[Expression]) -> Expression:
         if value.type.kind is not Kind.VARIANT:
             raise InvalidFilter(f"a TRY_CAST of {value} of type {value.type.kind} is not supported in filters; write CAST")
         return _getter("try_variant_get", [value, LiteralValue("$", TEXT_TYPE), wanted])
+    if name == calendar.SHIFTED or name in _OF_DAYS:
+        arguments = [_read_as(arguments[0], Kind.TIMESTAMP if name == calendar.SHIFTED else Kind.DATE), *arguments[1:]]
     if not any(argument.type.kind is Kind.TIMESTAMP_LTZ for argument in arguments):
         return call(name, arguments)
+    if name == calendar.SHIFTED and (zone := session_zone()) != UTC:
+        return call(name, [*arguments, LiteralValue(zone, TEXT_TYPE)])
     if name == "date_trunc" and (zone := session_zone()) != UTC:
         made = call(name, arguments)
         return call(calendar.TRUNCATED, [*made.arguments, LiteralValue(zone, TEXT_TYPE)])
-    if name in PARTS or name in {"date_add", "datediff"}:
+    if name in PARTS or name in _OF_DAYS:
         arguments = [_convert_timestamp(calendar.LOCAL, one) if one.type.kind is Kind.TIMESTAMP_LTZ else one for one in arguments]
     elif name in _MEETING:
         places = range(1, len(arguments), 2) if name == "case" else range(len(arguments))
@@ -289,4 +308,4 @@ def _new_year(year: int) -> DateLiteral:
     return DateLiteral(parse_date(f"{2000 + small}").days + cycles * 146_097)
 
 
-__all__ = ["bind_term", "constant_of", "enclosing_range", "simplify"]
+__all__ = ["assigned", "bind_term", "constant_of", "enclosing_range", "simplify"]

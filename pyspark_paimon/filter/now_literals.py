@@ -6,6 +6,7 @@ They are constants of the moment at which the filter is bound.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 
 from sqlglot import exp
@@ -51,36 +52,44 @@ def now_literal(node: exp.Expression) -> Literal:
 
 
 def _now() -> datetime:
-    return datetime.fromtimestamp(time.time_ns() // 1000 / 10**6, UTC)
+    """Return the current time in milliseconds, so that columns of precision 3 take it, too."""
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time.time_ns() // 10**6)
 
 
 def _nanos(moment: datetime) -> int:
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
 
 
-def _shift(node: exp.Expression, value: Literal, sign: int) -> Literal:
+def interval_parts(node: exp.Expression, sign: int) -> tuple[str, int]:
+    """Return unit and number of the interval that a node adds or subtracts.
+
+    The units are ``month``, ``day`` and ``microsecond``. A plain number counts days.
+    Raises ``InvalidFilter`` for an interval that is not a whole number of one unit.
+    """
     by = node.expression
     unit, number = ("DAY", by) if isinstance(by, exp.Literal) else (str(getattr(by, "unit", None) or "").upper().removesuffix("S"), by.this)
-    days_of_timestamp = isinstance(by, exp.Literal) and not isinstance(value, DateLiteral)
-    try:
-        count = sign * int(str(number.this))
-    except (AttributeError, ValueError):
-        count = None
-    if (
-        count is None
-        or days_of_timestamp
-        or unit not in {**_MICROS, **_DAYS, **_MONTHS}
-        or (unit in _MICROS and isinstance(value, DateLiteral))
-    ):
-        raise InvalidFilter(
-            f"'{node.sql(dialect='spark')[:120]}': write a whole number of one unit, such as now() - INTERVAL 7 DAYS or current_date - 7"
-        )
+    while isinstance(number, exp.Neg | exp.Paren):
+        sign, number = -sign if isinstance(number, exp.Neg) else sign, number.this
+    for name, units in (("month", _MONTHS), ("day", _DAYS), ("microsecond", _MICROS)):
+        if unit in units:
+            with suppress(AttributeError, ValueError):
+                return name, sign * int(str(number.this)) * units[unit]
+    raise InvalidFilter(
+        f"'{node.sql(dialect='spark')[:120]}': write a whole number of one unit, such as now() - INTERVAL 7 DAYS or current_date - 7"
+    )
+
+
+def _shift(node: exp.Expression, value: Literal, sign: int) -> Literal:
+    unit, count = interval_parts(node, sign)
+    is_day = isinstance(value, DateLiteral)
+    if (unit == "microsecond" and is_day) or (isinstance(node.expression, exp.Literal) and not is_day):
+        raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}': add days to a date, and intervals such as INTERVAL 7 HOURS to a time")
     try:
         if isinstance(value, DateLiteral):
             return DateLiteral.of(_calendar(_EPOCH + timedelta(value.days), unit, count))
         assert isinstance(value, TimestampLiteral)  # the other kind of these nodes
-        if unit in _MICROS:
-            return TimestampLiteral(value.nanos + count * _MICROS[unit] * 1000, value.wall)
+        if unit == "microsecond":
+            return TimestampLiteral(value.nanos + count * 1000, value.wall)
         # Days and months are of the calendar of the session: a day may have 23 hours.
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value.nanos // 1000)
         local = moment if value.wall else moment.astimezone(session_tzinfo())
@@ -92,9 +101,9 @@ def _shift(node: exp.Expression, value: Literal, sign: int) -> Literal:
 
 def _calendar(day: date, unit: str, count: int) -> date:
     """Add days or months; the day of the month is at most its last one."""
-    if unit in _DAYS:
-        return day + timedelta(days=count * _DAYS[unit])
-    months = day.year * 12 + day.month - 1 + count * _MONTHS[unit]
+    if unit == "day":
+        return day + timedelta(days=count)
+    months = day.year * 12 + day.month - 1 + count
     year, month = divmod(months, 12)
     if not 1 <= year <= 9999:
         raise OverflowError
@@ -103,4 +112,4 @@ def _calendar(day: date, unit: str, count: int) -> date:
     return first.replace(day=min(day.day, last))
 
 
-__all__ = ["is_now", "now_literal"]
+__all__ = ["interval_parts", "is_now", "now_literal"]

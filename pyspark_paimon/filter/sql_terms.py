@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import InvalidFilter
-from fileindex.expression import variants
+from fileindex.expression import calendar, variants
 from fileindex.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, BYTES_TYPE, DATE_TYPE, DOUBLE_TYPE, INT_TYPE, TEXT_TYPE
 from fileindex.variant.path import path_text
 from pyspark_paimon.filter.arrow_values import literals_of
@@ -29,6 +29,7 @@ from pyspark_paimon.filter.ast import (
     field_of,
     item_of,
 )
+from pyspark_paimon.filter.now_literals import interval_parts
 from pyspark_paimon.filter.parameters import list_values
 from pyspark_paimon.filter.sql_literals import is_literal, literal_of
 
@@ -57,6 +58,10 @@ _BINARY: dict[type[exp.Expression], str] = {
     exp.ILike: "ilike",
     exp.RegexpLike: "rlike",
     exp.ArrayContains: "array_contains",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^",
+    exp.AddMonths: "add_months",
 }
 _UNARY: dict[type[exp.Expression], str] = {
     exp.Neg: "negative",
@@ -67,6 +72,12 @@ _UNARY: dict[type[exp.Expression], str] = {
     exp.ArraySize: "size",
     exp.Reverse: "reverse",
     exp.Abs: "abs",
+    exp.Floor: "floor",
+    exp.Ceil: "ceil",
+    exp.Sign: "sign",
+    exp.Sqrt: "sqrt",
+    exp.BitwiseNot: "~",
+    exp.LastDay: "last_day",
     exp.IsNan: "isnan",
     exp.Year: "year",
     exp.Quarter: "quarter",
@@ -92,10 +103,20 @@ _ARGUMENTS: dict[type[exp.Expression], frozenset[str]] = {
     exp.Div: _COMMON | {"safe"},
     exp.In: _COMMON | {"field"},
     exp.JSONExtract: _COMMON | {"variant_extract", "requires_json"},
+    exp.ConcatWs: frozenset({"expressions", "safe", "coalesce", "flatten"}),
+    exp.DateTrunc: frozenset({"this", "unit", "zone"}),
+    exp.Greatest: _COMMON | {"ignore_nulls"},
+    exp.Least: _COMMON | {"ignore_nulls"},
     exp.If: frozenset({"this", "true", "false"}),
     exp.Like: _COMMON | {"negate"},
     exp.Nvl2: frozenset({"this", "true", "false"}),
     exp.ParseJSON: _COMMON | {"safe"},
+    exp.Pad: _COMMON | {"fill_pattern", "is_left"},
+    exp.Repeat: frozenset({"this", "times"}),
+    exp.Replace: frozenset({"this", "expression", "replacement"}),
+    exp.Round: frozenset({"this", "decimals"}),
+    exp.SplitPart: frozenset({"this", "delimiter", "part_index"}),
+    exp.StrPosition: frozenset({"this", "substr"}),
     exp.Substring: frozenset({"this", "start", "length"}),
     exp.TimestampTrunc: frozenset({"this", "unit"}),
     exp.Trim: frozenset({"this", "position"}),
@@ -104,6 +125,15 @@ _ARGUMENTS: dict[type[exp.Expression], frozenset[str]] = {
     exp.TsOrDsToDate: frozenset({"this", "safe"}),
 }
 """Arguments of nodes that terms honour. Others than in this list have those in ``_COMMON``."""
+_CALLS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
+    exp.Round: ("round", ("this", "decimals")),
+    exp.Repeat: ("repeat", ("this", "times")),
+    exp.Replace: ("replace", ("this", "expression", "replacement")),
+    exp.Pad: ("pad", ("this", "expression", "fill_pattern")),
+    exp.StrPosition: ("instr", ("this", "substr")),
+    exp.SplitPart: ("split_part", ("this", "delimiter", "part_index")),
+}
+"""Functions by node, with the names of their arguments."""
 _ITEMS = {(None, None): "item", (1, False): "element_at", (1, True): "try_element_at"}
 """Function of an element by the offset of its index, and whether an absent element is NULL."""
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
@@ -165,6 +195,9 @@ def _term(node: exp.Expression, of: Callable[[exp.Expression], Term], column: Co
     kind = type(node)
     if is_literal(node) and not _is_typed_number(node):
         return GivenValue(literal_of(node))
+    if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
+        unit, count = interval_parts(node, -1 if isinstance(node, exp.Sub) else 1)
+        return Computation(calendar.SHIFTED, (of(node.this), GivenValue(unit), GivenValue(count)))
     if kind in _BINARY:
         return computation(_BINARY[kind], (of(node.this), of(cast("exp.Expression", node.expression))))
     if kind in _UNARY:
@@ -218,7 +251,20 @@ def _is_typed_number(node: exp.Expression) -> bool:
 
 def _function(node: exp.Expression, of: Callable[[exp.Expression], Term]) -> Term | None:
     match node:
-        case exp.Concat() if not isinstance(node, exp.ConcatWs):
+        case exp.ConcatWs() | exp.Array():
+            return computation("array" if isinstance(node, exp.Array) else "concat_ws", tuple(map(of, node.expressions)))
+        case exp.Struct() if all(isinstance(member, exp.PropertyEQ) for member in node.expressions):
+            pairs = [(GivenValue(member.this.name), of(cast("exp.Expression", member.expression))) for member in node.expressions]
+            return computation("named_struct", tuple([one for pair in pairs for one in pair]))
+        case exp.Greatest() | exp.Least():
+            return computation(node.sql_name().lower(), (of(node.this), *map(of, node.expressions)))
+        case exp.Round() | exp.Repeat() | exp.Replace() | exp.Pad() | exp.StrPosition() | exp.SplitPart():
+            name, parts = _CALLS[type(node)]
+            found = [of(part) for key in parts if (part := node.args.get(key)) is not None]
+            return computation(("lpad" if node.args.get("is_left") else "rpad") if isinstance(node, exp.Pad) else name, tuple(found))
+        case exp.DateTrunc():
+            return computation("trunc", (of(node.this), GivenValue(str(node.args["unit"].name))))
+        case exp.Concat():
             return computation("concat", tuple(map(of, node.expressions)))
         case exp.Coalesce():
             return computation("coalesce", (of(node.this), *map(of, node.expressions)))

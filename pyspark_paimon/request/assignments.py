@@ -189,6 +189,7 @@ def _bind_text(name: str, text: str, schema: TableSchema, spark: Any) -> Any:
     from sqlglot.errors import ParseError  # noqa: PLC0415  # see test_imports
 
     from lsm.schema.lossless_cast import may_cast  # noqa: PLC0415  # as above
+    from pyspark_paimon.filter.bind_terms import assigned  # noqa: PLC0415  # as above
 
     try:
         bound = _bind(name, text, schema)
@@ -202,6 +203,7 @@ def _bind_text(name: str, text: str, schema: TableSchema, spark: Any) -> Any:
     if isinstance(bound, LiteralValue) and bound.value is None:
         return None  # NULL alone is of any type
     wanted = schema.field(name).type
+    bound = assigned(bound, schema.column_types[name])
     if not wanted.is_nested and not may_cast(bound.type.arrow, wanted.arrow):
         raise SchemaMismatch(
             f"column '{name}' is {wanted}, and '{text:.60}' is of type {bound.type.kind}; cast it, or {_advice(name, text)}"

@@ -205,9 +205,11 @@ def _value(name: str, value: Any, visible: Sides, schema: TableSchema) -> Value:
     if isinstance(value, ColumnValue):
         return value
     if isinstance(value, str) or is_column_expression(value):
+        from pyspark_paimon.filter.bind_terms import assigned  # noqa: PLC0415  # see test_imports
+
         bound = bind_value(value, visible)
         if not (isinstance(bound, LiteralValue) and bound.value is None):
-            return bound
+            return assigned(bound, schema.column_types[name])
         value = None  # NULL alone is of any type
     target = schema.field(name).type
     scalar = python_scalar(name, value, target.arrow)

@@ -88,7 +88,9 @@ def with_field(path: tuple[str, ...], new: Expression, column: Expression, schem
         SchemaMismatch: The field cannot have the value.
     """
     from fileindex.expression.functions import WITH_FIELD, call  # noqa: PLC0415  # rarely needed
+    from pyspark_paimon.filter.bind_terms import assigned  # noqa: PLC0415  # as above
 
+    new = assigned(new, _type_of(path, schema).column_type)
     _check_type(".".join(path), new, _type_of(path, schema))
 
     def changed(outer: Expression, rest: tuple[str, ...]) -> Expression:

@@ -8,14 +8,17 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 
+from fileindex.base.column_type import WITH_PARTS, ColumnType, Kind
 from fileindex.base.errors import FilterFailed, InvalidFilter
+from fileindex.base.time_zone import time_zone
+from fileindex.expression.compute import compute
 from fileindex.expression.java_regex import matches, translate
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.json import from_json, to_json
 from pyspark_paimon.filter.joined_sql import bind_condition
-from pyspark_paimon.filter.parse import bind_filter, parse_filter
-from pyspark_paimon.spark.client.expression_sql import spark_sql
-from tests.computed_filters import FAILING, SAFE, TABLE, TYPES, pairs_of_columns
+from pyspark_paimon.filter.parse import bind_filter, bind_value, parse_filter
+from pyspark_paimon.spark.client.expression_sql import row_sql, spark_sql
+from tests.computed_filters import FAILING, SAFE, TABLE, TYPES, VALUES, pairs_of_columns
 
 pytestmark = pytest.mark.spark
 
@@ -59,6 +62,56 @@ def test_expressions_written_for_spark_mean_the_same(frame) -> None:
     kinds = [F.collect_list(F.when(F.expr(condition), F.expr("t.id"))).alias(f"c{at}") for at, condition in enumerate(conditions)]
     theirs = frame.select(F.struct("*").alias("t")).agg(*kinds).collect()[0]
     assert [text for at, text in enumerate(texts) if sorted(theirs[at]) != ours(parse_filter(text, TYPES))] == []
+
+
+def test_every_value_is_the_one_that_spark_computes(frame) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    wrong = []
+    for start in range(0, len(VALUES), 40):
+        part = VALUES[start : start + 40]
+        bound = [bind_value(text, TYPES) for text in part]
+        ours = [compute(one, lambda column: BATCH.column(column.name), BATCH.num_rows) for one in bound]
+        for texts in (part, list(map(row_sql, bound))):
+            kinds = [F.expr(text).alias(f"c{at}") for at, text in enumerate(texts)]
+            theirs = frame.alias("t").orderBy("id").select(kinds).toArrow()
+            for at, text in enumerate(texts):
+                kind = bound[at].type
+                pairs = zip(map(_shown, theirs.column(at).to_pylist()), map(_shown, ours[at].to_pylist()), strict=True)
+                if different := [(one, other) for one, other in pairs if one != other]:
+                    wrong.append((text, different[:4]))
+                elif kind.kind not in WITH_PARTS and "ntz" not in text and kind.arrow != theirs.column(at).type:
+                    wrong.append((text, theirs.column(at).type, kind))
+    assert wrong == []
+
+
+def _shown(value: object) -> str:
+    # Wall clocks of the frame are instants in UTC.
+    return repr(value).replace(", tzinfo=zoneinfo.ZoneInfo(key='UTC')", "").replace(", tzinfo=<UTC>", "")
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
+def test_intervals_follow_the_calendar_of_the_session(spark, zone) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    hour = 3600 * 10**6
+    around = [
+        start + step * hour // 2
+        for start in (1_711_846_800_000_000, 1_729_990_800_000_000, 1_709_168_400_000_000)
+        for step in range(-60, 60)
+    ]
+    rows = pa.table({"at": pa.array(around).cast(pa.timestamp("us", tz="UTC"))})
+    texts = [f"at {sign} INTERVAL {amount}" for sign in "+-" for amount in ("1 DAY", "1 MONTH", "2 WEEKS", "1 YEAR", "3 HOURS")]
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        theirs = spark.createDataFrame(rows).select([F.unix_micros(F.expr(text)) for text in texts]).toArrow()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    with time_zone(zone):
+        bound = [bind_value(text, {"at": ColumnType(Kind.TIMESTAMP_LTZ, precision=6)}) for text in texts]
+    found = [compute(one, lambda column: rows.column(column.name).combine_chunks(), len(around)).cast(pa.int64()) for one in bound]
+    assert [text for at, text in enumerate(texts) if theirs.column(at).to_pylist() != found[at].to_pylist()] == []
 
 
 PIECES = [
@@ -133,7 +186,7 @@ def test_a_pattern_matches_as_java_matches_it(spark) -> None:
 
 def test_where_spark_fails_we_fail(frame) -> None:
     for text in FAILING:
-        with pytest.raises(Exception, match=r"OVERFLOW|ZERO|CAST_INVALID|overflow|INVALID_ARRAY_INDEX"):
+        with pytest.raises(Exception, match=r"OVERFLOW|ZERO|CAST_INVALID|OUT_OF_RANGE|overflow|INVALID_ARRAY_INDEX"):
             frame.where(text).count()
         with pytest.raises(FilterFailed):
             ours(parse_filter(text, TYPES))

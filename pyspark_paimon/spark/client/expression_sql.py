@@ -32,6 +32,7 @@ from pyspark_paimon.spark.wire.errors import MARK
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICKS = {"ms": 1000, "us": 1}
 _NEW = "__paimon_new_"
+_SIGNS = {"not": "NOT", "negative": "-", "~": "~"}
 
 
 def spark_sql(expression: Expression) -> str:
@@ -96,10 +97,12 @@ def _call(made: FunctionCall, arguments: list[str]) -> str:
             return f"CAST({arguments[0]} AS timestamp)"
         case calendar.TRUNCATED:
             return f"date_trunc({arguments[0]}, {arguments[1]})"
+        case calendar.SHIFTED:
+            return f"({arguments[0]} + {_interval(made)})"
         case "cast":
             return f"CAST({arguments[0]} AS {type_sql(made.type)})"
-        case "not" | "negative" as word:
-            return f"({'NOT' if word == 'not' else '-'} {arguments[0]})"
+        case "not" | "negative" | "~" as word:
+            return f"({_SIGNS[word]} {arguments[0]})"
         case "case":
             pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
             return f"CASE {' '.join(f'WHEN {condition} THEN {value}' for condition, value in pairs)} ELSE {arguments[-1]} END"
@@ -123,6 +126,14 @@ def _call(made: FunctionCall, arguments: list[str]) -> str:
             return f"({arguments[0]} {name} {arguments[1]})"
         case name:
             return f"{name}({', '.join(arguments)})"
+
+
+def _interval(made: FunctionCall) -> str:
+    unit, number = (str(argument.value) for argument in made.arguments[1:3] if isinstance(argument, LiteralValue))
+    if unit != "microsecond":
+        return f"INTERVAL '{number}' {unit.upper()}"
+    seconds, micros = divmod(abs(int(number)), 10**6)
+    return f"INTERVAL '{'-' if number.startswith('-') else ''}{seconds}.{micros:06}' SECOND"
 
 
 def _with_field(made: FunctionCall, arguments: list[str]) -> str:

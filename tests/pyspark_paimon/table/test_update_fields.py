@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pyspark_paimon import InvalidArgument, OutOfRange, PaimonError, SchemaMismatch, UnknownColumn
+from pyspark_paimon import InvalidArgument, OutOfRange, PaimonError, SchemaMismatch, UnknownColumn, time_zone
 
 SCHEMA = "id BIGINT, s STRUCT<a INT, t STRING, n STRUCT<b BOOLEAN, d DECIMAL(6, 2)>, `x y` DATE, l ARRAY<INT>>, k INT"
 ROWS = [
@@ -145,3 +145,55 @@ def test_fields_of_keys_stay(create):
     with pytest.raises(PaimonError):
         table.update("id = 2", set={"s.b": "1"})
     assert table.scan("id = 2").to_arrow()["s"].to_pylist() == [None]
+
+
+@pytest.mark.parametrize("precision", [3, 6, 9])
+def test_the_current_time_is_assigned_to_either_kind_of_timestamp(create, precision):
+    kind = f"TIMESTAMP({precision})"
+    table = create(
+        f"id BIGINT, ts {kind}, z {kind} WITH LOCAL TIME ZONE, s STRUCT<t {kind}>, d DATE", primary_keys=["id"], options={"bucket": "1"}
+    )
+    table.write([{"id": 1, "ts": None, "z": None, "s": None, "d": None}])
+    before = dt.datetime.now(dt.UTC).replace(microsecond=0)
+    with time_zone("Asia/Tokyo"):
+        table.update("id = 1", set={"ts": "now()", "z": "localtimestamp()", "s.t": "current_timestamp()", "d": "CAST(now() AS DATE)"})
+        done = table.scan(columns={"a": "CAST(ts AS TIMESTAMP_LTZ)", "z": "z", "b": "CAST(s.t AS TIMESTAMP_LTZ)", "d": "d"}).to_arrow()
+        table.merge([{"id": 1}], on="id").when_matched_update(
+            {"ts": "now() - INTERVAL 1 DAY", "z": "TIMESTAMP_NTZ '2024-01-01 09:00:00'"}
+        ).execute()
+    after = dt.datetime.now(dt.UTC)
+    for name in "azb":
+        (at,) = done[name].cast(pa.timestamp("us", tz="UTC"), safe=False).to_pylist()
+        assert before <= at <= after
+    assert done["d"].to_pylist()[0] in {(one + dt.timedelta(hours=9)).date() for one in (before, after)}
+    row = table.scan(columns={"z": "z = TIMESTAMP '2024-01-01 00:00:00 UTC'", "ts": "ts < now()"}).to_arrow().to_pylist()
+    assert row == [{"z": True, "ts": True}]
+
+
+def test_a_time_is_no_date(create):
+    table = create("id BIGINT, d DATE", primary_keys=["id"], options={"bucket": "1"})
+    with pytest.raises(SchemaMismatch, match="column 'd' is DATE, and 'now\\(\\)' is of type TIMESTAMP_LTZ; cast it"):
+        table.update("id = 1", set={"d": "now()"})
+
+
+def test_values_are_computed_by_functions(table):
+    table.update(
+        "id = 1",
+        set={
+            "s.l": "array(k, s.a, NULL)",
+            "s.t": "concat_ws('-', replace(s.t, 'x', 'yy'), lpad('7', 3, '0'))",
+            "k": "greatest(k, CAST(round(7.6) AS INT))",
+        },
+    )
+    table.merge([{"id": 3, "n": 5}], on="id").when_matched_update(
+        {"s.n.d": "CAST(n / 3 AS DECIMAL(6, 1))", "k": "least(t.k, s.n)"}
+    ).execute()
+    assert rows(table)[0] == {"id": 1, "s": ROWS[0]["s"] | {"l": [7, 1, None], "t": "yy-007"}, "k": 8}
+    assert rows(table)[2] == {"id": 3, "s": {"a": None, "t": None, "n": {"b": None, "d": Decimal("1.70")}, "x y": None, "l": None}, "k": 5}
+
+
+def test_a_struct_is_made_by_its_fields(create):
+    table = create("id BIGINT, r STRUCT<b STRING, a INT>", primary_keys=["id"], options={"bucket": "1"})
+    table.write([{"id": 1, "r": None}])
+    table.update("id = 1", set={"r": "named_struct('a', 1, 'b', upper('x'))"})
+    assert rows(table) == [{"id": 1, "r": {"b": "X", "a": 1}}]
