@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.table.rest_catalog import RestCatalog
     from pyspark_paimon.table.scan import Scan
     from pyspark_paimon.table.table import Table
+    from pyspark_paimon.table.view import View
     from pyspark_paimon.table.writer import TableWriter
     from pyspark_paimon.views.explain import Explanation
 
@@ -198,6 +199,7 @@ _NAMES_BY_MODULE = {
     "pyspark_paimon.table.scan": ("Scan",),
     "pyspark_paimon.table.table": ("Table",),
     "pyspark_paimon.table.reader": ("TableReader",),
+    "pyspark_paimon.table.view": ("View",),
     "pyspark_paimon.table.writer": ("TableWriter",),
     "pyspark_paimon.views.explain": ("Explanation",),
 }
@@ -314,6 +316,7 @@ __all__ = [
     "UnsupportedTable",
     "UnsupportedType",
     "Variant",
+    "View",
     "WriteCounters",
     "WriteResult",
     "__version__",

@@ -16,14 +16,17 @@ from manifest.rest.messages import (
     CommitRequest,
     Configuration,
     CreateTableRequest,
+    CreateViewRequest,
     DatabaseAnswer,
     Identifier,
     NewestAnswer,
     Page,
-    RenameTableRequest,
+    RenameRequest,
     TableAnswer,
     TokenAnswer,
     VersionAnswer,
+    ViewAnswer,
+    ViewDefinition,
 )
 from manifest.rest.options import RestOptions
 from manifest.schema.change import (
@@ -164,11 +167,39 @@ class RestApi:
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Rename a table. Raises ``ResourceMissing``, ``ResourceTaken``."""
-        self._client.post(f"{self._base}/tables/rename", RenameTableRequest(source=source, destination=target))
+        self._client.post(f"{self._base}/tables/rename", RenameRequest(source=source, destination=target))
 
     def drop_table(self, table: Identifier) -> None:
         """Drop a table. Raises ``ResourceMissing``."""
         self._client.delete(self._table(table))
+
+    def views(self, database: str) -> list[str]:
+        """Return the names of a database's views.
+
+        Raises ``ResourceMissing``, and ``NotOffered`` by a server without views. So do the other methods of views.
+        """
+        return self._names(f"{self._database(database)}/views")
+
+    def view(self, view: Identifier) -> ViewDefinition:
+        """Return a view."""
+        return self._client.get(self._view(view), ViewAnswer).definition
+
+    def create_view(self, view: Identifier, definition: ViewDefinition) -> None:
+        """Create a view. Raises ``ResourceTaken``."""
+        request = CreateViewRequest(identifier=view, definition=definition)  # type: ignore[call-arg]  # by its alias's name
+        self._client.post(f"{self._database(view.database)}/views", request)
+
+    def alter_view(self, view: Identifier, changes: Sequence[Mapping[str, str | None]]) -> None:
+        """Change dialects, options or comment of a view."""
+        self._client.post(self._view(view), {"changes": [dict(change) for change in changes]})
+
+    def rename_view(self, source: Identifier, target: Identifier) -> None:
+        """Rename a view. Raises ``ResourceTaken``."""
+        self._client.post(f"{self._base}/views/rename", RenameRequest(source=source, destination=target))
+
+    def drop_view(self, view: Identifier) -> None:
+        """Drop a view."""
+        self._client.delete(self._view(view))
 
     def token(self, table: Identifier) -> TokenAnswer:
         """Return temporary keys of the table's storage.
@@ -254,6 +285,9 @@ class RestApi:
 
     def _database(self, name: str) -> str:
         return f"{self._base}/databases/{_encode(name)}"
+
+    def _view(self, view: Identifier) -> str:
+        return f"{self._database(view.database)}/views/{_encode(view.object)}"
 
     def _table(self, table: Identifier) -> str:
         return f"{self._database(table.database)}/tables/{_encode(table.object)}"

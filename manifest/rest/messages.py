@@ -50,13 +50,14 @@ class Page(_Message):
 
     databases: Sequence[str] | None = None
     tables: Sequence[str] | None = None
+    views: Sequence[str] | None = None
     branches: Sequence[str] | None = None
     next_page_token: str | None = None
 
     @property
     def names(self) -> Sequence[str]:
-        """Names of databases, tables or branches."""
-        return self.databases or self.tables or self.branches or ()
+        """Names of databases, tables, views or branches."""
+        return self.databases or self.tables or self.views or self.branches or ()
 
 
 class DatabaseAnswer(_Message):
@@ -105,11 +106,37 @@ class CreateTableRequest(_Message):
     columns: ColumnsAndKeys = Field(alias="schema")
 
 
-class RenameTableRequest(_Message):
-    """Request to rename a table."""
+class RenameRequest(_Message):
+    """Request to rename a table or a view."""
 
     source: Identifier
     destination: Identifier
+
+
+class ViewDefinition(_Message):
+    """Columns and queries of a view.
+
+    ``query`` is the default, ``dialects`` has those of engines. ``fields`` have the form of schema files.
+    """
+
+    fields: list[dict[str, Any]] = Field(default_factory=list)
+    query: str
+    dialects: Texts
+    comment: str | None = None
+    options: Texts
+
+
+class ViewAnswer(_Message):
+    """A view."""
+
+    definition: ViewDefinition = Field(alias="schema")
+
+
+class CreateViewRequest(_Message):
+    """Request to create a view."""
+
+    identifier: Identifier
+    definition: ViewDefinition = Field(alias="schema")
 
 
 class CommitRequest(_Message):
@@ -155,12 +182,15 @@ __all__ = [
     "CommitRequest",
     "Configuration",
     "CreateTableRequest",
+    "CreateViewRequest",
     "DatabaseAnswer",
     "Identifier",
     "NewestAnswer",
     "Page",
-    "RenameTableRequest",
+    "RenameRequest",
     "TableAnswer",
     "TokenAnswer",
     "VersionAnswer",
+    "ViewAnswer",
+    "ViewDefinition",
 ]

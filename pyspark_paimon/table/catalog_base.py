@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from fileindex.base.errors import InvalidArgument, PaimonError, did_you_mean
+from fileindex.base.errors import InvalidArgument, PaimonError, UnsupportedOption, did_you_mean
 from fileindex.base.public import public
-from manifest.io.errors import TableExists
+from manifest.io.errors import TableExists, TableNotFound
 from manifest.options.catalog_options import CatalogOptions
+from manifest.rest.errors import NotOffered
 from pyspark_paimon.request.results import Removal
 from pyspark_paimon.request.state_results import CopyResult
 from pyspark_paimon.request.validate import CheckedMethods
 from pyspark_paimon.table.table import Table
+from pyspark_paimon.table.view import SPARK, View, ViewChanges, ViewStore
 from pyspark_paimon.typing import Data, Filter, Schema, SparkSession
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ class AnyCatalog(CheckedMethods, ABC):
     Tables are named ``database.table``. A name without a database belongs to ``default``, or to that of the option ``default-database``.
     """
 
+    has_views: ClassVar[bool] = False
+    """Whether catalogs of this kind store views."""
     _settings: CatalogOptions = CatalogOptions()
 
     @property
@@ -96,10 +100,17 @@ class AnyCatalog(CheckedMethods, ABC):
         >>> catalog.list_databases()
         []
         """
-        tables = self.list_tables(name)
-        if tables:
-            raise InvalidArgument(f"database '{name}' has tables: {', '.join(tables)}; drop them first")
+        for what, found in (("tables", self.list_tables(name)), ("views", self._views_of(name))):
+            if found:
+                raise InvalidArgument(f"database '{name}' has {what}: {', '.join(found)}; drop them first")
         self._drop_empty(name)
+
+    def _views_of(self, database: str) -> list[str]:
+        """Return the names of a database's views; none where there cannot be any."""
+        try:
+            return self.list_views(database) if self.has_views else []
+        except NotOffered:
+            return []
 
     @abstractmethod
     def _drop_empty(self, database: str) -> None:
@@ -304,6 +315,143 @@ class AnyCatalog(CheckedMethods, ABC):
     @abstractmethod
     def _drop_table(self, name: str) -> None:
         """Delete a table and all its files."""
+
+    def create_views(self, spark: SparkSession, database: str | None = None) -> list[str]:
+        """Create a temporary Spark view of each table.
+
+        Views have the names of the tables, which are returned sorted. A view reads the snapshot that is the newest when it is
+        created.
+
+        Raises:
+            DatabaseNotFound: There is no such database.
+
+        >>> Catalog("/warehouse").create_views(spark, "sales")  # doctest: +SKIP
+        ['orders']
+        """
+        database = self.default_database if database is None else database
+        names = self.list_tables(database)
+        for name in names:
+            self.table(f"{database}.{name}", spark).scan().to_spark().createOrReplaceTempView(name)
+        return names
+
+    @property
+    def _views(self) -> ViewStore:
+        """The views of the catalog. Raises ``UnsupportedOption`` where catalogs of this kind have none."""
+        raise UnsupportedOption("metastore", f"{self!r} has no views; use a REST catalog, or CREATE TEMPORARY VIEW in a session of Spark")
+
+    def list_views(self, database: str | None = None) -> list[str]:
+        """Return the names of a database's views, sorted.
+
+        ``database`` None: the default database.
+
+        Raises:
+            DatabaseNotFound: There is no such database.
+            UnsupportedOption: Catalogs of this kind have no views. All methods of views raise it.
+            NotOffered: The catalog's server has no views. All methods of views raise it.
+        """
+        return self._views.names(self.default_database if database is None else database)
+
+    def view(self, name: str) -> View:
+        """Return a view.
+
+        Raises:
+            DatabaseNotFound, TableNotFound: There is no such view.
+        """
+        return self._views.get(*self._view_name(name))
+
+    def create_view(
+        self,
+        name: str,
+        query: str,
+        schema: Schema | Data,
+        *,
+        dialects: Mapping[str, str] | None = None,
+        comment: str | None = None,
+        options: Mapping[str, str] | None = None,
+        if_not_exists: bool = False,
+    ) -> View:
+        """Store a query under a name. Nothing checks the query.
+
+        Args:
+            name: Name of the view.
+            query: Text of the query.
+            schema: Columns of the query, as for ``Table.create``.
+            dialects: The query for engines that need another text, by Paimon's name of the engine. None: ``query`` is also
+                that of ``spark``, as Paimon's Spark stores it.
+            comment: Comment of the view.
+            options: Properties of the view.
+            if_not_exists: Return the view that has the name, if there is one, as it is.
+
+        Raises:
+            DatabaseNotFound: There is no such database.
+            TableExists: A table has the name; or a view has it, and ``if_not_exists`` is False.
+            InvalidSchema, UnsupportedType: The columns are not valid.
+        """
+        from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # rarely needed
+
+        views, (database, view) = self._views, self._view_name(name)
+        self._settings.check_name(view, "view")
+        fields = new_schema(schema, (), (), None, None).fields
+        if self.table_exists(f"{database}.{view}"):
+            raise TableExists(f"{database}.{view}: a table has this name; choose another one for the view")
+        texts = {SPARK: query} if dialects is None else dict(dialects)
+        try:
+            views.create(View(f"{database}.{view}", fields, query, texts, comment, dict(options or {})))
+        except TableExists:
+            if not if_not_exists:
+                raise
+        return views.get(database, view)
+
+    def alter_view(
+        self,
+        name: str,
+        *,
+        dialects: Mapping[str, str | None] | None = None,
+        comment: str | None = None,
+        options: Mapping[str, str | None] | None = None,
+    ) -> None:
+        """Change a view.
+
+        Args:
+            name: Name of the view.
+            dialects: New queries by engine; None removes one.
+            comment: New comment; '' removes it. None: it stays.
+            options: New properties; None removes one.
+
+        Raises:
+            DatabaseNotFound, TableNotFound: There is no such view.
+        """
+        self._views.alter(self.view(name), ViewChanges(dialects or {}, comment, options or {}))
+
+    def rename_view(self, name: str, new_name: str) -> None:
+        """Rename a view, or move it to another database.
+
+        Raises:
+            DatabaseNotFound, TableNotFound: There is no such view.
+            TableExists: The new name exists.
+        """
+        source, target = self._view_name(name), self._view_name(new_name)
+        self._settings.check_name(target[1], "view")
+        self._views.rename(source, target)
+
+    def drop_view(self, name: str, *, if_exists: bool = False) -> None:
+        """Delete a view.
+
+        Raises:
+            DatabaseNotFound, TableNotFound: There is no such view, and ``if_exists`` is False.
+        """
+        try:
+            self._views.drop(*self._view_name(name))
+        except (DatabaseNotFound, TableNotFound):
+            if not if_exists:
+                raise
+
+    def _view_name(self, name: str) -> tuple[str, str]:
+        """Split the name of a view into database and view. Raises ``InvalidArgument``."""
+        database, view = self._split(name)
+        if "$" in view:
+            raise InvalidArgument(f"{name}: '$' names a part of a table; a view has none")
+        return check_name(database, "database"), check_name(view, "view")
 
 
 def split_name(name: str, default: str = DEFAULT_DATABASE) -> tuple[str, str]:

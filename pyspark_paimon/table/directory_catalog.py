@@ -142,24 +142,6 @@ class DirectoryCatalog(AnyCatalog):
             options = options if is_connect(spark) else None
         return Table.open(f"{with_branch(path, branch)}{suffix}", spark, storage_options=options)
 
-    def create_views(self, spark: SparkSession, database: str | None = None) -> list[str]:
-        """Create a temporary Spark view of each table.
-
-        Views have the names of the tables, which are returned sorted. A view reads the snapshot that is the newest when it is
-        created.
-
-        Raises:
-            DatabaseNotFound: There is no such database.
-
-        >>> Catalog("/warehouse").create_views(spark, "sales")  # doctest: +SKIP
-        ['orders']
-        """
-        database = self.default_database if database is None else database
-        names = self.list_tables(database)
-        for name in names:
-            self.table(f"{database}.{name}", spark).scan().to_spark().createOrReplaceTempView(name)
-        return names
-
     def table_exists(self, name: str) -> bool:
         """Return whether there is such a table.
 

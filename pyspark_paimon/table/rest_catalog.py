@@ -6,13 +6,12 @@ server, reads and writes the files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
-from manifest.io.errors import TableExists, TableNotFound, UnsupportedTable
+from manifest.io.errors import UnsupportedTable
 from manifest.io.paths import split_branch
 from manifest.options.catalog_options import CatalogOptions
 from manifest.rest.api import RestApi
@@ -26,11 +25,12 @@ from pyspark_paimon.system.opened import named_backend
 from pyspark_paimon.table.catalog_base import (
     AnyCatalog,
     DatabaseExists,
-    DatabaseNotFound,
     check_name,
 )
 from pyspark_paimon.table.engine_choice import check_session
+from pyspark_paimon.table.rest_views import RestViews, raise_catalog_errors
 from pyspark_paimon.table.table import Table
+from pyspark_paimon.table.view import ViewStore
 from pyspark_paimon.typing import SparkSession
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class RestCatalog(AnyCatalog):
     >>> Catalog.create(options).list_tables("sales")  # doctest: +SKIP
     ['orders']
     """
+
+    has_views: ClassVar[bool] = True
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._settings, rest = CatalogOptions.of(options)
@@ -83,7 +85,7 @@ class RestCatalog(AnyCatalog):
         Raises:
             DatabaseNotFound: There is no such database.
         """
-        with _catalog_errors():
+        with raise_catalog_errors():
             return self._api.database(name).options
 
     def alter_database(self, name: str, changes: Mapping[str, Any]) -> None:
@@ -93,11 +95,11 @@ class RestCatalog(AnyCatalog):
             DatabaseNotFound: There is no such database.
         """
         updates = {key: str(value) for key, value in changes.items() if value is not None}
-        with _catalog_errors():
+        with raise_catalog_errors():
             self._api.alter_database(name, updates, [key for key, value in changes.items() if value is None])
 
     def _drop_empty(self, database: str) -> None:
-        with _catalog_errors():
+        with raise_catalog_errors():
             self._api.drop_database(database)
 
     def list_tables(self, database: str | None = None) -> list[str]:
@@ -108,13 +110,13 @@ class RestCatalog(AnyCatalog):
         Raises:
             DatabaseNotFound: There is no such database.
         """
-        with _catalog_errors():
+        with raise_catalog_errors():
             return [
                 name for name in self._api.tables(self.default_database if database is None else database) if split_branch(name)[0] == name
             ]
 
     def _create_table(self, name: str, schema: TableSchema, path: str | None) -> None:
-        with _catalog_errors():
+        with raise_catalog_errors():
             self._api.create_table(self._identifier(name), schema, path)
 
     def table(self, name: str, spark: SparkSession | None = None) -> Table:
@@ -141,7 +143,7 @@ class RestCatalog(AnyCatalog):
         return table
 
     def _open_backend(self, name: str) -> ServerBackend:
-        with _catalog_errors():
+        with raise_catalog_errors():
             backend = ServerBackend.open(self._api, TableLocation(self._key, self._identifier(name)))
         backend.ask(SchemaOf())
         return backend
@@ -153,6 +155,10 @@ class RestCatalog(AnyCatalog):
         except ResourceMissing:
             return False
         return True
+
+    @property
+    def _views(self) -> ViewStore:
+        return RestViews(self._api)
 
     def rename_table(self, name: str, new_name: str) -> None:
         """Rename a table, or move it to another database.
@@ -166,7 +172,7 @@ class RestCatalog(AnyCatalog):
         source, target = self._identifier(name), self._identifier(new_name)
         _refuse_branch(source)
         _refuse_branch(target)
-        with _catalog_errors():
+        with raise_catalog_errors():
             self._api.rename_table(source, target)
 
     def _new_place(self, name: str) -> str:
@@ -178,7 +184,7 @@ class RestCatalog(AnyCatalog):
     def _drop_table(self, name: str) -> None:
         identifier = self._identifier(name)
         _refuse_branch(identifier)
-        with _catalog_errors():
+        with raise_catalog_errors():
             self._api.drop_table(identifier)
 
     def _identifier(self, name: str) -> Identifier:
@@ -193,17 +199,6 @@ class RestCatalog(AnyCatalog):
 def _refuse_branch(identifier: Identifier) -> None:
     if "$" in identifier.object:
         raise InvalidArgument(f"{identifier.full_name}: this names a part of a table; create and delete branches with the methods of Table")
-
-
-@contextmanager
-def _catalog_errors() -> Iterator[None]:
-    """Translate server errors to catalog errors."""
-    try:
-        yield
-    except ResourceMissing as error:
-        raise (DatabaseNotFound if error.kind == "DATABASE" else TableNotFound)(str(error)) from error
-    except ResourceTaken as error:
-        raise TableExists(str(error)) from error
 
 
 __all__ = ["RestCatalog"]

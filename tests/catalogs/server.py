@@ -68,6 +68,7 @@ class CatalogServer:
         self.lends = lends
         self.databases: dict[str, dict[str, str]] = {}
         self.tables: dict[tuple[str, str], Held] = {}
+        self.views: dict[tuple[str, str], dict[str, Any]] = {}
         self.requests: list[tuple[str, str, dict[str, str], Any]] = []
         self.answers: Callable[[str, str], tuple[int, Any] | None] = lambda method, path: None
         self.defaults: dict[str, str] = {"prefix": PREFIX, "of-another-engine": "yes"}
@@ -109,6 +110,13 @@ class CatalogServer:
                 return self._databases(method, asked, body)
             case "POST", ["tables", "rename"]:
                 return self._rename(body)
+            case "POST", ["views", "rename"]:
+                source, target = ((body[end]["database"], body[end]["object"]) for end in ("source", "destination"))
+                if target in self.views:
+                    raise Refused(409, "VIEW", target[1])
+                self.views[target] = self._known_view(source)
+                del self.views[source]
+                return None
             case _, ["databases", name, *rest]:
                 if name not in self.databases:
                     raise Refused(404, "DATABASE", name)
@@ -172,6 +180,10 @@ class CatalogServer:
                 return self._paged("tables", sorted(name for where, name in self.tables if where == database), asked)
             case "POST", ["tables"]:
                 return self._create(database, body)
+            case "GET", ["views"] if "views" not in self.without:
+                return self._paged("views", sorted(name for where, name in self.views if where == database), asked)
+            case _, ["views", *name] if "views" not in self.without:
+                return self._of_views(method, database, name, body)
             case _, ["tables", name, *operation]:
                 held = self.tables.get((database, name))
                 if held is None:
@@ -181,6 +193,29 @@ class CatalogServer:
                 with self.lock:
                     return self._of_table(method, (database, name), held, operation, body)
         raise Refused(404, message="")
+
+    def _known_view(self, key: tuple[str, str]) -> dict[str, Any]:
+        if key not in self.views:
+            raise Refused(404, "VIEW", key[1])
+        return self.views[key]
+
+    def _of_views(self, method: str, database: str, name: list[str], body: Any) -> Any:
+        if not name:
+            key = database, body["identifier"]["object"]
+            if key in self.views:
+                raise Refused(409, "VIEW", key[1])
+            self.views[key] = {"comment": None, **body["schema"]}
+            return None
+        view = self._known_view((database, name[0]))
+        match method:
+            case "GET":
+                return {"id": "x", "name": name[0], "schema": view}
+            case "DELETE":
+                del self.views[database, name[0]]
+            case "POST":
+                for said in body["changes"]:
+                    _change_view(view, said)
+        return None
 
     def _create(self, database: str, body: Any) -> None:
         key = database, body["identifier"]["object"]
@@ -272,6 +307,22 @@ class CatalogServer:
                 held.newest = store.snapshots.latest().model_dump(mode="json", by_alias=True, exclude_none=True)
             case _:
                 raise Refused(404, message="")
+
+
+def _change_view(view: dict[str, Any], said: dict[str, Any]) -> None:
+    match said["action"]:
+        case "addDialect" | "updateDialect" as action:
+            if (said["dialect"] in view["dialects"]) is (action == "addDialect"):
+                raise Refused(409 if action == "addDialect" else 404, "DIALECT", said["dialect"])
+            view["dialects"][said["dialect"]] = said["query"]
+        case "dropDialect":
+            del view["dialects"][said["dialect"]]
+        case "setOption":
+            view["options"][said["key"]] = said["value"]
+        case "removeOption":
+            del view["options"][said["key"]]
+        case "updateComment":
+            view["comment"] = said["comment"]
 
 
 def ours(said: dict[str, Any]) -> change.SchemaChange:
