@@ -6,17 +6,19 @@ A name is a path, a table of the given catalog, or a name of Spark's catalog for
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.io.errors import TableNotFound
+from manifest.rest.errors import NotOffered
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.driver.options import BRANCH_OPTION, PATH, stored_options
 from pyspark_paimon.statements.words import NameParts
-from pyspark_paimon.table.catalog_base import DEFAULT_DATABASE, AnyCatalog
+from pyspark_paimon.table.catalog_base import DEFAULT_DATABASE, AnyCatalog, DatabaseNotFound
 from pyspark_paimon.table.table import Table
+from pyspark_paimon.table.view import View
 
 SOURCES = ("paimon", "pyspark_paimon")
 """Prefixes of a path (paimon.`/warehouse/t`), allowed before a database name too."""
@@ -34,6 +36,7 @@ class KnownTables:
     spark: Any
     catalog: AnyCatalog | None = None
     common: str = ""
+    _known_views: dict[str, View | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def table(self, name: NameParts) -> Table:
         """Return the table of a name.
@@ -66,6 +69,17 @@ class KnownTables:
         if self.catalog is None or known is None or not self.catalog.table_exists(known.split("$")[0]):
             return None
         return self.catalog.table(known, self.spark)
+
+    def view(self, name: NameParts) -> View | None:
+        """Return a view of the catalog, or None."""
+        known = self.catalog_name(name)
+        if self.catalog is None or known is None or not self.catalog.has_views:
+            return None
+        if known not in self._known_views:
+            self._known_views[known] = None
+            with suppress(DatabaseNotFound, TableNotFound, NotOffered, InvalidArgument):  # InvalidArgument: no name of a view
+                self._known_views[known] = self.catalog.view(known)
+        return self._known_views[known]
 
     @property
     def database(self) -> str:

@@ -16,6 +16,7 @@ from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.statements.answers import frame_of_rows
 from pyspark_paimon.statements.names import KnownTables, text_literal
+from pyspark_paimon.statements.views import view_statement
 from pyspark_paimon.statements.words import NameParts, TokenCursor, WrittenValue
 from pyspark_paimon.table.table import Table
 
@@ -151,13 +152,17 @@ def _read_partition(new: NewTable, words: TokenCursor) -> None:
 
 
 def show_create_table(names: KnownTables, words: TokenCursor) -> Any:
-    """Run ``SHOW CREATE TABLE t``; None if Spark should."""
+    """Run ``SHOW CREATE TABLE t`` for a table or view; None if Spark should."""
     name = words.name()
     table = _find_table(names, name)
-    if table is None:
+    if table is not None:
+        text = statement(name, table.table_schema)
+    elif (view := names.view(name)) is not None:
+        text = view_statement(view)
+    else:
         return None
     words.end()
-    return frame_of_rows(names.spark, pa.table({"createtab_stmt": [statement(name, table.table_schema)]}))
+    return frame_of_rows(names.spark, pa.table({"createtab_stmt": [text]}))
 
 
 def show_columns(names: KnownTables, words: TokenCursor) -> Any:

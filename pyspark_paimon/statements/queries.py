@@ -21,10 +21,11 @@ from pyspark_paimon.statements.metadata_answers import SimpleAggregate
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.pushdown import Usage, usages
 from pyspark_paimon.statements.table_functions import function_frame
+from pyspark_paimon.statements.table_positions import common_names, has_alias, skip_sample, table_positions
+from pyspark_paimon.statements.view_text import expand_views
 from pyspark_paimon.statements.words import NameParts, TokenCursor
 from pyspark_paimon.table.table import Table
 
-_SUBQUERIES = {"SELECT", "WITH", "FROM", "("}
 _SIGNS = ("+", "-", "*", "/")
 _WRITTEN = {TokenType.STRING, TokenType.NUMBER}
 _VERSIONS, _TIMES = ("VERSION", "SYSTEM_VERSION"), ("TIMESTAMP", "SYSTEM_TIME")
@@ -36,11 +37,17 @@ def run_query(names: KnownTables, text: str) -> Any:
     Raises the errors of ``spark.sql`` and ``scan``.
     """
     text = f"{names.common} SELECT * FROM ({text})" if names.common else text  # noqa: S608  # both are the user's own SQL
+    text = with_views(names, text)
     known = _metadata_answer(names, text)
     if known is not None:
         return known
     query, frames = replace_tables(names, text)
     return names.spark.sql(query, **frames) if frames else names.spark.sql(text)
+
+
+def with_views(names: KnownTables, text: str) -> str:
+    """Return a query with the views of the catalog replaced by their queries."""
+    return expand_views(names, text, lambda query: run_query(names, query).columns)
 
 
 def _metadata_answer(names: KnownTables, text: str) -> Any:
@@ -49,7 +56,7 @@ def _metadata_answer(names: KnownTables, text: str) -> Any:
     if wanted is None:
         return None
     words = TokenCursor(text)
-    start = next(_table_positions(words), None)
+    start = next(table_positions(words), None)
     usage = None if start is None else usages(text).get(start)
     if start is None or usage is None or len(usage.conditions) < wanted.condition_count:
         return None
@@ -63,7 +70,7 @@ def _metadata_answer(names: KnownTables, text: str) -> Any:
     if len(predicates) < wanted.condition_count:
         return None
     end = words.tokens[words.at - 1].end + 1
-    alias = "" if _has_alias(words) else f" AS {quote_name(name[-1])}"
+    alias = "" if has_alias(words) else f" AS {quote_name(name[-1])}"
     query = f"{_escape(text[:start])}{{paimon}}{alias}{_escape(text[end:])}"
     return wanted.answer(names.spark, scan.narrowed(all_of(*predicates)) if predicates else scan, query)
 
@@ -72,14 +79,15 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
     """Replace Paimon tables in a query by parameters of ``spark.sql``.
 
     Returns the new text and the DataFrame of each parameter. Tables that Spark's catalog can read stay.
+    The text has no views of the catalog.
     """
     words = TokenCursor(text)
-    common = _common_names(words)
+    common = common_names(words)
     found: dict[int, TableScan | Any] = {}
     used = usages(text)
     parts: list[str] = []
     end = 0
-    for start in _table_positions(words):
+    for start in table_positions(words):
         name = words.name()
         if len(name) == 1 and name[0].lower() in common:
             continue
@@ -91,8 +99,8 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
         key = f"paimon_{len(found)}"
         found[start] = source
         named = words.tokens[words.at - 1].end + 1
-        _skip_sample(words)
-        alias = "" if _has_alias(words) else f" AS {quote_name(name[-1])}"
+        skip_sample(words)
+        alias = "" if has_alias(words) else f" AS {quote_name(name[-1])}"
         parts += [_escape(text[end:start]), f"{{{key}}}"]
         end = words.tokens[words.at - 1].end + 1
         parts += [_escape(text[named:end]), alias]
@@ -138,49 +146,6 @@ def _stars(query: str) -> Iterator[int]:
 
 def _escape(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
-
-
-def _common_names(words: TokenCursor) -> set[str]:
-    """Return the names of common table expressions (WITH)."""
-    texts = [token.text for token in words.tokens]
-    found: set[str] = set()
-    for at, text in enumerate(texts):
-        if at and text.upper() == "AS" and texts[at + 1 : at + 2] == ["("]:
-            name = at - 1
-            if texts[name] == ")" and " ".join(texts[at + 2 : at + 3]).upper() in _SUBQUERIES | {"VALUES", "TABLE"}:
-                name = max((before for before in range(name) if texts[before] == "("), default=0) - 1
-            if name >= 0:
-                found.add(texts[name].lower())
-    return found
-
-
-def _table_positions(words: TokenCursor) -> Iterator[int]:
-    """Yield the position of each table name.
-
-    The cursor points to the name. The caller may move it past the words that it reads.
-    """
-    queries, listing, expected = [True], [False], False
-    while not words.done:
-        word = words.peek()
-        is_group = word == "(" and expected and words.peek(1) not in _SUBQUERIES - {"("} | {"VALUES", "TABLE"}  # FROM (t JOIN u)
-        is_source = word == "FROM" and (words.at == 0 or words.tokens[words.at - 1].text.upper() != "DISTINCT")
-        if word == "(":
-            queries.append(is_group or words.peek(1) in _SUBQUERIES)
-            listing.append(listing[-1] and queries[-1])
-        elif word == ")" and len(queries) > 1:
-            queries.pop()
-            listing.pop()
-        elif is_source and queries[-1]:
-            listing[-1] = True
-        elif word in {"WHERE", "GROUP", "ORDER", "SELECT", "ON", "HAVING", "LIMIT", "UNION", "SET"}:
-            listing[-1] = word == "ON" and listing[-1]
-        words.at += 1
-        expected = (is_source or is_group or word in {"JOIN", ","}) and listing[-1]
-        if expected and words.peek() not in {"(", "LATERAL", "VALUES", "SELECT"} and not words.done:
-            before, expected = words.at, False
-            yield words.here
-            if words.at == before:
-                words.at += 1
 
 
 def _scan(names: KnownTables, name: NameParts, words: TokenCursor, usage: Usage) -> TableScan | None:
@@ -266,18 +231,4 @@ def _evaluate_timestamp(spark: Any, text: str) -> int:
     return int(millis)
 
 
-def _skip_sample(words: TokenCursor) -> None:
-    """Move behind TABLESAMPLE, which stands between a table and its alias."""
-    for word in ("TABLESAMPLE", "REPEATABLE"):
-        if not words.take(word):
-            return
-        words.expect("(")
-        words.until()
-        words.expect(")")
-
-
-def _has_alias(words: TokenCursor) -> bool:
-    return words.peek() == "AS" or (not words.done and words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER})
-
-
-__all__ = ["replace_tables", "run_query"]
+__all__ = ["replace_tables", "run_query", "with_views"]

@@ -11,7 +11,6 @@ from fileindex.base.public import public
 from fileindex.base.time_zone import time_zone
 from pyspark_paimon.spark.wire.session_settings import SETTINGS_PREFIX, check_setting
 from pyspark_paimon.statements.alter import alter_table, comment, delete, truncate, update
-from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.copy_into import copy_into
 from pyspark_paimon.statements.create import create_table, drop_table, replace_table
 from pyspark_paimon.statements.insert import insert
@@ -20,7 +19,7 @@ from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.new_table import show_columns, show_create_table
 from pyspark_paimon.statements.parameters import Parameters, with_parameters
 from pyspark_paimon.statements.procedures import call_procedure
-from pyspark_paimon.statements.queries import replace_tables, run_query
+from pyspark_paimon.statements.queries import run_query
 from pyspark_paimon.statements.show import (
     analyze,
     create_database,
@@ -37,33 +36,12 @@ from pyspark_paimon.statements.show import (
 )
 from pyspark_paimon.statements.table_functions import replace_max_pt
 from pyspark_paimon.statements.tags import show_tags
+from pyspark_paimon.statements.views import alter_view, create_view, drop_view, show_views
 from pyspark_paimon.statements.words import TokenCursor
 from pyspark_paimon.table.catalog_base import AnyCatalog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-def create_view(names: KnownTables, words: TokenCursor) -> Any:
-    """Create a temporary view on a query with Paimon tables.
-
-    The view reads the snapshots that are the newest now. None if the query has no Paimon table.
-    """
-    kind = words.text[: words.here].upper()
-    exists = words.take("IF", "NOT", "EXISTS")
-    name = words.name()
-    if exists or not words.take("AS"):
-        return None
-    query, frames = replace_tables(names, words.rest())
-    if not frames:
-        return None
-    if "TEMP" not in kind or len(name) > 1:
-        raise InvalidArgument(
-            f"CREATE VIEW {'.'.join(name)}: Spark cannot store a view of Paimon tables; write CREATE TEMPORARY VIEW for this session"
-        )
-    frame = names.spark.sql(query, **frames)
-    (frame.createOrReplaceTempView if "REPLACE" in kind else frame.createTempView)(name[0])
-    return frame_of_result(names.spark, None)
 
 
 UNSUPPORTED_STATEMENTS = {
@@ -125,6 +103,9 @@ STATEMENTS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
     "REPLACE TABLE": replace_table,
     "DROP TABLE": drop_table,
     **{f"CREATE {kind}VIEW": create_view for kind in VIEWS},
+    "DROP VIEW": drop_view,
+    "ALTER VIEW": alter_view,
+    "SHOW VIEWS": show_views,
     "ALTER TABLE": alter_table,
     "CALL": call_procedure,
     "COPY INTO": copy_into,
@@ -169,10 +150,11 @@ def sql(spark: SparkSession, text: str, args: Parameters | None = None, *, catal
 
     - MERGE INTO, UPDATE, DELETE, TRUNCATE, INSERT
     - CREATE TABLE (with keys, or AS a query), ALTER TABLE, DROP TABLE, and the statements on databases
+    - CREATE VIEW, ALTER VIEW, DROP VIEW and SHOW VIEWS, in a catalog that has views
     - CALL sys.compact(...) and Paimon's other procedures
     - SHOW PARTITIONS, DESCRIBE HISTORY, ANALYZE TABLE
 
-    Queries may read system tables (t$files), and tables as of a version or a time. Spark runs all other statements.
+    Queries may read views of the catalog, system tables (t$files), and tables as of a version or a time. Spark runs all other statements.
 
     Args:
         spark: Session that runs queries.

@@ -6,17 +6,20 @@ databases, and SHOW TABLES, if no catalog is set.
 
 from __future__ import annotations
 
-import re
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument
+from manifest.rest.errors import NotOffered
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.request.partition_spec import display_pattern, spec_of
 from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows
-from pyspark_paimon.statements.names import SOURCES, KnownTables
+from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.new_table import column_rows, description_rows
+from pyspark_paimon.statements.show_patterns import compile_pattern, database_name, like_pattern
+from pyspark_paimon.statements.views import view_rows
 from pyspark_paimon.statements.words import TokenCursor, partition_spec
 from pyspark_paimon.table.catalog_base import DEFAULT_DATABASE
 
@@ -66,7 +69,7 @@ def describe_history(names: KnownTables, words: TokenCursor) -> Any:
 
 
 def describe(names: KnownTables, words: TokenCursor) -> Any:
-    """Run ``DESCRIBE [TABLE] [EXTENDED] t [column]``."""
+    """Run ``DESCRIBE [TABLE] [EXTENDED] t [column]``, also for a view, without a column."""
     words.take("TABLE")
     extended = words.take("EXTENDED") or words.take("FORMATTED")
     if words.peek() in _OTHERS:
@@ -74,7 +77,11 @@ def describe(names: KnownTables, words: TokenCursor) -> Any:
     name = words.name()
     table = names.find(name) if names.path(name) or names.of_catalog(name) else None
     if table is None:
-        return None
+        view = names.view(name)
+        if view is None:
+            return None
+        words.end()
+        return frame_of_rows(names.spark, view_rows(view, extended=extended))
     if not words.done:
         column = words.name()
         words.end()
@@ -109,8 +116,8 @@ def show_tables(names: KnownTables, words: TokenCursor) -> Any:
     Without a database, the result has the tables of the catalog's current database. If that is ``default``, those that Spark lists
     follow.
     """
-    database = _database(words) if words.take("IN") or words.take("FROM") else None
-    pattern = _pattern(words)
+    database = database_name(words) if words.take("IN") or words.take("FROM") else None
+    pattern = like_pattern(words)
     if names.catalog is None or (database is not None and database not in names.catalog.list_databases()):
         return None
     known = names.database if database is None else database
@@ -130,7 +137,7 @@ def show_databases(names: KnownTables, words: TokenCursor) -> Any:
     """
     if names.catalog is None or words.peek() in {"IN", "FROM"}:
         return None
-    pattern = _pattern(words)
+    pattern = like_pattern(words)
     ours = {name for name in names.catalog.list_databases() if pattern.fullmatch(name)}
     found = sorted(ours | {row[0] for row in names.spark.sql(words.text).collect()})
     return frame_of_rows(names.spark, pa.table({"namespace": pa.array(found, pa.string())}))
@@ -144,7 +151,7 @@ def create_database(names: KnownTables, words: TokenCursor) -> Any:
     if names.catalog is None:
         return None
     quiet = words.take("IF", "NOT", "EXISTS")
-    name = _database(words)
+    name = database_name(words)
     words.end()
     names.catalog.create_database(name, ignore_if_exists=quiet)
     return frame_of_result(names.spark, None)
@@ -156,7 +163,7 @@ def drop_database(names: KnownTables, words: TokenCursor) -> Any:
     Syntax: ``DROP DATABASE | SCHEMA | NAMESPACE [IF EXISTS] db [RESTRICT | CASCADE]``.
     """
     words.take("IF", "EXISTS")
-    name = _database(words)
+    name = database_name(words)
     if names.catalog is None or name not in names.catalog.list_databases():
         return None
     cascades = words.take("CASCADE")
@@ -164,6 +171,9 @@ def drop_database(names: KnownTables, words: TokenCursor) -> Any:
     words.end()
     for table in names.catalog.list_tables(name) if cascades else ():
         names.catalog.drop_table(f"{name}.{table}")
+    with suppress(NotOffered):  # the catalog's server has no views
+        for view in names.catalog.list_views(name) if cascades and names.catalog.has_views else ():
+            names.catalog.drop_view(f"{name}.{view}")
     names.catalog.drop_database(name)
     return frame_of_result(names.spark, None)
 
@@ -176,7 +186,7 @@ def use(names: KnownTables, words: TokenCursor) -> Any:
     if words.take("CATALOG"):
         return None
     words.take("DATABASE") or words.take("SCHEMA") or words.take("NAMESPACE")
-    name = _database(words)
+    name = database_name(words)
     ours = names.catalog is not None and name in names.catalog.list_databases()
     words.end()
     names.use(name if ours else None)
@@ -192,14 +202,14 @@ def show_table_extended(names: KnownTables, words: TokenCursor) -> Any:
 
     Syntax: ``SHOW TABLE EXTENDED [IN | FROM db] LIKE 'pattern' [PARTITION (...)]``.
     """
-    database = _database(words) if words.take("IN") or words.take("FROM") else names.database
+    database = database_name(words) if words.take("IN") or words.take("FROM") else names.database
     if names.catalog is None or database not in names.catalog.list_databases():
         return None
     words.expect("LIKE")
     text = str(words.literal())
     wanted = partition_spec(words) if words.take("PARTITION") else None
     words.end()
-    pattern = _compiled(text)
+    pattern = compile_pattern(text)
     found = [name for name in names.catalog.list_tables(database) if pattern.fullmatch(name)]
     if wanted is not None and found != [text]:
         raise InvalidArgument(f"SHOW TABLE EXTENDED ... PARTITION needs the name of one table, and '{text}' is none of {database}")
@@ -240,26 +250,6 @@ def refresh(names: KnownTables, words: TokenCursor) -> Any:
         return None
     words.end()
     return frame_of_result(names.spark, None)
-
-
-def _database(words: TokenCursor) -> str:
-    name = words.name()
-    return ".".join(name[1:] if len(name) > 1 and name[0].lower() in SOURCES else name)
-
-
-def _pattern(words: TokenCursor) -> re.Pattern[str]:
-    """Parse an optional LIKE pattern to a regular expression."""
-    # Spark's patterns: * matches any text, | separates alternatives, case is ignored.
-    words.take("LIKE")
-    if words.done:
-        return re.compile(".*")
-    text = str(words.literal())
-    words.end()
-    return _compiled(text)
-
-
-def _compiled(text: str) -> re.Pattern[str]:
-    return re.compile("|".join(".*".join(map(re.escape, part.strip().split("*"))) for part in text.split("|")), re.IGNORECASE)
 
 
 __all__ = [

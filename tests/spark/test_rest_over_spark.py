@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from pyspark_paimon import Catalog, InvalidArgument, SystemTableReadOnly, Table, TableNotFound, UnknownColumn, sql
+from pyspark_paimon import Catalog, InvalidArgument, SystemTableReadOnly, Table, TableExists, TableNotFound, UnknownColumn, sql
 from tests.catalogs.server import TOKEN, CatalogServer
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -164,3 +164,48 @@ def test_the_token_is_in_no_plan_option_or_error(spark, server, catalog):
     server.answers = lambda *_: None
     with pytest.raises(InvalidArgument, match="no options of that catalog"):
         Table.open(table.path, stranger)
+
+
+def test_views_are_made_read_and_dropped(spark, catalog):
+    catalog.create_database("sales")
+    run = lambda text: sql(spark, text, catalog=catalog)  # noqa: E731
+    rows = lambda text: [tuple(row) for row in run(text).collect()]  # noqa: E731
+    run("CREATE TABLE orders (id BIGINT NOT NULL, v STRING, PRIMARY KEY (id) NOT ENFORCED) TBLPROPERTIES ('bucket' = '1')")
+    run("INSERT INTO orders VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    run(
+        "CREATE VIEW sales.large (key COMMENT 'of the order', word) COMMENT 'not one' TBLPROPERTIES ('o' = 'us') AS SELECT * FROM orders WHERE id > 1"
+    )
+    view = catalog.view("sales.large")
+    assert [(field.name, field.description) for field in view.fields] == [("key", "of the order"), ("word", None)]
+    assert "`default`.`orders`" in view.text(), "names keep their meaning in other databases"
+    run("CREATE VIEW words AS SELECT word, count(*) AS n FROM sales.large GROUP BY word")
+    assert rows("SELECT key, word FROM sales.large ORDER BY key") == [(2, "b"), (3, "c")]
+    assert rows("SELECT l.key, w.n FROM sales.large l JOIN words w ON l.word = w.word WHERE l.key = 3") == [(3, 1)]
+    assert rows("WITH orders AS (SELECT 1 AS x) SELECT count(*) FROM sales.large, orders") == [(2,)]
+    shown = rows("SHOW CREATE TABLE sales.large")[0][0]
+    run("DROP VIEW sales.large")
+    run(shown)
+    assert catalog.view("sales.large") == view
+    run("ALTER TABLE orders ADD COLUMN w INT")
+    assert run("SELECT * FROM sales.large").columns == ["key", "word"], "the view keeps its columns"
+    run("INSERT INTO orders SELECT key + 10, word, 0 FROM sales.large")
+    assert rows("SELECT count(*) FROM sales.large") == [(4,)]
+    assert rows("SHOW VIEWS IN sales") == [("sales", "large", False)]
+    assert rows("SHOW VIEWS IN sales LIKE 'x*'") == []
+    assert rows("DESCRIBE sales.large")[0] == ("key", "bigint", "of the order")
+    with pytest.raises(TableExists, match="OR REPLACE"):
+        run("CREATE VIEW sales.large AS SELECT 1 AS key")
+    with pytest.raises(InvalidArgument, match="reads the view itself"):
+        run("CREATE OR REPLACE VIEW sales.large AS SELECT word AS key FROM words")
+    run("CREATE OR REPLACE VIEW sales.large AS SELECT id AS key FROM orders")
+    run("ALTER VIEW sales.large AS SELECT id + 1 AS key FROM orders")
+    run("ALTER VIEW sales.large SET TBLPROPERTIES ('a' = 'b')")
+    run("ALTER VIEW sales.large RENAME TO sales.small")
+    assert rows("SELECT max(key) FROM sales.small") == [(14,)]
+    assert catalog.view("sales.small").options == {"a": "b"}
+    run("CREATE TEMPORARY VIEW passing AS SELECT key FROM sales.small")
+    assert spark.table("passing").count() == 5
+    spark.catalog.dropTempView("passing")
+    run("DROP DATABASE sales CASCADE")
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        rows("SELECT * FROM sales.small")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,10 +11,13 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from fileindex.base.errors import InvalidArgument, PaimonError
-from pyspark_paimon import Catalog, Table
+from manifest.io.errors import TableNotFound
+from manifest.schema.validation import build_schema
+from pyspark_paimon import Catalog, Table, View
 from pyspark_paimon.statements.procedures import arguments_of
 from pyspark_paimon.statements.run import STATEMENTS, sql
 from pyspark_paimon.statements.words import TokenCursor, partition_spec
+from pyspark_paimon.table.view import ViewChanges
 
 JUNK = ("ZZZ YYY", "'text' 7", "= 3", ") ZZZ", "LIKE LIKE", "7 8")
 TEXTS = [
@@ -54,6 +58,16 @@ TEXTS = [
     "CREATE OR REPLACE VIEW v AS SELECT * FROM db.t",
     "CREATE OR REPLACE TEMP VIEW v AS SELECT * FROM db.t",
     "CREATE OR REPLACE TEMPORARY VIEW v AS SELECT * FROM db.t",
+    "CREATE VIEW IF NOT EXISTS db.n (id COMMENT 'x', day) COMMENT 'y' TBLPROPERTIES ('a' = 'b') AS SELECT * FROM db.t",
+    "CREATE OR REPLACE VIEW db.w (id) AS SELECT 1",
+    "DROP VIEW IF EXISTS db.w",
+    "ALTER VIEW db.w RENAME TO db.x",
+    "ALTER VIEW db.w SET TBLPROPERTIES ('a' = 'b')",
+    "ALTER VIEW db.w UNSET TBLPROPERTIES IF EXISTS ('a')",
+    "ALTER VIEW db.w AS SELECT 1 AS id",
+    "SHOW VIEWS IN db LIKE '*'",
+    "SHOW CREATE TABLE db.w",
+    "DESCRIBE EXTENDED db.w",
     "ALTER TABLE db.t RENAME TO db.other",
     "ALTER TABLE db.t ADD COLUMNS (x INT COMMENT 'c' AFTER id, y STRING)",
     "ALTER TABLE db.t ADD COLUMN x INT FIRST",
@@ -123,11 +137,47 @@ class AskedSpark:
         return rows
 
 
+class HeldViews:
+    """One view, and no other."""
+
+    def __init__(self) -> None:
+        self.found = {"db.w": View("db.w", build_schema("id INT").fields, "SELECT 1 AS id", {}, None, {"a": "b"})}
+
+    def names(self, database: str) -> list[str]:
+        return sorted(name.rpartition(".")[2] for name in self.found if name.startswith(f"{database}."))
+
+    def get(self, database: str, name: str) -> View:
+        if f"{database}.{name}" not in self.found:
+            raise TableNotFound(name)
+        return self.found[f"{database}.{name}"]
+
+    def create(self, view: View) -> None:
+        self.found[view.name] = view
+
+    def alter(self, view: View, changes: ViewChanges) -> None:
+        self.found[view.name] = replace(view, options=changes.options, dialects=changes.dialects)
+
+    def rename(self, source: tuple[str, str], target: tuple[str, str]) -> None:
+        self.found[".".join(target)] = self.found.pop(".".join(source))
+
+    def drop(self, database: str, name: str) -> None:
+        del self.found[f"{database}.{name}"]
+
+
+HELD = HeldViews()
+
+
 class InProcess(Catalog):
-    """A catalog whose tables are read and written by this process."""
+    """A catalog whose tables are read and written by this process, with views in its memory."""
+
+    has_views = True
 
     def table(self, name: str, spark: Any = None) -> Table:  # as its parent
         return super().table(name)
+
+    @property
+    def _views(self) -> HeldViews:
+        return HELD
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +198,7 @@ def state(catalog: InProcess) -> object:
         catalog.list_databases(),
         names,
         [(t.table_schema, t.snapshots().num_rows, t.tags()) for t in tables],
+        dict(HELD.found),
     )
 
 

@@ -1,0 +1,151 @@
+"""Queries with the views of a catalog replaced by their texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from fileindex.base.errors import InvalidArgument
+from pyspark_paimon.frames.spark_functions import quote_name
+from pyspark_paimon.statements.names import KnownTables
+from pyspark_paimon.statements.table_positions import common_names, has_alias, skip_sample, table_positions
+from pyspark_paimon.statements.words import NameParts, TokenCursor
+from pyspark_paimon.table.view import View
+
+ColumnsOf = Callable[[str], Sequence[str]]
+"""Returns the names of a query's columns."""
+_TRAVELS = {"VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME", "FOR"}
+_HIDDEN = "__paimon_column_"
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A table or view in a text, at ``start`` to ``end``.
+
+    name_end: End of its name, before TABLESAMPLE.
+    """
+
+    name: NameParts
+    start: int
+    name_end: int
+    end: int
+    aliased: bool
+    view: View | None
+
+
+def expand_views(names: KnownTables, text: str, columns_of: ColumnsOf, above: tuple[str, ...] = ()) -> str:
+    """Return a query with subqueries in place of the catalog's views.
+
+    Names without a database get the current one beside a view, and inside one: an outer WITH must not capture them.
+
+    above: Views whose texts contain this one.
+    Raises ``InvalidArgument`` for a view that reads itself, and for a version or time of a view.
+    """
+    if names.catalog is None or not names.catalog.has_views:
+        return text
+    sources = list(_sources(names, text))
+    if not above and not any(source.view for source in sources):
+        return text
+    parts, end = list[str](), 0
+    for source in sources:
+        if source.view is not None:
+            new = f"({_view_query(names, source.view, columns_of, above)})"
+        elif (qualified := _qualified(names, source.name)) is not None:
+            new = qualified
+        else:
+            continue
+        alias = "" if source.aliased else f" AS {quote_name(source.name[-1])}"
+        parts += [text[end : source.start], new, text[source.name_end : source.end], alias]
+        end = source.end
+    return "".join([*parts, text[end:]])
+
+
+def views_read_by(names: KnownTables, text: str) -> set[str]:
+    """Return the names of the views that a query reads, also through other views."""
+    found: set[str] = set()
+    waiting = [text]
+    while waiting:
+        for source in _sources(names, waiting.pop()):
+            if source.view is not None and source.view.name not in found:
+                found.add(source.view.name)
+                waiting.append(source.view.text())
+    return found
+
+
+def qualify_names(names: KnownTables, text: str) -> str:
+    """Return a query whose names of the catalog have a database."""
+    parts, end = list[str](), 0
+    for source in _sources(names, text):
+        qualified = _qualified(names, source.name, is_view=source.view is not None)
+        if qualified is not None:
+            alias = "" if source.aliased else f" AS {quote_name(source.name[-1])}"
+            parts += [text[end : source.start], qualified, text[source.name_end : source.end], alias]
+            end = source.end
+    return "".join([*parts, text[end:]])
+
+
+def _sources(names: KnownTables, text: str) -> Iterator[_Source]:
+    """Yield the tables and views of a text that may be those of the catalog."""
+    words = TokenCursor(text)
+    common = common_names(words)
+    for start in table_positions(words):
+        name = words.name()
+        if words.peek() == "(" or (len(name) == 1 and name[0].lower() in common):
+            continue
+        view = None if "$" in name[-1] else names.view(name)
+        if (
+            view is not None
+            and words.peek() in _TRAVELS
+            and words.peek(1) in {"AS", "VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"}
+        ):
+            raise InvalidArgument(f"{view.name} is a view, which has no versions; write VERSION AS OF behind the tables in its query")
+        name_end = words.tokens[words.at - 1].end + 1
+        skip_sample(words)
+        yield _Source(name, start, name_end, words.tokens[words.at - 1].end + 1, has_alias(words), view)
+
+
+def _qualified(names: KnownTables, name: NameParts, *, is_view: bool = False) -> str | None:
+    """Return a name of the catalog with its database. None: it has one, or the catalog has no such table."""
+    known = names.catalog_name(name)
+    if len(name) > 1 or known is None or names.catalog is None or not (is_view or names.catalog.table_exists(known.split("$")[0])):
+        return None
+    return f"{quote_name(names.database)}.{quote_name(name[0])}"
+
+
+def _view_query(names: KnownTables, view: View, columns_of: ColumnsOf, above: tuple[str, ...]) -> str:
+    """Return the text of a view, whose columns have the names of the view."""
+    if view.name in above:
+        raise InvalidArgument(f"view {view.name} reads itself: {' -> '.join((*above, view.name))}; create one of them again, without it")
+    text = expand_views(names, view.text(), columns_of, (*above, view.name))
+    wanted = [field.name for field in view.fields]
+    known = _output_names(text)
+    if known is None or len(known) != len(wanted):
+        known = list(columns_of(text))
+    if known == wanted:
+        return text
+    if len(known) < len(wanted):
+        raise InvalidArgument(
+            f"view {view.name} has {len(wanted)} columns, and its query {len(known)}: {', '.join(known)}; create it again from the tables of now"
+        )
+    # A star has the columns that its tables got after the view.
+    names_by_position = [*wanted, *(f"{_HIDDEN}{at}" for at in range(len(wanted), len(known)))]
+    chosen, every = (", ".join(map(quote_name, columns)) for columns in (wanted, names_by_position))
+    return f"SELECT {chosen} FROM ({text}) AS {quote_name(view.name.rpartition('.')[2])}({every})"  # noqa: S608  # the user's own SQL
+
+
+def _output_names(text: str) -> list[str] | None:
+    """Return the names of a query's columns. None: they depend on the tables."""
+    try:
+        query = sqlglot.parse_one(text, dialect="spark")
+    except SqlglotError:
+        return None
+    if not isinstance(query, exp.Query) or query.is_star:
+        return None
+    return list(query.named_selects)
+
+
+__all__ = ["expand_views", "qualify_names", "views_read_by"]

@@ -1,0 +1,123 @@
+"""Texts of views in place of their names: columns, aliases, databases, and views that read themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from manifest.schema.validation import build_schema
+from manifest.types.data_type import DataField
+from pyspark_paimon import InvalidArgument, TableNotFound, View
+from pyspark_paimon.statements.names import KnownTables
+from pyspark_paimon.statements.view_text import expand_views, qualify_names, views_read_by
+from pyspark_paimon.table.catalog_base import AnyCatalog
+
+
+def fields(ddl: str) -> tuple[DataField, ...]:
+    return build_schema(ddl).fields
+
+
+class Views(AnyCatalog):
+    """A catalog of views by name, whose tables are named ``t`` or ``u``."""
+
+    has_views = True
+
+    def __init__(self, **views: View) -> None:
+        self.known = {view.name: view for view in views.values()}
+        self.asked: list[str] = []
+
+    def view(self, name):
+        self.asked.append(name)
+        if name not in self.known:
+            raise TableNotFound(name)
+        return self.known[name]
+
+    def table_exists(self, name):
+        return name.rpartition(".")[2] in {"t", "u"}
+
+    def _of_no_use(self, *_: object, **__: object):
+        raise AssertionError
+
+    list_databases = create_database = list_tables = create_table = table = rename_table = _of_no_use
+    _drop_empty = _drop_table = _new_place = _of_no_use
+
+
+def made(text, columns="id INT", name="default.v"):
+    return View(name, fields(columns), text)
+
+
+def expanded(text, *views, columns=()):
+    asked = []
+
+    def columns_of(query):
+        asked.append(query)
+        return list(columns)
+
+    found = expand_views(KnownTables(None, Views(**{str(at): view for at, view in enumerate(views)})), text, columns_of)
+    return found, asked
+
+
+def test_a_view_becomes_a_subquery_under_its_name():
+    view = made("SELECT id FROM db.t WHERE x > 1")
+    assert expanded("SELECT * FROM v WHERE id = 2", view) == ("SELECT * FROM (SELECT id FROM db.t WHERE x > 1) AS `v` WHERE id = 2", [])
+    assert expanded("SELECT a.id FROM default.v AS a JOIN v b ON a.id = b.id", view)[0] == (
+        "SELECT a.id FROM (SELECT id FROM db.t WHERE x > 1) AS a JOIN (SELECT id FROM db.t WHERE x > 1) b ON a.id = b.id"
+    )
+    assert expanded("SELECT * FROM v TABLESAMPLE (5 ROWS)", view)[0].endswith("TABLESAMPLE (5 ROWS) AS `v`")
+    assert expanded("SELECT * FROM (SELECT id FROM v) x, db.t", view)[0].startswith("SELECT * FROM (SELECT id FROM (SELECT id FROM db.t")
+
+
+def test_columns_have_the_names_of_the_view_and_later_ones_stay_out():
+    renamed = made("SELECT id, x FROM db.t", "a INT, b INT")
+    assert expanded("SELECT * FROM v", renamed) == (
+        "SELECT * FROM (SELECT `a`, `b` FROM (SELECT id, x FROM db.t) AS `v`(`a`, `b`)) AS `v`",
+        [],
+    )
+    star = made("SELECT * FROM db.t", "a INT, b INT")
+    text, asked = expanded("SELECT * FROM v", star, columns=("a", "b", "new"))
+    assert text == "SELECT * FROM (SELECT `a`, `b` FROM (SELECT * FROM db.t) AS `v`(`a`, `b`, `__paimon_column_2`)) AS `v`"
+    assert asked == ["SELECT * FROM db.t"]
+    assert expanded("SELECT * FROM v", star, columns=("a", "b"))[0] == "SELECT * FROM (SELECT * FROM db.t) AS `v`"
+    with pytest.raises(InvalidArgument, match="has 2 columns, and its query 1: a"):
+        expanded("SELECT * FROM v", star, columns=("a",))
+
+
+def test_the_text_for_spark_wins():
+    view = View("default.v", fields("id INT"), "SELECT id FROM db.flink", {"spark": "SELECT id FROM db.spark"})
+    assert "db.spark" in expanded("SELECT * FROM v", view)[0]
+
+
+def test_views_read_views_and_a_circle_is_named():
+    outer, inner = made("SELECT id FROM w"), made("SELECT id FROM db.t", name="default.w")
+    assert expanded("SELECT * FROM v", outer, inner)[0] == "SELECT * FROM (SELECT id FROM (SELECT id FROM db.t) AS `w`) AS `v`"
+    assert views_read_by(KnownTables(None, Views(a=outer, b=inner)), "SELECT * FROM v") == {"default.v", "default.w"}
+    circle = made("SELECT id FROM v", name="default.w")
+    with pytest.raises(InvalidArgument, match=r"reads itself: default\.v -> default\.w -> default\.v"):
+        expanded("SELECT * FROM v", outer, circle)
+
+
+def test_a_common_table_hides_a_view_and_captures_no_table_of_a_view():
+    view = made("SELECT id FROM t")
+    assert expanded("WITH v AS (SELECT 1 AS id) SELECT * FROM v", view)[0] == "WITH v AS (SELECT 1 AS id) SELECT * FROM v"
+    text = expanded("WITH t AS (SELECT 1 AS id) SELECT * FROM v, t, u", view)[0]
+    assert text == "WITH t AS (SELECT 1 AS id) SELECT * FROM (SELECT id FROM `default`.`t` AS `t`) AS `v`, t, `default`.`u` AS `u`"
+
+
+def test_a_query_without_views_stays_and_asks_once_for_each_name():
+    catalog = Views()
+    names = KnownTables(None, catalog)
+    text = "SELECT * FROM t JOIN t s JOIN t$files JOIN range(3) JOIN paimon.`/w/db.db/x`"
+    for _ in range(2):
+        assert expand_views(names, text, list) == text
+    assert catalog.asked == ["default.t"]
+
+
+def test_a_view_has_no_versions():
+    for travel in ("VERSION AS OF 1", "TIMESTAMP AS OF '2026-01-01'", "FOR VERSION AS OF 1"):
+        with pytest.raises(InvalidArgument, match="is a view, which has no versions"):
+            expanded(f"SELECT * FROM v {travel}", made("SELECT id FROM db.t"))
+
+
+def test_names_of_the_catalog_get_their_database():
+    names = KnownTables(None, Views(v=made("SELECT 1 AS id")))
+    text = qualify_names(names, "WITH c AS (SELECT 1) SELECT x.id FROM t x, v, c, other, db.u")
+    assert text == "WITH c AS (SELECT 1) SELECT x.id FROM `default`.`t` x, `default`.`v` AS `v`, c, other, db.u"
