@@ -19,6 +19,7 @@ from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.table_functions import table_name
 from pyspark_paimon.statements.words import TokenCursor, WrittenValue
 from pyspark_paimon.table.table import Table
+from pyspark_paimon.table.view import SPARK
 
 Arguments = Mapping[str, WrittenValue]
 """Values by argument name, without NULLs."""
@@ -217,8 +218,27 @@ def _compact_database(names: KnownTables, words: TokenCursor) -> Any:
     return frame_of_rows(names.spark, pa.Table.from_pylist(rows, pa.schema(list(types.items()))))
 
 
-OF_CATALOGS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {"compact_database": _compact_database, "copy": _copy}
-"""Procedures on several tables, by name."""
+def _alter_view_dialect(names: KnownTables, words: TokenCursor) -> Any:
+    """Add, update or drop the query of a view for an engine; without one for Spark."""
+    given = arguments_of(words, "alter_view_dialect", ["view", "action", "engine", "query"])
+    words.end()
+    action, engine = required_text(given, "action").lower(), str(given.get("engine") or SPARK)
+    if action not in {"add", "update", "drop"}:
+        raise InvalidArgument(f"argument 'action' must be add, update or drop, not '{action}'")
+    catalog, name = names.require_catalog_name(table_name(required_text(given, "view")), "CALL sys.alter_view_dialect: view")
+    view = catalog.view(name)
+    if (engine in view.dialects) is (action == "add"):
+        raise InvalidArgument(f"view {view.name} has {'a' if action == 'add' else 'no'} query for '{engine}'; use another action")
+    catalog.alter_view(name, dialects={engine: None if action == "drop" else required_text(given, "query")})
+    return frame_of_result(names.spark, None)
+
+
+OF_CATALOGS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
+    "alter_view_dialect": _alter_view_dialect,
+    "compact_database": _compact_database,
+    "copy": _copy,
+}
+"""Procedures on several tables or on views, by name."""
 
 
 def _compact(table: Table, given: Arguments) -> Any:
@@ -378,7 +398,6 @@ UNSUPPORTED = {
     "create_function": "functions belong to Spark: CREATE FUNCTION",
     "alter_function": "functions belong to Spark: CREATE OR REPLACE FUNCTION",
     "drop_function": "functions belong to Spark: DROP FUNCTION",
-    "alter_view_dialect": "views of a catalog are not supported; use Spark's CREATE VIEW",
     "create_global_index": "global indexes are not supported; file indexes are made by 'file-index.*' options and rewrite_file_index",
     "drop_global_index": "global indexes are not supported; drop file indexes by their options and rewrite_file_index",
     "compact_chain_table": "chain tables are not supported",

@@ -70,7 +70,7 @@ FORMS = [
             "`CREATE VIEW db.v AS SELECT`",
             "CREATE VIEW default.v AS SELECT * FROM visits",
             "InvalidArgument.*CREATE TEMPORARY VIEW",
-            "`CREATE TEMPORARY VIEW`: a catalog of directories has no views, and tables of a REST catalog are not read by Spark",
+            "a REST catalog has views; without one `CREATE TEMPORARY VIEW`",
         ),
         ("`DROP VIEW v`", "DROP VIEW paimon_docs_v"),
     ),
@@ -357,6 +357,12 @@ FORMS = [
         ("`copy` with `where`", "CALL sys.copy(source_table => 'by_day', target_table => 'by_day_copy', where => \"day = '2026-01-02'\")"),
         ("`rescale`", "CALL sys.rescale(table => 'default.parts', bucket_num => 2)"),
         ("`purge_files`", "CALL sys.purge_files(table => 'default.by_day_copy')"),
+        (
+            "`alter_view_dialect`",
+            "CALL sys.alter_view_dialect('default.v', 'add', 'spark', 'SELECT 1')",
+            "UnsupportedOption.*has no views",
+            "a REST catalog has views",
+        ),
         *(
             (f"`{name}`", f"CALL sys.{name}(table => 'default.visits')", f"InvalidArgument.*'{name}' is not supported", instead)
             for name, instead in (
@@ -364,7 +370,6 @@ FORMS = [
                 ("compact_chain_table", "chain tables are not supported"),
                 ("migrate_table", "write the rows: `df.write.format('paimon').save(path)`"),
                 ("migrate_database", "write the rows of each table"),
-                ("alter_view_dialect", "catalogs of directories have no views"),
                 ("create_function", "functions belong to Spark: `CREATE FUNCTION`"),
                 ("alter_function", "functions belong to Spark"),
                 ("drop_function", "functions belong to Spark: `DROP FUNCTION`"),

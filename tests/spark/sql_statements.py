@@ -407,7 +407,6 @@ OURS = (
         (
             Example("CREATE OR REPLACE TEMP VIEW {v} AS SELECT id FROM paimon.`{path}` WHERE id = 2"),
             Example("SELECT * FROM {v}", returns=[(2,)]),
-            Example("CREATE VIEW {new} AS SELECT id FROM paimon.`{path}`", refused="InvalidArgument.*TEMPORARY VIEW"),
             Example("SELECT count(*) FROM {t} VERSION AS OF 1 WHERE id > 1", returns=[(2,)]),
             Example(
                 "WITH a AS (SELECT id FROM paimon.`{path}` TIMESTAMP AS OF '2100-01-01') SELECT b.id FROM a, {t} b WHERE a.id = b.id",
@@ -415,6 +414,15 @@ OURS = (
             ),
             Example("SELECT snapshot_id FROM {t}$snapshots WHERE snapshot_id = 1", returns=[(1,)]),
             Example("SELECT id FROM {t} TIMESTAMP AS OF date_add(current_date(), 2) - INTERVAL '1' HOUR x WHERE x.id = 2", returns=[(2,)]),
+        ),
+    ),
+    Feature(
+        "`CREATE [OR REPLACE] VIEW db.v [(columns)] [COMMENT '...'] AS SELECT`, `ALTER VIEW`, `DROP VIEW`, `SHOW VIEWS [IN db]`",
+        "views of a REST catalog, as Paimon's Spark stores them; queries read them, also from one another. Names without a database get the "
+        "current one. `SHOW CREATE TABLE` and `DESCRIBE` show them",
+        (
+            Example("CREATE VIEW {new} AS SELECT id FROM paimon.`{path}`", refused="InvalidArgument.*TEMPORARY VIEW"),
+            Example("CREATE OR REPLACE VIEW {new} AS SELECT id FROM paimon.`{path}`", refused="InvalidArgument.*a REST catalog"),
         ),
     ),
     Feature(
