@@ -58,10 +58,14 @@ class RestServer:
 
     def say(self, *words: str) -> None:
         """Have it do a command of ``RestServer.java``."""
+        assert self.ask(*words) == "done"
+
+    def ask(self, *words: str) -> str:
+        """The answer to a command of ``RestServer.java``."""
         assert self._process is not None
         assert self._process.stdin is not None
         print(*words, file=self._process.stdin, flush=True)
-        assert self._line() == "done"
+        return self._line()
 
     def options(self, **more: str) -> dict[str, str]:
         """As a client gives them."""

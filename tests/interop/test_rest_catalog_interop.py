@@ -140,6 +140,36 @@ def test_writes_changes_tags_and_branches(java, catalog, name) -> None:
     assert table.fsck("deep").problems == ()
 
 
+def test_views_are_the_same_to_both_clients(java, catalog, name) -> None:
+    owner = name.partition(".")[0]
+    view = catalog.create_view(f"{owner}.v", "SELECT id FROM t", "id BIGINT NOT NULL, day STRING", comment="ours", options={"a": "b"})
+    columns, *texts, options = java.ask("view", view.name).split("|")  # that client puts who made it and when into the options
+    assert (columns, texts) == ("ROW<`id` BIGINT NOT NULL, `day` STRING> NOT NULL", ["SELECT id FROM t", "SELECT id FROM t", "ours"])
+    assert "a=b" in options
+    with pytest.raises(TableExists):
+        catalog.create_view(view.name, "SELECT 1", "id INT")
+    catalog.alter_view(view.name, dialects={"spark": "SELECT 2", "flink": "SELECT 3"}, comment="", options={"a": None, "c": "d"})
+    _, *texts, options = java.ask("view", view.name).split("|")
+    assert (texts, "c=d" in options, "a=b" in options) == (["SELECT id FROM t", "SELECT 2", ""], True, False)
+    catalog.alter_view(view.name, dialects={"flink": None})
+    assert catalog.view(view.name).dialects == {"spark": "SELECT 2"}
+    java.say("make", f"{owner}.theirs", "SELECT id FROM u")
+    theirs = catalog.view(f"{owner}.theirs")
+    assert (theirs.text(), theirs.query, theirs.comment, str(theirs.fields[0].type)) == (
+        "SELECT id FROM u",
+        "SELECT 0 AS id",
+        "by Java",
+        "BIGINT",
+    )
+    catalog.rename_view(view.name, f"{owner}.w")
+    assert catalog.list_views(owner) == ["theirs", "w"]
+    assert java.ask("views", owner) in {"[theirs, w]", "[w, theirs]"}
+    catalog.drop_view(f"{owner}.w")
+    for gone in (catalog.view, catalog.drop_view):
+        with pytest.raises(TableNotFound):
+            gone(f"{owner}.w")
+
+
 def test_a_commit_whose_answer_is_an_error_commits_once(java, catalog, name) -> None:
     table = orders(catalog, name)
     for turn in range(3):
