@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_paimon import Catalog, InvalidArgument, SystemTableReadOnly, Table, TableExists, TableNotFound, UnknownColumn, sql
-from tests.catalogs.server import TOKEN, CatalogServer
+from tests.catalogs.server import TOKEN, CatalogServer, lent
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -164,6 +164,22 @@ def test_the_token_is_in_no_plan_option_or_error(spark, server, catalog):
     server.answers = lambda *_: None
     with pytest.raises(InvalidArgument, match="no options of that catalog"):
         Table.open(table.path, stranger)
+
+
+def test_each_process_fetches_lent_keys(spark, s3, warehouse, monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with CatalogServer(warehouse(), storage=s3.options(), lends=lambda table: lent(s3.options(), 3600 * 6)) as server:
+        server.overrides["data-token.enabled"] = "true"
+        catalog = Catalog.create(server.options())
+        catalog.create_table("t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "1"})
+        table = catalog.table("t", spark)
+        assert table.write(spark.range(10).selectExpr("id", "'a' AS v")).rows == 10
+        asked = len([path for _, path, *_ in server.requests if path.endswith("/token")])
+        assert table.scan("id < 5").to_spark().count() == 5
+        assert len([path for _, path, *_ in server.requests if path.endswith("/token")]) > asked
+        sent = [body for _, path, _, body in server.requests if "/token" not in path]
+        assert s3.options()["s3.secret-key"] not in json.dumps(sent)
 
 
 def test_views_are_made_read_and_dropped(spark, catalog):

@@ -11,9 +11,10 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from fileindex.base.errors import InvalidArgument
-from pyspark_paimon import Table, TableExists
+from pyspark_paimon import Catalog, Table, TableExists
 from pyspark_paimon.statements.procedures import OF_CATALOGS, PROCEDURES, UNSUPPORTED
 from pyspark_paimon.statements.run import sql
+from tests.catalogs.server import CatalogServer
 from tests.pyspark_paimon.statements.test_effects import InProcess, Session, done
 
 PAIMONS = [
@@ -275,3 +276,26 @@ def test_snapshots_expire_by_arguments_and_options(catalog: InProcess, arguments
     )
     done(catalog, f"CALL sys.expire_snapshots(table => 'db.t', {others}{arguments})")
     assert table.snapshots().num_rows == left
+
+
+def test_queries_of_a_view_by_engine(tmp_path: Path) -> None:
+    with CatalogServer(tmp_path / "served") as server:
+        catalog = Catalog.create(server.options())
+        catalog.create_database("db")
+        catalog.create_view("db.v", "SELECT 1 AS id", "id INT", dialects={})
+        call = "CALL sys.alter_view_dialect({})"
+        done(catalog, call.format("`view` => 'db.v', `action` => 'add', `query` => 'SELECT 2 AS id'"))
+        done(catalog, call.format("'db.v', 'add', 'flink', 'SELECT 3 AS id'"))
+        assert catalog.view("db.v").dialects == {"spark": "SELECT 2 AS id", "flink": "SELECT 3 AS id"}
+        done(catalog, call.format("'db.v', 'update', 'flink', 'SELECT 4 AS id'"))
+        done(catalog, call.format("'db.v', 'drop'"))
+        assert catalog.view("db.v").dialects == {"flink": "SELECT 4 AS id"}
+        for wrong in (
+            "'db.v', 'add', 'flink', 'SELECT 5'",
+            "'db.v', 'drop'",
+            "'db.v', 'update', 'spark', 'SELECT 5'",
+            "'db.v', 'make'",
+            "'db.v', 'add'",
+        ):
+            with pytest.raises(InvalidArgument):
+                done(catalog, call.format(wrong))
