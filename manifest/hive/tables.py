@@ -14,10 +14,10 @@ from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, DataType
 
 # Fields of the metastore's Table, StorageDescriptor, SerDeInfo, FieldSchema and Database.
-NAME, DATABASE, _OWNER, _CREATED, _ACCESSED, _RETENTION, _STORAGE, _PARTITIONS, PARAMETERS, _TYPE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 12
-_COLUMNS, _LOCATION, _INPUT, _OUTPUT, _SERDE = 1, 2, 3, 4, 7
+NAME, DATABASE, _OWNER, _CREATED, _ACCESSED, _RETENTION, STORAGE, _PARTITIONS, PARAMETERS, TYPE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 12
+COLUMNS, _LOCATION, _INPUT, _OUTPUT, _SERDE = 1, 2, 3, 4, 7
 _LIBRARY, _SERDE_PARAMETERS = 2, 3
-_COLUMN, _COLUMN_TYPE, _COMMENT = 1, 2, 3
+COLUMN, COLUMN_TYPE, COLUMN_COMMENT = 1, 2, 3
 DATABASE_DESCRIPTION, DATABASE_LOCATION, DATABASE_PARAMETERS, DATABASE_OWNER = 2, 3, 4, 6
 
 _INPUT_FORMAT: Final = "org.apache.paimon.hive.mapred.PaimonInputFormat"
@@ -91,7 +91,7 @@ def registered(database: str, name: str, schema: TableSchema, location: str, opt
         _RETENTION: number(_FOREVER),
         _PARTITIONS: records([]),
         PARAMETERS: properties(parameters),
-        _TYPE: text(_EXTERNAL_TABLE if options.external else _MANAGED_TABLE),
+        TYPE: text(_EXTERNAL_TABLE if options.external else _MANAGED_TABLE),
     }
     return relocated(_described(table, schema), location, options)
 
@@ -109,31 +109,31 @@ def relocated(table: Struct, location: str, options: HiveOptions) -> Struct:
     """Return the entry of a table with another location."""
     if options.location_in_properties:
         return {**table, PARAMETERS: properties({**value_of(table, PARAMETERS, {}), LOCATION_PROPERTY: location})}
-    return {**table, _STORAGE: record({**value_of(table, _STORAGE, {}), _LOCATION: text(location)})}
+    return {**table, STORAGE: record({**value_of(table, STORAGE, {}), _LOCATION: text(location)})}
 
 
 def location_of(table: Struct) -> str | None:
     """Return where a table's files are."""
-    found = value_of(table, PARAMETERS, {}).get(LOCATION_PROPERTY) or value_of(value_of(table, _STORAGE, {}), _LOCATION)
+    found = value_of(table, PARAMETERS, {}).get(LOCATION_PROPERTY) or value_of(value_of(table, STORAGE, {}), _LOCATION)
     return None if found is None else str(found)
 
 
 def is_paimon(table: Struct) -> bool:
     """Return whether an entry is one of a Paimon table."""
-    storage = value_of(table, _STORAGE, {})
+    storage = value_of(table, STORAGE, {})
     return (value_of(storage, _INPUT), value_of(storage, _OUTPUT)) == (_INPUT_FORMAT, _OUTPUT_FORMAT)
 
 
 def is_external(table: Struct) -> bool:
     """Return whether dropping the table keeps its files."""
-    return bool(value_of(table, _TYPE) == _EXTERNAL_TABLE)
+    return bool(value_of(table, TYPE) == _EXTERNAL_TABLE)
 
 
 def is_same(table: Struct, other: Struct) -> bool:
     """Return whether two entries have the same columns and properties."""
 
     def content(one: Struct) -> object:
-        return value_of(value_of(one, _STORAGE, {}), _COLUMNS), value_of(one, _PARTITIONS, []), value_of(one, PARAMETERS)
+        return value_of(value_of(one, STORAGE, {}), COLUMNS), value_of(one, _PARTITIONS, []), value_of(one, PARAMETERS)
 
     return content(table) == content(other)
 
@@ -150,40 +150,50 @@ def _properties(schema: TableSchema, options: HiveOptions, before: Mapping[str, 
 
 def _described(table: Struct, schema: TableSchema) -> Struct:
     # Partition keys of an entry, which another engine may have registered, are no columns. A new entry has none.
-    names = [value_of(one, _COLUMN) for one in value_of(table, _PARTITIONS, [])]
+    names = [value_of(one, COLUMN) for one in value_of(table, _PARTITIONS, [])]
     keys = {name for name in names if name in schema.partition_keys}
     fields = {field.name: field for field in schema.fields}
-    storage: Struct = value_of(table, _STORAGE, {})
+    storage: Struct = value_of(table, STORAGE, {})
     serde = {**value_of(storage, _SERDE, {}), _LIBRARY: text(_SERDE_CLASS), _SERDE_PARAMETERS: properties({})}
     described = {
         **storage,
-        _COLUMNS: records(_column(field, longest=_LONGEST_COMMENT) for field in schema.fields if field.name not in keys),
+        COLUMNS: records(column_entry(field, longest=_LONGEST_COMMENT) for field in schema.fields if field.name not in keys),
         _INPUT: text(_INPUT_FORMAT),
         _OUTPUT: text(_OUTPUT_FORMAT),
         _SERDE: record(serde),
     }
-    partitions = {_PARTITIONS: records(_column(fields[name]) for name in names)} if keys and len(keys) == len(names) else {}
-    return {**table, **partitions, _STORAGE: record(described)}
+    partitions = {_PARTITIONS: records(column_entry(fields[name]) for name in names)} if keys and len(keys) == len(names) else {}
+    return {**table, **partitions, STORAGE: record(described)}
 
 
-def _column(field: DataField, longest: int | None = None) -> Struct:
-    column = {_COLUMN: text(field.name), _COLUMN_TYPE: text(hive_type(field.type))}
+def column_entry(field: DataField, longest: int | None = None) -> Struct:
+    """Return the entry of a column. ``longest``: maximum length of its comment."""
+    column = {COLUMN: text(field.name), COLUMN_TYPE: text(hive_type(field.type))}
     comment = field.description
     if comment is not None:
         if longest is not None:
             comment = comment.replace("\n", " ").replace("\r", " ")
             comment = comment if len(comment) <= longest else comment[: longest - len(_CUT)] + _CUT
-        column[_COMMENT] = text(comment)
+        column[COLUMN_COMMENT] = text(comment)
     return column
 
 
 __all__ = [
+    "COLUMN",
+    "COLUMNS",
+    "COLUMN_COMMENT",
+    "COLUMN_TYPE",
+    "DATABASE",
     "DATABASE_DESCRIPTION",
     "DATABASE_LOCATION",
     "DATABASE_OWNER",
     "DATABASE_PARAMETERS",
     "LOCATION_PROPERTY",
     "NAME",
+    "PARAMETERS",
+    "STORAGE",
+    "TYPE",
+    "column_entry",
     "hive_type",
     "is_external",
     "is_paimon",

@@ -41,7 +41,7 @@ def create_view(names: KnownTables, words: TokenCursor) -> Any:
     if "TEMP" not in kind or len(name) > 1:
         raise InvalidArgument(
             f"CREATE VIEW {'.'.join(name)}: Spark cannot store a view of Paimon tables; write CREATE TEMPORARY VIEW for this session, "
-            "or give a REST catalog, which stores views"
+            "or give a REST or Hive catalog, which stores views"
         )
     frame = names.spark.sql(query, **frames)
     (frame.createOrReplaceTempView if "REPLACE" in kind else frame.createTempView)(name[0])

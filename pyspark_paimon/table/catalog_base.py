@@ -337,7 +337,9 @@ class AnyCatalog(CheckedMethods, ABC):
     @property
     def _views(self) -> ViewStore:
         """The views of the catalog. Raises ``UnsupportedOption`` where catalogs of this kind have none."""
-        raise UnsupportedOption("metastore", f"{self!r} has no views; use a REST catalog, or CREATE TEMPORARY VIEW in a session of Spark")
+        raise UnsupportedOption(
+            "metastore", f"{self!r} has no views; use a REST or Hive catalog, or CREATE TEMPORARY VIEW in a session of Spark"
+        )
 
     def list_views(self, database: str | None = None) -> list[str]:
         """Return the names of a database's views, sorted.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.public import public
@@ -36,8 +36,10 @@ from manifest.storage.resolve import file_io_for
 from manifest.storage.schemes import FAMILIES, StoreFamily, scheme_of
 from pyspark_paimon.request.results import Removal
 from pyspark_paimon.table.catalog_base import DATABASE_SUFFIX, DatabaseExists, check_name, missing_database
+from pyspark_paimon.table.hive_views import HiveViews
 from pyspark_paimon.table.registered_catalog import RegisteredCatalog
 from pyspark_paimon.table.table import Table
+from pyspark_paimon.table.view import ViewStore
 from pyspark_paimon.typing import SparkSession
 
 _LOCATION, _COMMENT, _OWNER = "location", "comment", "owner"
@@ -57,6 +59,7 @@ class HiveCatalog(RegisteredCatalog):
     ['default']
     """
 
+    has_views: ClassVar[bool] = True
     _registry = "the metastore"
 
     def __init__(self, warehouse: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> None:
@@ -224,6 +227,10 @@ class HiveCatalog(RegisteredCatalog):
         if dry_run and (entry := self._entry(name)) is not None and is_paimon(entry) and is_external(entry):
             return Removal()
         return super().drop_table(name, dry_run=dry_run)
+
+    @property
+    def _views(self) -> ViewStore:
+        return HiveViews(self._metastore, self._require)
 
     def _register(self, name: str, *, new: bool = True) -> None:
         path, names = self._path(name), self._split(name)

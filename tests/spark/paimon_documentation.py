@@ -70,7 +70,7 @@ FORMS = [
             "`CREATE VIEW db.v AS SELECT`",
             "CREATE VIEW default.v AS SELECT * FROM visits",
             "InvalidArgument.*CREATE TEMPORARY VIEW",
-            "a REST catalog has views; without one `CREATE TEMPORARY VIEW`",
+            "a REST or Hive catalog has views; without one `CREATE TEMPORARY VIEW`",
         ),
         ("`DROP VIEW v`", "DROP VIEW paimon_docs_v"),
     ),
@@ -361,7 +361,7 @@ FORMS = [
             "`alter_view_dialect`",
             "CALL sys.alter_view_dialect('default.v', 'add', 'spark', 'SELECT 1')",
             "UnsupportedOption.*has no views",
-            "a REST catalog has views",
+            "a REST or Hive catalog has views",
         ),
         *(
             (f"`{name}`", f"CALL sys.{name}(table => 'default.visits')", f"InvalidArgument.*'{name}' is not supported", instead)

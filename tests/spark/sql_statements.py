@@ -418,11 +418,11 @@ OURS = (
     ),
     Feature(
         "`CREATE [OR REPLACE] VIEW db.v [(columns)] [COMMENT '...'] AS SELECT`, `ALTER VIEW`, `DROP VIEW`, `SHOW VIEWS [IN db]`",
-        "views of a REST catalog, as Paimon's Spark stores them; queries read them, also from one another. Names without a database get the "
+        "views of a REST or Hive catalog, as Paimon's Spark stores them; queries read them, also from one another. Names without a database get the "
         "current one. `SHOW CREATE TABLE` and `DESCRIBE` show them",
         (
             Example("CREATE VIEW {new} AS SELECT id FROM paimon.`{path}`", refused="InvalidArgument.*TEMPORARY VIEW"),
-            Example("CREATE OR REPLACE VIEW {new} AS SELECT id FROM paimon.`{path}`", refused="InvalidArgument.*a REST catalog"),
+            Example("CREATE OR REPLACE VIEW {new} AS SELECT id FROM paimon.`{path}`", refused="InvalidArgument.*REST or Hive catalog"),
         ),
     ),
     Feature(
