@@ -462,3 +462,60 @@ class TestWithoutAMetastore:
             assert held.create_exclusive(f"{tmp_path}/{name}", b"x")
         assert locked == [("d", "t", 480.0, 8.0)] * 2
         assert held.identity(f"{tmp_path}/tag/tag-a") == LocalFileIO().identity(f"{tmp_path}/tag/tag-a")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_views_are_virtual_views_of_the_metastore(catalog, database):
+    table = catalog.create_table(f"{database}.t", "id BIGINT")
+    columns = "id BIGINT COMMENT 'the key', d DECIMAL(10, 2), b BYTES, at TIMESTAMP(3), z TIMESTAMP(6) WITH LOCAL TIME ZONE, n ROW<a INT, b ARRAY<STRING>>"
+    view = catalog.create_view(f"{database}.v", f"SELECT * FROM {database}.t", columns, comment="ours", options={"a": "b"})
+    found = catalog._metastore.table(database, "v")
+    assert (value_of(found, 12), value_of(found, 10), value_of(found, 11)) == ("VIRTUAL_VIEW", view.query, view.query)
+    assert [value_of(one, 2) for one in value_of(value_of(found, 7), 1)] == [
+        "bigint",
+        "decimal(10,2)",
+        "binary",
+        "timestamp",
+        "timestamp with local time zone",
+        "struct<a:int,b:array<string>>",
+    ]
+    assert [(field.name, str(field.type)) for field in view.fields] == [
+        ("id", "BIGINT"),
+        ("d", "DECIMAL(10, 2)"),
+        ("b", "BYTES"),
+        ("at", "TIMESTAMP(3)"),
+        ("z", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
+        ("n", "ROW<a INT, b ARRAY<STRING>>"),
+    ]
+    assert (view.fields[0].description, view.comment, view.options["a"], view.dialects) == ("the key", "ours", "b", {})
+    assert (catalog.list_views(database), catalog.list_tables(database)) == (["v"], ["t"])
+    for taken in ("v", "t"):
+        with pytest.raises(TableExists):
+            catalog.create_view(f"{database}.{taken}", "SELECT 1", "id INT")
+    catalog.alter_view(f"{database}.v", comment="theirs", options={"a": None, "c": "d"})
+    assert (catalog.view(f"{database}.v").comment, catalog.view(f"{database}.v").options.get("a")) == ("theirs", None)
+    for call in (
+        lambda: catalog.alter_view(f"{database}.v", dialects={"spark": "SELECT 1"}),
+        lambda: catalog.create_view(f"{database}.x", "SELECT 1", "id INT", dialects={"flink": "SELECT 2"}),
+    ):
+        with pytest.raises(UnsupportedOption, match="one text for all engines"):
+            call()
+    catalog.rename_view(f"{database}.v", f"{database}.w")
+    with pytest.raises(TableExists):
+        catalog.rename_view(f"{database}.w", f"{database}.t")
+    with pytest.raises(InvalidArgument, match="has tables: t"):
+        catalog.drop_database(database)
+    for gone in (catalog.view, catalog.drop_view, lambda name: catalog.rename_view(name, f"{database}.y")):
+        with pytest.raises(TableNotFound):
+            gone(f"{database}.v")
+        with pytest.raises(TableNotFound, match="is no view"):
+            gone(f"{database}.t")
+    catalog.drop_table(f"{database}.t")
+    with pytest.raises(InvalidArgument, match="has views: w"):
+        catalog.drop_database(database)
+    catalog.drop_view(f"{database}.w")
+    assert not Path(table.path).exists()
+    catalog.drop_database(database)
+    with pytest.raises(DatabaseNotFound):
+        catalog.list_views(database)
