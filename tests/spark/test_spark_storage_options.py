@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.catalogs.server import TOKEN, CatalogServer
 from tests.stores.local_server import free_port
 from tests.stores.s3_server import IDENTITY, SECRET
 
 ROOT = Path(__file__).parents[2]
 CLIENT = """
 import json, os, sys, traceback, urllib.request
-from pyspark_paimon import Table, spark_session
+from pyspark_paimon import Catalog, Table, spark_session, sql
 told = json.load(sys.stdin)
 path, options, seen, results = told["path"], told["options"], [], {}
 ui = {"spark.ui.enabled": "true", "spark.ui.port": str(told["ui"]), "spark.eventLog.enabled": "true", "spark.eventLog.dir": told["events"],
@@ -52,6 +53,16 @@ results["wrong"] = fails(lambda: Table.open(path, third, storage_options=options
 results["renewed"] = Table.open(path, third, storage_options=options).scan().count()
 results["in a plan"] = fails(lambda: third.read.format("paimon").option("s3.endpoint", options["s3.endpoint"]).load(path).count())
 results["lent"] = fails(lambda: Table.open(path, third, storage_options={"s3.endpoint": "http://127.0.0.1:9"}))
+rest = Catalog.create(told["rest"])
+rest.create_table("r", "id BIGINT", primary_keys=["id"], options={"bucket": "1"})
+named = rest.table("r", spark)
+named.write(spark.range(100))
+explained(named.scan("id < 5").to_spark())
+results["rest"] = spark.read.format("paimon").load(named.path).count()
+results["sql"] = sql(spark, "SELECT count(*) FROM r WHERE id >= 50", catalog=rest).first()[0]
+results["rest stranger"] = fails(lambda: Table.open(named.path, third))
+forged = dict(told["rest"], token="c" * 20)
+results["forged"] = fails(lambda: Catalog.create(forged))
 base = f"http://127.0.0.1:{told['ui']}"
 pages = ["/jobs/", "/stages/", "/environment/", "/SQL/", "/connect/", "/executors/"]
 listed = json.loads(urllib.request.urlopen(base + "/api/v1/applications").read())
@@ -71,9 +82,16 @@ os._exit(0)  # Spark's client waits at its end for threads of closed sessions
 
 
 def ran(s3, warehouse, tmp_path, **settings):
+    """The ended client, and all that anybody could see of it."""
+    with CatalogServer(tmp_path / "rest") as server:
+        return ran_beside(server, s3, warehouse, tmp_path, settings)
+
+
+def ran_beside(server, s3, warehouse, tmp_path, settings):
     events = tmp_path / "events"
     events.mkdir()
     told = {"path": f"{warehouse()}/t", "options": s3.options(), "ui": free_port(), "events": str(events), "seen": str(tmp_path / "seen")}
+    told["rest"] = server.options()
     strangers = {"AWS_ACCESS_KEY_ID": "NOBODY", "AWS_SECRET_ACCESS_KEY": "of the server"}
     environment = os.environ | s3.environment() | strangers | {"PYTHONPATH": str(ROOT)} | settings
     done = subprocess.run(
@@ -108,9 +126,13 @@ def test_what_a_client_gives_reaches_the_tasks_of_its_session_and_no_eye(s3, war
         "plain": 1000,
         "renewed": 1000,
         "lent": "InvalidArgument",
+        "rest": 100,
+        "sql": 50,
+        "rest stranger": "InvalidArgument",
+        "forged": "NotAuthorized",
     }
     assert "paimon-session-storage-" in shown, "what was looked at tells of the file"
-    for secret in (SECRET, IDENTITY, "b" * 20):
+    for secret in (SECRET, IDENTITY, "b" * 20, TOKEN, "c" * 20):
         assert secret not in shown, shown[max(0, shown.index(secret) - 300) :][:600]
 
 
@@ -122,3 +144,4 @@ def test_a_server_may_take_none(s3, warehouse, tmp_path):
     assert done.returncode != 0
     assert "refuses those of clients" in done.stderr
     assert SECRET not in shown
+    assert TOKEN not in shown
