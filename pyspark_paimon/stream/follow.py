@@ -15,7 +15,7 @@ from fileindex.predicate.tree import Predicate
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
 from pyspark_paimon.jobs.incremental import scan_fields
-from pyspark_paimon.local.open_backend import open_backend
+from pyspark_paimon.request.operation import OpenTable
 from pyspark_paimon.stream.options import StreamOptions, offset_of, position_of
 from pyspark_paimon.stream.table_stream import TableStream
 
@@ -69,7 +69,7 @@ def _parse(offset: str) -> dict[str, Any]:
 
 
 def follow_table(
-    path: str, options: StreamOptions, predicate: Predicate | None, columns: tuple[str, ...] | None, offset: str | None
+    table: OpenTable, options: StreamOptions, predicate: Predicate | None, columns: tuple[str, ...] | None, offset: str | None
 ) -> Iterator[StreamBatch]:
     """Yield the batches from ``offset`` to the newest snapshot.
 
@@ -78,7 +78,7 @@ def follow_table(
 
     offset: None: start where the options say.
     """
-    stream = replace(TableStream.of(path, options, predicate, columns), every=None)  # new columns end no stream
+    stream = replace(TableStream.of(table, options, predicate, columns), every=None)  # new columns end no stream
     at = stream.start() if offset is None else position_of(_parse(offset))
     last = stream.newest()
     while True:
@@ -86,7 +86,7 @@ def follow_table(
         if (end := stream.advance(at, last=last)) == at:
             return
         plan, _ = stream.plan(at, end)
-        schema = arrow_schema(scan_fields(open_backend(path).schema(stream.request.schema_id), stream.request.columns))
+        schema = arrow_schema(scan_fields(table.schema(stream.request.schema_id), stream.request.columns))
         rows = pa.Table.from_batches((batch for split in plan.splits for batch in stream.rows(split)), schema)
         yield StreamBatch(rows, json.dumps(offset_of(end)))
         stream.done(end)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lsm.scan.splits import DataSplit
     from manifest.store import FileStore
     from pyspark_paimon.request.backend import ScanRequest
+    from pyspark_paimon.request.operation import OpenTable
 
 
 _NEW_ROW_KINDS = pa.array(["+I", "+U"])
@@ -80,17 +81,19 @@ class TableStream:
 
     request: Columns, filter and schema id of the rows.
     every: All columns of that schema, if the stream reads all columns. None: it reads some.
+    opened: The table, if this process has opened it, for example by a catalog. None: it is opened by its path.
     """
 
     path: str
     request: ScanRequest
     stream_options: StreamOptions
     every: tuple[str, ...] | None
+    opened: OpenTable | None = None
 
     @classmethod
     def of(
         cls,
-        path: str,
+        table: str | OpenTable,
         stream_options: StreamOptions,
         predicate: Predicate | None,
         columns: tuple[str, ...] | None,
@@ -98,20 +101,26 @@ class TableStream:
     ) -> TableStream:
         """Return the stream of a table.
 
+        table: The table, or its path.
         columns: Columns to read, with ``_row_kind`` for the kinds of changes. None: all.
         Raises ``UnknownColumn``, ``InvalidArgument``, and ``UnsupportedTable`` for a table that cannot be streamed with these
         options.
         """
-        backend = open_backend(path)
-        table = backend.schema()
-        names = stream_columns(table, columns, stream_options)
+        opened = None if isinstance(table, str) else table
+        backend = open_backend(table) if isinstance(table, str) else table
+        schema = backend.schema()
+        names = stream_columns(schema, columns, stream_options)
         settings = {**(options or {}), **EVERY_LEVEL}
         request = ScanRequest.of(predicate, columns=names, snapshot=None)
         store = backend.store(settings)
         store.check_streamable()
         StreamScan(store, stream_options.overwrites)
-        every = table.names if columns is None else None
-        return cls(path, request.model_copy(update={"schema_id": table.id, "options": settings}), stream_options, every)
+        every = schema.names if columns is None else None
+        wanted = request.model_copy(update={"schema_id": schema.id, "options": settings})
+        return cls(backend.path if opened is not None else str(table), wanted, stream_options, every, opened)
+
+    def _backend(self) -> OpenTable:
+        return open_backend(self.path) if self.opened is None else self.opened
 
     def start(self) -> Position:
         """Return the start of a new stream.
@@ -147,7 +156,7 @@ class TableStream:
 
     def rows(self, split: DataSplit | str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split of ``plan``."""
-        return stream_rows(open_backend(self.path).store(self.request.options, self.request.schema_id), self.request, split)
+        return stream_rows(self._backend().store(self.request.options, self.request.schema_id), self.request, split)
 
     def done(self, end: Position) -> None:
         """Record that everything before ``end`` has been processed.
@@ -164,7 +173,7 @@ class TableStream:
 
         Raises ``SchemaMismatch`` if columns of the stream have changed.
         """
-        newest = open_backend(self.path).store(self.request.options)
+        newest = self._backend().store(self.request.options)
         if newest.schema.id != self.request.schema_id:
             then = newest.schemas.get(self.request.schema_id or 0)
             self._check_columns(self.request.columns, newest.schema, then)
@@ -194,7 +203,7 @@ class TableStream:
 
         Raises ``SchemaMismatch`` if columns of its filter have changed.
         """
-        newest = open_backend(self.path).store(self.request.options)
+        newest = self._backend().store(self.request.options)
         if newest.schema.id == self.request.schema_id:
             return self
         used = () if self.request.predicate is None else columns_of(self.request.predicate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fileindex.base.errors import InvalidArgument, UnknownColumn
 from fileindex.base.lazy import LazyModule
@@ -23,6 +23,7 @@ from pyspark_paimon.typing import Filter, Time
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
     from pyspark_paimon.jobs import ordering
+    from pyspark_paimon.request.executor import LocalTable
     from pyspark_paimon.stream.follow import StreamBatch
     from pyspark_paimon.table.outputs import Outputs
 else:
@@ -287,7 +288,8 @@ class TableReading(TableRole, Readable):
             overwrites=overwrites,
         )
         named = None if columns is None else change_columns(columns, schema)
-        return follow_table(self.path, stream_options, bind_filter(filter, schema.column_types), named, offset)
+        opened = cast("LocalTable", self._backend)  # it has no session
+        return follow_table(opened, stream_options, bind_filter(filter, schema.column_types), named, offset)
 
     def count(self) -> int:
         """Return the number of rows of the newest snapshot.

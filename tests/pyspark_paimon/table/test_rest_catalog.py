@@ -284,6 +284,19 @@ def test_one_door_to_every_catalog(server, tmp_path) -> None:
         Catalog.create({"metastore": "glue", "uri": "x"})
 
 
+def test_changes_are_followed_as_the_server_counts_them(catalog, server) -> None:
+    table = orders(catalog)
+    table.write(rows(id=[1], total=[1]))
+    [state] = table.follow()
+    hidden = server.tables["default", "orders"].newest
+    table.write(rows(id=[2], total=[2]))
+    server.tables["default", "orders"].newest, newest = hidden, server.tables["default", "orders"].newest
+    assert list(table.follow(state.offset)) == [], "a file of a snapshot that the server does not name is none yet"
+    server.tables["default", "orders"].newest = newest
+    [batch] = table.follow(state.offset)
+    assert [(row["id"], row["_row_kind"]) for row in batch.rows.to_pylist()] == [(2, "+I")]
+
+
 def test_keys_of_storage_are_lent_and_exchanged_before_they_end(server, monkeypatch) -> None:
     asked, clock = [], [1_000_000.0]
 
