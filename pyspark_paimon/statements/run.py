@@ -194,4 +194,4 @@ def _common(words: TokenCursor) -> str:
     return words.text[: words.here]
 
 
-__all__ = ["STATEMENTS", "UNSUPPORTED_STATEMENTS", "create_view", "raise_unsupported", "reset_value", "set_value", "sql"]
+__all__ = ["STATEMENTS", "UNSUPPORTED_STATEMENTS", "raise_unsupported", "reset_value", "set_value", "sql"]

@@ -37,7 +37,7 @@ class Views(AnyCatalog):
     def _of_no_use(self, *_: object, **__: object):
         raise AssertionError
 
-    list_databases = create_database = list_tables = create_table = table = rename_table = _of_no_use
+    list_databases = create_database = list_tables = _create_table = table = rename_table = _of_no_use
     _drop_empty = _drop_table = _new_place = _of_no_use
 
 
