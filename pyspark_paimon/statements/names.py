@@ -44,6 +44,8 @@ class KnownTables:
         Raises ``TableNotFound``, whose text explains how to name tables.
         """
         found = self.find(name)
+        if found is None and (view := self.view(name)) is not None:
+            raise TableNotFound(f"{view.name} is a view, which queries read; give the name of a table")
         if found is None:
             raise TableNotFound(
                 f"{'.'.join(name)} is not a Paimon table: give its path, paimon.`/warehouse/db.db/t`, give a catalog, "

@@ -394,8 +394,7 @@ class AnyCatalog(CheckedMethods, ABC):
         views, (database, view) = self._views, self._view_name(name)
         self._settings.check_name(view, "view")
         fields = new_schema(schema, (), (), None, None).fields
-        if self.table_exists(f"{database}.{view}"):
-            raise TableExists(f"{database}.{view}: a table has this name; choose another one for the view")
+        self._refuse_table(f"{database}.{view}")
         texts = {SPARK: query} if dialects is None else dict(dialects)
         try:
             views.create(View(f"{database}.{view}", fields, query, texts, comment, dict(options or {})))
@@ -434,6 +433,7 @@ class AnyCatalog(CheckedMethods, ABC):
         """
         source, target = self._view_name(name), self._view_name(new_name)
         self._settings.check_name(target[1], "view")
+        self._refuse_table(".".join(target))
         self._views.rename(source, target)
 
     def drop_view(self, name: str, *, if_exists: bool = False) -> None:
@@ -447,6 +447,11 @@ class AnyCatalog(CheckedMethods, ABC):
         except (DatabaseNotFound, TableNotFound):
             if not if_exists:
                 raise
+
+    def _refuse_table(self, name: str) -> None:
+        """Raise ``TableExists`` if a table has the name of a new view."""
+        if self.table_exists(name):
+            raise TableExists(f"{name}: a table has this name; choose another one for the view")
 
     def _view_name(self, name: str) -> tuple[str, str]:
         """Split the name of a view into database and view. Raises ``InvalidArgument``."""

@@ -7,15 +7,16 @@ server, reads and writes the files.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
-from manifest.io.errors import UnsupportedTable
+from manifest.io.errors import TableExists, UnsupportedTable
 from manifest.io.paths import split_branch
 from manifest.options.catalog_options import CatalogOptions
 from manifest.rest.api import RestApi
-from manifest.rest.errors import ResourceMissing, ResourceTaken
+from manifest.rest.errors import NotOffered, ResourceMissing, ResourceTaken
 from manifest.rest.location import TableLocation, catalog_key
 from manifest.rest.messages import Identifier
 from manifest.rest.options import RestOptions
@@ -116,8 +117,12 @@ class RestCatalog(AnyCatalog):
             ]
 
     def _create_table(self, name: str, schema: TableSchema, path: str | None) -> None:
+        identifier = self._identifier(name)
+        with suppress(ResourceMissing, NotOffered):  # no such view, or a server without views
+            self._api.view(identifier)
+            raise TableExists(f"{identifier.full_name}: a view has this name; choose another one for the table")
         with raise_catalog_errors():
-            self._api.create_table(self._identifier(name), schema, path)
+            self._api.create_table(identifier, schema, path)
 
     def table(self, name: str, spark: SparkSession | None = None) -> Table:
         """Open a table.

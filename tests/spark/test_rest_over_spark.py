@@ -209,6 +209,8 @@ def test_views_are_made_read_and_dropped(spark, catalog):
     assert rows("SHOW VIEWS IN sales") == [("sales", "large", False)]
     assert rows("SHOW VIEWS IN sales LIKE 'x*'") == []
     assert rows("DESCRIBE sales.large")[0] == ("key", "bigint", "of the order")
+    with pytest.raises(TableNotFound, match="is a view"):
+        run("DELETE FROM sales.large")
     with pytest.raises(TableExists, match="OR REPLACE"):
         run("CREATE VIEW sales.large AS SELECT 1 AS key")
     with pytest.raises(InvalidArgument, match="reads the view itself"):

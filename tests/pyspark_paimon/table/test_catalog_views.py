@@ -73,6 +73,12 @@ def test_a_view_and_a_table_share_no_name_and_a_database_keeps_its_views(catalog
         catalog.create_view("sales.t", "SELECT 1", "id INT")
     catalog.drop_table("sales.t")
     catalog.create_view("sales.v", "SELECT 1", "id INT")
+    with pytest.raises(TableExists, match="a view has this name"):
+        catalog.create_table("sales.v", "id INT")
+    catalog.create_table("sales.u", "id INT")
+    with pytest.raises(TableExists, match="a table has this name"):
+        catalog.rename_view("sales.v", "sales.u")
+    catalog.drop_table("sales.u")
     with pytest.raises(InvalidArgument, match="has views: v"):
         catalog.drop_database("sales")
     catalog.drop_view("sales.v")
