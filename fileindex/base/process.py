@@ -86,32 +86,53 @@ def freeze_heap() -> None:
     gc.freeze()
 
 
-_DAEMONS = frozenset({"pyspark.daemon", "pyspark_paimon.spark.daemon", "pyspark_paimon.spark.fork_server"})
+_DAEMONS = frozenset({"pyspark.daemon", "pyspark_paimon.spark.daemon"})
 
 
 class _Freezer:
-    """Callback of the garbage collector that freezes loaded modules."""
+    """Callback of the garbage collector that freezes what full collections leave.
 
-    def __init__(self) -> None:
-        self._modules = 0
+    ``few``: objects that are not worth a freeze. ``most``: objects frozen at least before a collection visits all objects again.
+    """
+
+    def __init__(self, few: int = 5_000, most: int = 100_000) -> None:
+        self._few, self._most = few, most
+        self._added = 0
+        self._thaws = False
 
     def __call__(self, phase: str, info: Mapping[str, int]) -> None:
-        # Only after imports: objects frozen at every collection would stay forever if they become cyclic garbage.
-        if phase == "stop" and info["generation"] == _OLDEST and len(sys.modules) > self._modules:
-            self._modules = len(sys.modules)
-            # The collection has just removed all cyclic garbage, so that none is frozen.
-            gc.freeze()
+        if phase != "stop" or info["generation"] != _OLDEST:
+            return
+        left = len(gc.get_objects(generation=_OLDEST))
+        if self._thaws:  # this collection visited all objects
+            self._thaws, self._added, self._most = False, 0, max(self._most, left)
+        elif left < self._few:
+            return
+        else:
+            self._added += left
+        # The collection has just removed all cyclic garbage, so that none is frozen.
+        gc.freeze()
+        # Frozen objects may become cyclic garbage later. It stays until as many objects are frozen as there were.
+        if self._added > self._most:
+            gc.unfreeze()
+            self._thaws = True
 
 
-def freeze_modules_of_worker() -> None:
-    """Freeze modules that a Python worker of Spark has loaded, after each full collection.
+def freeze_survivors() -> None:
+    """Freeze the objects that full collections of this process and its forks leave.
 
-    Spark's daemon forks a worker before it imports anything, and the worker collects garbage after each task or question. Without the
-    freeze each collection visits all imported modules, for 40 ms or more. Other processes are not changed.
+    For Spark's Python workers: they collect garbage after each task or question. Each collection would visit all modules that were
+    loaded and all metadata that is held, for 40 ms or more.
     """
-    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    if spec is not None and spec.name in _DAEMONS and not any(isinstance(each, _Freezer) for each in gc.callbacks):
+    if not any(isinstance(each, _Freezer) for each in gc.callbacks):
         gc.callbacks.append(_Freezer())
+
+
+def freeze_survivors_of_worker() -> None:
+    """Call ``freeze_survivors`` if a daemon of Spark has forked this process."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is not None and spec.name in _DAEMONS:
+        freeze_survivors()
 
 
 _POLARS_LOST_THREADS = threading.Event()
@@ -208,7 +229,8 @@ __all__ = [
     "can_use_polars",
     "environment",
     "freeze_heap",
-    "freeze_modules_of_worker",
+    "freeze_survivors",
+    "freeze_survivors_of_worker",
     "gc_paused",
     "hide_pandas",
     "ignore_pandas_notice",

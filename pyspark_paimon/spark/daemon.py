@@ -7,7 +7,7 @@ processes, which ``pyspark_paimon.warm`` starts.
 
 from __future__ import annotations
 
-from fileindex.base.process import environment, freeze_heap
+from fileindex.base.process import environment, freeze_heap, freeze_survivors
 
 
 def preload() -> None:
@@ -21,6 +21,7 @@ def preload() -> None:
         load((*READS, *WRITES))
     # The garbage collector would write to shared pages, which copies them for each worker.
     freeze_heap()
+    freeze_survivors()
 
 
 def main() -> None:

@@ -90,33 +90,57 @@ def test_an_environment_comes_back_after_an_error(monkeypatch):
 
 _WORKER = """
 import gc, sys, types
-{name}
-import pyspark_paimon.spark.source
-from fileindex.base.process import freeze_modules_of_worker
-freeze_modules_of_worker()  # once for each process
-before = gc.get_freeze_count()
-gc.collect()
+{start}
+gc.collect()  # what was loaded
 first = gc.get_freeze_count()
-kept = [[] for _ in range(1000)]
+few = [[] for _ in range(1000)]
 gc.collect()
 second = gc.get_freeze_count()
-import decimal, fractions, statistics
+many = [[] for _ in range(10_000)]
 gc.collect()
-print(before == 0, first > 0, second <= first, gc.get_freeze_count() > second + 1000, len(gc.callbacks))
+print(first > 0, second > first, gc.get_freeze_count() >= second + 11_000, len(gc.get_objects()) < 5_000)
 """
+_NAMED = "sys.modules['__main__'].__spec__ = types.SimpleNamespace(name={!r})\nimport pyspark_paimon.spark.source"
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
+    ("start", "expected"),
     [
-        ("sys.modules['__main__'].__spec__ = types.SimpleNamespace(name='pyspark.daemon')", "True True True True 1"),
-        ("sys.modules['__main__'].__spec__ = types.SimpleNamespace(name='pyspark_paimon.spark.daemon')", "True True True True 1"),
-        ("", "True False True False 0"),
+        (_NAMED.format("pyspark.daemon"), "True False True True"),
+        (_NAMED.format("pyspark_paimon.spark.daemon"), "True False True True"),
+        ("from pyspark_paimon.spark.daemon import preload\npreload()", "True False True True"),  # the fork server, before it forks
+        ("import pyspark_paimon.spark.source", "False False False False"),
     ],
 )
-def test_only_spark_workers_freeze_and_only_after_imports(name, expected):
+def test_only_spark_workers_freeze_what_collections_leave(start, expected):
     pytest.importorskip("pyspark")
-    code = _WORKER.format(name=name)
     # The data source of the test process must not be affected.
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", _WORKER.format(start=start)], capture_output=True, text=True, check=True)
     assert done.stdout.split() == expected.split()
+
+
+_CYCLES = """
+import gc, weakref
+from fileindex.base.process import _Freezer
+gc.collect()
+gc.callbacks.append(_Freezer(few=100, most={most}))
+class Ring:
+    def __init__(self):
+        self.own = self
+rings = [Ring() for _ in range(1000)]
+alive = [weakref.ref(ring) for ring in rings]
+gc.collect()  # freezes the rings and all modules
+del rings
+gc.collect()
+before = sum(each() is not None for each in alive)
+kept = []
+for _ in range(2 * {most} // 10_000):
+    kept += [[] for _ in range(10_000)]
+    gc.collect()
+print(before, sum(each() is not None for each in alive))
+"""
+
+
+def test_frozen_garbage_goes_when_as_much_again_is_frozen():
+    done = subprocess.run([sys.executable, "-c", _CYCLES.format(most=100_000)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1000", "0"]
