@@ -17,6 +17,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 from pyspark_paimon.request.backend import Progress, ScanRequest
 from pyspark_paimon.request.counters import ScanTally
+from pyspark_paimon.request.executor import MeasuredPlan
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
@@ -103,9 +104,9 @@ class LocalReads:
         store = self._readable(request)
         return reading.read_counted(store, request, self._plan(store, request), self._readers)
 
-    def readers(self, request: ScanRequest, plan: ScanPlan) -> str:  # noqa: ARG002  # one answer for all
-        """Return "": only this process reads."""
-        return ""
+    def explain(self, request: ScanRequest, *, analyze: bool) -> MeasuredPlan:
+        """Plan a scan; ``analyze``: also read its rows, and count them."""
+        return MeasuredPlan(self.plan(request), self.read_stages(request) if analyze else (), readers="")
 
     def count(self, request: ScanRequest) -> int:
         """Return the number of rows.

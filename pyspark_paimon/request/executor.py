@@ -6,7 +6,7 @@ An engine is a set of threads in this process, or a Spark server.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from lsm.scan.splits import DataSplit
     from manifest.schema.table_schema import TableSchema
     from pyspark_paimon.request.operation import Operation, Question
-    from pyspark_paimon.request.results import (
-        WriteResult,
-    )
+    from pyspark_paimon.request.results import FunnelStage, WriteResult
 
 A = TypeVar("A")
 
@@ -86,6 +84,16 @@ class RowWriter(Protocol):
         """Discard uncommitted rows and wait for the running compaction."""
 
 
+class MeasuredPlan(NamedTuple):
+    """Plan of a scan, and how its rows are read."""
+
+    plan: ScanPlan
+    stages: tuple[FunnelStage, ...]
+    """Stages at read time. Empty: the rows were not read."""
+    readers: str
+    """Which reader reads which rows of a DataFrame. Empty: only this process reads."""
+
+
 class Backend(Protocol):
     """Engine that works where the table's files are.
 
@@ -119,11 +127,8 @@ class Backend(Protocol):
         Raises ``InvalidArgument`` where tasks of a server read the splits.
         """
 
-    def readers(self, request: ScanRequest, plan: ScanPlan) -> str:
-        """Describe the readers of a DataFrame's rows.
-
-        Empty: only this process reads.
-        """
+    def explain(self, request: ScanRequest, *, analyze: bool) -> MeasuredPlan:
+        """Plan a scan; ``analyze``: also read its rows, and count them."""
 
     def count(self, request: ScanRequest) -> int:
         """Return the number of rows that ``read`` would return."""
@@ -175,4 +180,4 @@ class LocalTable(Backend, OpenTable, Protocol):
         """
 
 
-__all__ = ["Backend", "LocalTable", "RowGrouping", "RowWriter"]
+__all__ = ["Backend", "LocalTable", "MeasuredPlan", "RowGrouping", "RowWriter"]

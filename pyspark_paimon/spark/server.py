@@ -58,6 +58,8 @@ def _answer(backend: OpenTable, question: Request[Any]) -> str:
     match question:
         case Question():
             return question.answer_text(backend.ask(question))
+        case rpc.AskAll():
+            return question.answer_text([_answer(backend, rpc.parse_question(text)) for text in question.questions])
         case rpc.AskServer():
             return question.answer_text(server_facts())
         case rpc.AskOutcome():

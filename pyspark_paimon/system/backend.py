@@ -31,6 +31,7 @@ from pyspark_paimon.local.backend import LocalBackend, session_frame
 from pyspark_paimon.local.read import rows_in
 from pyspark_paimon.request.backend import Progress, Rows, ScanRequest, TravelRequest, WriteRequest
 from pyspark_paimon.request.counters import ScanTally
+from pyspark_paimon.request.executor import MeasuredPlan
 from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.system.registry import METADATA
 
@@ -162,9 +163,9 @@ class SystemTable(ABC):
         """Return the text by which the server of ``spark`` opens the system table."""
         return f"{self._base.location(spark)}${self._name}"
 
-    def readers(self, request: ScanRequest, plan: ScanPlan) -> str:  # noqa: ARG002  # one answer for all
-        """Return "": only this process reads."""
-        return ""
+    def explain(self, request: ScanRequest, *, analyze: bool) -> MeasuredPlan:
+        """Plan a scan; ``analyze``: also read its rows, and count them."""
+        return MeasuredPlan(self.plan(request), self.read_stages(request) if analyze else (), readers="")
 
     def scan_bytes(self, request: ScanRequest) -> int:
         """Return the bytes of the data files of a scan."""

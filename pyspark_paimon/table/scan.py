@@ -285,11 +285,8 @@ class Scan(CheckedMethods, Readable):
         >>> cities().scan("id >= 2").explain().stages[-1].kept
         2
         """
-        from pyspark_paimon.request.scan_questions import MeasureScan  # noqa: PLC0415  # see test_imports
-
-        plan = self.plan()
-        read = self._backend.ask(MeasureScan(request=self._request)) if analyze else ()
-        return views.Explanation.of(repr(self), plan, read, self._backend.readers(self._request, plan))
+        measured = self._backend.explain(self._request, analyze=analyze)
+        return views.Explanation.of(repr(self), measured.plan, measured.stages, measured.readers)
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one of ``plan().splits``.

@@ -47,6 +47,22 @@ def jobs(monkeypatch):
     return found
 
 
+@pytest.fixture
+def round_trips(monkeypatch):
+    """Names of the analysis requests that the client sends."""
+    from pyspark.sql.connect.client.core import SparkConnectClient
+
+    found = []
+    original = SparkConnectClient._analyze
+
+    def record(self, method, **kwargs):
+        found.append(method)
+        return original(self, method, **kwargs)
+
+    monkeypatch.setattr(SparkConnectClient, "_analyze", record)
+    return found
+
+
 def rows(start: int, stop: int, text: str) -> pa.Table:
     ids = list(range(start, stop))
     return pa.table({"id": ids, "n": [number * 10 for number in ids], "s": [f"{text} {number}" for number in ids]})
@@ -88,6 +104,29 @@ def test_small_work_needs_no_job_and_has_the_results_of_this_process(spark, tmp_
     assert str(served.scan("id = 7").explain()).count("ms")
     assert served.snapshots().num_rows == local.snapshots().num_rows
     assert jobs == []
+
+
+@pytest.mark.parametrize("most", [None, 0])
+def test_an_explanation_is_one_round_trip_and_a_job_if_tasks_read(spark, tmp_path, jobs, round_trips, most):
+    table = Table.create(tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": "2"}, spark=spark)
+    table.write(rows(0, 100, "first"))
+    scan = table.scan("n > 500 AND s <> 'first 60'")
+    jobs.clear()
+    round_trips.clear()
+    with use_thresholds(**({} if most is None else {"driver_bytes": most})):
+        found = scan.explain()
+        assert round_trips == ["schema"]
+        assert bool(jobs) == (most is not None)
+        planned = scan.explain(analyze=False)
+    here = Table.open(tmp_path / "t").scan("n > 500 AND s <> 'first 60'").explain()
+    assert [(stage.name, stage.kept, stage.dropped) for stage in found.stages] == [
+        (stage.name, stage.kept, stage.dropped) for stage in here.stages
+    ]
+    assert found.stages[-1].kept == 48
+    assert found.summary == planned.summary
+    assert found.summary.startswith(here.summary)
+    assert "to_spark(): Spark's own Parquet reader" in found.summary or "our reader reads all files" in found.summary
+    assert len(planned.stages) < len(found.stages)
 
 
 def test_work_beyond_the_limit_is_a_job_with_the_same_result(spark, tmp_path, jobs):

@@ -43,7 +43,6 @@ from pyspark_paimon.request.backend import (
 from pyspark_paimon.request.merge import check_merge
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.results import MergeResult, Outcome, WriteResult
-from pyspark_paimon.request.scan_questions import MeasureScan
 from pyspark_paimon.request.state import Pin, SchemaOf
 from pyspark_paimon.request.state_results import FsckResult
 from pyspark_paimon.request.tasks import TaskRun
@@ -330,17 +329,10 @@ class SparkBackend(SparkScans):
     def ask(self, question: Question[A]) -> A:
         """Return the answer to a question.
 
-        Spark tasks answer ``Fsck`` and ``MeasureScan``, which read files. The driver answers all others.
+        Spark tasks answer ``Fsck``, which reads files. The driver answers all others.
         """
         any_question: Question[Any] = question
-        match any_question:
-            case Fsck():
-                answer: Any = self._check(any_question)
-            case MeasureScan():
-                answer = self._measure(any_question.request)
-            case _:
-                answer = self._ask(any_question)
-        return cast("A", answer)
+        return cast("A", self._check(any_question) if isinstance(any_question, Fsck) else self._ask(any_question))
 
     def _check(self, check: Fsck) -> FsckResult:
         """Check metadata on the driver and files in tasks.

@@ -24,11 +24,20 @@ from pyspark_paimon.jobs.ordering import candidates, sort_frame, sort_rows
 from pyspark_paimon.jobs.progress import reporting_tasks
 from pyspark_paimon.request.backend import Progress, ScanRequest
 from pyspark_paimon.request.counters import ScanTally
-from pyspark_paimon.request.executor import RowGrouping
+from pyspark_paimon.request.executor import MeasuredPlan, RowGrouping
 from pyspark_paimon.request.operation import Request
 from pyspark_paimon.request.plan_json import report_from_json, summaries_from_json
 from pyspark_paimon.request.results import FunnelStage
-from pyspark_paimon.request.scan_questions import AggregateCheaply, AggregateRows, CountCheaply, CountRows, IfSmall, MeasureScan, ReadRows
+from pyspark_paimon.request.scan_questions import (
+    AggregateCheaply,
+    AggregateRows,
+    CountCheaply,
+    CountRows,
+    IfSmall,
+    MeasureScan,
+    PlanScan,
+    ReadRows,
+)
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import BLOB, decode_batches
@@ -132,13 +141,26 @@ class SparkScans:
             return
         yield from limit_rows(self._blobs(request), request.limit)
 
+    def explain(self, request: ScanRequest, *, analyze: bool) -> MeasuredPlan:
+        """Plan a scan; ``analyze``: also read its rows, and count them.
+
+        One round trip, unless tasks must read the rows.
+        """
+        planning, native = PlanScan(request=request), rpc.AskNative(request=candidates(request))
+        measuring = MeasureScan(request=request)
+        small = IfSmall(question=measuring.to_text(), most_bytes=thresholds.driver_bytes)
+        wanted: list[Request[Any]] = [planning, native, *([small] if analyze and thresholds.driver_bytes else ())]
+        planned, native_files, *measured = self._ask(rpc.AskAll(questions=[each.to_text() for each in wanted]))
+        plan, read = planning.answer_of(planned), tuple[FunnelStage, ...]()
+        if analyze:
+            known = small.answer_of(measured[0]) if measured else None
+            read = self._measure(request) if known is None else measuring.answer_of(known)
+        return MeasuredPlan(plan, read, _describe_readers(native.answer_of(native_files), plan))
+
     def _measure(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
-        """Read the rows and count them per stage."""
+        """Read the rows in tasks and count them per stage."""
         from pyspark_paimon.views.explain import read_stages  # noqa: PLC0415  # only explain needs it
 
-        known = self._ask_if_small(MeasureScan(request=request))
-        if known is not None:
-            return known
         started = time.perf_counter()
         return read_stages(self._report(candidates(request)), (time.perf_counter() - started) * 1000)
 
@@ -186,19 +208,6 @@ class SparkScans:
             if request.order_by:
                 return sort_frame(frame, request)
             return frame if request.limit is None else frame.limit(request.limit)
-
-    def readers(self, request: ScanRequest, plan: ScanPlan) -> str:
-        """Describe which files Spark's own Parquet reader reads.
-
-        Also contains their size, and the reason if this package's reader reads all files.
-        """
-        native = self._ask(rpc.AskNative(request=candidates(request)))
-        if not native.groups:
-            return f"to_spark(): our reader reads all files ({native.why})"
-        names = {PurePosixPath(path).name for path in native.files}
-        size = sum(file.file_size for split in plan.splits for file in split.files if file.file_name in names)
-        share = f"to_spark(): Spark's own Parquet reader reads {len(names)} of {count_text(plan.file_count, 'file')}, {size_text(size)}"
-        return f"{share}; our reader the rest, which is merged or masked, or of types that it must cast" if native.has_rest else share
 
     def _rows(self, request: ScanRequest, spark: Any, *, native: bool) -> Any:
         plan = self._ask(rpc.AskNative(request=request), spark) if native else NativePlan()
@@ -255,6 +264,19 @@ class SparkScans:
             options = {"path": self._path, rpc.QUESTION: question.to_text()}
             answer = rpc.answer_of((spark or self._spark).read.format(UNIQUE_NAME).options(**options).load().schema)
         return question.answer_of(answer)
+
+
+def _describe_readers(native: NativePlan, plan: ScanPlan) -> str:
+    """Describe which files Spark's own Parquet reader reads.
+
+    Also contains their size, and the reason if this package's reader reads all files.
+    """
+    if not native.groups:
+        return f"to_spark(): our reader reads all files ({native.why})"
+    names = {PurePosixPath(path).name for path in native.files}
+    size = sum(file.file_size for split in plan.splits for file in split.files if file.file_name in names)
+    share = f"to_spark(): Spark's own Parquet reader reads {len(names)} of {count_text(plan.file_count, 'file')}, {size_text(size)}"
+    return f"{share}; our reader the rest, which is merged or masked, or of types that it must cast" if native.has_rest else share
 
 
 def _is_small(spark: Any, file_bytes: int | None) -> bool:

@@ -75,6 +75,12 @@ class AskNative(Request[NativePlan]):
     request: ScanRequest
 
 
+class AskAll(Request[list[str]]):
+    """Several questions in one round trip. The answers are in their order, as text."""
+
+    questions: list[str]
+
+
 class AskOutcome(Request[Outcome | None]):
     """The outcome of the commit ``commit_id``. None: it is not visible."""
 
@@ -213,6 +219,7 @@ __all__ = [
     "SCAN",
     "TASK_COLUMNS",
     "WRITE",
+    "AskAll",
     "AskAnswer",
     "AskNative",
     "AskOutcome",
