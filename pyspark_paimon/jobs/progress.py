@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 _WIDTH = 30
 _PATIENCE = 0.2
 """Seconds before the progress of a job is shown."""
+_START_PATIENCE = 0.5
+"""Seconds before the start of a session's processes is reported. Warm sessions answer sooner."""
+_START = "start"
+_LINES = {_START: "starting Python on the server, first use of this session"}
+"""Lines of stages that have no pieces to count."""
+_USED_SESSIONS: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Spark sessions that have answered this process."""
 
 
 @dataclass
@@ -52,8 +60,8 @@ class ProgressBar:
         if event.stage != self._stage:
             self._end()
             self._stage, self._since = event.stage, time.monotonic()
-        if self._length or time.monotonic() - self._since >= self.patience:
-            line = f"{event.stage} {_bar(event)}"
+        if self._length or event.stage in _LINES or time.monotonic() - self._since >= self.patience:
+            line = _LINES.get(event.stage) or f"{event.stage} {_bar(event)}"
             self.output.write(f"\r{line}{' ' * (self._length - len(line))}")
             self._length = len(line)
         if event.done == event.total:
@@ -83,11 +91,41 @@ def _size(size: int) -> str:
 def chosen(progress: Progress | bool | None) -> Progress | None:
     """Return the progress callback.
 
-    True: a bar on standard error, or no callback if that is not a terminal.
+    True: a bar on standard error, or no callback if that is no terminal and no notebook.
     """
     if progress is True:
-        return ProgressBar(patience=_PATIENCE) if sys.stderr.isatty() else None
+        is_shown = sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel")
+        return ProgressBar(patience=_PATIENCE) if is_shown else None
     return progress or None
+
+
+@contextmanager
+def reporting_start(spark: Any, progress: Progress | None) -> Iterator[None]:
+    """Report to ``progress`` that the session's Python processes start.
+
+    Covers the first request of a session, which waits for them. Quick answers report nothing, and failures no completion.
+    """
+    if progress is None or spark in _USED_SESSIONS:
+        yield
+        _USED_SESSIONS.add(spark)
+        return
+    reported = threading.Event()
+
+    def report() -> None:
+        reported.set()
+        progress(ProgressEvent(stage=_START, done=0, total=1, unit="sessions"))
+
+    timer = threading.Timer(_START_PATIENCE, report)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+    _USED_SESSIONS.add(spark)
+    if reported.is_set():
+        progress(ProgressEvent(stage=_START, done=1, total=1, unit="sessions"))
 
 
 @contextmanager
@@ -274,4 +312,14 @@ def reading(store: FileStore, plan: ScanPlan, progress: Progress | None, stage: 
     steps.end()
 
 
-__all__ = ["FilesProgress", "FlushProgress", "PieceProgress", "ProgressBar", "Steps", "chosen", "reading", "reporting_tasks"]
+__all__ = [
+    "FilesProgress",
+    "FlushProgress",
+    "PieceProgress",
+    "ProgressBar",
+    "Steps",
+    "chosen",
+    "reading",
+    "reporting_start",
+    "reporting_tasks",
+]

@@ -361,7 +361,7 @@ class ProgressEvent(Message):
     ``done`` of ``total`` (None: unknown) units in ``stage``.
     ``bytes_done`` of ``total_bytes`` (None: unknown): file bytes for reads, compactions, rewrites and checks.
     For writes they are bytes of rows in memory.
-    Stages: ``write`` (consume rows), ``flush`` (write files), ``scan``, ``delete``, ``update``, ``merge``, ``analyze``, ``compact``,
+    Stages: ``start`` (a Spark session starts its Python processes), ``write`` (consume rows), ``flush`` (write files), ``scan``, ``delete``, ``update``, ``merge``, ``analyze``, ``compact``,
     ``rewrite-file-index``, ``fsck``, ``expire``, ``orphans``.
     Both numbers only grow within one attempt. After a commit conflict the job starts again.
     """

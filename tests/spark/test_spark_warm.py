@@ -86,3 +86,14 @@ def test_a_warm_read_in_no_sensible_number_of_tasks_is_refused(spark):
     for tasks in ("0", "many"):
         with pytest.raises(InvalidArgument, match=r"paimon\.warm"), raise_typed_errors():
             spark.read.format("paimon").options(**{"path": "/", "paimon.warm": tasks}).load().collect()
+
+
+def test_the_first_command_of_a_session_says_that_it_starts_python(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("pyspark_paimon.jobs.progress._START_PATIENCE", 0.0)
+    fresh, events = spark_session(new=True), []
+    table = Table.create(tmp_path / "t", "id BIGINT", primary_keys=["id"], options={"bucket": "1"}, spark=fresh, progress=events.append)
+    assert [(event.stage, event.done) for event in events] == [("start", 0), ("start", 1)]
+    table.write(pa.table({"id": [1]}))
+    again = Table.open(table.path, spark=fresh, progress=events.append)
+    assert again.scan().count() == 1
+    assert {event.stage for event in events[2:]} <= {"write", "scan"}

@@ -21,7 +21,7 @@ from fileindex.base.thresholds import thresholds
 from lsm.arrow.limit import limit_rows
 from lsm.read.metrics import ReadReport
 from pyspark_paimon.jobs.ordering import candidates, sort_frame, sort_rows
-from pyspark_paimon.jobs.progress import reporting_tasks
+from pyspark_paimon.jobs.progress import reporting_start, reporting_tasks
 from pyspark_paimon.request.backend import Progress, ScanRequest
 from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.executor import MeasuredPlan, RowGrouping
@@ -260,9 +260,10 @@ class SparkScans:
 
     def _ask(self, question: Request[A], spark: Any = None) -> A:
         # The analysis of a plan carries the answer; no job runs.
-        with raise_typed_errors():
+        session = spark or self._spark
+        with raise_typed_errors(), reporting_start(session, self._progress):
             options = {"path": self._path, rpc.QUESTION: question.to_text()}
-            answer = rpc.answer_of((spark or self._spark).read.format(UNIQUE_NAME).options(**options).load().schema)
+            answer = rpc.answer_of(session.read.format(UNIQUE_NAME).options(**options).load().schema)
         return question.answer_of(answer)
 
 

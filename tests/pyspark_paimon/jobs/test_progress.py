@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+import time
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_paimon import ProgressEvent, Table
-from pyspark_paimon.jobs.progress import ProgressBar, chosen, reporting_tasks
+from pyspark_paimon.jobs.progress import ProgressBar, chosen, reporting_start, reporting_tasks
 
 
 def event(stage, done, total=None):
@@ -43,6 +44,48 @@ def test_true_means_a_bar_on_a_terminal_and_nothing_means_silence(monkeypatch) -
     assert isinstance(chosen(True), ProgressBar)
     assert chosen(False) is chosen(None) is None
     assert chosen(print) is print
+
+
+def test_true_means_a_bar_in_a_notebook(monkeypatch) -> None:
+    output = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})
+    monkeypatch.setattr("sys.stderr", output())
+    assert isinstance(chosen(True), ProgressBar)
+
+
+@pytest.mark.parametrize("patience", [0.0, 60.0])
+def test_the_first_request_of_a_session_says_what_it_waits_for(monkeypatch, patience) -> None:
+    monkeypatch.setattr("pyspark_paimon.jobs.progress._START_PATIENCE", patience)
+    bar, other = ProgressBar(io.StringIO()), ProgressBar(io.StringIO())
+    session = Session()
+    with reporting_start(session, bar):
+        end = time.monotonic() + 10
+        while not bar.output.getvalue() and not patience and time.monotonic() < end:
+            time.sleep(0.01)
+    with reporting_start(session, other):
+        time.sleep(0.1)
+    line = "\rstarting Python on the server, first use of this session"
+    assert bar.output.getvalue() == ("" if patience else f"{line}{line}\n")
+    assert other.output.getvalue() == ""
+
+
+def test_a_first_request_that_fails_is_told_again(monkeypatch) -> None:
+    monkeypatch.setattr("pyspark_paimon.jobs.progress._START_PATIENCE", 0.0)
+    session, events, seen = Session(), [], threading.Event()
+
+    def progress(shown) -> None:
+        events.append(shown.done)
+        seen.set()
+
+    def fail() -> None:
+        assert seen.wait(10)
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"), reporting_start(session, progress):
+        fail()
+    seen.clear()
+    with reporting_start(session, progress):
+        assert seen.wait(10)
+    assert events == [0, 0, 1]
 
 
 def test_what_is_over_soon_is_not_worth_a_line() -> None:
