@@ -3,6 +3,9 @@
 Spark starts a daemon for each kind of work of each session: for schemas, planning, tasks and commits. Each would import PySpark and
 this package. Forked from one process they import nothing, and share its memory. ``launcher`` asks for a fork, ``client/forks.py``
 starts this process and ends it.
+
+Spark never ends a daemon, not even after its session. So a daemon without workers ends after a while, and Spark asks for another one when
+it cannot connect. A port that is free again could become that of another daemon, which refuses Spark's secret: this process keeps it bound.
 """
 
 from __future__ import annotations
@@ -13,14 +16,20 @@ import select
 import signal
 import socket
 import sys
+import time
 import traceback
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 from fileindex.base.process import freeze_heap, replace_environment, run_after_fork
 from pyspark_paimon.spark.daemon import preload
 
 _LENGTH, _STREAMS = 8, 3
+_PORT = bytes(_LENGTH)
+"""Length of a request that only hands over a port."""
 _MODULES = (
     "pyspark.daemon",
     "pyspark.sql.worker.commit_data_source_write",
@@ -32,20 +41,25 @@ _MODULES = (
     "pyspark_paimon.spark.source",
 )
 _OF_SPARK = ("SPARK_", "PYSPARK_", "_PYSPARK_", "PYTHONPATH", "PYTHONUNBUFFERED", "PYTHON_")
+_MOST_PORTS = 400
+"""Ports of ended daemons that stay bound, each a file descriptor."""
 _OF_SHELLS = frozenset({"_", "OLDPWD", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PWD", "SHLVL"})
 
 
-def serve(path: str) -> None:
-    """Fork a daemon for each request at the socket ``path``, until standard input ends."""
+def serve(path: str, idle_seconds: float) -> None:
+    """Fork a daemon for each request at the socket ``path``, until standard input ends.
+
+    A daemon ends when it has had no worker for ``idle_seconds``.
+    """
     from pyspark_paimon.spark.warm import PLANS, QUESTIONS, load  # noqa: PLC0415  # after Spark's own modules
 
     preload()
     load((*_MODULES, *QUESTIONS, *PLANS))
     freeze_heap()
-    environment = dict(os.environ)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen()
+        server = _ForkServer(listener, idle_seconds)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system forgets daemons that have ended
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server's process decides when this one ends
         while True:
@@ -55,25 +69,38 @@ def serve(path: str) -> None:
             connection, _ = listener.accept()
             # A launcher may end while it asks, or have no answer: then Python starts the daemon.
             with connection, suppress(OSError, ValueError):
-                _answer(connection, listener, environment)
+                server.answer(connection)
 
 
-def _answer(connection: socket.socket, listener: socket.socket, environment: dict[str, str]) -> None:
-    """Fork a daemon and tell its process id; tell 0 if Python has to start it."""
-    length, streams, _, _ = socket.recv_fds(connection, _LENGTH, _STREAMS)
-    try:
-        with connection.makefile("rb") as file:
-            request = json.loads(file.read(int.from_bytes(length, "big")))
-        if not _fits(environment, request["environment"]):
-            connection.sendall(b"0")
+class _ForkServer:
+    """Answers of the fork server to launchers and to ending daemons."""
+
+    def __init__(self, listener: socket.socket, idle_seconds: float) -> None:
+        self._listener, self._idle_seconds = listener, idle_seconds
+        self._environment = dict(os.environ)
+        self._ports = deque[socket.socket](maxlen=_MOST_PORTS)
+
+    def answer(self, connection: socket.socket) -> None:
+        """Fork a daemon and tell its process id; tell 0 if Python has to start it. Or keep the port of a daemon."""
+        length, files, _, _ = socket.recv_fds(connection, _LENGTH, _STREAMS)
+        if length == _PORT:
+            self._ports.extend(socket.socket(fileno=file) for file in files)
             return
-        if os.fork():
-            return
-        listener.close()
-        _become_daemon(connection, request, streams)
-    finally:
-        for stream in streams:
-            os.close(stream)
+        try:
+            with connection.makefile("rb") as file:
+                request = json.loads(file.read(int.from_bytes(length, "big")))
+            if not _fits(self._environment, request["environment"]):
+                connection.sendall(b"0")
+                return
+            if os.fork():
+                return
+            path = self._listener.getsockname()
+            for each in (self._listener, *self._ports):
+                each.close()
+            _become_daemon(connection, request, files, lambda: _IdlePoll(path, self._idle_seconds))
+        finally:
+            for stream in files:
+                os.close(stream)
 
 
 def _fits(ours: dict[str, str], wanted: dict[str, str]) -> bool:
@@ -88,7 +115,59 @@ def _fits(ours: dict[str, str], wanted: dict[str, str]) -> bool:
     return all(name.startswith(_OF_SPARK) or name in _OF_SHELLS for name in changed)
 
 
-def _become_daemon(connection: socket.socket, request: dict[str, Any], streams: list[int]) -> None:
+class _IdlePoll:
+    """``select.poll`` of Spark's daemon, which ends the daemon when it has had no worker for ``idle_seconds``.
+
+    ``path``: socket of the fork server, which keeps the daemon's port.
+    """
+
+    def __init__(self, path: str, idle_seconds: float) -> None:
+        self._poll = select.poll()
+        self._path, self._idle_seconds = path, idle_seconds
+        self._listener: socket.socket | None = None
+        self._busy = time.monotonic()
+
+    def register(self, file: int | socket.socket, events: int) -> None:
+        if isinstance(file, socket.socket) and file.family != socket.AF_UNIX:
+            self._listener = file
+        self._poll.register(file, events)
+
+    def unregister(self, file: int | socket.socket) -> None:
+        with suppress(KeyError, ValueError):  # closed
+            self._poll.unregister(file)
+
+    def poll(self, timeout: float) -> list[tuple[int, int]]:
+        """Wait for events. Raises ``SystemExit`` if the daemon is idle."""
+        found = self._poll.poll(timeout)
+        if found or _has_children():
+            self._busy = time.monotonic()
+        elif self._listener is not None and time.monotonic() - self._busy >= self._idle_seconds:
+            _keep_port(self._listener, self._path)
+            raise SystemExit(0)
+        return found
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _keep_port(listener: socket.socket, path: str) -> None:
+    """Close the socket, and give its port to the fork server at ``path``, where nobody listens."""
+    address, family = listener.getsockname(), listener.family
+    listener.close()
+    with socket.socket(family) as port, socket.socket(socket.AF_UNIX) as connection, suppress(OSError):  # the fork server may be gone
+        port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # its connections may not be over
+        port.bind(address)
+        port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        connection.connect(path)
+        socket.send_fds(connection, [_PORT], [port.fileno()])
+
+
+def _become_daemon(connection: socket.socket, request: dict[str, Any], streams: list[int], make_poll: Callable[[], _IdlePoll]) -> None:
     """Run Spark's daemon in this process, and end it."""
     code = 1
     try:
@@ -103,7 +182,9 @@ def _become_daemon(connection: socket.socket, request: dict[str, Any], streams: 
         sys.path[:] = [*dict.fromkeys([request["directory"], *paths, *sys.path])]
         connection.sendall(str(os.getpid()).encode())
         run_after_fork(connection.close)  # the launcher ends with the daemon, not with its workers
-        sys.modules["pyspark.daemon"].manager()
+        daemon: Any = sys.modules["pyspark.daemon"]
+        daemon.select = SimpleNamespace(**{**vars(select), "poll": make_poll})
+        daemon.manager()
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else 1
     except BaseException:  # noqa: BLE001  # the process ends, and Python would print it
@@ -114,6 +195,6 @@ def _become_daemon(connection: socket.socket, request: dict[str, Any], streams: 
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(sys.argv[1], float(sys.argv[2]))
 
 __all__ = ["serve"]

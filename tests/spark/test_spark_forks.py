@@ -35,6 +35,15 @@ def forks():
     assert not Path(made.python).exists()
 
 
+@pytest.fixture(scope="module")
+def short_lived():
+    """A fork server whose daemons end as soon as they have no worker."""
+    made = ForkServer(BASE, idle_seconds=2)
+    wait_until(Path(made.python).with_name("socket").exists, "a socket")
+    yield made
+    made.stop()
+
+
 @contextmanager
 def daemon(forks, module="pyspark.daemon", **more):
     """A daemon as Spark starts it: its port is the first thing that it writes, and it ends when its input does."""
@@ -73,6 +82,27 @@ def test_a_daemon_ends_with_the_process_that_spark_knows(forks):
         launched.terminate()
         assert launched.wait(20) == 0
         assert wait_until(lambda: not manager.is_running() or manager.status() == psutil.STATUS_ZOMBIE, "the end of the daemon")
+
+
+def test_a_daemon_with_a_worker_stays_and_an_idle_one_ends_and_keeps_its_port(short_lived):
+    with daemon(short_lived) as (launched, port):
+        connection, forked = worker(port)
+        with connection:
+            [manager] = [each for each in forked.parents() if each.ppid() == short_lived.process.pid]
+            with pytest.raises(subprocess.TimeoutExpired):
+                launched.wait(6)
+        assert launched.wait(20) == 0  # its input is still open
+        assert wait_until(lambda: not manager.is_running() or manager.status() == psutil.STATUS_ZOMBIE, "the end of the daemon")
+        assert launched.stdout.read() == b""
+    # Spark asks for another daemon when it is refused. Another process at this port would answer instead.
+    for _ in range(2):
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", port))
+    with daemon(short_lived) as (launched, again):
+        assert again != port
+        assert launched.wait(20) == 0  # without any worker
 
 
 def test_a_daemon_with_variables_that_libraries_read_is_started_by_python(forks):

@@ -16,12 +16,16 @@ from pathlib import Path
 
 _HOME = Path(__file__).resolve().parents[1]
 _PATIENCE_SECONDS = 5.0
+_IDLE_SECONDS = 120.0
 
 
 class ForkServer:
-    """Running fork server of a Spark server that has the environment ``environment``."""
+    """Running fork server of a Spark server that has the environment ``environment``.
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    A daemon ends when it has had no worker for ``idle_seconds``. Spark ends idle workers after a minute.
+    """
+
+    def __init__(self, environment: Mapping[str, str], idle_seconds: float = _IDLE_SECONDS) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="pyspark-paimon-forks-")
         script, path = Path(self._folder.name, "python"), str(Path(self._folder.name, "socket"))
         launcher = shlex.join([sys.executable, "-S", "-E", "-P", str(_HOME / "launcher.py"), path, sys.executable])
@@ -33,11 +37,11 @@ class ForkServer:
         # spark-submit sets the first variable for all processes of Spark, and Spark the other for its Python.
         ours = {**environment, "PYTHONHASHSEED": "0", "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER"}
         self.process = subprocess.Popen(  # noqa: S603  # this Python and our own module
-            [sys.executable, "-m", "pyspark_paimon.spark.fork_server", path], env=ours, stdin=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-m", "pyspark_paimon.spark.fork_server", path, str(idle_seconds)], env=ours, stdin=subprocess.PIPE, start_new_session=True
         )  # fmt: skip
 
     def stop(self) -> None:
-        """End the process. Daemons end with Spark's server."""
+        """End the process. Daemons end with Spark's server, or when they are idle."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         with suppress(subprocess.TimeoutExpired):

@@ -30,6 +30,8 @@ TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105  # the variabl
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _STARTED = re.compile(r"Spark Connect server started at: \S+:(\d+)")
 _LINE = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (\w+) ")
+_RESTARTED_DAEMON = re.compile(r"Failed to open socket to Python daemon|Assuming that daemon unexpectedly quit")
+"""Warnings after an idle daemon has ended (``spark/fork_server.py``)."""
 _FORWARDED_LEVELS = frozenset({"WARN", "ERROR", "FATAL"})
 _PATIENCE_SECONDS = 15.0
 _LAST_LINES = 20
@@ -195,7 +197,7 @@ def log_lines(log: Iterator[str], listens: Callable[[int], None]) -> Iterator[st
         if found:
             listens(int(found.group(1)))
         level = _LINE.match(line)
-        shown = level.group(1) in _FORWARDED_LEVELS if level else shown
+        shown = level.group(1) in _FORWARDED_LEVELS and not _RESTARTED_DAEMON.search(line) if level else shown
         if shown and line.strip():
             yield line.rstrip()
 
