@@ -46,8 +46,8 @@ interop: setup ## Prove the formats against Paimon's Java engine and pypaimon, a
 
 STORE_TESTS := $(addprefix tests/pyspark_paimon/,jobs local stream table)
 .PHONY: test-store
-test-store: setup ## Run the tests of tables on object stores (S3Proxy and HDFS by Maven, Azurite by npm, versitygw by Go), and the long ones of stores
-	@$(PYTEST) -q -n 2 -m "not spark and not interop" tests/manifest/storage $(addprefix tests/pyspark_paimon/table/,test_object_store_tables.py test_object_store_faults.py test_azure_tables.py test_versity_tables.py test_hdfs_tables.py test_hive_catalog.py test_mysql_catalog.py)
+test-store: setup ## Run the tests of tables on object stores and catalogs (servers by Maven, Azurite by npm, versitygw by Go), and the long ones of stores
+	@$(PYTEST) -q -n 2 -m "not spark and not interop" tests/manifest/storage $(addprefix tests/pyspark_paimon/table/,test_object_store_tables.py test_object_store_faults.py test_azure_tables.py test_versity_tables.py test_hdfs_tables.py test_hive_catalog.py test_jdbc_servers.py)
 	@$(PYTEST) -q -m spark $(addprefix tests/spark/,test_spark_object_store.py test_spark_on_store.py test_spark_storage_options.py test_spark_exactly_once_store.py test_spark_reads_store.py test_spark_hdfs.py)
 	@PAIMON_TEST_STORE=s3 $(PYTEST) -q -n 2 -m "not spark and not interop and not long" $(STORE_TESTS)
 	@PAIMON_TEST_STORE=azure $(PYTEST) -q -n 2 -m "not spark and not interop and not long" $(STORE_TESTS)

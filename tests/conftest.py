@@ -11,9 +11,8 @@ from contextlib import ExitStack
 import hypothesis
 import pytest
 
-from benchmarks.java_project import JavaUnavailable
 from fileindex.base.thresholds import Thresholds, use_thresholds
-from tests.stores.azure_server import AzureServer, AzuriteUnavailable
+from tests.stores.azure_server import AzureServer
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.hdfs_server import HdfsServer
 from tests.stores.local_server import held
@@ -72,21 +71,21 @@ def tiny() -> Iterator[Thresholds]:
 def s3() -> Iterator[S3Server]:
     """A server of this session's own."""
     pytest.importorskip("obstore", reason="object stores need the extra 'objectstore'")
-    yield from held(S3Server(), JavaUnavailable)
+    yield from held(S3Server())
 
 
 @pytest.fixture(scope="session")
 def azure() -> Iterator[AzureServer]:
     """A server of Azure's protocol, of this session's own."""
     pytest.importorskip("obstore", reason="object stores need the extra 'objectstore'")
-    yield from held(AzureServer(), AzuriteUnavailable)
+    yield from held(AzureServer())
 
 
 @pytest.fixture(scope="session")
 def hdfs() -> Iterator[HdfsServer]:
     """A cluster of this session's own."""
     pytest.importorskip("hdfs_native", reason="HDFS needs the extra 'hdfs'")
-    yield from held(HdfsServer(), JavaUnavailable)
+    yield from held(HdfsServer())
 
 
 @pytest.fixture

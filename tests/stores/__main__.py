@@ -1,7 +1,7 @@
-"""Runs a command beside a server, which it reaches by its environment: ``python -m tests.stores [hdfs] COMMAND ARGUMENT...``.
+"""Runs a command beside a server, which it reaches by its environment: ``python -m tests.stores [SERVER] COMMAND ARGUMENT...``.
 
-Usually an S3 server with a bucket named ``tests``; with ``hdfs`` a cluster of HDFS, whose root is ``hdfs:///``. It ends with the command, and so
-do its files.
+Without a SERVER an S3 server with a bucket named ``tests``; with ``hdfs`` a cluster, whose root is ``hdfs:///``. A server of a catalog gives the
+options of ``Catalog.create`` as JSON in ``PAIMON_TEST_CATALOG``. The server ends with the command, and so do its files.
 """
 
 from __future__ import annotations
@@ -9,26 +9,47 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 
-from benchmarks.java_project import JavaUnavailable
+from tests.stores.azure_server import AzureServer
 from tests.stores.hdfs_server import HdfsServer
+from tests.stores.hive_server import HiveServer
+from tests.stores.local_server import UNAVAILABLE, LocalServer
+from tests.stores.mariadb_server import MariaDbServer
+from tests.stores.postgres_server import PostgresServer
 from tests.stores.s3_server import S3Server
+from tests.stores.versity_server import VersityServer
+
+SERVERS: dict[str, type[LocalServer]] = {
+    "s3": S3Server,
+    "versity": VersityServer,
+    "azure": AzureServer,
+    "hdfs": HdfsServer,
+    "hive": HiveServer,
+    "mariadb": MariaDbServer,
+    "postgres": PostgresServer,
+}
 
 
-def main() -> int:
-    hdfs = sys.argv[1:2] == ["hdfs"]
-    name, kind, command = ("HDFS", HdfsServer, sys.argv[2:]) if hdfs else ("S3Proxy", S3Server, sys.argv[1:])
+def main(arguments: Sequence[str]) -> int:
+    """Return the command's exit status; 2 without a command, 1 where the server cannot run."""
+    kind, command = (SERVERS[arguments[0]], arguments[1:]) if arguments[:1] and arguments[0] in SERVERS else (S3Server, arguments)
+    if not command or command[0].startswith("-"):
+        sys.stderr.write(f"usage: python -m tests.stores [{'|'.join(SERVERS)}] COMMAND ARGUMENT...\n")
+        return 2
     try:
         with kind() as server:
-            sys.stdout.write(f"{name} listens on 127.0.0.1:{server.port}, until the command has ended\n")
+            environment = server.environment()
+            names = ", ".join(environment)
+            sys.stdout.write(f"{kind.name} listens on 127.0.0.1:{server.port}, until the command has ended; it is reached by {names}\n")
             sys.stdout.flush()
-            done = subprocess.run(command, env=os.environ | server.environment(), check=False).returncode
-        sys.stdout.write(f"{name} has ended, and what was on it is gone\n")
-    except JavaUnavailable as missing:
+            done = subprocess.run(command, env=os.environ | environment, check=False).returncode
+        sys.stdout.write(f"{kind.name} has ended, and what was on it is gone\n")
+    except UNAVAILABLE as missing:
         sys.stderr.write(f"{missing}\n")
         return 1
     return done
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

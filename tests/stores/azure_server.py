@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from benchmarks.environments import cache
-from tests.stores.local_server import LocalServer, free_port
+from tests.stores.local_server import LocalServer, ServerUnavailable, free_port
 
 VERSION = "3.35.0"
 ACCOUNT = "devstoreaccount1"
@@ -25,12 +25,10 @@ CONTAINER = "tests"
 _PATIENCE_SECONDS = 60
 
 
-class AzuriteUnavailable(Exception):  # a reason to skip, not an error
-    """There is no Node, or npm does not bring the server."""
-
-
 class AzureServer(LocalServer):
     """A running server with a container named ``tests``."""
+
+    name = "Azurite"
 
     def __enter__(self) -> Self:
         program = _program()
@@ -40,14 +38,14 @@ class AzureServer(LocalServer):
         command = [str(shutil.which("node")), str(program), "--skipApiVersionCheck", "--silent", *places]
         self._run(command)
         if not self._answers_within(_PATIENCE_SECONDS, self._make_container):
-            self._give_up("Azurite", AzuriteUnavailable)
+            self._give_up()
         return self
 
     def _make_container(self) -> bool:
         try:
             urllib.request.urlopen(self._creation(), timeout=5).close()
         except urllib.error.HTTPError as error:
-            raise AzuriteUnavailable(f"Azurite makes no container: {error} {error.read()[:300]!r}") from None
+            raise ServerUnavailable(f"Azurite makes no container: {error} {error.read()[:300]!r}") from None
         return True
 
     def _creation(self) -> urllib.request.Request:
@@ -78,7 +76,7 @@ class AzureServer(LocalServer):
 
 
 def _program() -> Path:
-    """The server's program, brought once for this user. Raises ``AzuriteUnavailable``."""
+    """The server's program, brought once for this user. Raises ``ServerUnavailable``."""
     home = cache() / f"azurite-{VERSION}"
     found = home / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
     home.mkdir(parents=True, exist_ok=True)
@@ -88,12 +86,12 @@ def _program() -> Path:
             return found
         npm = shutil.which("npm")
         if npm is None or shutil.which("node") is None:
-            raise AzuriteUnavailable("there is no Node.js with npm here, which brings Azurite")
+            raise ServerUnavailable("there is no Node.js with npm here, which brings Azurite")
         command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(home), f"azurite@{VERSION}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
         if not found.exists():
-            raise AzuriteUnavailable(f"npm does not bring azurite {VERSION}: {done.stderr[-300:]}")
+            raise ServerUnavailable(f"npm does not bring azurite {VERSION}: {done.stderr[-300:]}")
         return found
 
 
-__all__ = ["CONTAINER", "AzureServer", "AzuriteUnavailable"]
+__all__ = ["CONTAINER", "AzureServer"]

@@ -24,6 +24,8 @@ _SITE = """<configuration><property><name>fs.defaultFS</name><value>hdfs://127.0
 class HdfsServer(LocalServer):
     """A running cluster; ``port`` of its name node."""
 
+    name = "HDFS"
+
     def __enter__(self) -> Self:
         java = java_tool("java")
         if java is None:
@@ -37,7 +39,7 @@ class HdfsServer(LocalServer):
         command = [java, "-Xmx400m", "-cp", os.pathsep.join(map(str, jars)), main, *nodes, *settings]
         self._run(command)
         if not self._answers_within(_PATIENCE_SECONDS, lambda: details.exists() and details.read_text().strip().endswith("}")):
-            self._give_up("the mini cluster of HDFS", JavaUnavailable)
+            self._give_up()
         self.port = int(json.loads(details.read_text())["namenode_port"])
         (self.folder / "conf").mkdir()
         (self.folder / "conf" / "core-site.xml").write_text(_SITE.format(port=self.port))

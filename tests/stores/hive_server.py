@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from benchmarks.environments import cache
-from benchmarks.java_project import JavaProject, JavaUnavailable
+from benchmarks.java_project import JavaProject
 from tests.stores.local_server import LocalServer, free_port
 
 PROJECT = JavaProject("Hive's metastore", Path(__file__).parent / "hive_metastore", cache() / "hive-metastore")
@@ -17,6 +17,8 @@ _OPENED = ["--add-opens", "java.base/java.lang=ALL-UNNAMED", "--add-opens", "jav
 
 class HiveServer(LocalServer):
     """A running metastore; ``port`` of 127.0.0.1."""
+
+    name = "Hive's metastore"
 
     def __enter__(self) -> Self:
         java, jars = PROJECT.java(), PROJECT.class_path()
@@ -37,7 +39,7 @@ class HiveServer(LocalServer):
         command = [java, "-Xmx400m", *_OPENED, "-cp", f"{self.folder}{os.pathsep}{jars}", "tests.Metastore", str(self.port)]
         self._run(command)
         if not self._answers_within(_PATIENCE_SECONDS, self._listens):
-            self._give_up("Hive's metastore", JavaUnavailable)
+            self._give_up()
         return self
 
     def options(self) -> dict[str, str]:

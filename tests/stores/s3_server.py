@@ -29,6 +29,8 @@ _START_SECONDS = 60
 class S3Server(LocalServer):
     """A running server; ``port`` of 127.0.0.1, buckets as directories of ``folder``."""
 
+    name = "S3Proxy"
+
     def __enter__(self) -> Self:
         self._make_folder("s3")
         (self.folder / "data" / BUCKET).mkdir(parents=True)
@@ -40,7 +42,7 @@ class S3Server(LocalServer):
         self.port = self.port or free_port()
         self._run(self._command())
         if not self._answers_within(_START_SECONDS, self._answers):
-            raise JavaUnavailable(f"the server did not start: {(self.folder / 'log').read_text()[-500:]}")
+            self._give_up()
 
     def _command(self) -> list[str]:
         settings = {

@@ -9,18 +9,17 @@ import subprocess
 from pathlib import Path
 
 from benchmarks.environments import cache
+from tests.stores.local_server import ServerUnavailable
 from tests.stores.s3_server import IDENTITY, SECRET, S3Server
 
 VERSION = "1.8.0"
 _PATIENCE = 1200
 
 
-class VersityUnavailable(Exception):  # a reason to skip, not an error
-    """There is no Go, or its module proxy does not bring the server."""
-
-
 class VersityServer(S3Server):
     """As ``S3Server``; objects are files below ``folder``, what else is known of them lies beside."""
+
+    name = "versitygw"
 
     def _command(self) -> list[str]:
         data, aside = self.folder / "data", self.folder / "aside"
@@ -30,7 +29,7 @@ class VersityServer(S3Server):
 
 
 def _program() -> Path:
-    """The server's program, built once for this user, which takes some minutes. Raises ``VersityUnavailable``."""
+    """The server's program, built once for this user, which takes some minutes. Raises ``ServerUnavailable``."""
     home = cache() / f"versitygw-{VERSION}"
     found = home / "versitygw"
     home.mkdir(parents=True, exist_ok=True)
@@ -40,14 +39,14 @@ def _program() -> Path:
             return found
         go = shutil.which("go")
         if go is None:
-            raise VersityUnavailable("there is no Go here, which builds versitygw")
+            raise ServerUnavailable("there is no Go here, which builds versitygw")
         module = f"github.com/versity/versitygw/cmd/versitygw@v{VERSION}"
         done = subprocess.run(
             [go, "install", module], env=os.environ | {"GOBIN": str(home)}, capture_output=True, text=True, check=False, timeout=_PATIENCE
         )
         if not found.exists():
-            raise VersityUnavailable(f"Go does not bring versitygw {VERSION}: {done.stderr[-300:]}")
+            raise ServerUnavailable(f"Go does not bring versitygw {VERSION}: {done.stderr[-300:]}")
         return found
 
 
-__all__ = ["VersityServer", "VersityUnavailable"]
+__all__ = ["VersityServer"]

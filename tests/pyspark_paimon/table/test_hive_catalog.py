@@ -13,7 +13,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from benchmarks.java_project import JavaUnavailable
 from manifest.hive.locked import LockedFileIO, LockOptions
 from manifest.hive.metastore import Metastore, user_name
 from manifest.hive.options import HiveOptions
@@ -42,7 +41,7 @@ served = [pytest.mark.long, pytest.mark.timeout(300)]
 
 @pytest.fixture(scope="module")
 def metastore():
-    yield from held(HiveServer(), JavaUnavailable)
+    yield from held(HiveServer())
 
 
 @pytest.fixture

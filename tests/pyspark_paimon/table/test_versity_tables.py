@@ -9,7 +9,7 @@ from pyspark_paimon import Table
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.local_server import held
 from tests.stores.racing import raced
-from tests.stores.versity_server import VersityServer, VersityUnavailable
+from tests.stores.versity_server import VersityServer
 
 pytest.importorskip("obstore", reason="object stores need the extra 'objectstore'")
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
 
 @pytest.fixture(scope="module")
 def versity():
-    yield from held(VersityServer(), VersityUnavailable)
+    yield from held(VersityServer())
 
 
 def rows(ids, city="Oslo"):

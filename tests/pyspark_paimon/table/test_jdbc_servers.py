@@ -1,4 +1,4 @@
-"""The JDBC catalog on a real server of MySQL's protocol (MariaDB)."""
+"""The JDBC catalog on real servers: MySQL's protocol (MariaDB) and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import threading
 
 import pytest
 
-from benchmarks.java_project import JavaUnavailable
 from pyspark_paimon import Catalog, CatalogUnavailable, TableExists, TableNotFound
 from tests.stores.local_server import held
 from tests.stores.mariadb_server import PASSWORD, MariaDbServer
+from tests.stores.postgres_server import PostgresServer
 
 pytest.importorskip("sqlalchemy")
-pytest.importorskip("pymysql")
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 
-@pytest.fixture(scope="module")
-def database():
-    yield from held(MariaDbServer(), JavaUnavailable)
+@pytest.fixture(scope="module", params=[MariaDbServer, PostgresServer], ids=lambda kind: kind.name)
+def database(request):
+    yield from held(request.param())
 
 
 @pytest.fixture
@@ -66,6 +65,6 @@ def test_of_processes_that_create_a_table_one_wins(options, tmp_path) -> None:
 
 
 def test_a_wrong_password_is_refused_and_not_shown(options, tmp_path) -> None:
-    with pytest.raises(CatalogUnavailable, match="Access denied") as caught:
+    with pytest.raises(CatalogUnavailable, match=r"Access denied|password authentication failed") as caught:
         Catalog(tmp_path, options | {"jdbc.password": f"not-{PASSWORD}"}).list_databases()
     assert PASSWORD not in str(caught.value)
