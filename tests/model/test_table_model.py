@@ -22,6 +22,7 @@ STEPS = [Write([{"k0": 1, "c0": -0.0}, {"k0": 2, "c0": None}]), Upkeep("compact"
 
 
 @pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.sampled(2)
 def test_tables_of_random_kinds_hold_what_their_model_holds(seed: int) -> None:
     run(seed, examples=6, steps=10)
 

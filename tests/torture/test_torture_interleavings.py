@@ -22,16 +22,21 @@ PAIRS = [
     (STORE, "branch", "fast-forward"),
     (STORE, "update", "drop column"),
 ]
-EACH = 40
+EACH = [pytest.param(400, id="one stop"), pytest.param(40, id="more stops", marks=pytest.mark.long)]
 """Of the stops of a pair, one in so many is tried here. ``make torture`` draws from all of them."""
 
 
+@pytest.mark.parametrize("each", EACH)
 @pytest.mark.parametrize(("kind", "first", "second"), PAIRS)
-def test_a_pair_that_once_went_wrong_is_serializable(kind: str, first: str, second: str) -> None:
+def test_a_pair_that_once_went_wrong_is_serializable(kind: str, first: str, second: str, each: int) -> None:
     with scratch_folder() as scratch:
         table = PreparedTable(kind, scratch)
         stops = table.stops(first, second)
-        cases = [Case(kind, first, (second,), number, kills=kills) for number in stops[::EACH] for kills in (False, True)]
+        cases = [
+            Case(kind, first, (second,), number, kills=kills)
+            for number in stops[min(each, len(stops)) // 2 :: each]
+            for kills in (False, True)
+        ]
         assert cases
         wrong = {case: found for case in cases if (found := run_case(table, case))[0] not in {"right", "typed error"}}
     assert wrong == {}

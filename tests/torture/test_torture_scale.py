@@ -19,6 +19,7 @@ SMALL = tuple(size for size in SIZES if size.name in {"tiny", "one group"})
 
 
 @pytest.mark.parametrize("number", [2, 12])
+@pytest.mark.sampled(2)
 def test_tables_of_crossed_sizes_hold_their_rows(tmp_path: Path, number: int) -> None:
     found = run(number, f"{tmp_path}/t", SMALL)
     assert found.verdict == "right", found

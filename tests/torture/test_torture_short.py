@@ -12,12 +12,12 @@ import pytest
 
 from tests.torture.runner import ROOT
 
-TRIES = {"kills": 6, "faults": 6, "interleavings": 20}
+FEW = {"kills": 2, "faults": 2, "interleavings": 4}
+MORE = {"kills": 12, "faults": 12, "interleavings": 40}
 
 
-@pytest.mark.parametrize("part", TRIES)
-@pytest.mark.sampled(2)
-def test_a_short_torture_finds_nothing_wrong(tmp_path: Path, part: str) -> None:
+@pytest.mark.parametrize(("part", "tries"), [*FEW.items(), *(pytest.param(*one, marks=pytest.mark.long) for one in MORE.items())])
+def test_a_short_torture_finds_nothing_wrong(tmp_path: Path, part: str, tries: int) -> None:
     command = [
         sys.executable,
         "-m",
@@ -25,7 +25,7 @@ def test_a_short_torture_finds_nothing_wrong(tmp_path: Path, part: str) -> None:
         "--worker",
         part,
         "--tries",
-        str(TRIES[part]),
+        str(tries),
         "--seed",
         "1",
         "--folder",
@@ -35,5 +35,5 @@ def test_a_short_torture_finds_nothing_wrong(tmp_path: Path, part: str) -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stderr
     outcomes = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(outcomes) == TRIES[part]
+    assert len(outcomes) == tries
     assert [outcome for outcome in outcomes if outcome["verdict"] not in {"right", "typed error"}] == []

@@ -46,6 +46,10 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
+QUICK = {("disk", "append"), ("disk", "keyed with vectors"), ("memory", "crossing partitions")}
+"""Kinds that the test of all thresholds leaves out."""
+
+
 def _or(row: Row) -> bool:
     return row["n"] == 1 or (row["n"] == 2 and row["city"] == "Rome") or (row["price"] is not None and row["price"] < 1.5)
 
@@ -289,9 +293,11 @@ def check(table: Table, rows: list[Row]) -> None:
         assert scan.count() == len(wanted), text
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("home", ["disk", "memory"], indirect=True)
-@pytest.mark.sampled(3)
+@pytest.mark.parametrize(
+    ("home", "kind"),
+    [pytest.param(home, kind, marks=() if (home, kind) in QUICK else pytest.mark.long) for home in ("disk", "memory") for kind in KINDS],
+    indirect=["home"],
+)
 @pytest.mark.usefixtures("tiny")
 def test_a_tiny_table_has_the_rows_of_a_list(home: str, kind: str) -> None:
     lived(home, kind)
