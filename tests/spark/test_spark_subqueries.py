@@ -70,9 +70,18 @@ def matching(spark, path: str, condition: str) -> set[int]:
     return {row.id for row in found}
 
 
-@pytest.mark.parametrize(("keyed", "listed"), [(False, 10**6), (True, 10**6), (True, 1)])
-def test_deletes_find_the_rows_of_a_select(spark, make, keyed, listed) -> None:
-    for condition in ALONE if listed > 1 else ALONE[::3]:
+@pytest.mark.parametrize(
+    ("keyed", "listed", "conditions"),
+    [
+        (False, 10**6, ALONE[::2]),
+        (True, 10**6, ALONE[1::2]),
+        (True, 1, ALONE[::3]),
+        *(pytest.param(keyed, 10**6, ALONE, marks=pytest.mark.long) for keyed in (False, True)),
+    ],
+    ids=["append", "keyed", "keyed, joined", "append, every condition", "keyed, every condition"],
+)
+def test_deletes_find_the_rows_of_a_select(spark, make, keyed, listed, conditions) -> None:
+    for condition in conditions:
         path = make(keyed=keyed)
         gone = matching(spark, path, condition)
         with use_thresholds(listed_subquery=listed):

@@ -25,6 +25,7 @@ FILTERS = [
     "t = TIMESTAMP_NTZ '2024-03-31 01:15:00'", "coalesce(z, t) > TIMESTAMP '2024-06-01 00:00:00'", "z IN (TIMESTAMP '2024-11-03 01:30:00')",
     "NOT (CAST(z AS DATE) >= DATE '2024-03-31')", "dayofweek(z) = 1 OR minute(z) = 45",
 ]  # fmt: skip
+ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "+05:30"]
 
 
 @pytest.fixture
@@ -44,12 +45,20 @@ def make(spark, path) -> Table:
     return table
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "+05:30"], indirect=True)
-def test_a_filter_keeps_the_rows_that_where_keeps(spark, tmp_path, zone):
+@pytest.mark.parametrize(
+    ("zone", "filters"),
+    [
+        *((zone, FILTERS[at % 3 :: 3]) for at, zone in enumerate(ZONES)),
+        *(pytest.param(zone, FILTERS, marks=pytest.mark.long) for zone in ZONES),
+    ],
+    ids=[*ZONES, *(f"{zone}, every filter" for zone in ZONES)],
+    indirect=["zone"],
+)
+def test_a_filter_keeps_the_rows_that_where_keeps(spark, tmp_path, zone, filters):
     table = make(spark, tmp_path)
     frame = spark.read.format("pyspark_paimon").load(table.path)
     wrong = []
-    for text in FILTERS:
+    for text in filters:
         expected = sorted(row.id for row in frame.where(text).select("id").collect())
         found = {
             "over Spark": table.scan(text, columns=["id"]).to_arrow()["id"].to_pylist(),

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsm.formats.blob import BlobFileWriter
@@ -17,6 +17,7 @@ from manifest.entry.manifest_file import ManifestFile
 from manifest.io.checksum import CHECKSUM_MEMBER
 from manifest.io.errors import InvalidSchema, UnsupportedTable
 from pyspark_paimon import CorruptFile, FilterFailed, Table, UnsupportedOption, UnsupportedType
+from tests.examples import some
 from tests.interop.evolved_tables import HOME, TABLES
 
 
@@ -373,6 +374,7 @@ def blob_table(path, ddl="id INT, p BLOB, q BYTES NOT NULL", **options):
 BLOBS = st.lists(st.tuples(st.none() | st.binary(max_size=300), st.binary(max_size=3)), max_size=12)
 
 
+@settings(max_examples=some(15), deadline=None)
 @given(st.lists(BLOBS, max_size=4), st.sampled_from(["1 b", "300 b", "1 kb", None]), st.sampled_from([1, 3, None]))
 def test_blobs_are_read_as_they_were_written(writes, size, most):
     options = {key: str(value) for key, value in (("blob.target-file-size", size), ("target-file-row-num", most)) if value is not None}

@@ -70,7 +70,7 @@ def check(table: Table, model: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(18)
 def test_a_golden_table_keeps_the_rows_of_a_model(tmp_path: Path, name: str) -> None:
     table = Table.open(shutil.copytree(TESTS / name, tmp_path / "t"))
     if name.startswith("golden_postponed"):

@@ -140,8 +140,8 @@ def test_a_purge_deletes_older_puffin_files(create) -> None:
 @pytest.mark.local_files
 def test_vectors_of_32_bits_are_widened(create, iceberg) -> None:
     table = create("id BIGINT NOT NULL, n INT", primary_keys=(), options={"deletion-vectors.enabled": "true"})
-    table.write(rows(0, 300_000))
-    table.delete("id % 3 = 0 AND id < 200000")
+    table.write(rows(0, 140_000))
+    table.delete("id % 3 = 0 AND id < 100000")
     table.alter_options({**VECTORS, "deletion-vectors.enabled": "true"})
     table.write(rows(400_000, 2))
     check_files(table)

@@ -191,7 +191,7 @@ def test_lookup_of_append_tables_is_refused(tmp_path):
 def test_32_threads_look_up_while_another_writer_commits(tmp_path):
     table = Table.create(tmp_path / "t", "id BIGINT, n BIGINT", ["id"], options={"bucket": "2", "num-sorted-run.compaction-trigger": "3"})
     table.write(pa.table({"id": range(200), "n": [0] * 200}))
-    look_up_beside(table.lookup, 200, (write_all(table.path, 200, number) for number in range(1, 9)))
+    look_up_beside(table.lookup, 200, (write_all(table.path, 200, number) for number in range(1, 5)))
 
 
 def test_keys_are_hashed_once_for_all_splits(tmp_path, monkeypatch):
