@@ -88,7 +88,7 @@ def selected(condition: Any) -> list[bool]:
 
 
 @given(TERMS)
-@settings(max_examples=some(300), deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_a_condition_selects_the_rows_of_its_term(term: Term) -> None:
     assert selected(condition_of(term)) == selected(ComputedCondition(term))
     negated = Computation("not", (term,))

@@ -333,8 +333,7 @@ class Turns:
             stop()
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 40))])
-@pytest.mark.sampled(2)
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 40))])
 def test_any_interleaving_of_runs_of_one_id_with_commits_and_expiries(create, monkeypatch, seed) -> None:
     """Whatever happens, the id's ten are there at most once, and exactly once if a run was told that they are."""
     chance = random.Random(seed)

@@ -99,7 +99,7 @@ def read(table: Table) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", ["parquet", "orc", "avro"])
 @pytest.mark.parametrize("number", range(len(GROUPS)))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_nested_types_are_written_read_compacted_and_evolved(tmp_path, kind, number):
     dice = random.Random(number)
     types = {f"c{at}": type_ for at, type_ in enumerate(GROUPS[number])}

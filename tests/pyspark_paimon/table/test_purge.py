@@ -66,6 +66,7 @@ def ids(table: Table) -> list[str]:
 @pytest.mark.local_files
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("sizes", ["tiny", "usual"])
+@pytest.mark.sampled(2)
 def test_no_file_has_a_purged_value(tmp_path: Path, secret: str, layout: str, sizes: str) -> None:
     """Old versions, deleted rows, changelogs, indexes, statistics and manifests had it."""
     with use_thresholds(Thresholds.tiny() if sizes == "tiny" else Thresholds()):

@@ -125,7 +125,7 @@ CHANGES: dict[str, tuple[Callable[[Table], Any], list[int]]] = {
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("later", [0, 1, 3])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_a_commit_beside_a_change_of_history_is_part_of_it_or_fails(path, stall, change, when, later):
     """``later``: commits that others make after the change, which take the ids that it has freed."""
     table = made(path)
@@ -150,6 +150,7 @@ def test_a_commit_beside_a_change_of_history_is_part_of_it_or_fails(path, stall,
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("commits", [1, 2, 3, 5])
+@pytest.mark.sampled(3)
 def test_a_commit_that_stalls_while_its_base_expires_loses_nothing(path, stall, when, commits):
     table = made(path)
 

@@ -221,7 +221,7 @@ CASES = pytest.mark.parametrize(
 @CASES
 @pytest.mark.sampled(2)
 def test_a_table_equals_a_dictionary(engine: str, dv: bool, tiny: bool) -> None:
-    run(engine, dv, tiny, examples=6, steps=8)
+    run(engine, dv, tiny, examples=3, steps=8)
 
 
 @pytest.mark.long
