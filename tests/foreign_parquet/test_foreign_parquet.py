@@ -112,7 +112,7 @@ def test_every_row_is_read_and_every_filter_answered(tmp_path, set_thresholds, n
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_indexes_are_built_compactions_read_and_checks_pass(tmp_path, name):
     table = table_of(tmp_path, name)
     assert table.fsck("deep").problems == ()

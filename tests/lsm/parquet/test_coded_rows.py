@@ -163,7 +163,7 @@ def test_dictionaries_that_overflow_are_left_to_the_decoder(name: str, tmp_path:
             assert taken(data, name, [row]).to_pylist() == rows[name].slice(row, 1).to_pylist()
 
 
-@settings(max_examples=some(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=some(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from(["int", "long", "text", "runs", "list", "map", "same"]),
     at=st.integers(0, 10**6),

@@ -211,7 +211,7 @@ def table(rows: list[dict[str, object]]) -> pa.RecordBatch:
     return pa.record_batch([pa.array([row[name] for row in rows], kind.arrow) for name, kind in TYPES.items()], names=list(TYPES))
 
 
-@settings(max_examples=some(60), deadline=None)
+@settings(max_examples=some(30), deadline=None)
 @given(condition=CONDITIONS, rows=st.lists(ROWS, min_size=1, max_size=8))
 def test_a_filter_selects_what_the_model_selects(condition: Node, rows: list[dict[str, object]]) -> None:
     batch = table(rows)
