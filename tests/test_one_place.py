@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 from manifest.options import merge_engine
 from manifest.options.merge_engine import ENGINES
@@ -28,6 +31,14 @@ def mentioned(path: Path) -> set[str]:
     found = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     found |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
     return found | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forgotten() -> Iterator[None]:
+    """Trees of all modules are a million objects: while they are held, each collection of garbage looks at them."""
+    yield
+    parsed.cache_clear()
+    mentioned.cache_clear()
 
 
 def test_merge_engines_are_told_by_their_traits_not_by_their_names() -> None:

@@ -22,7 +22,7 @@ def spark(tmp_path_factory):
             app_name="pyspark-paimon tests",
             master="local[2]",
             conf={
-                "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # a test run is over before the optimising compiler pays
+                "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # a test run is over before the optimising compiler pays
                 "spark.sql.shuffle.partitions": "2",
                 "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
                 "spark.sql.pyspark.jvmStacktrace.enabled": "false",  # as servers have it; SPARK_TESTING changes this and the next
