@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -12,6 +12,7 @@ import hypothesis
 import pytest
 
 from fileindex.base.thresholds import Thresholds, use_thresholds
+from tests.sampling import sample
 from tests.stores.azure_server import AzureServer
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.hdfs_server import HdfsServer
@@ -30,17 +31,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before those of ``-m`` look at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test that is ``sampled(n)`` each n-th case is quick; its other cases are long. Quick tests over Spark are in ``tests/spark``."""
-    seen: Counter[str] = Counter()
+    """Of a test that is ``sampled(n)`` one case in n is quick; its other cases are long. Quick tests over Spark are in ``tests/spark``."""
+    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("spark") and not item.get_closest_marker("long") and "tests/spark/" not in item.nodeid:
+        if item.get_closest_marker("long"):
+            continue
+        if item.get_closest_marker("spark") and "tests/spark/" not in item.nodeid:
             raise pytest.UsageError(f"{item.nodeid} is marked spark: quick tests over Spark live in tests/spark, where they are looked for")
-        sampled = item.get_closest_marker("sampled")
-        if sampled is not None:
-            function = item.nodeid.partition("[")[0]
-            if seen[function] % sampled.args[0]:
-                item.add_marker(pytest.mark.long)
-            seen[function] += 1
+        if item.get_closest_marker("sampled"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for function in cases.values():
+        marked = function[0].get_closest_marker("sampled")
+        assert marked is not None
+        # Values are those of the parametrization itself: their identities tell them apart, and not all can be compared.
+        values = [{(name, id(value)) for name, value in getattr(case, "callspec").params.items()} for case in function]  # noqa: B009
+        for number in set(range(len(function))) - set(sample(values, marked.args[0])):
+            function[number].add_marker(pytest.mark.long)
 
 
 @pytest.fixture
