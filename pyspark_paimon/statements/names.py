@@ -44,8 +44,6 @@ class KnownTables:
         Raises ``TableNotFound``, whose text explains how to name tables.
         """
         found = self.find(name)
-        if found is None and (view := self.view(name)) is not None:
-            raise TableNotFound(f"{view.name} is a view, which queries read; give the name of a table")
         if found is None:
             raise TableNotFound(
                 f"{'.'.join(name)} is not a Paimon table: give its path, paimon.`/warehouse/db.db/t`, give a catalog, "
@@ -54,11 +52,17 @@ class KnownTables:
         return found
 
     def find(self, name: NameParts) -> Table | None:
-        """Return the Paimon table of a name, or None."""
+        """Return the Paimon table of a name, or None.
+
+        Raises ``TableNotFound`` for a view of the catalog.
+        """
         path = self.path(name)
         if path is not None:
             return Table.open(path, self.spark)
-        return self.of_catalog(name) or self._of_spark(name)
+        found = self.of_catalog(name) or self._of_spark(name)
+        if found is None and (view := self.view(name)) is not None:
+            raise TableNotFound(f"{view.name} is a view, which only queries read; give the name of a table")
+        return found
 
     @staticmethod
     def path(name: NameParts) -> str | None:
