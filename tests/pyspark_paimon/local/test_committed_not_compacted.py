@@ -166,10 +166,10 @@ def test_a_name_that_the_log_tells_of_a_commit_is_remembered_when_its_snapshot_h
         nonlocal committed
         committed |= name == "between-append-and-compact"
 
-    def failing(storage: LocalFileIO, path: str, data: bytes) -> bool:
+    def failing(storage: LocalFileIO, path: str, data: bytes, **how: Any) -> bool:
         if committed:
             raise StorageError(errno.EIO, "Input/output error", path)
-        return create(storage, path, data)
+        return create(storage, path, data, **how)
 
     with monkeypatch.context() as patch:
         patch.setattr(failpoints, "point", point)
