@@ -67,7 +67,7 @@ class ValueCounting:
 
     def _of_file(self, read: DataFileRead) -> CountedValues | None:
         """Return the counts of a file. None: its rows must be read."""
-        chosen = read.certain()
+        chosen = read.certain(footer=True)
         varying = [key for key in self.keys if key.name not in read.constants]
         if chosen is None or len(varying) > 1:
             return None

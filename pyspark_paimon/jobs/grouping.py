@@ -75,6 +75,14 @@ class Grouping:
             keys[key.name if is_column and isinstance(key, ColumnValue) else str(name)] = key
         return cls(schema, keys, wanted)
 
+    @classmethod
+    def of_columns(cls, by: Sequence[str], counted: Sequence[str], schema: TableSchema) -> Grouping:
+        """Return the grouping by columns, with counts of the values of columns among them."""
+        keys: dict[str, Expression] = {
+            key_name(at): ColumnValue(name, None, schema.field(name).type.column_type) for at, name in enumerate(by)
+        }
+        return cls(schema, keys, dict.fromkeys(counted, ("count",)))
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the table that the grouping reads, at least one."""

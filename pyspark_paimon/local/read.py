@@ -6,7 +6,7 @@ Threads read splits. Rows come in order, sorted, or only counted.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -185,6 +185,26 @@ def count_groups(store: FileStore, request: ScanRequest, plan: ScanPlan, groupin
 
     Opens data files only where indexes are not enough.
     """
+    known, sources = _count_by_indexes(store, request, plan, grouping)
+    folded = grouping.fold_all(interleave(sources, threads), store.root)
+    return _fold_groups(grouping, folded, known)
+
+
+def count_groups_cheaply(store: FileStore, request: ScanRequest, plan: ScanPlan, grouping: RowGrouping) -> pa.Table | None:
+    """Return the groups of a plan's rows with their row counts, by indexes of few files.
+
+    None: these are not enough.
+    """
+    if request.incremental is not None or plan.file_count > thresholds.counted_files:
+        return None
+    known, sources = _count_by_indexes(store, request, plan, grouping)
+    return None if sources else _fold_groups(grouping, grouping.fold_all((), store.root), known)
+
+
+def _count_by_indexes(
+    store: FileStore, request: ScanRequest, plan: ScanPlan, grouping: RowGrouping
+) -> tuple[list[values.CountedValues], list[Callable[[], Iterator[pa.RecordBatch]]]]:
+    """Return the counts that indexes know, and sources of the other rows."""
     condition = request.keys_and_filter(store.schema)
     counting = values.ValueCounting(store, request.predicate, grouping.counted_keys or (), request.columns)
     report = ReadReport()
@@ -197,7 +217,10 @@ def count_groups(store: FileStore, request: ScanRequest, plan: ScanPlan, groupin
         counted, unread = counting.of_split(split, report)
         known += counted
         sources += [read.batches for read in unread]
-    folded = grouping.fold_all(interleave(sources, threads), store.root)
+    return known, sources
+
+
+def _fold_groups(grouping: RowGrouping, folded: pa.Table, known: Sequence[values.CountedValues]) -> pa.Table:
     return grouping.fold(pa.concat_tables([folded, *(grouping.fold_counts(one.keys, one.rows) for one in known)]))
 
 

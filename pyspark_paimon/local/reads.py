@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -166,6 +166,16 @@ class LocalReads:
         """
         store = self._readable(request)
         return reading.summarise_cheaply(store, request, self._plan(store, request))
+
+    def cheap_groups(self, request: ScanRequest, by: Sequence[str], counted: Sequence[str]) -> pa.Table | None:
+        """Count the rows of each group of values by indexes of few files.
+
+        None: these are not enough. ``counted``: columns of ``by`` whose values are counted.
+        """
+        from pyspark_paimon.jobs.grouping import Grouping  # noqa: PLC0415  # see test_imports
+
+        store = self._readable(request)
+        return reading.count_groups_cheaply(store, request, self._plan(store, request), Grouping.of_columns(by, counted, store.schema))
 
     def aggregate_split(self, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
         """Aggregate the rows of one split of the plan."""

@@ -140,6 +140,9 @@ class OpenTable(Protocol):
     def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
         """Aggregate without opening many data files. None: not possible."""
 
+    def cheap_groups(self, request: ScanRequest, by: Sequence[str], counted: Sequence[str]) -> pa.Table | None:
+        """Count the rows of each group of values without opening data files. None: not possible."""
+
 
 class Request(Message, Generic[A]):
     """A named message whose answer has type ``A``."""

@@ -117,6 +117,22 @@ class AggregateCheaply(Question[str | None]):
         return None if found is None else summaries_to_json(found)
 
 
+class GroupCheaply(Question[BoundRows | None]):
+    """Number of rows with each combination of values of ``by``, as ``jobs.grouping`` folds them.
+
+    None: counting needs data files, or the answer is too large. ``counted``: columns of ``by`` whose values are counted.
+    """
+
+    request: ScanRequest
+    by: tuple[str, ...]
+    counted: tuple[str, ...] = ()
+
+    def answer(self, table: OpenTable) -> BoundRows | None:
+        """Count by indexes of few files, up to ``thresholds.answer_bytes``."""
+        found = table.cheap_groups(self.request, self.by, self.counted)
+        return None if found is None or found.nbytes > thresholds.answer_bytes else found
+
+
 class IfSmall(Question[str | None]):
     """Answer to a scan's question, as text.
 
@@ -142,6 +158,7 @@ __all__ = [
     "CountCheaply",
     "CountRows",
     "DescribeTree",
+    "GroupCheaply",
     "IfSmall",
     "MeasureScan",
     "PlanScan",

@@ -6,7 +6,7 @@ They support scans: filters, sort orders and counts. Other operations raise ``Sy
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 import pyarrow as pa
@@ -228,6 +228,10 @@ class SystemTable(ABC):
     def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
         """Return the aggregates, as ``aggregate``."""
         return self.aggregate(request)
+
+    def cheap_groups(self, request: ScanRequest, by: Sequence[str], counted: Sequence[str]) -> pa.Table | None:  # noqa: ARG002  # no index
+        """Return None: rows are computed."""
+        return None
 
     def aggregate_split(self, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
         """Return the aggregates of one split."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -29,16 +29,24 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
+    from lsm.aggregate.summary import RowSummary
     from lsm.scan.plan import ScanPlan
     from lsm.scan.splits import DataSplit
     from pyspark_paimon.jobs import aggregates, grouping, ordering
     from pyspark_paimon.table.outputs import Outputs
     from pyspark_paimon.views import explain as views
+
+    _Summarise: TypeAlias = Callable[[ScanRequest], dict[bytes, RowSummary]]
+    _Group: TypeAlias = Callable[[ScanRequest, grouping.Grouping], pa.Table]
 else:
     aggregates = LazyModule("pyspark_paimon.jobs.aggregates")
     grouping = LazyModule("pyspark_paimon.jobs.grouping")
     ordering = LazyModule("pyspark_paimon.jobs.ordering")
     views = LazyModule("pyspark_paimon.views.explain")
+
+
+class _NeedsRows(Exception):
+    """Metadata and indexes do not answer."""
 
 
 @public
@@ -227,38 +235,53 @@ class Scan(CheckedMethods, Readable):
             raise InvalidArgument(
                 "aggregate: the rows of a scan with a limit are not determined; remove the limit, or aggregate the rows of head()"
             )
+        return self._aggregate(wanted, by, self._backend.aggregate, self._backend.group)
+
+    def _aggregate(self, wanted: aggregates.Wanted, by: Any, summarise: _Summarise, group: _Group) -> pa.Table:
         columns, counts = aggregates.aggregates_of(wanted, self.table_schema)
         distinct = [name for name, functions in columns.items() if aggregates.DISTINCT in functions]
         groups = None if distinct and by else aggregates.partitions_of(by, self.table_schema)
         numbers: dict[str, pa.Array] = {}
         if groups is None or distinct:
             keyed = grouping.Grouping.of(by, columns, self.table_schema)
-            numbers = {name: keyed.distinct_values(self._group(keyed.with_values_of(name))) for name in distinct}
+            rows = self._request.model_copy(update={"order_by": ()})
+
+            def folded(wanted: grouping.Grouping) -> pa.Table:
+                return group(rows.model_copy(update={"columns": wanted.columns}), wanted)
+
+            numbers = {name: keyed.distinct_values(folded(keyed.with_values_of(name))) for name in distinct}
             if groups is None:
-                return keyed.result(self._group(keyed), counts, numbers)
+                return keyed.result(folded(keyed), counts, numbers)
         computed = aggregates.computed_aggregates(columns)
         request = self._request.model_copy(update={"columns": (), "order_by": (), "aggregates": computed})
-        found = self._backend.aggregate(request) if computed or counts else {}
+        found = summarise(request) if computed or counts else {}
         return aggregates.aggregate_table(found, columns, counts, groups, self.table_schema, distinct=numbers)
 
-    def _group(self, keyed: grouping.Grouping) -> pa.Table:
-        """Return the folded groups of the scan's rows."""
-        rows = self._request.model_copy(update={"columns": keyed.columns, "order_by": ()})
-        return self._backend.group(rows, keyed)
-
-    def _aggregate_cheaply(self, wanted: aggregates.Wanted) -> pa.Table | None:
+    def _aggregate_cheaply(self, wanted: aggregates.Wanted, by: Any = ()) -> pa.Table | None:
         """Return the result of ``aggregate``. None: computing it needs many files."""
         from pyspark_paimon.request.plan_json import summaries_from_json  # noqa: PLC0415  # see test_imports
-        from pyspark_paimon.request.scan_questions import AggregateCheaply  # noqa: PLC0415  # as above
+        from pyspark_paimon.request.scan_questions import AggregateCheaply, GroupCheaply  # noqa: PLC0415  # as above
 
-        columns, counts = aggregates.aggregates_of(wanted, self.table_schema)
-        request = self._request.model_copy(update={"columns": (), "order_by": (), "aggregates": aggregates.computed_aggregates(columns)})
-        found = self._backend.ask(AggregateCheaply(request=request))
-        if found is None:
+        def summarise(request: ScanRequest) -> dict[bytes, RowSummary]:
+            found = self._backend.ask(AggregateCheaply(request=request))
+            if found is None:
+                raise _NeedsRows
+            return summaries_from_json([found], request.aggregates)
+
+        def group(request: ScanRequest, keyed: grouping.Grouping) -> pa.Table:
+            keys = keyed.counted_keys
+            if keys is None or any(key.key is not None for key in keys):
+                raise _NeedsRows
+            question = GroupCheaply(request=request, by=tuple(key.name for key in keys), counted=tuple(keyed.parts))
+            found = self._backend.ask(question)
+            if found is None:
+                raise _NeedsRows
+            return found
+
+        try:
+            return self._aggregate(wanted, by, summarise, group)
+        except _NeedsRows:
             return None
-        return aggregates.aggregate_table(
-            summaries_from_json([found], request.aggregates), columns, counts, (), self.table_schema, distinct={}
-        )
 
     def plan(self) -> ScanPlan:
         """Return the splits to read and the pruning report.

@@ -16,6 +16,9 @@ from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or
 from manifest.schema.validation import build_schema
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.filter.parse import parse_filter
+from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.scan_questions import GroupCheaply
 from pyspark_paimon.spark.client.scan_backend import SparkScans
 from pyspark_paimon.spark.read.native_files import filter_text, finds_by_index
 from pyspark_paimon.statements.pushdown import Usage, usages
@@ -203,6 +206,147 @@ def test_metadata_answers_counts_and_bounds_as_spark_does(spark, database):
     frame = pyspark_paimon.sql(spark, "SELECT count(*), min(id), max(at) FROM db.t WHERE day = '2024-02-29'", catalog=database)
     assert "LocalTableScan" in (plan := frame._explain_string()), plan
     assert "Aggregate" not in plan, plan
+
+
+GROUPED_DDL = (
+    "p STRING, n INT, s STRING, b BOOLEAN, day DATE, wide DECIMAL(20, 3), f DOUBLE, at TIMESTAMP(3), zoned TIMESTAMP_LTZ(6), "
+    "nano TIMESTAMP(9), code CHAR(4), `a b` BIGINT, `1` INT"
+)
+GROUPED = {  # query: whether indexes answer it
+    "SELECT s, count(*) FROM {t} GROUP BY s": True,
+    "SELECT count(*) AS many, x.S, S AS again FROM {t} x GROUP BY x.s": True,
+    "SELECT n FROM {t} GROUP BY n": True,
+    "SELECT count(*) FROM {t} GROUP BY n, n": True,
+    "SELECT n, count(n), count(*) FROM {t} GROUP BY n": True,
+    "SELECT n, count(DISTINCT n) FROM {t} GROUP BY n": False,
+    "SELECT b, count(1) FROM {t} GROUP BY b": True,
+    "SELECT day, count(*) FROM {t} GROUP BY day": True,
+    "SELECT wide, count(*) FROM {t} WHERE p = 'x' GROUP BY wide": False,
+    "SELECT at, count(*), count(at) FROM {t} GROUP BY at": True,
+    "SELECT zoned, count(*) FROM {t} GROUP BY zoned": True,
+    "SELECT code, count(*) FROM {t} GROUP BY code": True,
+    "SELECT `a b`, count(*) FROM {t} GROUP BY `a b`": True,
+    "SELECT `1`, count(*) FROM {t} GROUP BY `1`": True,
+    "SELECT p, count(*), min(n), max(n) FROM {t} GROUP BY p": True,
+    "SELECT p, s, count(*) FROM {t} GROUP BY p, s": True,
+    "SELECT p, count(DISTINCT s), count(DISTINCT n), max(n) FROM {t} GROUP BY p": False,
+    "SELECT p, count(DISTINCT s), count(DISTINCT n) FROM {t} GROUP BY p": True,
+    "SELECT s, count(*) FROM {t} WHERE s IN ('Oslo', '') OR s IS NULL GROUP BY s": True,
+    "SELECT s, count(*) FROM {t} WHERE n = 3 AND b GROUP BY s": True,
+    "SELECT s, count(*) FROM {t} WHERE s = 'nowhere' GROUP BY s": True,
+    "SELECT count(DISTINCT s) FROM {t}": True,
+    "SELECT count(DISTINCT S) d, count(*), count(DISTINCT b) FROM {t} WHERE n = 3": True,
+    "SELECT count(DISTINCT s) FROM {t} WHERE s = 'nowhere'": True,
+    "SELECT count(DISTINCT p) FROM {t}": True,
+    "SELECT f, count(*) FROM {t} GROUP BY f": False,
+    "SELECT count(DISTINCT f) FROM {t}": False,
+    "SELECT nano, count(*) FROM {t} GROUP BY nano": False,
+    "SELECT count(DISTINCT nano) FROM {t}": False,
+    "SELECT n, s, count(*) FROM {t} GROUP BY n, s": False,
+    "SELECT s, sum(n) FROM {t} GROUP BY s": False,
+    "SELECT s, max(n) FROM {t} GROUP BY s": False,
+    "SELECT s, count(*) FROM {t} GROUP BY 1": False,
+    "SELECT upper(s), count(*) FROM {t} GROUP BY upper(s)": False,
+    "SELECT n AS s, count(*) FROM {t} GROUP BY s": False,
+    "SELECT n, count(*) FROM {t} GROUP BY s": False,
+    "SELECT s, count(*) FROM {t} GROUP BY s HAVING count(*) > 2": False,
+    "SELECT s, count(*) AS c FROM {t} GROUP BY s ORDER BY s LIMIT 2": False,
+    "SELECT s, count(*) FROM {t} GROUP BY s WITH ROLLUP": False,
+    "SELECT s, count(*) FROM {t} GROUP BY CUBE (s)": False,
+    "SELECT s, count(*) FROM {t} GROUP BY GROUPING SETS ((s), ())": False,
+    "SELECT count(DISTINCT s, n) FROM {t}": False,
+    "SELECT count(DISTINCT s) FILTER (WHERE n > 2) FROM {t}": False,
+    "SELECT DISTINCT s, count(*) FROM {t} GROUP BY s": False,
+    "SELECT s, count(*) FROM {t}": False,
+    "SELECT nowhere, count(*) FROM {t} GROUP BY nowhere": False,
+}
+
+
+@pytest.fixture(scope="module")
+def grouped(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("grouped")
+    names = "n,s,b,day,f,at,zoned,code,a b,1"
+    table = Table.create(
+        folder / "db.db" / "g", GROUPED_DDL, partition_keys=["p"], options={"bucket": "-1", "file-index.bitmap.columns": names}
+    )
+    texts = ["Oslo", "oslo", "Oslo ", "", None, "\u00e5", "a\u030a", "\U0001f600", "x\x00y"]
+    millis = [0, -1, 1_700_000_000_123, 1_710_054_000_000, None]  # the last one is an hour that New York skips
+    for start in range(0, 60, 20):
+        ids = range(start, start + 20)
+        floats = [0.0, -0.0, float("nan"), None, float("-inf"), 1.5]
+        columns = {
+            "p": [("x", "", None)[at % 3] for at in ids],
+            "n": [(3, -(2**31), 2**31 - 1, None)[at % 4] for at in ids],
+            "s": [texts[at % 9] for at in ids],
+            "b": [(True, False, None)[at % 3] for at in ids],
+            "day": [(-719_162, 0, 2_932_896, None)[at % 4] for at in ids],
+            "wide": [(Decimal("0.000"), Decimal("-0.001"), Decimal("12345678901234567.891"), None)[at % 4] for at in ids],
+            "f": [floats[at % 6] for at in ids],
+            "at": [millis[at % 5] for at in ids],
+            "zoned": [None if millis[at % 5] is None else millis[at % 5] * 1000 + at % 2 for at in ids],
+            "nano": [at % 4 for at in ids],
+            "code": [("ab", "ab  ", "", None)[at % 4] for at in ids],
+            "a b": [(2**63 - 1, -1, None)[at % 3] for at in ids],
+            "1": [at % 2 for at in ids],
+        }
+        table.write(pa.table({name: pa.array(values, table.schema.field(name).type) for name, values in columns.items()}))
+    parquet = folder / "copy.parquet"
+    table.scan().to_spark(spark).write.parquet(str(parquet))
+    spark.read.parquet(str(parquet)).createOrReplaceTempView("grouped_copy")
+    return Catalog(folder)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_indexes_answer_groups_and_distinct_counts_as_spark_does(spark, grouped, zone):
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    wrong = []
+    try:
+        for text, answered in GROUPED.items():
+            frames = []
+
+            def run(text, frames=frames):
+                frames.append(pyspark_paimon.sql(spark, text.replace("{t}", "db.g"), catalog=grouped))
+                return frames[0]
+
+            own = result(spark, run, text)
+            if own != result(spark, lambda text: spark.sql(text.replace("{t}", "grouped_copy")), text):
+                wrong.append((text, own))
+            plan = frames[0]._explain_string() if frames and not isinstance(own, type) else ""
+            if answered != ("LocalTableScan" in plan and "Aggregate" not in plan):
+                wrong.append((text, plan or "not answered"))
+        assert wrong == []
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.spark
+def test_groups_whose_files_lack_indexes_or_merge_are_read(spark, tmp_path):
+    catalog = Catalog(tmp_path)
+    options = {"bucket": "1", "file-index.bitmap.columns": "s", "write-only": "true"}
+    table = Table.create(tmp_path / "db.db" / "t", "id INT, s STRING", primary_keys=["id"], options=options)
+    text = "SELECT s, count(*) FROM db.t GROUP BY s"
+
+    def found() -> tuple[list[tuple], bool]:
+        frame = pyspark_paimon.sql(spark, text, catalog=catalog)
+        return sorted(tuple(row) for row in frame.collect()), "LocalTableScan" in frame._explain_string()
+
+    assert found() == ([], True)
+    table.write([{"id": 1, "s": "a"}, {"id": 2, "s": "b"}, {"id": 3, "s": "b"}])
+    assert found() == ([("a", 1), ("b", 2)], True)
+    table.write([{"id": 2, "s": "a"}])
+    assert found() == ([("a", 2), ("b", 1)], False)
+    table.compact(full=True)
+    assert found() == ([("a", 2), ("b", 1)], True)
+    with use_thresholds(counted_files=0):
+        backend = LocalBackend(table.path)
+        scan = table.scan()
+        request = ScanRequest(columns=("s",), snapshot_id=scan.snapshot_id)
+        assert backend.ask(GroupCheaply(request=request, by=("s",))) is None
+    with use_thresholds(answer_bytes=1):
+        assert backend.ask(GroupCheaply(request=request, by=("s",))) is None
+    assert backend.ask(GroupCheaply(request=request, by=("s",))).num_rows == 2
 
 
 @pytest.mark.spark
