@@ -202,7 +202,8 @@ def syntax_error_text(what: str, text: str, error: ParseError) -> str:
     lines = text.splitlines() or [text]
     shown = lines[min(line, len(lines)) - 1]
     problem = str(found.get("description") or "it is not an expression").split(" for <class")[0]
-    hint = next((f"; {advice}" for pattern, advice in _HINTS if re.search(pattern, text, re.IGNORECASE)), "")
+    quoted = f"; if {mark} is a column, write `{mark}`" if mark.isidentifier() else ""
+    hint = next((f"; {advice}" for pattern, advice in _HINTS if re.search(pattern, text, re.IGNORECASE)), quoted)
     return f"{what} cannot be read at line {line}, column {start + 1}: {problem}{hint}\n  {shown}\n  {' ' * start}{'^' * max(len(mark), 1)}"
 
 

@@ -65,7 +65,10 @@ def bind_filter(filter_: Filter, types: Types, params: Mapping[str, object] | No
 
         with time_zone(UTC):  # polars reads timestamps without a zone in UTC
             return bind(whole_polars_condition(filter_, types), types)
-    raise InvalidFilter(f"a filter must be SQL text, a Spark Column or an expression of pyarrow or polars, not {type(filter_).__name__}")
+    kind = type(filter_).__name__
+    raise InvalidFilter(
+        f"a filter must be SQL text, a Spark Column or an expression of pyarrow or polars, not {kind}; keys are given to lookup(keys) and delete(keys=...)"
+    )
 
 
 def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = None) -> Predicate:
