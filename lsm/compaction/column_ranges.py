@@ -17,9 +17,9 @@ from lsm.data_files.rolling import discard_files, whole_file_writer
 from lsm.data_files.writer import FileTarget
 from lsm.merge.alignment import table_of_rows
 from lsm.read.split import SplitRead
-from lsm.scan.file_pruner import range_groups
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta, FileSource
+from manifest.entry.row_ranges import range_groups
 
 RangeGroup = tuple[DataFileMeta, ...]
 """Files with columns of the same rows, newest first."""

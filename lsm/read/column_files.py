@@ -23,6 +23,7 @@ from lsm.keys.sort import SEQUENCE_NUMBER
 from lsm.parquet.reader import rows_only
 from lsm.read.metrics import ReadReport
 from manifest.entry.data_file import DataFileMeta
+from manifest.entry.row_ranges import blob_files
 from manifest.io.errors import UnsupportedTable
 from manifest.schema.metadata_columns import ROW_ID
 from manifest.store import FileStore
@@ -112,25 +113,17 @@ class ColumnFilesRead:
         return frozenset(field.id for field in fields if file.write_cols is None or field.name in file.write_cols)
 
     def _blobs(self, name: str, files: Sequence[DataFileMeta], rows: DataFileMeta) -> Iterator[Any]:
-        """Yield the values of a BLOB column from its files.
-
-        Of files with the same first row the newest is used. Each file continues where the previous one ends.
-        """
+        """Yield the values of a BLOB column from its files."""
         if self.store.schema.field(name).type.kind is not Kind.BLOB:
             raise UnsupportedTable(
                 f"{self.store.root}: column '{name}' is {self.store.schema.field(name).type} in BLOB files, which is not supported"
             )
-        following = rows.first_row_id or 0
-        for file in files:
-            if (file.first_row_id or 0) < following:
-                continue
-            if file.first_row_id != following:
-                break
-            following += file.row_count
+        found, is_whole = blob_files(files, rows)
+        for file in found:
             self.report.files += 1
             for values in blob_batches(self.store.file_io, self.path(file), file):
                 yield pa.RecordBatch.from_arrays([values], schema=pa.schema([self.store.schema.arrow.field(name)]))
-        if following != (rows.first_row_id or 0) + rows.row_count:
+        if not is_whole:
             raise CorruptFile(self.path(rows), f"has rows without a file for column '{name}'")
 
 

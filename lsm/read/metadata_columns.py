@@ -22,10 +22,10 @@ from lsm.read.column_files import drop_dead
 from lsm.read.file_filter import FileFilter
 from lsm.read.metrics import ReadReport
 from lsm.read.split import SplitRead
-from lsm.scan.file_pruner import range_groups
 from lsm.scan.other_branch import branch_of
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta
+from manifest.entry.row_ranges import range_groups
 from manifest.io.errors import UnsupportedTable
 from manifest.schema.metadata_columns import (
     BUCKET,

@@ -39,11 +39,11 @@ from lsm.read.keyed_read import KeyedRead
 from lsm.read.metrics import ReadReport
 from lsm.read.ordered_runs import OrderedRuns
 from lsm.scan.bucket_pruner import BucketPruner
-from lsm.scan.file_pruner import range_groups
 from lsm.scan.other_branch import branch_of
 from lsm.scan.predicates import only_columns
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta
+from manifest.entry.row_ranges import range_groups
 from manifest.io.errors import UnsupportedTable
 from manifest.store import FileStore
 

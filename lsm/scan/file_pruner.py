@@ -255,21 +255,6 @@ def row_ranges(entries: EntryColumns) -> tuple[Int64s, Int64s]:
     return first, first + np.maximum(entries.row_count, 1) - 1
 
 
-def range_groups(files: Sequence[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
-    """Group files with overlapping row ids, in row order.
-
-    Within a group the newest file comes first. Files of BLOB columns come last.
-    """
-    groups: list[list[DataFileMeta]] = []
-    reach = -1
-    for file in sorted(files, key=_first):
-        if not groups or _first(file) > reach:
-            groups.append([])
-        groups[-1].append(file)
-        reach = max(reach, _first(file) + file.row_count - 1)
-    return [tuple(sorted(group, key=_newest_first)) for group in groups]
-
-
 def check_rows_only(table: str, *, evolves: bool) -> None:
     """Raise ``UnsupportedTable`` for reads of single files.
 
@@ -280,14 +265,6 @@ def check_rows_only(table: str, *, evolves: bool) -> None:
             f"{table}: option 'data-evolution.enabled': changes between snapshots cannot be read, "
             "because new files may add columns to existing rows. Read the snapshots instead"
         )
-
-
-def _first(file: DataFileMeta) -> int:
-    return file.first_row_id or 0
-
-
-def _newest_first(file: DataFileMeta) -> tuple[bool, int, int]:
-    return file.is_blob, _first(file) if file.is_blob else 0, -file.max_sequence_number
 
 
 @dataclass
@@ -384,4 +361,4 @@ class ManifestPruner:
         return found
 
 
-__all__ = ["FilePruner", "ManifestPruner", "check_rows_only", "range_groups", "row_ranges"]
+__all__ = ["FilePruner", "ManifestPruner", "check_rows_only", "row_ranges"]

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.levels.sorted_runs import interval_partition, key_decoder
-from lsm.scan.file_pruner import range_groups
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta
+from manifest.entry.row_ranges import range_groups
 from manifest.schema.table_schema import TableSchema
 
 

@@ -18,9 +18,9 @@ from fileindex.predicate.tree import TRUE, Predicate, columns_of
 from lsm.data_files.rolling import whole_file_writer
 from lsm.data_files.writer import FileTarget
 from lsm.read.split import SplitRead
-from lsm.scan.file_pruner import range_groups
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta, FileSource
+from manifest.entry.row_ranges import range_groups
 from manifest.io.errors import UnsupportedTable
 from manifest.store import FileStore
 

@@ -33,6 +33,7 @@ class ProblemKind(StrEnum):
     DELETE_OF_ABSENT = "delete-of-absent"
     ENTRY = "entry"
     LEVEL_OVERLAP = "level-overlap"
+    ROW_RANGE = "row-range"
     MISSING_FILE = "missing-file"
     FILE_SIZE = "file-size"
     DATA_FILE = "data-file"
@@ -78,6 +79,7 @@ ADVICE: Final[dict[ProblemKind, str]] = {
     ProblemKind.DELETE_OF_ABSENT: _ROLL_BACK,
     ProblemKind.ENTRY: _WRITER,
     ProblemKind.LEVEL_OVERLAP: "reads may give two rows of a key; overwrite the partition, or compact the bucket fully with an engine that allows it",
+    ProblemKind.ROW_RANGE: _ROLL_BACK,
     ProblemKind.MISSING_FILE: f"{_RESTORE}; if only the oldest snapshots need it, an expiry was interrupted: expire again",
     ProblemKind.FILE_SIZE: _RESTORE,
     ProblemKind.DATA_FILE: _RESTORE,

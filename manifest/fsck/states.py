@@ -22,6 +22,7 @@ from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.fsck.live_files import LiveBucket, LiveFiles, digest
 from manifest.fsck.manifests import BROKEN, CheckedManifests
 from manifest.fsck.problem import Findings, Origin, ProblemKind
+from manifest.fsck.row_ranges import broken_ranges
 from manifest.fsck.unit import DataUnit, IndexUnit, Unit, place_of
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.schema.table_schema import BucketMode, TableSchema
@@ -224,6 +225,8 @@ class CheckedStates:
         if live is not None and origin is not None:
             self._indexes.check_enabled(self.store.schema, origin)
             self._count_waiting(live)
+            if previous is not None:
+                self._check_row_ranges(previous, origin)
             yield from self._remaining(live, origin)
 
     def _count_waiting(self, live: LiveFiles) -> None:
@@ -250,6 +253,7 @@ class CheckedStates:
         if live is not None:
             self._check_total(live, tag, self.store.paths.tag(name), origin)
             self._check_buckets(live, set(live.by_bucket), origin)
+            self._check_row_ranges(tag, origin)
             yield from self._indexes.advance(tag, live, None, origin)
             yield from self._remaining(live, origin)
 
@@ -449,6 +453,16 @@ class CheckedStates:
                 place = place_of(self.store, partition, -1)
                 message = f"partition '{place[0]}' has files of different bucket counts: {sorted(counts)}"
                 self.found.add(ProblemKind.ENTRY, self.store.paths.manifests, message, origin)
+
+    def _check_row_ranges(self, snapshot: Snapshot, origin: Origin) -> None:
+        """Check that the files of each range of rows have all its rows."""
+        if not self.store.schema.core.data_evolution_enabled:
+            return
+        with suppress(*BROKEN):  # other checks report it
+            schema = self.store.schema if origin.tag is None else self.store.schemas.get(snapshot.schema_id)
+            for (partition, bucket), name, message in broken_ranges(self.store, snapshot, schema):
+                path = f"{self.store.paths.bucket_dir(self.store.partition.decode(partition), bucket)}/{name}"
+                self.found.add(ProblemKind.ROW_RANGE, path, message, origin, place=place_of(self.store, partition, bucket))
 
 
 __all__ = ["LEFT_BEHIND", "CheckedIndexes", "CheckedStates"]

@@ -19,6 +19,7 @@ from manifest.io.errors import InvalidSchema, UnsupportedTable
 from pyspark_paimon import CorruptFile, FilterFailed, Table, UnsupportedOption, UnsupportedType
 from tests.examples import some
 from tests.interop.evolved_tables import HOME, TABLES
+from tests.pyspark_paimon.fsck_kit import Surgeon
 
 
 def lines(rows):
@@ -483,3 +484,54 @@ def test_blobs_in_lists_are_refused_by_column(tmp_path):
         path.write_text(json.dumps(schema))
     with pytest.raises(UnsupportedTable, match=r"column '[pq]' is ARRAY<BLOB>"):
         Table.open(str(tmp_path / "t")).scan().to_arrow()
+
+
+def _drop(pick):
+    def damage(surgeon):
+        entries = surgeon.entries()
+        wrong = next(entry for entry in entries if pick(entry.file))
+        surgeon.reentry([entry for entry in entries if entry is not wrong])
+
+    return damage
+
+
+BROKEN_RANGES = {
+    "the first BLOB file is gone": (_drop(lambda file: file.is_blob and file.first_row_id == 0), "lack some of them"),
+    "the last BLOB file is gone": (_drop(lambda file: file.is_blob and file.first_row_id == 4), "lack some of them"),
+    "BLOB files have a gap": (
+        lambda surgeon: surgeon.change(lambda entry: entry.file.is_blob and entry.file.first_row_id == 2, first_row_id=3),
+        "lack some of them",
+    ),
+    "the rows of BLOB files are gone": (_drop(lambda file: not file.is_blob), "no file has their other columns"),
+    "a file has no row ids": (lambda surgeon: surgeon.change(lambda entry: entry.file.is_blob, first_row_id=None), "has no row ids"),
+    "a file has other rows": (
+        lambda surgeon: surgeon.change(lambda entry: not entry.file.is_blob, row_count=6),
+        "lack some of them",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_RANGES)
+def test_a_check_finds_ranges_of_rows_that_cannot_be_read(tmp_path, name):
+    damage, message = BROKEN_RANGES[name]
+    table = blob_table(tmp_path / "t", **{"blob.target-file-size": "1 b", "target-file-row-num": "5"})
+    table.write([{"id": at, "p": bytes([at]), "q": bytes([at])} for at in range(5)])
+    assert table.fsck().problems == ()
+    damage(Surgeon(table.path))
+    table = Table.open(table.path)
+    found = table.fsck(depth="quick").problems
+    assert {problem.kind for problem in found} == {"row-range"}
+    assert any(message in problem.message for problem in found)
+    with pytest.raises(CorruptFile):
+        table.scan().to_arrow()
+
+
+def test_a_check_finds_files_of_different_rows(tmp_path):
+    options = {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}
+    table = Table.create(tmp_path / "t", "id INT, n INT", options=options)
+    table.write([{"id": at, "n": at} for at in range(5)])
+    table.update("id >= 0", {"n": 7})
+    Surgeon(table.path).change(lambda entry: True, first_row_id=1)
+    [found] = Table.open(table.path).fsck(depth="quick").problems
+    assert found.kind == "row-range"
+    assert "has other row ids than" in found.message
