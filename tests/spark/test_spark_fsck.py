@@ -30,7 +30,7 @@ def test_tasks_find_what_threads_find_and_name_it(spark, tmp_path):
     assert there.scan().to_arrow().num_rows == 300
     assert there.list_orphan_files() == there.remove_orphan_files() == []
     assert (told[-1].stage, told[-1].done) == ("orphans", told[-1].total)
-    assert {event.stage for event in told} == {"fsck", "scan", "orphans"}
+    assert {event.stage for event in told} - {"start"} == {"fsck", "scan", "orphans"}
     victim = min(Path(here.path).glob("part=b/bucket-2/*.parquet"))
     victim.write_bytes(victim.read_bytes()[:-7])
     gone = min(Path(here.path).glob("part=a/bucket-1/*.index"))

@@ -170,7 +170,7 @@ def test_a_map_entry_reaches_its_index_from_every_filter_language(spark, table):
 def test_progress_counts_tasks_over_connect(spark, table):
     events = []
     Table.open(table.path, spark=spark, progress=events.append).rewrite_file_index()
-    assert {event.stage for event in events} == {"rewrite-file-index"}
+    assert {event.stage for event in events} - {"start"} == {"rewrite-file-index"}
     assert events[-1].done == events[-1].total
     assert events[-1].unit == "tasks"
 
