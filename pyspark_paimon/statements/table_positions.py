@@ -9,6 +9,8 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot
 from pyspark_paimon.statements.words import TokenCursor
 
 _SUBQUERIES = {"SELECT", "WITH", "FROM", "("}
+_CLAUSES = {"GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "PARTITION"}
+"""Words that start a clause before BY."""
 
 
 def common_names(words: TokenCursor) -> set[str]:
@@ -66,7 +68,9 @@ def skip_sample(words: TokenCursor) -> None:
 
 def has_alias(words: TokenCursor) -> bool:
     """Return whether an alias of a table comes next."""
-    return words.peek() == "AS" or (not words.done and words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER})
+    if words.done or (words.peek() in _CLAUSES and words.peek(1) == "BY"):
+        return False
+    return words.peek() == "AS" or words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER}
 
 
 __all__ = ["common_names", "has_alias", "skip_sample", "table_positions"]

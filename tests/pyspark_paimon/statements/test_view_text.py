@@ -121,3 +121,10 @@ def test_names_of_the_catalog_get_their_database():
     names = KnownTables(None, Views(v=made("SELECT 1 AS id")))
     text = qualify_names(names, "WITH c AS (SELECT 1) SELECT x.id FROM t x, v, c, other, db.u")
     assert text == "WITH c AS (SELECT 1) SELECT x.id FROM `default`.`t` x, `default`.`v` AS `v`, c, other, db.u"
+
+
+@pytest.mark.parametrize("clause", ["ORDER BY v.id", "GROUP BY v.id", "SORT BY v.id", "CLUSTER BY v.id", "DISTRIBUTE BY v.id"])
+def test_a_clause_is_no_alias(clause):
+    text, _ = expanded(f"SELECT v.id FROM v {clause}", made("SELECT id FROM db.t"))
+    assert text == f"SELECT v.id FROM (SELECT id FROM db.t) AS `v` {clause}"
+    assert qualify_names(KnownTables(None, Views()), f"SELECT t.id FROM t {clause}").endswith(f"`default`.`t` AS `t` {clause}")
