@@ -27,18 +27,19 @@ def create_view(names: KnownTables, words: TokenCursor) -> Any:
     Syntax: ``CREATE [OR REPLACE] [TEMPORARY] VIEW [IF NOT EXISTS] v [(a [COMMENT 'text'], ...)] [COMMENT 'text']
     [TBLPROPERTIES (...)] AS query``. A temporary view reads the snapshots that are the newest now.
     """
-    kind = words.text[: words.here].upper()
+    kind = {token.text.upper() for token in words.tokens[: words.at]}
+    is_temporary = bool(kind & {"TEMP", "TEMPORARY"})
     quiet = words.take("IF", "NOT", "EXISTS")
     name = words.name()
     known = names.catalog_name(name)
-    if "TEMP" not in kind and names.catalog is not None and names.catalog.has_views and known is not None:
+    if not is_temporary and names.catalog is not None and names.catalog.has_views and known is not None:
         return _create_in_catalog(names, words, names.catalog, known, replaces="REPLACE" in kind, quiet=quiet)
     if quiet or not words.take("AS"):
         return None
     query, frames = replace_tables(names, with_views(names, words.rest()))
     if not frames:
         return None
-    if "TEMP" not in kind or len(name) > 1:
+    if not is_temporary or len(name) > 1:
         raise InvalidArgument(
             f"CREATE VIEW {'.'.join(name)}: Spark cannot store a view of Paimon tables; write CREATE TEMPORARY VIEW for this session, "
             "or give a REST or Hive catalog, which stores views"
@@ -49,6 +50,8 @@ def create_view(names: KnownTables, words: TokenCursor) -> Any:
 
 
 def _create_in_catalog(names: KnownTables, words: TokenCursor, catalog: AnyCatalog, known: str, *, replaces: bool, quiet: bool) -> Any:
+    from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # needed here only
+
     columns: list[tuple[str, str | None]] = []
     if words.peek() == "(":
         for _ in words.items():
@@ -71,6 +74,7 @@ def _create_in_catalog(names: KnownTables, words: TokenCursor, catalog: AnyCatal
     if known in views_read_by(names, text):
         raise InvalidArgument(f"CREATE OR REPLACE VIEW {known}: the query reads the view itself; name the tables instead")
     schema = _renamed(run_query(names, text).schema, columns, known)
+    new_schema(schema, (), (), None, None)  # refuse wrong columns before the old view is dropped
     query = qualify_names(names, text)
     if before is not None:
         catalog.drop_view(known)

@@ -7,7 +7,18 @@ import json
 import pyarrow as pa
 import pytest
 
-from pyspark_paimon import Catalog, InvalidArgument, SystemTableReadOnly, Table, TableExists, TableNotFound, UnknownColumn, sql
+from pyspark_paimon import (
+    Catalog,
+    InvalidArgument,
+    InvalidSchema,
+    SystemTableReadOnly,
+    Table,
+    TableExists,
+    TableNotFound,
+    UnknownColumn,
+    UnsupportedType,
+    sql,
+)
 from tests.catalogs.server import TOKEN, CatalogServer, lent
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -227,3 +238,16 @@ def test_views_are_made_read_and_dropped(spark, catalog):
     run("DROP DATABASE sales CASCADE")
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
         rows("SELECT * FROM sales.small")
+
+
+def test_a_view_is_replaced_only_where_the_statement_says_so_and_the_new_one_is_valid(spark, catalog):
+    run = lambda text: sql(spark, text, catalog=catalog)  # noqa: E731
+    catalog.create_database("default")
+    run("CREATE VIEW v AS SELECT 1L AS id")
+    for text in ("-- replace the old one\nCREATE VIEW v AS SELECT 2 AS id", "/* a temporary one? */ CREATE VIEW v AS SELECT 2 AS id"):
+        with pytest.raises(TableExists, match="OR REPLACE"):
+            run(text)
+    for query in ("SELECT NULL AS id", "SELECT 1 AS id, 2 AS id"):
+        with pytest.raises((UnsupportedType, InvalidSchema)):
+            run(f"CREATE OR REPLACE VIEW v AS {query}")
+    assert catalog.view("v").text() == "SELECT 1L AS id"
