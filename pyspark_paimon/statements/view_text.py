@@ -120,7 +120,8 @@ def _view_query(names: KnownTables, view: View, columns_of: ColumnsOf, above: tu
     """Return the text of a view, whose columns have the names of the view."""
     if view.name in above:
         raise InvalidArgument(f"view {view.name} reads itself: {' -> '.join((*above, view.name))}; create one of them again, without it")
-    text = expand_views(names, view.text(), columns_of, (*above, view.name))
+    # Other engines store texts as they were typed: a comment or semicolon at the end would hide the bracket after it.
+    text = expand_views(names, TokenCursor(view.text()).rest(), columns_of, (*above, view.name))
     wanted = [field.name for field in view.fields]
     known = _output_names(text)
     if known is None or len(known) != len(wanted):
@@ -131,10 +132,27 @@ def _view_query(names: KnownTables, view: View, columns_of: ColumnsOf, above: tu
         raise InvalidArgument(
             f"view {view.name} has {len(wanted)} columns, and its query {len(known)}: {', '.join(known)}; create it again from the tables of now"
         )
+    refuse_moved(view.name, text, known, wanted)
     # A star has the columns that its tables got after the view.
     names_by_position = [*wanted, *(f"{_HIDDEN}{at}" for at in range(len(wanted), len(known)))]
     chosen, every = (", ".join(map(quote_name, columns)) for columns in (wanted, names_by_position))
     return f"SELECT {chosen} FROM ({text}) AS {quote_name(view.name.rpartition('.')[2])}({every})"  # noqa: S608  # the user's own SQL
+
+
+def refuse_moved(name: str, text: str, known: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raise ``InvalidArgument`` if a star gives a column of the view at another position.
+
+    known: Columns of the query now. wanted: Columns of the view.
+    """
+    if _output_names(text) is not None:
+        return
+    lower = [column.lower() for column in known]
+    for at, column in enumerate(wanted[: len(known)]):
+        if lower[at] != column.lower() and column.lower() in lower:
+            raise InvalidArgument(
+                f"view {name}: its query has '*', whose column {at + 1} is '{known[at]}', and the view's is '{column}'; "
+                "create it with names of columns in place of '*'"
+            )
 
 
 def _output_names(text: str) -> list[str] | None:
@@ -148,4 +166,4 @@ def _output_names(text: str) -> list[str] | None:
     return list(query.named_selects)
 
 
-__all__ = ["expand_views", "qualify_names", "views_read_by"]
+__all__ = ["expand_views", "qualify_names", "refuse_moved", "views_read_by"]

@@ -15,7 +15,7 @@ from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows
 from pyspark_paimon.statements.names import KnownTables, text_literal
 from pyspark_paimon.statements.queries import replace_tables, run_query, with_views
 from pyspark_paimon.statements.show_patterns import database_name, like_pattern
-from pyspark_paimon.statements.view_text import qualify_names, views_read_by
+from pyspark_paimon.statements.view_text import qualify_names, refuse_moved, views_read_by
 from pyspark_paimon.statements.words import TokenCursor
 from pyspark_paimon.table.catalog_base import DEFAULT_DATABASE, AnyCatalog
 from pyspark_paimon.table.view import SPARK, View
@@ -73,7 +73,9 @@ def _create_in_catalog(names: KnownTables, words: TokenCursor, catalog: AnyCatal
         raise TableExists(f"{known}: the catalog has this view; write CREATE OR REPLACE VIEW")
     if known in views_read_by(names, text):
         raise InvalidArgument(f"CREATE OR REPLACE VIEW {known}: the query reads the view itself; name the tables instead")
-    schema = _renamed(run_query(names, text).schema, columns, known)
+    found = run_query(names, text).schema
+    schema = _renamed(found, columns, known)
+    refuse_moved(known, text, found.names, schema.names)
     new_schema(schema, (), (), None, None)  # refuse wrong columns before the old view is dropped
     query = qualify_names(names, text)
     if before is not None:
@@ -144,7 +146,8 @@ def alter_view(names: KnownTables, words: TokenCursor) -> Any:
 def _replace_query(names: KnownTables, text: str, catalog: AnyCatalog, view: View) -> None:
     if view.name in views_read_by(names, text):
         raise InvalidArgument(f"ALTER VIEW {view.name}: the query reads the view itself; name the tables instead")
-    found, columns = run_query(names, text).columns, [field.name for field in view.fields]
+    found = [f"{field.name} {field.dataType.simpleString()}" for field in run_query(names, text).schema]
+    columns = [f"{field.name} {spark_type(field.type).simpleString()}" for field in view.fields]
     if found != columns:
         raise InvalidArgument(
             f"ALTER VIEW {view.name}: the query has the columns {', '.join(found)}, and the view {', '.join(columns)}; "

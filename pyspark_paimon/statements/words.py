@@ -217,7 +217,7 @@ class TokenCursor:
     def rest(self) -> str:
         """Read the remaining text."""
         start, self.at = self.here, len(self.tokens)
-        return self.text[start : self.tokens[-1].end + 1]
+        return self.text[start : self.tokens[-1].end + 1] if self.tokens else ""
 
     def items(self) -> Iterator[None]:
         """Iterate over a list in parentheses.

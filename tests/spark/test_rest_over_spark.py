@@ -251,3 +251,15 @@ def test_a_view_is_replaced_only_where_the_statement_says_so_and_the_new_one_is_
         with pytest.raises((UnsupportedType, InvalidSchema)):
             run(f"CREATE OR REPLACE VIEW v AS {query}")
     assert catalog.view("v").text() == "SELECT 1L AS id"
+    with pytest.raises(InvalidArgument, match="the query has the columns id string, and the view id bigint"):
+        run("ALTER VIEW v AS SELECT 'x' AS id")
+    run("CREATE TABLE t (a BIGINT, b BIGINT)")
+    run("INSERT INTO t VALUES (1, 2)")
+    run("CREATE VIEW star AS SELECT * FROM t")
+    with pytest.raises(InvalidArgument, match="names of columns in place"):
+        run("CREATE VIEW turned (b, a) AS SELECT * FROM t")
+    run("ALTER TABLE t ADD COLUMN c BIGINT")
+    assert [tuple(row) for row in run("SELECT star.a, b FROM star ORDER BY star.a").collect()] == [(1, 2)]
+    run("ALTER TABLE t ADD COLUMN d BIGINT FIRST")
+    with pytest.raises(InvalidArgument, match="whose column 1 is 'd', and the view's is 'a'"):
+        run("SELECT * FROM star")

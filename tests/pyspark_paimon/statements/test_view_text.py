@@ -128,3 +128,18 @@ def test_a_clause_is_no_alias(clause):
     text, _ = expanded(f"SELECT v.id FROM v {clause}", made("SELECT id FROM db.t"))
     assert text == f"SELECT v.id FROM (SELECT id FROM db.t) AS `v` {clause}"
     assert qualify_names(KnownTables(None, Views()), f"SELECT t.id FROM t {clause}").endswith(f"`default`.`t` AS `t` {clause}")
+
+
+def test_a_star_whose_columns_moved_is_refused_instead_of_giving_values_of_others():
+    star = made("SELECT * FROM db.t", "a INT, b INT")
+    for columns in (("new", "a", "b"), ("b", "new"), ("A", "new", "B"), ("b", "a")):
+        with pytest.raises(InvalidArgument, match=r"column . is '.*', and the view's is '[ab]'"):
+            expanded("SELECT * FROM v", star, columns=columns)
+    assert "(`a`, `b`)" in expanded("SELECT * FROM v", star, columns=("x", "B"))[0], "a renamed column stays"
+    named = made("SELECT b, a FROM db.t", "a INT, b INT")
+    assert "`v`(`a`, `b`)" in expanded("SELECT * FROM v", named)[0], "names of the text keep their positions"
+
+
+@pytest.mark.parametrize("end", ["-- all", ";", " ; -- all", "/* all */"])
+def test_a_comment_or_semicolon_at_the_end_of_a_text_stays_out(end):
+    assert expanded("SELECT * FROM v", made(f"SELECT id FROM db.t{end}"))[0] == "SELECT * FROM (SELECT id FROM db.t) AS `v`"
