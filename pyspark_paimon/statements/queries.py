@@ -21,7 +21,7 @@ from pyspark_paimon.statements.metadata_answers import SimpleAggregate
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.pushdown import Usage, usages
 from pyspark_paimon.statements.table_functions import function_frame
-from pyspark_paimon.statements.table_positions import common_names, has_alias, skip_sample, table_positions
+from pyspark_paimon.statements.table_positions import common_tables, has_alias, is_common, skip_sample, table_positions
 from pyspark_paimon.statements.view_text import expand_views
 from pyspark_paimon.statements.words import NameParts, TokenCursor
 from pyspark_paimon.table.table import Table
@@ -82,14 +82,14 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
     The text has no views of the catalog.
     """
     words = TokenCursor(text)
-    common = common_names(words)
+    common = common_tables(words)
     found: dict[int, TableScan | Any] = {}
     used = usages(text)
     parts: list[str] = []
     end = 0
     for start in table_positions(words):
         name = words.name()
-        if len(name) == 1 and name[0].lower() in common:
+        if is_common(name, words.at, common):
             continue
         source = function_frame(names, name, words)
         if source is None:

@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
-from pyspark_paimon.statements.words import TokenCursor
+from pyspark_paimon.statements.words import NameParts, TokenCursor
 
 _SUBQUERIES = {"SELECT", "WITH", "FROM", "("}
 _CLAUSES = {"GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "PARTITION"}
 """Words that start a clause before BY."""
 
 
-def common_names(words: TokenCursor) -> set[str]:
-    """Return the names of common table expressions (WITH)."""
-    texts = [token.text for token in words.tokens]
-    found: set[str] = set()
+@dataclass(frozen=True)
+class CommonTable:
+    """A common table expression (WITH), whose name hides tables from word ``start`` to before word ``end``."""
+
+    name: str
+    start: int
+    end: int
+
+
+def common_tables(words: TokenCursor) -> list[CommonTable]:
+    """Return the common table expressions of a text, whose first word is next."""
+    texts = [words.peek(at) for at in range(len(words.tokens))]
+    closings, parents, opened = dict[int, int](), dict[int, int](), list[int]()
     for at, text in enumerate(texts):
-        if at and text.upper() == "AS" and texts[at + 1 : at + 2] == ["("]:
-            name = at - 1
-            if texts[name] == ")" and " ".join(texts[at + 2 : at + 3]).upper() in _SUBQUERIES | {"VALUES", "TABLE"}:
+        if text == "(":
+            parents[at] = opened[-1] if opened else -1
+            opened.append(at)
+        elif text == ")" and opened:
+            closings[opened.pop()] = at
+    is_recursive = ("WITH", "RECURSIVE") in itertools.pairwise(texts)
+    found = []
+    for at, text in enumerate(texts):
+        if at and text == "AS" and at + 1 in parents:
+            name, opening = at - 1, at + 1
+            if texts[name] == ")" and " ".join(texts[at + 2 : at + 3]) in _SUBQUERIES | {"VALUES", "TABLE"}:
                 name = max((before for before in range(name) if texts[before] == "("), default=0) - 1
             if name >= 0:
-                found.add(texts[name].lower())
+                start = opening if is_recursive else closings.get(opening, len(texts))
+                end = closings.get(parents[opening], len(texts))
+                found.append(CommonTable(words.tokens[name].text.lower(), start, end))
     return found
+
+
+def is_common(name: NameParts, at: int, common: Sequence[CommonTable]) -> bool:
+    """Return whether the name that ends before word ``at`` is a common table expression."""
+    return len(name) == 1 and any(each.name == name[0].lower() and each.start < at <= each.end for each in common)
 
 
 def table_positions(words: TokenCursor) -> Iterator[int]:
@@ -73,4 +99,4 @@ def has_alias(words: TokenCursor) -> bool:
     return words.peek() == "AS" or words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER}
 
 
-__all__ = ["common_names", "has_alias", "skip_sample", "table_positions"]
+__all__ = ["CommonTable", "common_tables", "has_alias", "is_common", "skip_sample", "table_positions"]

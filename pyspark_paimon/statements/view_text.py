@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.statements.names import KnownTables
-from pyspark_paimon.statements.table_positions import common_names, has_alias, skip_sample, table_positions
+from pyspark_paimon.statements.table_positions import common_tables, has_alias, is_common, skip_sample, table_positions
 from pyspark_paimon.statements.words import NameParts, TokenCursor
 from pyspark_paimon.table.view import View
 
@@ -91,10 +91,10 @@ def qualify_names(names: KnownTables, text: str) -> str:
 def _sources(names: KnownTables, text: str) -> Iterator[_Source]:
     """Yield the tables and views of a text that may be those of the catalog."""
     words = TokenCursor(text)
-    common = common_names(words)
+    common = common_tables(words)
     for start in table_positions(words):
         name = words.name()
-        if words.peek() == "(" or (len(name) == 1 and name[0].lower() in common):
+        if words.peek() == "(" or is_common(name, words.at, common):
             continue
         view = None if "$" in name[-1] else names.view(name)
         if (

@@ -141,6 +141,8 @@ def test_statements_name_tables_of_the_catalog(spark, catalog):
     assert [tuple(row) for row in run("SELECT id, v FROM orders ORDER BY id").collect()] == [(1, "z"), (3, "c"), (4, "d")]
     assert run("SELECT count(*) FROM orders$snapshots").first()[0] == 4
     assert run("SELECT max(id) FROM orders VERSION AS OF 'v1'").first()[0] == 4
+    assert run("WITH orders AS (SELECT id FROM orders WHERE id > 1) SELECT min(orders.id) FROM orders").first()[0] == 3
+    assert [row[0] for row in run("SELECT orders.id FROM orders GROUP BY orders.id ORDER BY orders.id DESC").collect()] == [4, 3, 1]
     run("DROP TABLE orders")
     assert catalog.list_tables() == []
 

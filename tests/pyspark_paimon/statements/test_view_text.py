@@ -143,3 +143,26 @@ def test_a_star_whose_columns_moved_is_refused_instead_of_giving_values_of_other
 @pytest.mark.parametrize("end", ["-- all", ";", " ; -- all", "/* all */"])
 def test_a_comment_or_semicolon_at_the_end_of_a_text_stays_out(end):
     assert expanded("SELECT * FROM v", made(f"SELECT id FROM db.t{end}"))[0] == "SELECT * FROM (SELECT id FROM db.t) AS `v`"
+
+
+def test_a_common_table_hides_names_where_its_query_reads_it():
+    view, inline = made("SELECT id FROM db.t"), "(SELECT id FROM db.t) AS `v`"
+    for text, wanted in (
+        ("WITH v AS (SELECT * FROM v) SELECT * FROM v", "WITH v AS (SELECT * FROM {}) SELECT * FROM v"),
+        (
+            "WITH v (id) AS (SELECT * FROM v) SELECT (SELECT max(id) FROM v)",
+            "WITH v (id) AS (SELECT * FROM {}) SELECT (SELECT max(id) FROM v)",
+        ),
+        (
+            "WITH a AS (SELECT 1 FROM v), v AS (SELECT 1) SELECT 1 FROM v, a",
+            "WITH a AS (SELECT 1 FROM {}), v AS (SELECT 1) SELECT 1 FROM v, a",
+        ),
+        ("WITH v AS (SELECT 1), a AS (SELECT 1 FROM v) SELECT 1 FROM a", "WITH v AS (SELECT 1), a AS (SELECT 1 FROM v) SELECT 1 FROM a"),
+        (
+            "SELECT 1 FROM v WHERE id IN (WITH v AS (SELECT 1 AS id) SELECT id FROM v)",
+            "SELECT 1 FROM {} WHERE id IN (WITH v AS (SELECT 1 AS id) SELECT id FROM v)",
+        ),
+        ("SELECT '(', id FROM v WINDOW v AS (PARTITION BY id)", "SELECT '(', id FROM {} WINDOW v AS (PARTITION BY id)"),
+        ("WITH RECURSIVE v AS (SELECT 1 AS id UNION ALL SELECT id FROM v) SELECT 1 FROM v", None),
+    ):
+        assert expanded(text, view)[0] == (text if wanted is None else wanted.format(inline))
