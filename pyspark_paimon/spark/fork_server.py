@@ -148,8 +148,9 @@ class _IdlePoll:
 
 
 def _has_children() -> bool:
+    # Spark's daemon ignores SIGCHLD, so there is no status to take away. Python 3.12 has no waitid on macOS.
     try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        os.waitpid(-1, os.WNOHANG)
     except ChildProcessError:
         return False
     return True
