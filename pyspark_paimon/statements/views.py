@@ -69,6 +69,8 @@ def _create_in_catalog(names: KnownTables, words: TokenCursor, catalog: AnyCatal
     before = names.view(tuple(known.split(".")))
     if before is not None and quiet:
         return frame_of_result(names.spark, None)
+    if before is not None:
+        known = before.name  # a metastore may ignore the case of names
     if before is not None and not replaces:
         raise TableExists(f"{known}: the catalog has this view; write CREATE OR REPLACE VIEW")
     if known in views_read_by(names, text):
@@ -81,7 +83,7 @@ def _create_in_catalog(names: KnownTables, words: TokenCursor, catalog: AnyCatal
     if before is not None:
         catalog.drop_view(known)
     try:
-        catalog.create_view(known, query, schema, comment=comment, options=options)
+        catalog.create_view(known, query, schema, comment=comment, options=options, if_not_exists=quiet)
     except Exception as error:
         if before is not None:  # a catalog cannot replace a view in one step
             error.add_note(f"view {known} was dropped, and not created again; its query was: {before.text()}")

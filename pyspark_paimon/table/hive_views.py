@@ -35,7 +35,8 @@ class HiveViews:
     def get(self, database: str, name: str) -> View:  # noqa: D102  # as above
         entry = self._entry(database, name)
         comment, options = comment_and_options(entry)
-        return View(f"{database}.{name}", fields_of_view(entry), text_of_view(entry), {}, comment, options)
+        known = f"{value_of(entry, DATABASE)}.{value_of(entry, NAME)}"  # the metastore ignores the case of names
+        return View(known, fields_of_view(entry), text_of_view(entry), {}, comment, options)
 
     def create(self, view: View) -> None:  # noqa: D102  # as above
         database, name = split_name(view.name)

@@ -489,6 +489,7 @@ def test_views_are_virtual_views_of_the_metastore(catalog, database):
     ]
     assert (view.fields[0].description, view.comment, view.options["a"], view.dialects) == ("the key", "ours", "b", {})
     assert (catalog.list_views(database), catalog.list_tables(database)) == (["v"], ["t"])
+    assert catalog.view(f"{database.upper()}.V") == view, "the metastore ignores case, and the view has one name"
     for taken in ("v", "t"):
         with pytest.raises(TableExists):
             catalog.create_view(f"{database}.{taken}", "SELECT 1", "id INT")
