@@ -27,6 +27,7 @@ class _Source:
     """A table or view in a text, at ``start`` to ``end``.
 
     name_end: End of its name, before TABLESAMPLE.
+    aliased: Whether an alias follows, or a version or time, which an alias must not precede.
     """
 
     name: NameParts
@@ -97,15 +98,12 @@ def _sources(names: KnownTables, text: str) -> Iterator[_Source]:
         if words.peek() == "(" or is_common(name, words.at, common):
             continue
         view = None if "$" in name[-1] else names.view(name)
-        if (
-            view is not None
-            and words.peek() in _TRAVELS
-            and words.peek(1) in {"AS", "VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"}
-        ):
+        travels = words.peek() in _TRAVELS and words.peek(1) in {"AS", "VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"}
+        if view is not None and travels:
             raise InvalidArgument(f"{view.name} is a view, which has no versions; write VERSION AS OF behind the tables in its query")
         name_end = words.tokens[words.at - 1].end + 1
         skip_sample(words)
-        yield _Source(name, start, name_end, words.tokens[words.at - 1].end + 1, has_alias(words), view)
+        yield _Source(name, start, name_end, words.tokens[words.at - 1].end + 1, travels or has_alias(words), view)
 
 
 def _qualified(names: KnownTables, name: NameParts, *, is_view: bool = False) -> str | None:

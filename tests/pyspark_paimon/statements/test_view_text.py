@@ -166,3 +166,12 @@ def test_a_common_table_hides_names_where_its_query_reads_it():
         ("WITH RECURSIVE v AS (SELECT 1 AS id UNION ALL SELECT id FROM v) SELECT 1 FROM v", None),
     ):
         assert expanded(text, view)[0] == (text if wanted is None else wanted.format(inline))
+
+
+@pytest.mark.parametrize(
+    "time", ["TIMESTAMP AS OF '2026-01-01'", "FOR SYSTEM_TIME AS OF '2026-01-01' AS x", "VERSION AS OF 1", "FOR VERSION AS OF 1"]
+)
+def test_a_version_or_time_stays_next_to_its_table(time):
+    names = KnownTables(None, Views())
+    assert qualify_names(names, f"SELECT * FROM t {time} WHERE id = 1") == f"SELECT * FROM `default`.`t` {time} WHERE id = 1"
+    assert f", `default`.`t` {time}" in expanded(f"SELECT * FROM v, t {time}", made("SELECT id FROM db.t"))[0]
