@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -42,7 +43,7 @@ _MODULES = (
 )
 _OF_SPARK = ("SPARK_", "PYSPARK_", "_PYSPARK_", "PYTHONPATH", "PYTHONUNBUFFERED", "PYTHON_")
 _MOST_PORTS = 400
-"""Ports of ended daemons that stay bound, each a file descriptor."""
+"""Most ports of ended daemons that stay bound, each a file descriptor."""
 _OF_SHELLS = frozenset({"_", "OLDPWD", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PWD", "SHLVL"})
 
 
@@ -78,7 +79,7 @@ class _ForkServer:
     def __init__(self, listener: socket.socket, idle_seconds: float) -> None:
         self._listener, self._idle_seconds = listener, idle_seconds
         self._environment = dict(os.environ)
-        self._ports = deque[socket.socket](maxlen=_MOST_PORTS)
+        self._ports = deque[socket.socket](maxlen=_port_count())
 
     def answer(self, connection: socket.socket) -> None:
         """Fork a daemon and tell its process id; tell 0 if Python has to start it. Or keep the port of a daemon."""
@@ -101,6 +102,12 @@ class _ForkServer:
         finally:
             for stream in files:
                 os.close(stream)
+
+
+def _port_count() -> int:
+    # Requests need descriptors, too: macOS allows 256.
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_PORTS if most == resource.RLIM_INFINITY else min(_MOST_PORTS, most // 2)
 
 
 def _fits(ours: dict[str, str], wanted: dict[str, str]) -> bool:
