@@ -200,7 +200,7 @@ def dictionary_has_one(page: bytes, chunk: ChunkValues, length: int, encoded: _E
         return any(data.find(struct.pack("<I", len(one)) + one) >= 0 for one in encoded)
     if len(data) != count * width:
         raise ValueError(f"a dictionary page has {len(data)} bytes for {count} values")
-    form = f"<u{width}" if width in {4, 8} else f"V{width}"
+    form = f"<i{width}" if width in {4, 8} else f"V{width}"
     return bool(np.isin(np.frombuffer(data, form), np.frombuffer(b"".join(encoded), form)).any())
 
 
