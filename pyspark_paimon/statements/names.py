@@ -72,9 +72,15 @@ class KnownTables:
     def of_catalog(self, name: NameParts) -> Table | None:
         """Return a table of the catalog, or None."""
         known = self.catalog_name(name)
-        if self.catalog is None or known is None or not self.catalog.table_exists(known.split("$")[0]):
-            return None
-        return self.catalog.table(known, self.spark)
+        return self.catalog.table(known, self.spark) if self.catalog is not None and known is not None and self.has_table(name) else None
+
+    def has_table(self, name: NameParts) -> bool:
+        """Return whether the catalog has a table of that name."""
+        known = self.catalog_name(name)
+        # A quoted part with a dot may name something of Spark's, and nothing of the catalog.
+        if self.catalog is None or known is None or any("." in part.partition("$")[0] for part in name):
+            return False
+        return self.catalog.table_exists(known.split("$")[0])
 
     def view(self, name: NameParts) -> View | None:
         """Return a view of the catalog, or None."""

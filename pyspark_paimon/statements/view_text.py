@@ -108,8 +108,7 @@ def _sources(names: KnownTables, text: str) -> Iterator[_Source]:
 
 def _qualified(names: KnownTables, name: NameParts, *, is_view: bool = False) -> str | None:
     """Return a name of the catalog with its database. None: it has one, or the catalog has no such table."""
-    known = names.catalog_name(name)
-    if len(name) > 1 or known is None or names.catalog is None or not (is_view or names.catalog.table_exists(known.split("$")[0])):
+    if len(name) > 1 or not (is_view or names.has_table(name)):
         return None
     return f"{quote_name(names.database)}.{quote_name(name[0])}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -106,15 +107,24 @@ def _renamed(schema: Any, columns: Sequence[tuple[str, str | None]], known: str)
 
 
 def drop_view(names: KnownTables, words: TokenCursor) -> Any:
-    """Run ``DROP VIEW [IF EXISTS] v`` in the catalog; None for a view of Spark."""
+    """Run ``DROP VIEW [IF EXISTS] v`` in the catalog; None for a view of Spark, where a temporary one comes first."""
     words.take("IF", "EXISTS")
     name = words.name()
     known, view = names.catalog_name(name), names.view(name)
     if names.catalog is None or known is None or view is None:
         return None
     words.end()
+    if len(name) == 1 and _is_temporary_view(names.spark, name[0]):
+        return None
     names.catalog.drop_view(known)
     return frame_of_result(names.spark, None)
+
+
+def _is_temporary_view(spark: Any, name: str) -> bool:
+    """Return whether the session has a temporary view of that name."""
+    with suppress(Exception):  # Spark does not know the name
+        return bool(spark.catalog.getTable(quote_name(name)).isTemporary)
+    return False
 
 
 def alter_view(names: KnownTables, words: TokenCursor) -> Any:

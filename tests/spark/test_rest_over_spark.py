@@ -265,3 +265,19 @@ def test_a_view_is_replaced_only_where_the_statement_says_so_and_the_new_one_is_
     run("ALTER TABLE t ADD COLUMN d BIGINT FIRST")
     with pytest.raises(InvalidArgument, match="whose column 1 is 'd', and the view's is 'a'"):
         run("SELECT * FROM star")
+
+
+def test_temporary_views_are_sparks_also_beside_a_view_of_the_catalog(spark, catalog):
+    run = lambda text: sql(spark, text, catalog=catalog)  # noqa: E731
+    run("CREATE TABLE t (id BIGINT)")
+    run("INSERT INTO t VALUES (1)")
+    run("CREATE VIEW w AS SELECT id FROM t TIMESTAMP AS OF '2999-01-01' WHERE id = 1")
+    run("CREATE TEMPORARY VIEW w AS SELECT id + 1 AS id FROM t")
+    assert [tuple(row) for row in run("SELECT w.id FROM w ORDER BY w.id").collect()] == [(1,)]
+    run("DROP VIEW w")
+    assert catalog.list_views() == ["w"], "only the temporary view is gone"
+    run("DROP VIEW w")
+    assert catalog.list_views() == []
+    spark.range(3).createOrReplaceTempView("`a.b`")
+    assert run("SELECT count(*) FROM `a.b`").first()[0] == 3
+    spark.catalog.dropTempView("`a.b`")
