@@ -350,6 +350,18 @@ def test_groups_whose_files_lack_indexes_or_merge_are_read(spark, tmp_path):
 
 
 @pytest.mark.spark
+def test_clauses_behind_a_table_name_its_columns_by_the_table(spark, tmp_path):
+    options = {"file-index.bitmap.columns": "s"}
+    Table.create(tmp_path / "db.db" / "t", "id INT, s STRING", options=options).write([{"id": 1, "s": "a"}, {"id": 2, "s": "a"}])
+    for text, expected in (
+        ("SELECT t.s, count(*) FROM db.t GROUP BY t.s", [("a", 2)]),
+        ("SELECT t.s, sum(t.id) FROM db.t GROUP BY t.s", [("a", 3)]),
+        ("SELECT t.* FROM db.t ORDER BY t.id DESC", [(2, "a"), (1, "a")]),
+    ):
+        assert [tuple(row) for row in pyspark_paimon.sql(spark, text, catalog=Catalog(tmp_path)).collect()] == expected
+
+
+@pytest.mark.spark
 def test_metadata_of_another_snapshot_answers_and_rows_to_merge_are_read(spark, tmp_path):
     catalog = Catalog(tmp_path)
     table = Table.create(tmp_path / "db.db" / "t", "id INT, n INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
