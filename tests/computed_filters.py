@@ -189,6 +189,8 @@ SAFE = [
     "upper(s) IN ('OSLO', 'STRASSE', NULL)",
     "st.day IN ('2024-02-29', DATE '1969-12-31')",
     "date_trunc('day', ltz) IN (TIMESTAMP '2024-02-29 00:00:00', TIMESTAMP_NTZ '2023-01-01 00:00:00')",
+    "date_trunc('day', ntz) IN (DATE '2023-01-01', TIMESTAMP_NTZ '1969-12-31 00:00:00')",
+    "date_trunc('day', ltz) NOT IN (DATE '2024-02-29')",
     "k IN (t, l)",
     "length(s) > 4",
     "length(s) = 0",

@@ -151,7 +151,11 @@ def _among(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     for listed in arguments[1:]:
         if not isinstance(listed, LiteralValue):
             raise InvalidFilter(f"'{name}' takes literals, not {listed}")
-    return _comparison(name, arguments)
+    made = _comparison(name, arguments)
+    for given, listed in zip(arguments[1:], made.arguments[1:], strict=True):
+        if not isinstance(listed, LiteralValue):  # evaluation reads literals only
+            raise InvalidFilter(f"'{name}': {given} of type {given.type.kind} is no {made.arguments[0].type.kind}; write = and OR")
+    return made
 
 
 def _with_type(wanted: ColumnType, result: ColumnType) -> _Sign:

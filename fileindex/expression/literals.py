@@ -5,13 +5,15 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, ColumnType, Kind, Plain
+from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
 from fileindex.base.errors import InvalidFilter
 from fileindex.base.plain_value import is_plain
 from fileindex.expression.tree import Expression, LiteralValue
 from fileindex.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, BYTES_TYPE, DOUBLE_TYPE, INT_TYPE, MOST_DIGITS, TEXT_TYPE, decimal_type
 
 NULL = LiteralValue(None, BOOLEAN_TYPE)
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+_DAY = 86_400
 
 
 def literal_value(value: bool | float | str | bytes | Decimal | None) -> LiteralValue:
@@ -90,6 +92,10 @@ def literal_as(literal: LiteralValue, wanted: ColumnType) -> LiteralValue | None
         found = value
     elif wanted.kind is Kind.DECIMAL and (given.kind in INTEGERS or given.kind is Kind.DECIMAL) and given.scale <= wanted.scale:
         found = int(value) * 10 ** (wanted.scale - given.scale)
+    elif wanted.kind in TIMESTAMPS and (given.kind in TIMESTAMPS or given.kind is Kind.DATE):
+        seconds = Fraction(int(value) * _DAY) if given.kind is Kind.DATE else Fraction(int(value), _PER_SECOND[given.unit])
+        ticks = seconds * _PER_SECOND[wanted.unit]
+        found = int(ticks) if ticks.denominator == 1 else None
     if found is None or not is_plain(found, wanted) or (wanted.kind is Kind.DECIMAL and wanted.precision > MOST_DIGITS):
         return None
     return LiteralValue(found, wanted)

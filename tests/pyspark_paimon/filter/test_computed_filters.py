@@ -219,6 +219,19 @@ def test_parameters_are_values_and_never_text():
             bind_filter(text, TYPES, params)
 
 
+@pytest.mark.parametrize("listed", ["'2024-02-29'", "DATE '2024-02-29'", "TIMESTAMP_NTZ '2024-02-29 00:00:00', NULL"])
+@pytest.mark.parametrize("kind", [Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ])
+def test_days_are_found_in_lists_of_times_of_another_unit(kind, listed):
+    types = {"at": ColumnType(kind, precision=9)}
+    rows = pa.record_batch([pa.array([1_709_164_800_000_000_007, 7]).cast(types["at"].arrow)], names=["at"])
+    with time_zone("UTC"):
+        found = parse_filter(f"date_trunc('day', at) IN ({listed})", types)
+    assert from_json(to_json(found)) == found
+    assert mask(found, rows, types).to_pylist() == [True, False]
+    with time_zone("UTC"), pytest.raises(InvalidFilter, match="write = and OR"):
+        parse_filter("date_trunc('day', at) IN (DATE '3000-01-01')", types)
+
+
 def test_a_million_keys_are_one_set():
     keys = pa.array(np.arange(1_000_000, dtype=np.int64))
     for found in (bind_filter("l IN :ids", TYPES, {"ids": keys}), bind_filter(pc.field("l").isin(keys), TYPES)):
