@@ -448,6 +448,8 @@ VALUES = [
     "concat_ws('', s, 'x', u, s)",
     "concat_ws(u, s, 'x')",
     "concat_ws('-', u)",
+    "concat_ws('-', 'a', 'b')",
+    "concat_ws('-')",
     "instr(s, 'o')",
     "instr(s, '')",
     "instr(s, 'x')",

@@ -50,7 +50,7 @@ def literal_of(node: exp.Expression) -> Literal:
             return str(node.this) if node.is_string else _number(str(node.this))
         case exp.Neg():
             return _negative(node)
-        case exp.Concat() if all(isinstance(part, exp.Literal) and part.is_string for part in node.expressions):
+        case exp.Concat() if _joins_texts(node):
             return "".join(str(part.this) for part in node.expressions)
         case exp.HexString():
             return _binary(str(node.this))
@@ -73,8 +73,13 @@ def is_literal(node: exp.Expression) -> bool:
         case exp.Cast():
             return not node.args.get("safe") and is_literal(node.this)
         case exp.Concat():
-            return all(isinstance(part, exp.Literal) and part.is_string for part in node.expressions)
+            return _joins_texts(node)
     return isinstance(node, exp.Null | exp.Boolean | exp.RawString | exp.Literal | exp.HexString | exp.Placeholder)
+
+
+def _joins_texts(node: exp.Concat) -> bool:
+    # ConcatWs is a subclass, and its first text is a separator.
+    return not isinstance(node, exp.ConcatWs) and all(isinstance(part, exp.Literal) and part.is_string for part in node.expressions)
 
 
 def _parameter(node: exp.Placeholder) -> Literal:

@@ -228,8 +228,13 @@ def test_days_are_found_in_lists_of_times_of_another_unit(kind, listed):
         found = parse_filter(f"date_trunc('day', at) IN ({listed})", types)
     assert from_json(to_json(found)) == found
     assert mask(found, rows, types).to_pylist() == [True, False]
-    with time_zone("UTC"), pytest.raises(InvalidFilter, match="write = and OR"):
+    with time_zone("UTC"), pytest.raises(InvalidFilter, match=r"takes literals|write = and OR"):
         parse_filter("date_trunc('day', at) IN (DATE '3000-01-01')", types)
+
+
+def test_texts_alone_are_joined_with_their_separator():
+    assert selected("s = concat_ws('s', 'O', 'lo')") == selected("s = 'Oslo'")
+    assert selected("s = concat_ws('Oslo')") == selected("s = ''")
 
 
 def test_a_million_keys_are_one_set():
