@@ -396,6 +396,8 @@ SAFE = [
 VALUES = [
     *(f"round({column}{places})" for column in ("d", "f", "k", "l", "dec", "st.n.x") for places in ("", ", 1", ", 0")),
     "round(dec, -1)",
+    "round(dec, -9)",
+    "round(dec, -30)",
     "round(k, -1)",
     "round(l, -9)",
     "round(dec, 5)",
@@ -480,6 +482,8 @@ VALUES = [
     "add_months(day, -12)",
     "add_months(day, k)",
     "add_months(ntz, 1)",
+    "add_months(day, NULL)",
+    "add_months(DATE '2024-02-29', nullif(k, 3))",
     "last_day(day)",
     "last_day(ntz)",
     *(f"trunc(day, '{unit}')" for unit in ("year", "YYYY", "MM", "month", "mon", "quarter", "week")),

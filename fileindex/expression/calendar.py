@@ -59,7 +59,8 @@ def add_days(values: Arrays, result: ColumnType) -> Any:
 def add_months(values: Arrays, result: ColumnType) -> Any:
     """``add_months(day, number)``: at most the last day of the month."""
     day, number = values
-    return _plus_months(day, np.asarray(number.fill_null(0))).cast(result.arrow)
+    moved = _plus_months(day, np.asarray(number.fill_null(0))).cast(result.arrow)
+    return pc.if_else(number.is_valid(), moved, pa.scalar(None, result.arrow))
 
 
 def last_day(values: Arrays, result: ColumnType) -> Any:

@@ -34,7 +34,8 @@ def round_to(value: Any, places: int, result: ColumnType) -> Any:
         return pc.if_else(pa.array(small), decimal_to_float(float_to_decimal(kept, places), result), value)
     if result.kind in INTEGERS:
         return pc.round(value.cast(pa.decimal256(_WIDEST, 0)), places, _HALF_UP).cast(result.arrow)
-    return decimal_to_decimal(pc.round(_wide(value), places, _HALF_UP), result)
+    widest = value.cast(pa.decimal256(_WIDEST, value.type.scale))  # as wide as the places that ``round`` takes
+    return decimal_to_decimal(pc.round(widest, places, _HALF_UP), result)
 
 
 def floor(values: Arrays, result: ColumnType) -> Any:

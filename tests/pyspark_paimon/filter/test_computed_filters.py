@@ -232,6 +232,14 @@ def test_days_are_found_in_lists_of_times_of_another_unit(kind, listed):
         parse_filter("date_trunc('day', at) IN (DATE '3000-01-01')", types)
 
 
+def test_a_null_count_of_months_is_null():
+    assert selected("add_months(day, nullif(k, 3)) IS NULL") == selected("day IS NULL OR k IS NULL OR k = 3")
+
+
+def test_decimals_are_rounded_to_more_places_than_they_have():
+    assert selected("round(dec, -9) = 0") == selected("round(dec, -38) = 0") == selected("dec IS NOT NULL")
+
+
 def test_texts_alone_are_joined_with_their_separator():
     assert selected("s = concat_ws('s', 'O', 'lo')") == selected("s = 'Oslo'")
     assert selected("s = concat_ws('Oslo')") == selected("s = ''")
