@@ -85,14 +85,14 @@ def add_interval(value: Any, unit: str, count: int, result: ColumnType, zone: st
         return moved.cast(result.arrow)
     value = value.cast(result.arrow)
     if unit == "microsecond":
-        return pc.add_checked(value.cast(pa.int64()), count * _PER_DAY[result.unit] // _PER_DAY["us"]).cast(result.arrow)
+        return pc.add_checked(value.cast(pa.int64()), _ticks(count * _PER_DAY[result.unit] // _PER_DAY["us"])).cast(result.arrow)
     shown = without_zone(value) if zone == "UTC" else to_wall_clock(in_calendar(value), zone)
     per_day = _PER_DAY[result.unit]
     ticks = in_calendar(shown).cast(pa.int64())
     days = pc.floor_temporal(shown, unit="day").cast(pa.int64())
     clock = pc.subtract(ticks, days)
     if unit == "day":
-        moved = pc.add_checked(days, count * per_day)
+        moved = pc.add_checked(days, _ticks(count * per_day))
     else:
         months = _plus_months(pc.floor_temporal(shown, unit="day").cast(pa.date32()), count)
         moved = pc.multiply_checked(months.cast(pa.int32()).cast(pa.int64()), per_day)
@@ -102,6 +102,12 @@ def add_interval(value: Any, unit: str, count: int, result: ColumnType, zone: st
     # Of an ambiguous hour, the offset is kept if possible, as in ``java.time``.
     near = pc.add(value, pc.subtract(there, shown)).cast(value.type)
     return pc.if_else(pc.equal(to_wall_clock(near, zone), there), near, to_moment(there, zone).cast(value.type))
+
+
+def _ticks(count: int) -> Any:
+    if abs(count) >= 2**63:
+        raise FilterFailed("an INTERVAL is longer than a TIMESTAMP can be")
+    return pa.scalar(count, pa.int64())
 
 
 def truncate_day(value: Any, unit: str) -> Any:

@@ -308,6 +308,13 @@ def _pad(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     return made
 
 
+def _repeat(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
+    made = FunctionCall(name, _text_call(name, arguments, (Kind.INT,)), TEXT_TYPE)
+    if _whole(made.arguments[1]) > _MOST_PADDED:
+        raise InvalidFilter(f"'{name}' repeats a text {_MOST_PADDED} times at most, not {made.arguments[1]} times")
+    return made
+
+
 def _split_part(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     made = FunctionCall(name, _text_call(name, arguments, (Kind.VARCHAR, Kind.INT)), TEXT_TYPE)
     if _whole(made.arguments[2]) == 0:
@@ -378,6 +385,8 @@ def _interval(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
         raise InvalidFilter(f"an INTERVAL of hours or less is not added to the DATE {value}; write a CAST to TIMESTAMP")
     if zone and (not isinstance(zone[0], LiteralValue) or zone_named(str(zone[0].value)) != zone[0].value):
         raise InvalidFilter(f"'{name}' takes a time zone, not {zone[0]}")
+    if abs(_whole(count)) >= (2**63 if named == "microsecond" else 2**31):
+        raise InvalidFilter(f"the INTERVAL of {count} {named}s that is added to {value} is too long; write a shorter one")
     result = value.type
     if named == "microsecond" and result.precision < 6 and _whole(count) % 1000:
         result = ColumnType(result.kind, precision=6)
@@ -542,7 +551,7 @@ FUNCTION_RULES: dict[str, FunctionRule] = {
     "concat": FunctionRule(1, None, _with_type(TEXT_TYPE, TEXT_TYPE), text.concat),
     "concat_ws": FunctionRule(1, None, _with_type(TEXT_TYPE, TEXT_TYPE), text.concat_with),
     "replace": FunctionRule(3, 3, _with_literals(TEXT_TYPE, Kind.VARCHAR, Kind.VARCHAR), None),
-    "repeat": FunctionRule(2, 2, _with_literals(TEXT_TYPE, Kind.INT), None),
+    "repeat": FunctionRule(2, 2, _repeat, None),
     **{name: FunctionRule(2, 3, _pad, None) for name in ("lpad", "rpad")},
     "instr": FunctionRule(2, 2, _with_literals(INT_TYPE, Kind.VARCHAR), None),
     "split_part": FunctionRule(3, 3, _split_part, None),
