@@ -146,11 +146,25 @@ def _with_field(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
     wanted = structs.type.field(str(field.value)).type
     is_null = isinstance(value, LiteralValue) and value.value is None
     try:
-        made = pa.nulls(rows, wanted) if is_null else compute(value, columns, rows).cast(wanted)
+        made = pa.nulls(rows, wanted) if is_null else _without_loss(compute(value, columns, rows), wanted)
     except pa.ArrowInvalid as error:
         kind = dict(whole.type.fields)[str(field.value)].kind
         raise FilterFailed(f"'{value}' does not fit field {field} of type {kind}: {error}") from error
     return nested.with_field(structs, str(field.value), made)
+
+
+def _without_loss(values: Any, wanted: Any) -> Any:
+    """Cast the values of a field. Raises ``ArrowInvalid`` where one would change."""
+    types = pa.types
+    if types.is_integer(values.type) and types.is_decimal(wanted):
+        values = values.cast(pa.decimal128(38, 0))  # Arrow checks integers by type, decimals by value
+    found = values.cast(wanted)
+    # Arrow rounds these silently.
+    if (types.is_floating(values.type) and types.is_floating(wanted)) or (types.is_timestamp(values.type) and types.is_date(wanted)):
+        same = pc.or_(pc.equal(found.cast(values.type), values), pc.is_null(values, nan_is_null=True))
+        if pc.all(same).as_py() is False:
+            raise pa.ArrowInvalid("a value would be rounded")
+    return found
 
 
 def _array_contains(given: ColumnType, wanted: Expression, lists: Any, values: Any) -> Any:

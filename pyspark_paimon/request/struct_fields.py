@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from fileindex.base.column_type import WITH_PARTS, Kind
 from fileindex.base.errors import InvalidArgument
+from fileindex.expression.literals import NULL
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 from fileindex.expression.types import TEXT_TYPE
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
-from pyspark_paimon.filter.ast import GivenValue, literal_from_python
 
 
 def field_path(name: object, schema: TableSchema) -> tuple[str, ...] | None:
@@ -64,15 +64,19 @@ def constant(path: tuple[str, ...], value: object, schema: TableSchema) -> Expre
         InvalidArgument: The field is of a nested type.
         SchemaMismatch: The field cannot have the value.
     """
-    from lsm.python_values.columns import python_scalar  # noqa: PLC0415  # rarely needed
-    from pyspark_paimon.filter.bind_terms import bind_term  # noqa: PLC0415  # as above
+    from fileindex.base.plain_value import plain_array, plain_values  # noqa: PLC0415  # rarely needed
+    from lsm.python_values.columns import python_scalar  # noqa: PLC0415  # as above
 
     name, wanted = ".".join(path), _type_of(path, schema)
     plain = value.as_py() if isinstance(value, pa.Scalar) else value
     if plain is not None and wanted.is_nested:
         raise InvalidArgument(f"'{name}' is {wanted}, which takes no constant; set column '{path[0]}' to its whole new value")
-    python_scalar(name, plain, wanted.arrow)
-    return bind_term(GivenValue(literal_from_python(plain)), {})
+    scalar = python_scalar(name, plain, wanted.arrow)
+    if plain is None:
+        return NULL
+    # A literal of the field's own type: a wall clock is not read in the session's time zone.
+    (found,) = plain_values(plain_array(pa.repeat(scalar, 1), wanted.column_type), wanted.column_type)
+    return LiteralValue(found, wanted.column_type)
 
 
 def with_field(path: tuple[str, ...], new: Expression, column: Expression, schema: TableSchema) -> Expression:

@@ -147,6 +147,28 @@ def test_fields_of_keys_stay(create):
     assert table.scan("id = 2").to_arrow()["s"].to_pylist() == [None]
 
 
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_fields_take_what_columns_take_and_no_value_changes(create, key):
+    schema = "id BIGINT, d DOUBLE, ts TIMESTAMP(6), s STRUCT<f FLOAT, d DECIMAL(6, 2), day DATE, at TIMESTAMP(3)>"
+    table = create(schema, primary_keys=key, options={"bucket": "1"} if key else {})
+    table.write([{"id": 7, "d": 0.1, "ts": dt.datetime.fromisoformat("2024-01-01 01:00"), "s": None}])
+    for name, value in (("s.f", "d"), ("s.f", "1D / 3"), ("s.day", "ts")):
+        with pytest.raises(PaimonError, match="would be rounded"):
+            table.update("TRUE", set={name: value})
+    assert table.scan().to_arrow()["s"].to_pylist() == [None]
+    in_gap = dt.datetime.fromisoformat("2024-03-31 02:30")  # no clock of Berlin shows it
+    with time_zone("Europe/Berlin"):
+        table.update(
+            "TRUE",
+            set={"s.d": "id + 1", "s.f": "CAST(d * 5 AS FLOAT)"},
+            values={"s.at": in_gap, "s.day": dt.datetime.fromisoformat("2024-01-01")},
+        )
+        assert table.scan().to_arrow()["s"].to_pylist() == [{"f": 0.5, "d": Decimal(8), "day": dt.date(2024, 1, 1), "at": in_gap}]
+        table.update("TRUE", values={"s.d": 2})
+        table.merge([{"id": 7}], on="id").when_matched_update({"s.f": 3}).execute()
+    assert table.scan().to_arrow()["s"].to_pylist() == [{"f": 3.0, "d": Decimal(2), "day": dt.date(2024, 1, 1), "at": in_gap}]
+
+
 @pytest.mark.parametrize("precision", [3, 6, 9])
 def test_the_current_time_is_assigned_to_either_kind_of_timestamp(create, precision):
     kind = f"TIMESTAMP({precision})"
