@@ -5,12 +5,10 @@ Each function returns None for a table that is not Paimon's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from operator import methodcaller
 from typing import Any, TypeAlias
-
-from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
 from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_functions import quote_name
@@ -19,13 +17,12 @@ from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.new_table import spark_type_text
 from pyspark_paimon.statements.subqueries import Subqueries, has_subquery
 from pyspark_paimon.statements.tags import alter_tag
-from pyspark_paimon.statements.words import NameParts, TokenCursor, partition_spec
+from pyspark_paimon.statements.words import NameParts, TokenCursor, partition_spec, replace_qualifiers
 from pyspark_paimon.table.table import Table
 
 AlterCall: TypeAlias = Callable[[Any], object]
 """One schema change, passed to ``Table.alter``."""
 _ENDS = (",", "NOT", "NULL", "DEFAULT", "COMMENT", "AFTER", "FIRST")
-_VALUES = {TokenType.STRING, TokenType.NUMBER}
 
 
 def alter_table(names: KnownTables, words: TokenCursor) -> Any:
@@ -290,30 +287,6 @@ def qualifiers(name: NameParts) -> list[NameParts]:
     return [parts[at:] for at in range(len(parts))]
 
 
-def replace_qualifiers(text: str, sides: Mapping[NameParts, str]) -> str:
-    """Replace the qualifiers of columns in SQL text.
-
-    sides: New name of each qualifier; '' removes it.
-
-    >>> replace_qualifiers("x.n + db.Y.m - b.x.a", {("x",): "t", ("db", "y"): ""})
-    't.n + m - b.x.a'
-    """
-    words, parts, end = TokenCursor(text), [""], 0
-    tokens = words.tokens
-    for at in range(len(tokens) - 1):
-        if at and tokens[at - 1].text == ".":
-            continue
-        for called, new in sides.items():
-            length = 2 * len(called)
-            held = tokens[at : at + length]
-            dotted = len(held) == length and all(token.text == "." for token in held[1::2]) and held[0].kind not in _VALUES
-            if dotted and tuple(token.text.lower() for token in held[::2]) == called:
-                parts += [text[end : held[0].start], new]
-                end = held[-1].start if new else held[-1].end + 1
-                break
-    return "".join([*parts, text[end:]])
-
-
 def _called_names(words: TokenCursor, name: NameParts, table: Table) -> list[NameParts]:
     """Return the qualifiers of columns: the table's alias or name."""
     if words.take("AS") or not (words.done or words.peek() in {"SET", "WHERE"}):
@@ -329,4 +302,4 @@ def _condition(words: TokenCursor) -> str:
     return words.rest()
 
 
-__all__ = ["ACTIONS", "alter_table", "assignments", "delete", "qualifiers", "replace_qualifiers", "truncate", "update"]
+__all__ = ["ACTIONS", "alter_table", "assignments", "delete", "qualifiers", "truncate", "update"]

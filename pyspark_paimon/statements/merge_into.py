@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
-from pyspark_paimon.statements.alter import assigned_value, assignments, qualifiers, replace_qualifiers
+from pyspark_paimon.statements.alter import assigned_value, assignments, qualifiers
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.queries import run_query
-from pyspark_paimon.statements.words import NameParts, TokenCursor
+from pyspark_paimon.statements.words import NameParts, TokenCursor, replace_qualifiers
 from pyspark_paimon.table.merge import Merge
 
 _STOPS = ("WHEN",)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
 from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.table_positions import common_tables, has_alias, is_common, skip_sample, table_positions
-from pyspark_paimon.statements.words import NameParts, TokenCursor
+from pyspark_paimon.statements.words import NameParts, TokenCursor, replace_qualifiers
 from pyspark_paimon.table.view import View
 
 ColumnsOf = Callable[[str], Sequence[str]]
@@ -46,6 +47,7 @@ def expand_views(names: KnownTables, text: str, columns_of: ColumnsOf, above: tu
     above: Views whose texts contain this one.
     Raises ``InvalidArgument`` for a view that reads itself, and for a version or time of a view.
     """
+    text = _unqualify_columns(names, text)
     if names.catalog is None or not names.catalog.has_views:
         return text
     sources = list(_sources(names, text))
@@ -79,6 +81,7 @@ def views_read_by(names: KnownTables, text: str) -> set[str]:
 
 def qualify_names(names: KnownTables, text: str) -> str:
     """Return a query whose names of the catalog have a database."""
+    text = _unqualify_columns(names, text)
     parts, end = list[str](), 0
     for source in _sources(names, text):
         qualified = _qualified(names, source.name, is_view=source.view is not None)
@@ -104,6 +107,36 @@ def _sources(names: KnownTables, text: str) -> Iterator[_Source]:
         name_end = words.tokens[words.at - 1].end + 1
         skip_sample(words)
         yield _Source(name, start, name_end, words.tokens[words.at - 1].end + 1, travels or has_alias(words), view)
+
+
+def _unqualify_columns(names: KnownTables, text: str) -> str:
+    """Return a query with ``t.a`` in place of ``db.t.a``: tables and views become subqueries named ``t``.
+
+    Columns stay where another table or alias of the text may be named ``t``, too.
+    """
+    words, found, tables = TokenCursor(text), dict[NameParts, str](), set[int]()
+    travelling = list[str]()
+    common = common_tables(words)
+    for _ in table_positions(words):
+        first, name = words.at, words.name()
+        if words.peek() == "(" or is_common(name, words.at, common):
+            continue
+        last = words.at - 1
+        skip_sample(words)
+        if words.peek() in _TRAVELS:
+            travelling.append(name[-1].lower())
+        elif not has_alias(words):
+            tables |= {*range(first, last + 1)}
+            whole = name if len(name) > 1 else (names.database, *name)
+            found[tuple(part.lower() for part in whole)] = name[-1]
+    dots = [token.text == "." for token in words.tokens]
+    others = [
+        token.text.lower()
+        for at, token in enumerate(words.tokens)
+        if at not in tables and token.kind is not TokenType.STRING and not (at and dots[at - 1]) and dots[at + 1 : at + 2] != [True]
+    ]
+    lasts = [*others, *travelling, *(name.lower() for name in found.values())]
+    return replace_qualifiers(text, {whole: quote_name(last) for whole, last in found.items() if lasts.count(last.lower()) == 1})
 
 
 def _qualified(names: KnownTables, name: NameParts, *, is_view: bool = False) -> str | None:

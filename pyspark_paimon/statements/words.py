@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -67,6 +67,7 @@ NameParts = tuple[str, ...]
 WrittenValue = str | int | Decimal | bool | None
 
 _OPEN, _CLOSE = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}, {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+_VALUES = {TokenType.STRING, TokenType.NUMBER}
 _NUMBERS = {TokenType.DASH: -1, TokenType.PLUS: 1}
 _WORDS = {"TRUE": True, "FALSE": False, "NULL": None}
 
@@ -261,4 +262,28 @@ def partition_spec(words: TokenCursor) -> dict[str, object]:
     return spec
 
 
-__all__ = ["NameParts", "StatementTokens", "TokenCursor", "Word", "WrittenValue", "partition_spec", "tokens_of"]
+def replace_qualifiers(text: str, sides: Mapping[NameParts, str]) -> str:
+    """Replace the qualifiers of columns in SQL text.
+
+    sides: New name of each qualifier; '' removes it.
+
+    >>> replace_qualifiers("x.n + db.Y.m - b.x.a", {("x",): "t", ("db", "y"): ""})
+    't.n + m - b.x.a'
+    """
+    words, parts, end = TokenCursor(text), [""], 0
+    tokens = words.tokens
+    for at in range(len(tokens) - 1):
+        if at and tokens[at - 1].text == ".":
+            continue
+        for called, new in sides.items():
+            length = 2 * len(called)
+            held = tokens[at : at + length]
+            dotted = len(held) == length and all(token.text == "." for token in held[1::2]) and held[0].kind not in _VALUES
+            if dotted and tuple(token.text.lower() for token in held[::2]) == called:
+                parts += [text[end : held[0].start], new]
+                end = held[-1].start if new else held[-1].end + 1
+                break
+    return "".join([*parts, text[end:]])
+
+
+__all__ = ["NameParts", "StatementTokens", "TokenCursor", "Word", "WrittenValue", "partition_spec", "replace_qualifiers", "tokens_of"]

@@ -175,3 +175,18 @@ def test_a_version_or_time_stays_next_to_its_table(time):
     names = KnownTables(None, Views())
     assert qualify_names(names, f"SELECT * FROM t {time} WHERE id = 1") == f"SELECT * FROM `default`.`t` {time} WHERE id = 1"
     assert f", `default`.`t` {time}" in expanded(f"SELECT * FROM v, t {time}", made("SELECT id FROM db.t"))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("SELECT db.x.id, default.V.* FROM db.x, default.v", "SELECT `x`.id, `v`.* FROM db.x, {}"),
+        ("SELECT default.v.id FROM v GROUP BY default.v.id", "SELECT `v`.id FROM {} GROUP BY `v`.id"),
+        ("SELECT db.v.id FROM default.v JOIN db.v", "SELECT db.v.id FROM {} JOIN db.v"),
+        ("SELECT db.x.id FROM db.x, v, d.x VERSION AS OF 1", "SELECT db.x.id FROM db.x, {}, d.x VERSION AS OF 1"),
+        ("SELECT db.x.id FROM db.x, (SELECT 1) x, v", "SELECT db.x.id FROM db.x, (SELECT 1) x, {}"),
+        ("SELECT db.x.id FROM db.x y, v WHERE a = 'v'", "SELECT db.x.id FROM db.x y, {} WHERE a = 'v'"),
+    ],
+)
+def test_a_column_may_name_the_database_where_one_table_is_meant(text, wanted):
+    assert expanded(text, made("SELECT id FROM db.t"))[0] == wanted.format("(SELECT id FROM db.t) AS `v`")
