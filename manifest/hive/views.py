@@ -34,10 +34,10 @@ _CLASSES: Final = {
     _SERDE: record({_LIBRARY: text("org.apache.hadoop.hive.serde2.MetadataTypedColumnsetSerDe")}),
 }
 """Classes of entries without files. The metastore requires them."""
-_TYPES: Final = (
-    (re.compile(r"\bbinary\b"), "bytes"),
-    (re.compile(r"\btimestamp\b(?! with)"), "timestamp(3)"),
-)
+_FIELD: Final = re.compile(r"([<,])([^:<>,()]+):")
+"""Name of a field of a struct."""
+_NAME_OR_TYPE: Final = re.compile(r"`(?:[^`]|``)*`|\bbinary\b|\btimestamp\b(?! with)")
+_TYPES: Final = {"binary": "bytes", "timestamp": "timestamp(3)"}
 """Hive's names of types that have another meaning in DDL."""
 
 
@@ -77,16 +77,19 @@ def fields_of_view(table: Struct) -> tuple[DataField, ...]:
     The metastore has no Paimon types: a TIMESTAMP has milliseconds, as Paimon's Java engine reads it.
     """
     columns = value_of(value_of(table, STORAGE, {}), COLUMNS, [])
-    ddl = ", ".join(f"`{value_of(one, COLUMN)}` {_ddl_type(str(value_of(one, COLUMN_TYPE)))}" for one in columns)
+    ddl = ", ".join(f"{_quoted(str(value_of(one, COLUMN)))} {_ddl_type(str(value_of(one, COLUMN_TYPE)))}" for one in columns)
     comments = [value_of(one, COLUMN_COMMENT) for one in columns]
     found = parse_table_ddl(ddl).fields if columns else ()
     return tuple(DataField(at, one.name, one.type, comment) for at, (one, comment) in enumerate(zip(found, comments, strict=True)))
 
 
 def _ddl_type(name: str) -> str:
-    for pattern, new in _TYPES:
-        name = pattern.sub(new, name)
-    return name
+    named = _FIELD.sub(lambda found: f"{found[1]}{_quoted(found[2])}:", name)
+    return _NAME_OR_TYPE.sub(lambda found: _TYPES.get(found[0], found[0]), named)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def text_of_view(table: Struct) -> str:

@@ -17,9 +17,11 @@ from manifest.hive.locked import LockedFileIO, LockOptions
 from manifest.hive.metastore import Metastore, user_name
 from manifest.hive.options import HiveOptions
 from manifest.hive.tables import hive_type
+from manifest.hive.views import fields_of_view, view_entry, view_parameters
 from manifest.hive.wire import BadMessage, Items, Pairs, Wire, decode_answer, encode_call, long, record, records, text, texts, value_of
 from manifest.io.errors import CommitConflict
 from manifest.io.file_io import LocalFileIO
+from manifest.schema.validation import build_schema
 from manifest.types.data_type import DataType
 from pyspark_paimon import (
     Catalog,
@@ -519,3 +521,12 @@ def test_views_are_virtual_views_of_the_metastore(catalog, database):
     catalog.drop_database(database)
     with pytest.raises(DatabaseNotFound):
         catalog.list_views(database)
+
+
+@pytest.mark.parametrize(
+    "ddl", ["n ROW<timestamp TIMESTAMP(3), binary INT, d DECIMAL(4, 2), `b c` BYTES>", "`a``b` TIMESTAMP(3), `timestamp` BYTES"]
+)
+def test_columns_of_views_may_be_named_as_types_or_need_quotes(ddl):
+    fields = build_schema(ddl).fields
+    found = fields_of_view(view_entry(("d", "v"), fields, "SELECT 1", view_parameters(None, {})))
+    assert [(field.name, str(field.type)) for field in found] == [(field.name, str(field.type)) for field in fields]
