@@ -6,7 +6,7 @@ The server's tasks read the rows of a scan.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import PurePosixPath
@@ -144,18 +144,26 @@ class SparkScans:
     def explain(self, request: ScanRequest, *, analyze: bool) -> MeasuredPlan:
         """Plan a scan; ``analyze``: also read its rows, and count them.
 
-        One round trip, unless tasks must read the rows.
+        One round trip, unless tasks must read the rows, or the filter is very long.
         """
         planning, native = PlanScan(request=request), rpc.AskNative(request=candidates(request))
         measuring = MeasureScan(request=request)
         small = IfSmall(question=measuring.to_text(), most_bytes=thresholds.driver_bytes)
         wanted: list[Request[Any]] = [planning, native, *([small] if analyze and thresholds.driver_bytes else ())]
-        planned, native_files, *measured = self._ask(rpc.AskAll(questions=[each.to_text() for each in wanted]))
-        plan, read = planning.answer_of(planned), tuple[FunnelStage, ...]()
+        plan, native_files, *measured = self._ask_all(wanted)
+        read = tuple[FunnelStage, ...]()
         if analyze:
-            known = small.answer_of(measured[0]) if measured else None
+            known = measured[0] if measured else None
             read = self._measure(request) if known is None else measuring.answer_of(known)
-        return MeasuredPlan(plan, read, _describe_readers(native.answer_of(native_files), plan))
+        return MeasuredPlan(plan, read, _describe_readers(native_files, plan))
+
+    def _ask_all(self, questions: Sequence[Request[Any]]) -> list[Any]:
+        """Return the answers to questions, in one round trip unless a request of all would be too long."""
+        together = rpc.AskAll(questions=[each.to_text() for each in questions])
+        if len(together.to_text()) > rpc.LONGEST:
+            return [self._ask(each) for each in questions]
+        answers = self._ask(together)
+        return [each.answer_of(answer) for each, answer in zip(questions, answers, strict=True)]
 
     def _measure(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
         """Read the rows in tasks and count them per stage."""

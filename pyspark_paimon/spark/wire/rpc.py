@@ -120,7 +120,7 @@ class Command(Message):
 _FORMS = ("rows", "blobs", "reports", "summaries")
 
 
-_LONGEST = 1 << 26
+LONGEST = 1 << 26
 
 
 """Maximum characters of a request. A filter of a million values is shorter."""
@@ -197,8 +197,8 @@ def answer_of(schema: StructType) -> str:
 
 
 def _parse(adapter: TypeAdapter[_T], option: str, text: str) -> _T:
-    if len(text) > _LONGEST:
-        raise InvalidArgument(f"option '{option}' has {len(text)} characters; the maximum is {_LONGEST}")
+    if len(text) > LONGEST:
+        raise InvalidArgument(f"option '{option}' has {len(text)} characters; the maximum is {LONGEST}")
     try:
         return adapter.validate_json(text)
     except ValidationError as error:
@@ -214,6 +214,7 @@ __all__ = [
     "FSCK",
     "HASHES",
     "HASH_COLUMN",
+    "LONGEST",
     "PARTITION_COLUMN",
     "QUESTION",
     "SCAN",
