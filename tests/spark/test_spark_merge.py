@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as sf
 
-from pyspark_paimon import InvalidArgument, SchemaMismatch, Table, UnsupportedTable
+from pyspark_paimon import InvalidArgument, PaimonError, SchemaMismatch, Table, UnsupportedTable
 from pyspark_paimon.spark.client.backend import SparkBackend
 from tests.merged_rows import DDL, INSERTS, SOURCE, UPDATES, Row, comparable, model, said
 
@@ -208,3 +208,23 @@ def test_new_values_reach_spark_unchanged(spark, tmp_path):
     for wrong in ({"f": 0.1}, {"d": 5}, {"z": values["t"]}, {"t": values["z"]}, {"m": 1.5}):
         with pytest.raises(SchemaMismatch):
             table.update("id = 1", values=wrong)
+
+
+def test_fields_of_structs_are_set_and_no_value_changes_silently(spark, tmp_path):
+    schema = "id BIGINT, d DOUBLE, n INT, c DECIMAL(10, 4), a ARRAY<INT>, s STRUCT<f FLOAT, d DECIMAL(6, 2), t STRING, l ARRAY<INT>>"
+    table = Table.create(tmp_path / "t", schema, primary_keys=["id"], options={"bucket": "1"}, spark=spark)
+    first = {"f": 1.0, "d": Decimal(1), "t": "x", "l": [1]}
+    table.write([{"id": 1, "d": 0.1, "n": 7, "c": Decimal("1.2345"), "a": None, "s": first}])
+    source = spark.sql("SELECT 1L AS id, 5 AS k")
+    for name, value in (("s.f", "t.d"), ("s.d", "t.c"), ("s.d", "t.n * 100000")):
+        for change in (
+            lambda sets: table.merge(source, on="id").when_matched_update(sets).execute(),
+            lambda sets: table.update(sf.col("id") > 0, set=sets | {"n": sf.col("n") + 1}),
+        ):
+            with pytest.raises(PaimonError, match=f"does not fit field '{name[2:]}'"):
+                change({name: value})
+    assert table.scan(columns=["n", "s"]).to_arrow().to_pylist() == [{"n": 7, "s": first}]
+    sets = {"s.f": "CAST(t.d AS FLOAT)", "s.d": "t.n + s.k", "s.l": "NULL", "a": "array(s.k, t.n)"}
+    assert table.merge(source, on="id").when_matched_update(sets).execute().updated == 1
+    (row,) = table.scan(columns=["a", "s"]).to_arrow().to_pylist()
+    assert row == {"a": [5, 7], "s": {"f": pytest.approx(0.1), "d": Decimal(12), "t": "x", "l": None}}

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind
-from fileindex.base.errors import InvalidArgument, InvalidFilter, PaimonError
+from fileindex.base.errors import FilterFailed, InvalidArgument, InvalidFilter, PaimonError
 from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.expression import calendar
 from fileindex.expression.functions import WITH_FIELD
@@ -143,9 +143,22 @@ def _with_field(made: FunctionCall, arguments: list[str]) -> str:
     for name, kind in made.type.fields:
         text = f"{arguments[0]}.{quote_name(name)}"
         if name == changed:
-            text = f"CAST({arguments[2]} AS {type_sql(kind)})" if value.type != kind else arguments[2]
+            text = _new_field(name, kind, value, arguments[2])
         members += [text_sql(name), text]
     return f"named_struct({', '.join(members)})"
+
+
+def _new_field(name: str, kind: ColumnType, value: Expression, text: str) -> str:
+    """Return a field's new value in the field's type. A value that would change raises ``FilterFailed`` in Spark."""
+    if value.type == kind:
+        return text
+    if isinstance(value, LiteralValue) and value.value is None:
+        return f"CAST(NULL AS {type_sql(kind)})"
+    fitted = f"try_cast({text} AS {type_sql(kind)})"
+    same = f"try_cast({fitted} AS {type_sql(value.type)}) <=> {text}"
+    reason = f"'{value}' does not fit field '{name}' of type {kind.kind}: "
+    message = f"concat({text_sql(reason)}, CAST({text} AS STRING))"
+    return f"CASE WHEN {text} IS NULL THEN NULL WHEN {same} THEN {fitted} ELSE {raise_sql(FilterFailed, message)} END"
 
 
 def _regex(pattern: str, escape: str) -> str:

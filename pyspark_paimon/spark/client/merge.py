@@ -13,11 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.column_type import FLOATS
+from fileindex.base.column_type import FLOATS, WITH_PARTS
 from fileindex.base.errors import InvalidArgument
 from fileindex.base.lazy import cached_property
 from fileindex.base.thresholds import thresholds
-from fileindex.expression.tree import ColumnValue
+from fileindex.expression.tree import ColumnValue, FunctionCall
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.schema.conform_input import conform
 from lsm.write.new_version import NewVersion
@@ -174,6 +174,10 @@ class MergeFrame:
         return text
 
     def _arrow(self, value: Value) -> pa.DataType:
+        if isinstance(value, FunctionCall) and value.type.kind in WITH_PARTS:
+            from fileindex.expression.compute import compute  # noqa: PLC0415  # few calls need it
+
+            return compute(value, lambda column: pa.nulls(0, self._arrow(column)), 0).type
         if not isinstance(value, ColumnValue) or value.key is not None:
             return value.type.arrow
         side, name = value.name.split(".", 1)
