@@ -139,6 +139,8 @@ def _with_shared_type(name: str, arguments: tuple[Expression, ...], result: Colu
     ``result`` is the type of the call. None: the same type.
     """
     shared = shared_type(name, arguments)
+    if len(arguments) > 1 and (shared.kind in LISTS or shared.kind in {Kind.ROW, Kind.MULTISET}):
+        raise InvalidFilter(f"'{name}' takes values without parts, not {shared.kind} and NULL; test it by IS NULL")
     return FunctionCall(name, tuple(cast_to(argument, shared) for argument in arguments), result or shared)
 
 

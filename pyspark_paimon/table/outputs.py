@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from fileindex.base.column_type import WITH_PARTS, ColumnType
 from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
 from fileindex.expression.compute import compute
 from fileindex.expression.nested import column_part
@@ -138,6 +139,14 @@ def _arrow_type(value: Expression, schema: TableSchema) -> pa.DataType:
             if pa.types.is_struct(outer):
                 return outer.field(str(part)).type
             return outer.item_type if pa.types.is_map(outer) else outer.value_type
+        case FunctionCall("array", (first, *_), ColumnType(value=ColumnType(kind=kind))) if kind in WITH_PARTS:
+            return pa.list_(_arrow_type(first, schema))
+        case FunctionCall("array", _, ColumnType(value=ColumnType(arrow=element))):
+            return pa.list_(element)
+        case FunctionCall("named_struct", arguments, ColumnType(fields=fields)):
+            return pa.struct([(name, _arrow_type(one, schema)) for (name, _), one in zip(fields, arguments[1::2], strict=True)])
+        case FunctionCall("coalesce", (first,), ColumnType(kind=kind)) if kind in WITH_PARTS:
+            return _arrow_type(first, schema)
     return value.type.arrow
 
 

@@ -123,3 +123,32 @@ def test_what_columns_cannot_be_is_refused_with_the_way(create) -> None:
         table.scan(columns=["ar[0]"]).to_arrow()
     with pytest.raises(InvalidArgument, match="scan of changes"):
         table.scan(columns={"x": "id"}, incremental=(0, 1))
+
+
+def test_arrays_and_structs_are_computed(create) -> None:
+    made = create("id INT, t STRING, s STRUCT<a INT NOT NULL, t STRING>", options={})
+    made.write([{"id": 1, "t": "x", "s": {"a": 3, "t": None}}, {"id": 2, "t": None, "s": None}])
+    scan = made.scan(
+        columns={
+            "id": "id",
+            "ar": "array(id, 2L, NULL)",
+            "st": "named_struct('x', array(t, 'y'), 's', s, 'n', named_struct('d', id / 2))",
+            "one": "array(t, 'y')[1]",
+            "part": "named_struct('x', array(id)).x[0]",
+            "all": "array(s)",
+        }
+    )
+    found = rows_of(scan)
+    assert found[0] == {
+        "id": 1,
+        "ar": [1, 2, None],
+        "st": {"x": ["x", "y"], "s": {"a": 3, "t": None}, "n": {"d": 0.5}},
+        "one": "y",
+        "part": 1,
+        "all": [{"a": 3, "t": None}],
+    }
+    assert (found[1]["st"], found[1]["all"]) == ({"x": [None, "y"], "s": None, "n": {"d": 1.0}}, [None])
+    assert [scan.schema.field(name).type for name in ("ar", "one")] == [pa.list_(pa.int64()), pa.string()]
+    for text in ("if(id = 1, s, NULL)", "coalesce(s, NULL)", "array(id) = NULL"):
+        with pytest.raises(InvalidFilter, match="takes values without parts"):
+            made.scan(columns={"x": text})
