@@ -17,7 +17,9 @@ from fileindex.expression.types import as_decimal
 
 _Cast = Callable[[Any, ColumnType], Any]
 _NUMBER = r"\A[+-]?[0-9]+\z"
-_SPACES = " \t\n\r\f\v" + "".join(map(chr, range(9))) + "".join(map(chr, range(14, 32)))  # Spark trims these before it parses a number
+_SPACES = (
+    " \t\n\r\f\v" + "".join(map(chr, range(9))) + "".join(map(chr, [*range(14, 32), 127]))
+)  # Spark trims these before it parses a number
 _LAST_FOUR_DIGIT_DAY = 2_932_896
 _FIRST_FOUR_DIGIT_DAY = -719_528
 

@@ -17,7 +17,7 @@ from sqlglot import exp
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import InvalidFilter
 from fileindex.expression import calendar, variants
-from fileindex.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, BYTES_TYPE, DATE_TYPE, DOUBLE_TYPE, INT_TYPE, TEXT_TYPE
+from fileindex.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, BYTES_TYPE, DATE_TYPE, DOUBLE_TYPE, INT_TYPE, MOST_DIGITS, TEXT_TYPE
 from fileindex.variant.path import path_text
 from pyspark_paimon.filter.arrow_values import literals_of
 from pyspark_paimon.filter.ast import (
@@ -307,7 +307,12 @@ def cast_type(named: exp.DataType) -> ColumnType:
     wanted = _TYPES.get(named.this)
     if named.this is _Type.DECIMAL:
         digits = [int(parameter.name) for parameter in named.expressions] or [10, 0]
-        wanted = ColumnType(Kind.DECIMAL, precision=digits[0], scale=digits[1] if len(digits) > 1 else 0)
+        precision, scale = digits[0], digits[1] if len(digits) > 1 else 0
+        if not 0 <= scale <= precision <= MOST_DIGITS or not precision:
+            raise InvalidFilter(
+                f"DECIMAL({precision}, {scale}) is no type; it has 1 to {MOST_DIGITS} digits, and no more places than digits"
+            )
+        wanted = ColumnType(Kind.DECIMAL, precision=precision, scale=scale)
     if wanted is None or (named.expressions and wanted.kind is not Kind.DECIMAL):
         raise InvalidFilter(f"a CAST to {named.sql(dialect='spark')} is not supported in filters")
     return wanted
