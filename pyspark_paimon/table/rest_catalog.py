@@ -118,11 +118,14 @@ class RestCatalog(AnyCatalog):
 
     def _create_table(self, name: str, schema: TableSchema, path: str | None) -> None:
         identifier = self._identifier(name)
+        self._refuse_view(identifier)
+        with raise_catalog_errors():
+            self._api.create_table(identifier, schema, path)
+
+    def _refuse_view(self, identifier: Identifier) -> None:
         with suppress(ResourceMissing, NotOffered):  # no such view, or a server without views
             self._api.view(identifier)
             raise TableExists(f"{identifier.full_name}: a view has this name; choose another one for the table")
-        with raise_catalog_errors():
-            self._api.create_table(identifier, schema, path)
 
     def table(self, name: str, spark: SparkSession | None = None) -> Table:
         """Open a table.
@@ -177,6 +180,8 @@ class RestCatalog(AnyCatalog):
         source, target = self._identifier(name), self._identifier(new_name)
         _refuse_branch(source)
         _refuse_branch(target)
+        self._new_name(new_name)
+        self._refuse_view(target)
         with raise_catalog_errors():
             self._api.rename_table(source, target)
 

@@ -78,6 +78,8 @@ def test_a_view_and_a_table_share_no_name_and_a_database_keeps_its_views(catalog
     catalog.create_table("sales.u", "id INT")
     with pytest.raises(TableExists, match="a table has this name"):
         catalog.rename_view("sales.v", "sales.u")
+    with pytest.raises(TableExists, match="a view has this name"):
+        catalog.rename_table("sales.u", "sales.v")
     catalog.drop_table("sales.u")
     with pytest.raises(InvalidArgument, match="has views: v"):
         catalog.drop_database("sales")

@@ -368,6 +368,8 @@ def test_options_of_the_catalog_itself_are_honoured(server) -> None:
     for name in ("Orders", "Sales.orders"):
         with pytest.raises((InvalidArgument, DatabaseNotFound), match=r"must be lower case|Sales"):
             orders(catalog, name)
+    with pytest.raises(InvalidArgument, match="table 'Orders' must be lower case"):
+        catalog.rename_table("orders", "Orders")
     with pytest.raises(UnsupportedOption, match=r"option 'lock\.type'"):
         Catalog.create({**server.options(), "lock.type": "zookeeper"})
 
