@@ -81,13 +81,13 @@ def _create_in_catalog(names: KnownTables, words: TokenCursor, catalog: AnyCatal
     refuse_moved(known, text, found.names, schema.names)
     new_schema(schema, (), (), None, None)  # refuse wrong columns before the old view is dropped
     query = qualify_names(names, text)
-    if before is not None:
-        catalog.drop_view(known)
     try:
+        if before is not None:
+            catalog.drop_view(known)
         catalog.create_view(known, query, schema, comment=comment, options=options, if_not_exists=quiet)
     except Exception as error:
         if before is not None:  # a catalog cannot replace a view in one step
-            error.add_note(f"view {known} was dropped, and not created again; its query was: {before.text()}")
+            error.add_note(f"view {known} may be dropped, and is not created again; its query was: {before.text()}")
         raise
     return frame_of_result(names.spark, None)
 

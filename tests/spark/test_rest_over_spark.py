@@ -9,6 +9,7 @@ import pytest
 
 from pyspark_paimon import (
     Catalog,
+    CatalogUnavailable,
     InvalidArgument,
     InvalidSchema,
     SystemTableReadOnly,
@@ -242,7 +243,7 @@ def test_views_are_made_read_and_dropped(spark, catalog):
         rows("SELECT * FROM sales.small")
 
 
-def test_a_view_is_replaced_only_where_the_statement_says_so_and_the_new_one_is_valid(spark, catalog):
+def test_a_view_is_replaced_only_where_the_statement_says_so_and_the_new_one_is_valid(spark, server, catalog):
     run = lambda text: sql(spark, text, catalog=catalog)  # noqa: E731
     catalog.create_database("default")
     run("CREATE VIEW v AS SELECT 1L AS id")
@@ -253,6 +254,11 @@ def test_a_view_is_replaced_only_where_the_statement_says_so_and_the_new_one_is_
         with pytest.raises((UnsupportedType, InvalidSchema)):
             run(f"CREATE OR REPLACE VIEW v AS {query}")
     assert catalog.view("v").text() == "SELECT 1L AS id"
+    server.answers = lambda method, path: (503, {"message": "lost"}) if method == "DELETE" else None
+    with pytest.raises(CatalogUnavailable) as lost:
+        run("CREATE OR REPLACE VIEW v AS SELECT 2L AS id")
+    assert "its query was: SELECT 1L AS id" in lost.value.__notes__[-1]
+    server.answers = lambda *_: None
     with pytest.raises(InvalidArgument, match="the query has the columns id string, and the view id bigint"):
         run("ALTER VIEW v AS SELECT 'x' AS id")
     run("CREATE TABLE t (a BIGINT, b BIGINT)")
