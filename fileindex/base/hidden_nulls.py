@@ -26,11 +26,21 @@ def cast_nested(column: Any, wanted: Any, *, safe: bool = True) -> Any:
     >>> rows.to_pylist(), rows.field(0).to_pylist()
     ([None], [0])
     """
+    if pa.types.is_nested(column.type) and not column.type.equals(wanted):
+        column = _own_values(column)
     if not _needs_values(wanted):
         return column if column.type.equals(wanted) else pc.cast(column, wanted, safe=safe)
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([cast_nested(chunk, wanted, safe=safe) for chunk in column.chunks], wanted)
     return pc.cast(_fill(column, wanted, hidden=None), wanted, safe=safe)
+
+
+def _own_values(column: Any) -> Any:
+    """Return a nested column whose children have the values of its rows only."""
+    # Arrow casts all values of a list or map, also those outside of a slice, and rejects the slice for them.
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([_own_values(chunk) for chunk in column.chunks], column.type)
+    return column if isinstance(column, pa.ExtensionArray) else pa.concat_arrays([column.slice(0, 0), column])
 
 
 @lru_cache(maxsize=256)

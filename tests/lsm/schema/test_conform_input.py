@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from lsm.schema.conform_input import conform
+from lsm.schema.conform_input import conform, refused_rows
 from lsm.schema.lossless_cast import lossless_cast
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.schema.validation import build_schema
@@ -192,3 +192,22 @@ def test_chunks_without_rows_are_cast_too(empty, wanted):
     kind, value = source[wanted]
     chunks = pa.chunked_array([pa.array([value] * rows, kind) for rows in empty])
     assert lossless_cast(chunks, wanted).to_pylist() == [value] * sum(empty)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "kind", "good", "bad"),
+    [
+        ("ARRAY<INT>", pa.list_(pa.int64()), [1], [2**40]),
+        ("ARRAY<INT>", pa.large_list(pa.int64()), [1], [2**40]),
+        ("MAP<STRING, INT>", pa.map_(pa.string(), pa.int64()), [("k", 1)], [("k", 2**40)]),
+        ("STRUCT<a ARRAY<INT>>", pa.struct([("a", pa.list_(pa.int64()))]), {"a": [1]}, {"a": [2**40]}),
+    ],
+)
+def test_a_bad_value_beside_a_slice_is_not_its_own(ddl, kind, good, bad):
+    made = build_schema(f"id INT, v {ddl}")
+    rows = pa.table({"id": pa.array(range(4), pa.int32()), "v": pa.array([good, bad, None, good], kind)})
+    assert conform(rows.slice(2), made)["v"].to_pylist() == [None, good]
+    assert conform(rows.slice(0, 1), made)["v"].to_pylist() == [good]
+    assert refused_rows(rows["v"].combine_chunks(), made.field("v")).tolist() == [False, True, False, False]
+    with pytest.raises(SchemaMismatch, match="row 1 of its batch"):
+        conform(rows, made)
