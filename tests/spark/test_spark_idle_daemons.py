@@ -19,7 +19,7 @@ from pyspark_paimon.spark.client.session import spark_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
-IDLE_SECONDS = 4
+IDLE_SECONDS = 12
 
 
 def living(process: psutil.Process) -> bool:
@@ -57,7 +57,7 @@ def test_daemons_end_when_they_are_idle_and_spark_starts_new_ones(tmp_path, monk
             import time
 
             for batch in batches:
-                time.sleep(3 * IDLE_SECONDS)
+                time.sleep(2 * IDLE_SECONDS)
                 yield batch
 
         slow = table.scan().to_spark().mapInArrow(sleep, "id BIGINT")
