@@ -40,7 +40,25 @@ def _own_values(column: Any) -> Any:
     # Arrow casts all values of a list or map, also those outside of a slice, and rejects the slice for them.
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([_own_values(chunk) for chunk in column.chunks], column.type)
-    return column if isinstance(column, pa.ExtensionArray) else pa.concat_arrays([column.slice(0, 0), column])
+    if isinstance(column, pa.ExtensionArray) or not _has_others(column):
+        return column
+    return pa.concat_arrays([column.slice(0, 0), column])
+
+
+def _has_others(array: Any) -> bool:
+    """Return whether children have values of no row, as those of a slice have."""
+    kind, types = array.type, pa.types
+    if types.is_struct(kind):
+        return any(_has_others(array.field(at)) for at in range(kind.num_fields))
+    if types.is_fixed_size_list(kind):
+        return len(array.values) != len(array) * kind.list_size or _has_others(array.values)
+    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind)):
+        return bool(types.is_nested(kind))  # views of lists
+    if not len(array):
+        return True
+    first, last = (array.offsets[at].as_py() for at in (0, -1))
+    children = (array.keys, array.items) if types.is_map(kind) else (array.values,)
+    return first != 0 or any(last != len(child) or (len(child) and _has_others(child)) for child in children)
 
 
 @lru_cache(maxsize=256)
