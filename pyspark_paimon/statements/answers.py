@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 from pydantic import BaseModel
+
+from manifest.types.data_type import DataField
+from pyspark_paimon.frames.spark_types import spark_type
 
 
 def frame_of_rows(spark: Any, rows: pa.Table) -> Any:
@@ -38,4 +42,12 @@ def frame_of_result(spark: Any, result: BaseModel | None) -> Any:
     return frame_of_rows(spark, pa.Table.from_pylist([{"result": True, **plain, **listed}]))
 
 
-__all__ = ["frame_of_result", "frame_of_rows"]
+def description(fields: Iterable[DataField], kind: str, details: Mapping[str, str]) -> pa.Table:
+    """Return the rows of DESCRIBE: columns, then the details that have a value, in Spark's layout."""
+    rows: list[tuple[str, str, str | None]] = [(field.name, spark_type(field.type).simpleString(), field.description) for field in fields]
+    if details:
+        rows += [("", "", ""), (f"# Detailed {kind} Information", "", ""), *((key, value, "") for key, value in details.items() if value)]
+    return pa.table([pa.array(column, pa.string()) for column in zip(*rows, strict=True)], ["col_name", "data_type", "comment"])
+
+
+__all__ = ["description", "frame_of_result", "frame_of_rows"]

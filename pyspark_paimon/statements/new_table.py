@@ -14,7 +14,7 @@ from manifest.types.data_type import DataField
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.frames.spark_types import spark_type
-from pyspark_paimon.statements.answers import frame_of_rows
+from pyspark_paimon.statements.answers import description, frame_of_rows
 from pyspark_paimon.statements.names import KnownTables, text_literal
 from pyspark_paimon.statements.views import view_statement
 from pyspark_paimon.statements.words import NameParts, TokenCursor, WrittenValue
@@ -204,9 +204,7 @@ def description_rows(table: Table, *, extended: bool) -> pa.Table:
     extended: Add location, keys and options, in Spark's layout.
     """
     schema = table.table_schema
-    rows: list[tuple[str, str, str | None]] = [
-        (field.name, spark_type(field.type).simpleString(), field.description) for field in schema.fields
-    ]
+    details: dict[str, str] = {}
     if extended:
         options = ",".join(f"{key}={value}" for key, value in sorted(schema.options.items()))
         details = {
@@ -218,9 +216,7 @@ def description_rows(table: Table, *, extended: bool) -> pa.Table:
             "Schema Id": str(schema.id),
             "Table Properties": f"[{options}]",
         }
-        rows += [("", "", ""), ("# Detailed Table Information", "", ""), *((key, value, "") for key, value in details.items() if value)]
-    columns = zip(*rows, strict=True)
-    return pa.table([pa.array(column, pa.string()) for column in columns], ["col_name", "data_type", "comment"])
+    return description(schema.fields, "Table", details)
 
 
 def column_rows(table: Table, name: str) -> pa.Table:

@@ -12,7 +12,7 @@ from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import TableExists
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.frames.spark_types import spark_type
-from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows
+from pyspark_paimon.statements.answers import description, frame_of_result, frame_of_rows
 from pyspark_paimon.statements.names import KnownTables, text_literal
 from pyspark_paimon.statements.queries import replace_tables, run_query, with_views
 from pyspark_paimon.statements.show_patterns import database_name, like_pattern
@@ -206,9 +206,7 @@ def view_rows(view: View, *, extended: bool) -> pa.Table:
 
     extended: Add comment, query and properties.
     """
-    rows: list[tuple[str, str, str | None]] = [
-        (field.name, spark_type(field.type).simpleString(), field.description) for field in view.fields
-    ]
+    details: dict[str, str] = {}
     if extended:
         options = ",".join(f"{key}={value}" for key, value in sorted(view.options.items()))
         details = {
@@ -218,8 +216,7 @@ def view_rows(view: View, *, extended: bool) -> pa.Table:
             "View Text": view.text(),
             "View Properties": f"[{options}]",
         }
-        rows += [("", "", ""), ("# Detailed View Information", "", ""), *((key, value, "") for key, value in details.items() if value)]
-    return pa.table([pa.array(column, pa.string()) for column in zip(*rows, strict=True)], ["col_name", "data_type", "comment"])
+    return description(view.fields, "View", details)
 
 
 __all__ = ["alter_view", "create_view", "drop_view", "show_views", "view_rows", "view_statement"]
