@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from fileindex.base.column_type import BINARIES, LISTS, STRINGS, WITH_PARTS, ColumnType, Kind, Plain
 from fileindex.base.errors import FilterFailed, InvalidFilter
 from fileindex.base.plain_value import canonical_array, literal_array, to_scalar
+from fileindex.base.rounded_cast import is_rounded, may_round
 from fileindex.expression import calendar, comparison, java_regex, nested, rounding, text, variants
 from fileindex.expression.casts import cast_kernel
 from fileindex.expression.functions import WITH_FIELD, kernel_of
@@ -159,11 +160,8 @@ def _without_loss(values: Any, wanted: Any) -> Any:
     if types.is_integer(values.type) and types.is_decimal(wanted):
         values = values.cast(pa.decimal128(38, 0))  # Arrow checks integers by type, decimals by value
     found = values.cast(wanted)
-    # Arrow rounds these silently.
-    if (types.is_floating(values.type) and types.is_floating(wanted)) or (types.is_timestamp(values.type) and types.is_date(wanted)):
-        same = pc.or_(pc.equal(found.cast(values.type), values), pc.is_null(values, nan_is_null=True))
-        if pc.all(same).as_py() is False:
-            raise pa.ArrowInvalid("a value would be rounded")
+    if may_round(values.type, wanted) and is_rounded(values, found):
+        raise pa.ArrowInvalid("a value would be rounded")
     return found
 
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from fileindex.base.column_type import STRINGS, TIMESTAMPS, Kind
 from fileindex.base.hidden_nulls import cast_nested, entry_lists
+from fileindex.base.rounded_cast import is_rounded, may_round
 from lsm.keys.encoding import is_variable
 from manifest.types.data_type import DataField
 
@@ -81,7 +82,7 @@ def lossless_cast(column: Any, target: Any) -> Any:
         done = cast_nested(_widen(column, target), target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise LossyCast(str(error), rounded=False) from error
-    if any(_is_rounded(before, after) for before, after in _leaves(column, done)):
+    if any(is_rounded(before, after) for before, after in _leaves(column, done)):
         raise LossyCast(f"a value of Arrow {source} would be rounded to become {target}", rounded=True)
     return done
 
@@ -128,7 +129,7 @@ def _widen(column: Any, target: Any) -> Any:
 def _leaves(before: Any, after: Any) -> Iterator[tuple[Any, Any]]:
     """Yield parts before and after a cast that may round."""
     source, target = before.type, after.type
-    if source.equals(target) or pa.types.is_null(source) or not (pa.types.is_nested(target) or _may_round(source, target)):
+    if source.equals(target) or pa.types.is_null(source) or not (pa.types.is_nested(target) or may_round(source, target)):
         return
     if not pa.types.is_nested(target):
         yield before, after
@@ -152,11 +153,6 @@ def _parts(array: Any, target: Any) -> Iterator[Any]:
         yield from (entries.field(at) for at in range(2))
     else:
         yield array.flatten()
-
-
-def _is_rounded(before: Any, after: Any) -> bool:
-    same = pc.or_(pc.equal(after.cast(before.type), before), pc.is_null(before, nan_is_null=True))
-    return pc.all(same).as_py() is False
 
 
 def may_cast(source: Any, target: Any) -> bool:
@@ -210,15 +206,6 @@ def _is_text(kind: Any) -> bool:
 def _is_bytes(kind: Any) -> bool:
     types = pa.types
     return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or kind == pa.binary_view())
-
-
-def _may_round(source: Any, target: Any) -> bool:
-    """Return whether Arrow's cast rounds silently."""
-    types = pa.types
-    return bool(
-        (types.is_floating(source) and types.is_floating(target) and target.bit_width < source.bit_width)
-        or (types.is_timestamp(source) and types.is_date(target))
-    )
 
 
 def cast_hint(field: DataField, source: Any) -> str:
