@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROOMS = ("fileindex", "manifest", "lsm", "pyspark_paimon")
 FLOORS = {
-    "fileindex": ("base siblings", "variant", "expression", "keys predicate rowset .", "format", "build query", "verify"),
+    "fileindex": ("base siblings", "variant", "expression", "keys rowset", "predicate .", "format", "build query", "verify"),
     "manifest": (
         "io .",
         "avro snapshot types",

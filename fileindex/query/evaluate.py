@@ -5,7 +5,7 @@ The result is REMAIN (unknown), SKIP (no row matches), or a set of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from fileindex.base.column_type import ColumnType, Plain
@@ -14,6 +14,7 @@ from fileindex.base.thresholds import thresholds
 from fileindex.format.container import NGRAMS, ContainerEntry, ContainerReader
 from fileindex.format.ngram_filter import NgramFilterReader
 from fileindex.format.registry import INDEX_TYPES, IndexReader
+from fileindex.predicate.projection import Projection
 from fileindex.predicate.required_texts import AllOf, AnyOf, Contains, Requirement, required_texts
 from fileindex.predicate.tree import And, Compare, ComputedPredicate, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derive
 from fileindex.query.metrics import IndexMetrics
@@ -42,10 +43,32 @@ def evaluate(
     >>> notes.warnings.total()
     1
     """
+    (result,) = evaluate_terms([Projection(predicate, exact=True)], container, types, row_count, notes)
+    return result
+
+
+def evaluate_terms(
+    terms: Sequence[Projection], container: ContainerReader, types: Mapping[str, ColumnType], row_count: int, notes: IndexMetrics
+) -> list[FileIndexResult]:
+    """Return the result of each term of a conjunction.
+
+    A result is exact only for the condition that the term was projected from. All results are SKIP once no row is left.
+    The other arguments are those of ``evaluate``, which also never raises.
+    """
     if row_count > MAX_ROWS:
-        return REMAIN
+        return [REMAIN] * len(terms)
     indexes = FileIndexes(container, types, row_count, notes)
-    return indexes.record_usage(_tree(predicate, indexes))
+    results: list[FileIndexResult] = []
+    together: FileIndexResult = REMAIN
+    for term in terms:
+        result = term.answer(_tree(term.inclusive, indexes))
+        together = together.and_(result)
+        if not together.remains:
+            indexes.record_usage(SKIP)
+            return [SKIP] * len(terms)
+        results.append(result)
+    indexes.record_usage(together)
+    return results
 
 
 def _tree(predicate: Predicate, indexes: FileIndexes) -> FileIndexResult:
@@ -163,4 +186,4 @@ def _empty(leaf: Leaf) -> FileIndexResult:
             return SKIP
 
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "evaluate_terms"]

@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.predicate.projection import only_columns
 from fileindex.predicate.tree import FALSE, TRUE, Predicate
 from fileindex.query.metrics import IndexMetrics
 from lsm.deletion_vectors.reader import DeletionFile
@@ -24,7 +25,6 @@ from lsm.scan.bucket_pruner import BucketPruner
 from lsm.scan.file_pruner import FilePruner, check_rows_only
 from lsm.scan.plan import Report, ScanPlan
 from lsm.scan.planner import ScanPlanner
-from lsm.scan.predicates import only_columns
 from lsm.scan.splits import DataSplit, append_groups
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry
@@ -312,7 +312,7 @@ class _Difference:
             raise UnsupportedTable(f"{store.root}: mode 'diff' compares rows by key, and the table has no primary key. Use mode 'delta'")
         self._store = store
         names = {*schema.primary_keys, *schema.partition_keys}
-        self._keys_only = only_columns(predicate, names)  # the two rows of a change agree only on these columns
+        self._keys_only = only_columns(predicate, names).inclusive  # the two rows of a change agree only on these columns
         self._key_of = key_decoder(schema.key_types)
         self._report = Report()
 

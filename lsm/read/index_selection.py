@@ -14,11 +14,11 @@ from pyroaring import BitMap
 from fileindex.base.column_type import ColumnType
 from fileindex.format.bsi import NumberSummary
 from fileindex.format.container import ContainerReader
-from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, leaves
-from fileindex.query.evaluate import evaluate
+from fileindex.predicate.tree import FALSE, ColumnRef, Predicate, all_of, conjuncts
+from fileindex.query.evaluate import evaluate_terms
 from fileindex.query.top_n import summary, top_n
 from fileindex.query.value_counts import value_counts
-from fileindex.rowset.result import RowSet
+from fileindex.rowset.result import SKIP, RowSet
 from fileindex.rowset.roaring import all_rows
 from lsm.keys.order_by import RowOrder
 from lsm.read.metrics import ReadReport
@@ -49,6 +49,7 @@ class Selection:
     def count(self, row_count: int) -> int:
         """Return the number of rows, if no condition is left.
 
+        >>> from fileindex.predicate.tree import TRUE
         >>> Selection(BitMap([1]), TRUE).count(3), Selection(None, TRUE).count(3), Selection(None, FALSE).count(3)
         (1, 3, 0)
         """
@@ -57,6 +58,7 @@ class Selection:
     def without(self, dead: BitMap, row_count: int) -> Selection:
         """Remove the rows of a deletion vector.
 
+        >>> from fileindex.predicate.tree import TRUE
         >>> Selection(None, TRUE).without(BitMap([1]), 3).rows
         BitMap([0, 2])
         """
@@ -86,17 +88,20 @@ class FileIndex:
     def select(self, predicate: Predicate) -> Selection:
         """Return the rows that may match ``predicate``.
 
-        The residual is TRUE if the index is exact and covers all columns of the filter.
+        The residual has the terms that no index answers exactly.
         """
-        result = evaluate(self.mapping.to_file(predicate), self.container, self.types, self.row_count, self.report.index)
-        if not result.remains:
+        terms = conjuncts(predicate)
+        projected = [self.mapping.to_file(term) for term in terms]
+        results = evaluate_terms(projected, self.container, self.types, self.row_count, self.report.index)
+        if SKIP in results:
             return Selection(BitMap(), FALSE)
-        if not isinstance(result, RowSet):
-            return Selection(None, predicate)
-        rows = result.rows & all_rows(self.row_count)
+        residual = all_of(*(term for term, result in zip(terms, results, strict=True) if not result.exact))
+        row_sets = [result.rows for result in results if isinstance(result, RowSet)]
+        if not row_sets:
+            return Selection(None, residual)
+        rows = BitMap.intersection(all_rows(self.row_count), *row_sets)
         self.report.rows_indexed += len(rows)
-        answers_all = result.exact and all(self.mapping.same(leaf.column) is not None for leaf in leaves(predicate))
-        return Selection(None if len(rows) == self.row_count else rows, TRUE if answers_all else predicate)
+        return Selection(None if len(rows) == self.row_count else rows, residual)
 
     def first(self, order: RowOrder, limit: int, rows: BitMap | None) -> BitMap | None:
         """Return the rows that may be among the first ``limit``.

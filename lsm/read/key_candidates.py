@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from fileindex.base.errors import FilterFailed
 from fileindex.base.thresholds import thresholds
+from fileindex.predicate.projection import only_columns
 from fileindex.predicate.tree import FALSE, Predicate, all_of, columns_of, conjuncts
 from lsm.keys.sorted_keys import SortedKeys
 from lsm.merge.function import MergeFunction, combines_versions
-from lsm.scan.predicates import bind_constants, bucket_keys, only_columns
+from lsm.scan.predicates import bind_constants, bucket_keys
 from manifest.schema.table_schema import TableSchema
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def version_filters(fold: MergeFunction, predicate: Predicate, schema: TableSche
         return ()
     if not combines_versions(fold):
         return (predicate,)
-    on_keys = only_columns(predicate, {*keys, *schema.partition_keys})
+    on_keys = only_columns(predicate, {*keys, *schema.partition_keys}).inclusive
     return tuple(all_of(term, on_keys) for term in conjuncts(predicate) if _holds_for_a_version(fold, term, schema))
 
 

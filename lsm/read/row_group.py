@@ -193,8 +193,8 @@ class RowGroupRead:
 
     @cached_property
     def _in_file(self) -> Predicate | None:
-        """Filter on the file's columns. None: it searches no value."""
-        return self.mapping.to_file(self.residual) if any(values_of(leaf) is not None for leaf in leaves(self.residual)) else None
+        """Weaker filter on the file's columns. None: it searches no value."""
+        return self.mapping.to_file(self.residual).inclusive if any(values_of(leaf) is not None for leaf in leaves(self.residual)) else None
 
     @cached_property
     def _file_types(self) -> dict[str, DataType]:

@@ -20,6 +20,7 @@ from fileindex.base.lazy import LazyModule, cached_property
 from fileindex.base.plain_value import literal_array
 from fileindex.base.thresholds import thresholds
 from fileindex.predicate.evaluate_rows import mask
+from fileindex.predicate.projection import only_columns
 from fileindex.predicate.tree import TRUE, Predicate, columns_of, computed_predicates
 from lsm.arrow.limit import limit_rows
 from lsm.arrow.text_form import plain_texts
@@ -40,7 +41,6 @@ from lsm.read.metrics import ReadReport
 from lsm.read.ordered_runs import OrderedRuns
 from lsm.scan.bucket_pruner import BucketPruner
 from lsm.scan.other_branch import branch_of
-from lsm.scan.predicates import only_columns
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta
 from manifest.entry.row_ranges import range_groups
@@ -348,7 +348,7 @@ class SplitRead:
 
         Oldest run first. With ``compacted_first`` rows above level 0 get the oldest sequence number, like in the next compaction.
         """
-        by_key = FileFilter(self.store, only_columns(self.predicate, set(self.store.schema.primary_keys)) or TRUE)
+        by_key = FileFilter(self.store, only_columns(self.predicate, self.store.schema.primary_keys).inclusive)
         oldest_first = sorted(section, key=_age)
         in_sequence = _in_sequence(oldest_first)
         # If the sequence numbers of runs do not overlap, the age of a run replaces its rows' numbers.

@@ -16,10 +16,11 @@ from fileindex.base.column_type import Plain
 from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import cached_property
 from fileindex.format.container import ContainerReader
+from fileindex.predicate.projection import only_columns
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from fileindex.query.evaluate import evaluate
 from fileindex.query.metrics import IndexMetrics
-from lsm.scan.predicates import bind_constants, bind_rows, only_columns
+from lsm.scan.predicates import bind_constants, bind_rows
 from lsm.schema.evolution import SchemaMapping, column_types
 from manifest.entry.bounds import BoundsColumn, BoundsColumnLookup, key_bounds, may_match_each, value_bounds
 from manifest.entry.column_ranges import stats_groups
@@ -83,7 +84,7 @@ class FilePruner:
 
         All versions of a key agree on them.
         """
-        return only_columns(self.residual(partition), self._keys) or TRUE
+        return only_columns(self.residual(partition), self._keys).inclusive
 
     def key_mask(self, entries: EntryColumns) -> Mask:
         """Return a mask of files that may hold matching keys.
@@ -93,8 +94,8 @@ class FilePruner:
         wanted = np.ones(len(entries), np.bool_)
         schema = self.store.schema
         for residual, rows in self._by_residual(entries):
-            predicate = only_columns(residual, self._keys)
-            if predicate is None:
+            predicate = only_columns(residual, self._keys).inclusive
+            if predicate == TRUE:
                 continue
             try:
                 known = key_bounds(entries.select(rows), schema.trimmed_primary_keys, schema.key_types, columns_of(predicate))
@@ -162,7 +163,7 @@ class FilePruner:
         if residual in {TRUE, FALSE}:
             return residual == TRUE
         types = column_types(self._fields(schema_id))
-        return evaluate(mapping.to_file(residual), ContainerReader.of(index), types, row_count, self.notes).remains
+        return evaluate(mapping.to_file(residual).inclusive, ContainerReader.of(index), types, row_count, self.notes).remains
 
     def _column_lookup(self, entries: EntryColumns, schema_id: int, covered: tuple[str, ...] | None) -> BoundsColumnLookup:
         """Return the bounds of filter columns for one schema."""
@@ -286,7 +287,7 @@ class ManifestPruner:
 
     def __post_init__(self) -> None:
         schema = self.store.schema
-        self._by_key = only_columns(self.predicate, {*schema.trimmed_primary_keys, *schema.partition_keys}) or TRUE
+        self._by_key = only_columns(self.predicate, {*schema.trimmed_primary_keys, *schema.partition_keys}).inclusive
         if not schema.kind.prunes_by_value:
             self.predicate = self._by_key
 

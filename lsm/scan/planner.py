@@ -18,6 +18,7 @@ from fileindex.base.arrays import Int64s, Mask
 from fileindex.base.errors import UnknownColumn
 from fileindex.base.texts import count_text
 from fileindex.base.thresholds import thresholds
+from fileindex.predicate.projection import only_columns
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from fileindex.query.metrics import IndexMetrics
 from lsm.deletion_vectors.reader import DeletionFile
@@ -26,7 +27,7 @@ from lsm.scan.file_pruner import FilePruner, ManifestPruner, row_ranges
 from lsm.scan.other_branch import other_branch, plan_both
 from lsm.scan.plan import Report, ScanPlan, Tally
 from lsm.scan.planned_splits import splits_of, sums_of
-from lsm.scan.predicates import is_short, only_columns
+from lsm.scan.predicates import is_short
 from lsm.scan.split_generator import Ranges, file_groups
 from lsm.scan.splits import DataSplit
 from lsm.scan.table_statistics import own_statistics, proves_empty
@@ -80,9 +81,9 @@ class BlockPruner:
         if not keys:
             return everything
         name = self.store.schema.trimmed_primary_keys[0]
-        predicate = only_columns(residual, {name})
-        known = None if predicate is None else ranges.key_bounds(keys[0][0])
-        if predicate is None or known is None:
+        predicate = only_columns(residual, {name}).inclusive
+        known = None if predicate == TRUE else ranges.key_bounds(keys[0][0])
+        if known is None:
             return everything
 
         def bounds(column: ColumnRef) -> BoundsColumn | None:

@@ -38,19 +38,6 @@ from lsm.keys.key_set import KeySet
 from manifest.schema.table_schema import TableSchema
 
 
-def only_columns(predicate: Predicate | None, columns: Collection[str]) -> Predicate | None:
-    """Return the conjuncts that use only ``columns``. None: no conjunct.
-
-    >>> from fileindex.predicate.tree import And, ColumnRef, Op
-    >>> a, b = IsNull(ColumnRef("a")), IsNull(ColumnRef("b"))
-    >>> only_columns(And((a, b)), {"a"}) == a, only_columns(Or((a, b)), {"a"})
-    (True, None)
-    """
-    allowed = set(columns)
-    chosen = [term for term in conjuncts(predicate) if allowed.issuperset(columns_of(term))]
-    return all_of(*chosen) if chosen else None
-
-
 def is_short(predicate: Predicate) -> bool:
     """Return whether the ``repr`` of a filter is cheap.
 
@@ -257,19 +244,15 @@ def _values(term: Predicate, types: Mapping[str, ColumnType]) -> tuple[str, dict
 
     None: the term is not an equality, IN, or OR of them on one column.
     """
+    terms = term.children if isinstance(term, Or) else (term,)
     values: list[Plain] = []
     names: set[str] = set()
-    if not isinstance(term, Compare | In | Or):
-        return None
-    for leaf in leaves(term):
-        if leaf.column.key is not None:
+    for equality in terms:
+        if not isinstance(equality, Compare | In) or equality.column.key is not None or (listed := values_of(equality)) is None:
             return None
-        names.add(leaf.column.name)
-        listed = values_of(leaf)
-        if listed is None:
-            return None
+        names.add(equality.column.name)
         values.extend(listed)
-    if len(names) != 1 or not _is_flat(term):
+    if len(names) != 1:
         return None
     (name,) = names
     if types[name].kind in FLOATS:  # -0.0 equals 0.0 for a filter, but not for a hash
@@ -278,8 +261,4 @@ def _values(term: Predicate, types: Mapping[str, ColumnType]) -> tuple[str, dict
     return name, {value: value for value in values}
 
 
-def _is_flat(term: Predicate) -> bool:
-    return not isinstance(term, Or) or all(isinstance(child, Compare | In) for child in term.children)
-
-
-__all__ = ["bind_constants", "bind_rows", "bucket_keys", "is_short", "only_columns", "required_texts", "whole_keys"]
+__all__ = ["bind_constants", "bind_rows", "bucket_keys", "is_short", "required_texts", "whole_keys"]

@@ -17,7 +17,8 @@ from fileindex.base.errors import PaimonError
 from fileindex.base.lazy import LazyModule, cached_property
 from fileindex.base.plain_value import from_scalar, to_scalar
 from fileindex.expression.tree import ColumnValue, Expression, map_columns
-from fileindex.predicate.tree import TRUE, ColumnRef, ComputedPredicate, Leaf, Predicate, columns_of, map_leaves
+from fileindex.predicate.projection import UNKNOWN, Projection, project
+from fileindex.predicate.tree import ColumnRef, ComputedPredicate, Leaf, Predicate, columns_of
 from fileindex.predicate.unwiden import unwiden
 from lsm.schema.cast import cast_values
 from lsm.schema.parquet_schema import is_int96
@@ -95,35 +96,35 @@ class SchemaMapping:
             known = self._unchanged[column] = is_same(source.type, self.read[column].type)
         return known
 
-    def to_file(self, predicate: Predicate) -> Predicate:
-        """Convert ``predicate`` to the file's column names.
+    def to_file(self, predicate: Predicate) -> Projection:
+        """Project ``predicate`` to the file's columns.
 
-        Terms that cannot be converted become TRUE, never FALSE. So do computed predicates of columns whose values changed.
+        Terms on columns of another type are lost, except where ``unwiden`` converts them. So are computed predicates of such columns.
         """
 
-        def rename(leaf: Leaf) -> Predicate:
+        def rename(leaf: Leaf) -> Projection:
             source, column = self.sources.get(leaf.column.name), leaf.column
             if source is None:
-                return TRUE
+                return UNKNOWN
             renamed = replace(leaf, column=ColumnRef(source.name, column.key))
             if self._is_unchanged(column.name, source):
-                return renamed
+                return Projection(renamed, exact=True)
             converted = unwiden(renamed, self.read[column.name].type.column_type, source.type.column_type) if column.key is None else None
-            return TRUE if converted is None else converted
+            return UNKNOWN if converted is None else Projection(converted, exact=True)
 
-        return map_leaves(predicate, rename, self._computed_to_file)
+        return project(predicate, rename, self._computed_to_file)
 
-    def _computed_to_file(self, computed: ComputedPredicate) -> Predicate:
+    def _computed_to_file(self, computed: ComputedPredicate) -> Projection:
         sources = {name: self.same(ColumnRef(name)) for name in columns_of(computed)}
         if None in sources.values():
-            return TRUE
+            return UNKNOWN
 
         def rename(column: ColumnValue) -> Expression:
             source = sources[column.name]
             assert source is not None
             return replace(column, name=source.name)
 
-        return replace(computed, test=map_columns(computed.test, rename))
+        return Projection(replace(computed, test=map_columns(computed.test, rename)), exact=True)
 
     def bound(self, column: str, value: Plain) -> tuple[Plain, bool]:
         """Convert a minimum or maximum to the read column.

@@ -146,7 +146,7 @@ class IndexAdvice:
         for number in asked:
             filter_ = FileFilter(self.store, self.filters[number].predicate)
             residual = filter_.inside(split.partition, file.schema_id).unproven(file)
-            wanted[number] = filter_.mapping(file.schema_id).to_file(residual)
+            wanted[number] = filter_.mapping(file.schema_id).to_file(residual).inclusive
             counted = self._sampled.setdefault(number, [0, 0])
             counted[0] += 1
             counted[1] += file.row_count

@@ -106,7 +106,7 @@ def our_answer(store: FileStore, entry: ManifestEntry, predicate: Predicate) -> 
     said: Predicate | Any = predicate
     if entry.file.schema_id != store.schema.id:
         own = store.schemas.get(entry.file.schema_id)
-        said = SchemaMapping.of(store.schema.fields, own.fields, own.id).to_file(predicate)
+        said = SchemaMapping.of(store.schema.fields, own.fields, own.id).to_file(predicate).inclusive
         types = column_types(own.fields)
     result = evaluate(said, ContainerReader.of(content, entry.file.index_file or ""), types, rows, IndexMetrics())
     return set(range(rows)) if result is REMAIN else set(result.rows) if isinstance(result, RowSet) else set()

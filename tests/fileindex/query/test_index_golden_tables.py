@@ -159,7 +159,7 @@ def test_indexes_of_older_schemas_answer_as_the_java_engine_does():
         for answer in plan["index_eval"] or ():
             schema_id, rows = schema_ids[answer["file"]], answer["rowCount"]
             mapping = SchemaMapping.of(today, schemas[schema_id], schema_id)
-            predicate = mapping.to_file(predicate_of(plan["filter"], column_types(today)))
+            predicate = mapping.to_file(predicate_of(plan["filter"], column_types(today))).inclusive
             container = ContainerReader.of(containers(table)[answer["file"]])
             result = evaluate(predicate, container, column_types(schemas[schema_id]), rows, IndexMetrics())
             found = rows if result is REMAIN else len(result.rows) if isinstance(result, RowSet) else 0

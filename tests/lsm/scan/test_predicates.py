@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.predicate.evaluate_rows import mask
+from fileindex.predicate.projection import Projection, only_columns
 from fileindex.predicate.tree import FALSE, TRUE, And, ColumnRef, Compare, In, IsNull, Op, Or, StartsWith, all_of, any_of
-from lsm.scan.predicates import bind_constants, bucket_keys, only_columns
+from lsm.scan.predicates import bind_constants, bucket_keys
 
 TYPES = {
     "a": ColumnType(Kind.INT),
@@ -26,9 +27,9 @@ def eq(column, value):
 
 def test_only_whole_conjuncts_over_the_columns_are_kept():
     both = Or((eq(A, 1), eq(B, 2)))
-    assert only_columns(And((eq(A, 1), both, eq(B, 2))), {"a"}) == eq(A, 1)
-    assert only_columns(both, {"a", "b"}) == both
-    assert only_columns(None, {"a"}) is None
+    assert only_columns(And((eq(A, 1), both, eq(B, 2))), {"a"}) == Projection(eq(A, 1), exact=False)
+    assert only_columns(both, {"a", "b"}) == Projection(both, exact=True)
+    assert only_columns(None, {"a"}) == Projection(TRUE, exact=True)
 
 
 def test_a_constant_column_decides_its_leaves():

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from fileindex.base.column_type import Kind
-from fileindex.predicate.tree import FALSE, TRUE, And, ColumnRef, Compare, IsNull, Op, Or
+from fileindex.predicate.projection import UNKNOWN, Projection
+from fileindex.predicate.tree import FALSE, And, ColumnRef, Compare, IsNull, Op, Or
 from lsm.schema.evolution import SchemaMapping, can_cast, is_same, to_read_schema
 from manifest.io.errors import UnsupportedTable
 from manifest.types.cast_rules import keeps_order
@@ -126,12 +127,12 @@ def test_a_predicate_on_the_file_says_only_what_is_true_of_it():
     new = [DataField(1, "b", INT), DataField(2, "n", map_of(STRING, INT)), DataField(3, "w", BIGINT), DataField(5, "t", STRING)]
     mapping = SchemaMapping.of([*new, DataField(4, "x", INT)], old, 0)
     on_b, on_w, on_t = Compare(ColumnRef("b"), Op.GT, 1), Compare(ColumnRef("w"), Op.EQ, 5), Compare(ColumnRef("t"), Op.EQ, "5")
-    assert mapping.to_file(on_b) == Compare(ColumnRef("a"), Op.GT, 1)
-    assert mapping.to_file(Or((on_b, on_t))) == TRUE
-    assert mapping.to_file(And((on_t, IsNull(ColumnRef("n", "k"))))) == IsNull(ColumnRef("m", "k"))
-    assert mapping.to_file(IsNull(ColumnRef("x"))) == TRUE
-    assert mapping.to_file(Or((on_b, on_w))) == Or((Compare(ColumnRef("a"), Op.GT, 1), on_w))
-    assert mapping.to_file(Compare(ColumnRef("w"), Op.EQ, 2**40)) == FALSE
+    assert mapping.to_file(on_b) == Projection(Compare(ColumnRef("a"), Op.GT, 1), exact=True)
+    assert mapping.to_file(Or((on_b, on_t))) == UNKNOWN
+    assert mapping.to_file(And((on_t, IsNull(ColumnRef("n", "k"))))) == Projection(IsNull(ColumnRef("m", "k")), exact=False)
+    assert mapping.to_file(IsNull(ColumnRef("x"))) == UNKNOWN
+    assert mapping.to_file(Or((on_b, on_w))) == Projection(Or((Compare(ColumnRef("a"), Op.GT, 1), on_w)), exact=True)
+    assert mapping.to_file(Compare(ColumnRef("w"), Op.EQ, 2**40)) == Projection(FALSE, exact=True)
 
 
 def test_bounds_follow_casts_that_keep_the_order_and_are_unknown_after_others():
