@@ -19,7 +19,7 @@ from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import EVALUATIONS, Round
 from manifest.options.core_options import OWN_BRANCH
 from manifest.schema.table_schema import BucketMode
-from manifest.snapshot.commit_info import commit_properties
+from manifest.snapshot.commit_info import RESTORE, commit_properties
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
@@ -54,7 +54,7 @@ def restore_state(
             current.work.extend(write.prepare_commit())
 
     def publish(messages: Sequence[CommitMessage]) -> CommitResult:
-        noted = commit_properties("restore", {"restored_snapshot": target.id}, properties)
+        noted = commit_properties(RESTORE, {"restored_snapshot": target.id}, properties)
         return commit.overwrite(messages, partitions=partitions(), copied=target, properties=noted) if others else _NOTHING
 
     transaction = RowTransaction(commit, commit_id, threads=threads)

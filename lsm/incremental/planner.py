@@ -30,7 +30,7 @@ from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound, UnsupportedTable
 from manifest.schema.table_schema import BucketMode
-from manifest.snapshot.snapshot import CommitKind, Snapshot
+from manifest.snapshot.snapshot import CommitKind, Snapshot, SnapshotKey
 from manifest.store import FileStore
 
 _Bucket: TypeAlias = tuple[bytes, int]
@@ -89,6 +89,7 @@ class IncrementalPlanner:
     """Planner of the changes after snapshot ``start`` up to ``end``.
 
     ``end`` is included. ``start`` 0 is the beginning, ``end`` 0 a table without snapshots. A tag replaces a snapshot that may have expired.
+    ``ends`` are the snapshots that the caller resolved: a rollback may give their ids to other ones.
     """
 
     store: FileStore
@@ -96,6 +97,7 @@ class IncrementalPlanner:
     end: int
     start_tag: str | None = None
     end_tag: str | None = None
+    ends: tuple[SnapshotKey, ...] = ()
 
     def plan(self, mode: IncrementalMode, predicate: Predicate | None = None, *, exact: bool = False) -> ScanPlan:
         """Return the splits with all changes that match ``predicate``.
@@ -106,11 +108,17 @@ class IncrementalPlanner:
         Raises:
             InvalidArgument: ``end`` is older than ``start``.
             SnapshotExpired: A snapshot between them has expired.
+            SnapshotNotFound: A rollback, fast-forward or re-creation of the table replaced one of ``ends``.
             UnsupportedTable: The mode does not support the table; the message says why.
         """
         check_rows_only(self.store.root, evolves=self.store.options.data_evolution_enabled)
         if self.end < self.start:
             raise InvalidArgument(f"{self.store.root}: changes are read forward in time, not from snapshot {self.start} back to {self.end}")
+        for key in self.ends:
+            if self.store.snapshots.was_replaced(key):
+                raise SnapshotNotFound(
+                    f"{self.store.root}: snapshot {key.id} of this scan was replaced by a rollback, a fast-forward or a new table of this name; scan again"
+                )
         wanted = TRUE if predicate is None else predicate
         if mode is IncrementalMode.DIFF:
             return _Difference(self.store, wanted).plan(self._state(self.start, self.start_tag), self._state(self.end, self.end_tag))

@@ -27,7 +27,8 @@ from lsm.scan.splits import DataSplit
 from manifest.entry.columns import EntryColumns
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound, UnsupportedTable
-from manifest.snapshot.snapshot import CommitKind, Snapshot
+from manifest.snapshot.commit_info import OPERATION, RESTORE
+from manifest.snapshot.snapshot import CommitKind, Snapshot, SnapshotKey
 from manifest.store import FileStore
 
 
@@ -121,6 +122,10 @@ _ADVICE = (
     "raise 'snapshot.time-retained' or 'snapshot.num-retained.min', or give the stream a 'consumer-id', which holds expiry back; "
     "a stream that has lost its place must be restarted"
 )
+_RESTART = (
+    "Start again from the whole state: call follow() without offset and delete its consumer (Table.reset_consumer(name)), "
+    "or give Spark's query a new checkpoint"
+)
 
 
 class StartMode(StrEnum):
@@ -140,11 +145,31 @@ class Position:
 
     Units are of the snapshot's changes, or of its whole state if ``whole``. Snapshot 0 with ``whole``: the table had no snapshot, and the stream
     begins with the state of the first one.
+
+    Args:
+        snapshot_id: Snapshot of the next unit.
+        unit: Number of the next unit.
+        whole: Whether units are of the whole state.
+        after: Delta manifest list of the newest snapshot before the position. None: unknown, so that its replacement is not noticed.
     """
 
     snapshot_id: int
     unit: int = 0
     whole: bool = False
+    after: str | None = field(default=None, compare=False)
+
+    @classmethod
+    def behind(cls, snapshot: Snapshot | None) -> Position:
+        """Return the position after all changes of ``snapshot``.
+
+        None: before the first snapshot.
+        """
+        return cls(1) if snapshot is None else cls(snapshot.id + 1, after=snapshot.delta_manifest_list)
+
+    @property
+    def newest_before(self) -> SnapshotKey | None:
+        """Newest snapshot before the position, None if unknown."""
+        return None if self.after is None else SnapshotKey(self.snapshot_id - (not self.unit), self.after)
 
     @property
     def oldest_needed(self) -> int:
@@ -233,7 +258,7 @@ class StreamScan:
             case StartMode.LATEST_FULL:
                 return Position(newest, whole=True)
             case StartMode.LATEST:
-                return Position(newest + 1)
+                return Position.behind(latest)
             case StartMode.COMPACTED_FULL:
                 compacted = compacted_snapshot(self.store)
                 return Position(newest if compacted is None else compacted.id, whole=True)
@@ -245,7 +270,9 @@ class StreamScan:
                 found = Position(self._first_since(timestamp_millis or 0))
         if found.snapshot_id <= newest:
             self._snapshot(found.snapshot_id)
-        elif found.snapshot_id > newest + 1:
+        elif found.snapshot_id == newest + 1:
+            return Position.behind(latest)
+        else:
             raise SnapshotNotFound(f"{self.store.root}: there is no snapshot {found.snapshot_id} to start from; the newest is {newest}")
         return found
 
@@ -260,14 +287,12 @@ class StreamScan:
 
         Raises:
             SnapshotExpired: The stream has lost its place.
-            SnapshotNotFound: The table was rolled back before the position.
+            SnapshotNotFound: A rollback, fast-forward, restore or re-creation of the table replaced what the stream has read.
         """
         newest = self.newest()
         if start.snapshot_id > newest + 1:
-            raise SnapshotNotFound(
-                f"{self.store.root}: the stream has read up to snapshot {start.snapshot_id - 1}, but the newest is {newest}: "
-                "the table was rolled back or recreated. Restart the stream"
-            )
+            raise self._replaced(start.snapshot_id - 1)
+        self._refuse_replaced(start)
         until = newest if last is None else min(last, newest)
         budget = _Budget(limits)
         if start.whole:
@@ -276,13 +301,17 @@ class StreamScan:
         while at.snapshot_id <= until:
             snapshot = self._snapshot(at.snapshot_id)
             if self._replaces(snapshot):
-                return Position(at.snapshot_id + 1) if at == start else at
+                return Position.behind(snapshot) if at == start else at
+            if (snapshot.properties or {}).get(OPERATION) == RESTORE:
+                if at == start:
+                    raise self._restored(snapshot)
+                return at
             if limits != UNLIMITED:
                 sizes = file_sizes(self._piece(snapshot, at.unit).entries(self.store))
                 count = budget.take(sizes)
                 if count < sizes.shape[1]:
-                    return Position(at.snapshot_id, at.unit + count)
-            at = Position(at.snapshot_id + 1)
+                    return Position(at.snapshot_id, at.unit + count, after=snapshot.delta_manifest_list) if count else at
+            at = Position.behind(snapshot)
         return at
 
     def plan(self, start: Position, end: Position, predicate: Predicate | None = None) -> ScanPlan:
@@ -293,6 +322,8 @@ class StreamScan:
         """
         if start == end:
             return ScanPlan(end.snapshot_id, (), ())
+        self._refuse_replaced(start)
+        self._refuse_replaced(end)
         if start.whole:
             return self._plan_whole(start, end, predicate)
         ids = range(start.snapshot_id, end.snapshot_id + (end.unit > 0))
@@ -314,13 +345,14 @@ class StreamScan:
         snapshot_id = start.snapshot_id or until
         if not snapshot_id:
             return start
+        state = self._state(snapshot_id)
         if budget.limits == UNLIMITED:
-            return Position(snapshot_id + 1)
-        sizes = self._state(snapshot_id).sizes()[:, start.unit :]
+            return Position.behind(state.snapshot)
+        sizes = state.sizes()[:, start.unit :]
         count = budget.take(sizes)
         if count < sizes.shape[1]:
-            return Position(snapshot_id, start.unit + count, whole=True)
-        return Position(snapshot_id + 1)
+            return Position(snapshot_id, start.unit + count, whole=True, after=state.snapshot.delta_manifest_list)
+        return Position.behind(state.snapshot)
 
     def _plan_whole(self, start: Position, end: Position, predicate: Predicate | None) -> ScanPlan:
         snapshot_id = end.snapshot_id if end.whole else end.snapshot_id - 1
@@ -359,6 +391,23 @@ class StreamScan:
     def _replaces(self, snapshot: Snapshot) -> bool:
         """Return whether the snapshot's replaced rows are returned."""
         return self.overwrites and snapshot.commit_kind is CommitKind.OVERWRITE
+
+    def _refuse_replaced(self, position: Position) -> None:
+        """Raise ``SnapshotNotFound`` if what was read is no longer part of the history."""
+        key = position.newest_before
+        if key is not None and self.store.snapshots.was_replaced(key):
+            raise self._replaced(key.id)
+
+    def _replaced(self, snapshot_id: int) -> SnapshotNotFound:
+        return SnapshotNotFound(
+            f"{self.store.root}: the stream has read up to snapshot {snapshot_id}, which a rollback, a fast-forward or a new table of this "
+            f"name has removed; the newest is now {self.newest()}. {_RESTART}"
+        )
+
+    def _restored(self, snapshot: Snapshot) -> SnapshotNotFound:
+        return SnapshotNotFound(
+            f"{self.store.root}: snapshot {snapshot.id} restored an older state, and a stream does not have the rows that this changed. {_RESTART}"
+        )
 
     def _snapshot(self, snapshot_id: int, *, whole: bool = False) -> Snapshot:
         """Return a snapshot, or its kept changelog if expired.

@@ -183,6 +183,21 @@ class SnapshotManager(ConsumerFiles):
             raise SnapshotExpired(f"{self.paths.root}: a rollback or fast-forward has replaced snapshot {key.id}; do it again")
         return found
 
+    def was_replaced(self, key: SnapshotKey) -> bool:
+        """Return whether the history has lost the snapshot with this key.
+
+        An expired snapshot is not lost, unless its tag or its retained changelog belongs to another commit.
+        """
+        try:
+            return self.get(key.id).key != key
+        except SnapshotExpired:
+            copies = [tag.key for tag in self.tags().values() if tag.id == key.id]
+            changelog = self.kept.get(key.id)
+            copies += [] if changelog is None else [changelog.key]
+            return bool(copies) and key not in copies
+        except SnapshotNotFound:
+            return True
+
     def stored(self, snapshot_id: int) -> Snapshot | None:
         """Return the snapshot in its own file, or None."""
         try:

@@ -17,7 +17,7 @@ from lsm.arrow.row_kind import ROW_KIND
 from manifest.io.errors import SnapshotExpired
 from manifest.schema.metadata_columns import metadata_fields, metadata_names
 from manifest.schema.table_schema import TableSchema
-from manifest.snapshot.snapshot import CommitKind, Snapshot
+from manifest.snapshot.snapshot import CommitKind, Snapshot, SnapshotKey
 from manifest.types.data_type import DataField, DataType
 from pyspark_paimon.request.backend import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
 from pyspark_paimon.request.executor import Backend
@@ -48,25 +48,33 @@ def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | N
         raise InvalidArgument(f"the mode of an incremental scan must be one of {', '.join(MODES)}, not {mode!r}")
     if ROW_KIND in schema.names:
         raise InvalidArgument(f"the table has a column '{ROW_KIND}', the name for row kinds: rename it to read changes")
-    last = _end(backend, end)
-    first = start if type(start) is int else _id(_pin(backend, start))
+    last, last_delta = _end(backend, end)
+    first, first_delta = _end(backend, start)
     if not 0 <= first <= last:
         raise InvalidArgument(f"changes are read forward in time, not from snapshot {first} to {last}")
     tags = [point if isinstance(point, str) else None for point in (start, end)]
     natural: IncrementalModeName = "diff" if all(tags) else "delta" if schema.core.changelog_producer == "none" else "changelog"
-    return IncrementalRange(start_id=first, start_tag=tags[0], end_id=last, end_tag=tags[1], mode=mode or natural)
+    return IncrementalRange(
+        start_id=first,
+        start_delta=first_delta,
+        start_tag=tags[0],
+        end_id=last,
+        end_delta=last_delta,
+        end_tag=tags[1],
+        mode=mode or natural,
+    )
 
 
 def exact_mode(backend: Backend, schema: TableSchema, wanted: IncrementalRange) -> IncrementalModeName:
     """Return the mode that reports all changes of a range.
 
-    For tables without a primary key it is ``delta``.
+    For tables without a primary key it is ``delta``. Two tags are two states: ``diff``, whatever the changelog producer.
     Otherwise it is ``changelog``, or ``diff`` where a part of the range has no changelog.
     Snapshots before the table had its producer, and overwrites, have no changelog.
     """
     if not schema.is_primary_key_table:
         return "delta"
-    if schema.core.changelog_producer == "none":
+    if schema.core.changelog_producer == "none" or (wanted.start_tag is not None and wanted.end_tag is not None):
         return "diff"
     inside = [snapshot for snapshot in backend.ask(Snapshots()) if wanted.start_id < snapshot.id <= wanted.end_id]
     producers = {backend.ask(SchemaOf(id=schema_id)).core.changelog_producer for schema_id in {snapshot.schema_id for snapshot in inside}}
@@ -84,21 +92,18 @@ def _pin(backend: Backend, point: object) -> Snapshot | None:
     return backend.ask(Pin(travel=TravelRequest(snapshot_id=point))) if point else None
 
 
-def _end(backend: Backend, point: object) -> int:
-    """Return the last snapshot id of a range.
+def _end(backend: Backend, point: object) -> tuple[int, str | None]:
+    """Return the id and delta manifest list of one end of a range.
 
     An expired snapshot may still have a changelog. Planning checks that.
     """
     try:
-        return _id(_pin(backend, point))
+        snapshot = _pin(backend, point)
     except SnapshotExpired:
         if type(point) is not int:
             raise
-        return point
-
-
-def _id(snapshot: Snapshot | None) -> int:
-    return 0 if snapshot is None else snapshot.id
+        return point, None
+    return (0, None) if snapshot is None else (snapshot.id, snapshot.delta_manifest_list)
 
 
 def change_columns(columns: Sequence[str] | None, schema: TableSchema) -> tuple[str, ...]:
@@ -126,7 +131,9 @@ def plan_changes(store: FileStore, request: ScanRequest, wanted: IncrementalRang
     """Plan a scan of changes."""
     from lsm.incremental import planner as incremental  # noqa: PLC0415  # a client of a server needs no storage engine
 
-    planner = incremental.IncrementalPlanner(store, wanted.start_id, wanted.end_id, wanted.start_tag, wanted.end_tag)
+    ends = ((wanted.start_id, wanted.start_delta), (wanted.end_id, wanted.end_delta))
+    keys = tuple(SnapshotKey(snapshot_id, delta) for snapshot_id, delta in ends if delta is not None)
+    planner = incremental.IncrementalPlanner(store, wanted.start_id, wanted.end_id, wanted.start_tag, wanted.end_tag, keys)
     return planner.plan(incremental.IncrementalMode(wanted.mode), request.predicate, exact=wanted.exact)
 
 

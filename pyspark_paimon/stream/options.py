@@ -119,7 +119,8 @@ def offset_of(position: Position) -> dict[str, Any]:
     >>> offset_of(Position(3, 1))
     {'version': 1, 'snapshot': 3, 'unit': 1, 'whole': False}
     """
-    return {"version": _VERSION, "snapshot": position.snapshot_id, "unit": position.unit, "whole": position.whole}
+    offset = {"version": _VERSION, "snapshot": position.snapshot_id, "unit": position.unit, "whole": position.whole}
+    return offset if position.after is None else {**offset, "after": position.after}
 
 
 class _Offset(BaseModel):
@@ -129,6 +130,7 @@ class _Offset(BaseModel):
     snapshot: NonNegativeInt
     unit: NonNegativeInt
     whole: bool
+    after: str | None = None
 
 
 def position_of(offset: Mapping[str, Any]) -> Position:
@@ -144,7 +146,7 @@ def position_of(offset: Mapping[str, Any]) -> Position:
         raise InvalidArgument(
             f"the checkpoint's offset {json.dumps(dict(offset))} was not written by this version of pyspark-paimon; use its version, or a new checkpoint"
         )
-    return Position(found.snapshot, found.unit, found.whole)
+    return Position(found.snapshot, found.unit, found.whole, found.after)
 
 
 __all__ = ["StreamOptions", "is_stream", "offset_of", "position_of", "without_stream"]

@@ -261,6 +261,7 @@ class TableReading(TableRole, Readable):
 
         Raises:
             SnapshotExpired: The next snapshot of the stream has expired.
+            SnapshotNotFound: A rollback, fast-forward, restore or re-creation replaced what the stream has read. Start without offset.
             SchemaMismatch: A column of ``columns`` or of the filter was dropped, renamed or retyped meanwhile.
             UnsupportedTable: The merge engine needs a ``changelog-producer`` for this.
             InvalidArgument, InvalidFilter, UnknownColumn, UnsupportedOption: An argument is not valid.

@@ -147,7 +147,7 @@ def test_a_stream_that_lost_its_place_says_what_would_have_kept_it(create) -> No
         stream_scan(table).start(StartMode.FROM_TIMESTAMP, timestamp_millis=1)
     with pytest.raises(SnapshotExpired):
         stream_scan(table).start(StartMode.FROM_SNAPSHOT, snapshot_id=1)
-    with pytest.raises(SnapshotNotFound, match="rolled back"):
+    with pytest.raises(SnapshotNotFound, match="a rollback"):
         stream_scan(table).advance(Position(9))
 
 

@@ -264,3 +264,32 @@ def test_a_changelog_leads_from_state_to_state(tmp_path_factory, producer: str, 
             last = table.compact(full=True).snapshot_id or last
             assert {row["id"]: row["n"] for row in table.scan().to_arrow().to_pylist()} == seen
     shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("producer", ["none", "input", "lookup", "full-compaction"])
+@pytest.mark.parametrize("change", ["equal rows", "other rows", "deletes", "compaction", "overwrite", "nothing"])
+def test_two_tags_are_a_difference_whatever_the_changelog_producer(create, producer, change) -> None:
+    table = create("id BIGINT, n INT", options={"changelog-producer": producer})
+    table.write([{"id": key, "n": 0} for key in range(10)])
+    table.create_tag("before")
+    before = {row["id"]: row["n"] for row in table.scan().to_arrow().to_pylist()}
+    match change:
+        case "equal rows":
+            table.write([{"id": key, "n": 0} for key in range(10)])
+        case "other rows":
+            table.write([{"id": key, "n": key % 3} for key in range(12)])
+        case "deletes":
+            table.delete("id > 7")
+        case "compaction":
+            table.compact(full=True)
+        case "overwrite":
+            table.write([{"id": key, "n": 0} for key in range(5)], mode="overwrite")
+    table.create_tag("after")
+    after = {row["id"]: row["n"] for row in table.scan().to_arrow().to_pylist()}
+    expected = [
+        (key, before[key], kind) for key in before for kind in ("-D" if key not in after else "-U",) if before[key] != after.get(key)
+    ]
+    expected += [(key, after[key], "+U" if key in before else "+I") for key in after if before.get(key) != after[key]]
+    for table_ in (table, Table.open(table.path)):
+        changes = table_.changelog("before", "after").to_arrow().to_pylist()
+        assert sorted((row["id"], row["n"], row["_row_kind"]) for row in changes) == sorted(expected)
