@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.arrays import numpy_array
-from fileindex.base.column_type import FLOATS, INTEGERS, ColumnType, Kind, Plain
+from fileindex.base.column_type import FLOATS, INTEGERS, WITH_PARTS, ColumnType, Kind, Plain
 from fileindex.base.float_order import extremes, spark_order_key
 from fileindex.base.plain_json import plain_from_json, plain_to_json
 from fileindex.base.plain_value import plain_array
@@ -22,20 +22,20 @@ from lsm.aggregate.names import AggregateName
 from manifest.types.data_type import DataType
 
 _SUMMED = INTEGERS | FLOATS | {Kind.DECIMAL}
-_UNORDERED = {Kind.VARIANT, Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY}
+_UNORDERED = WITH_PARTS | {Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY}
 _WORDS = 4
 """32-bit words of a decimal, least first; only the last has the sign."""
 
 
-def can_aggregate(function: AggregateName, data_type: DataType) -> bool:
-    """Return whether a column type supports an aggregate.
+def can_aggregate(function: AggregateName, kind: Kind) -> bool:
+    """Return whether a kind of type supports an aggregate.
 
-    >>> can_aggregate("sum", DataType(Kind.INT)), can_aggregate("sum", DataType(Kind.DATE))
+    >>> can_aggregate("sum", Kind.INT), can_aggregate("sum", Kind.DATE)
     (True, False)
     """
     if function == "count":
         return True
-    return data_type.kind in _SUMMED if function == "sum" else not data_type.is_nested and data_type.kind not in _UNORDERED
+    return kind in _SUMMED if function == "sum" else kind not in _UNORDERED
 
 
 @dataclass(slots=True)

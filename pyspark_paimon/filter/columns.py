@@ -12,7 +12,7 @@ TARGET, SOURCE = "t", "s"
 """Sides of a merge: the table and the source. Columns of a changed row have the first one, too."""
 
 
-def resolve(name: str, types: Mapping[str, ColumnType]) -> str:
+def resolve(name: str, types: Mapping[str, object]) -> str:
     """Return the table's spelling of a column name.
 
     Raises ``UnknownColumn``, and ``InvalidFilter`` if several columns match that differ only in case.

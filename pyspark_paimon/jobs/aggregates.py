@@ -5,7 +5,8 @@ The result has one row, or a row for each value of partition columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
@@ -14,10 +15,11 @@ from fileindex.base.column_type import FLOATS, WITH_PARTS, ColumnType, Kind, Pla
 from fileindex.base.errors import InvalidArgument, OutOfRange
 from fileindex.base.float_order import total_order_key
 from fileindex.base.plain_value import is_plain, literal_array
+from fileindex.expression.tree import Expression
 from lsm.aggregate.names import AGGREGATES, AggregateName
 from lsm.aggregate.summary import RowSummary, can_aggregate
 from manifest.stats.column_stats import PartitionType
-from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.filter.scope import ColumnScope, stored_name
 
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
@@ -37,43 +39,75 @@ _MORE_DIGITS = 10
 """Additional digits of a sum of decimals, as in Spark."""
 
 
-def aggregates_of(wanted: object, schema: TableSchema) -> tuple[dict[str, tuple[Function, ...]], tuple[str, ...]]:
-    """Return functions by column, and names of row counts.
+@dataclass(frozen=True)
+class Measures:
+    """Functions of ``aggregate``, by the name of their value.
 
-    Raises ``InvalidArgument`` for an unknown aggregate or one that the column's type does not support, ``UnknownColumn``.
+    functions: Functions of each value.
+    values: Expressions on stored columns.
+    row_counts: Names of numbers of rows.
 
     >>> from pyspark_paimon.example import cities
-    >>> aggregates_of({"n": "count", "id": ["min", "max"]}, cities().table_schema)
+    >>> scope = ColumnScope(cities().table_schema)
+    >>> measures = Measures.of({"n": "count", "ID": ["min", "max"]}, scope)
+    >>> measures.functions, measures.row_counts
     ({'id': ('min', 'max')}, ('n',))
     """
-    if not isinstance(wanted, Mapping) or not wanted:
-        raise InvalidArgument(f"aggregate must be a dict like {{'n': 'count', 'amount': ['min', 'max', 'sum']}}, not {wanted!r:.60}")
-    columns: dict[str, tuple[Function, ...]] = {}
-    counts = []
-    for name, given in wanted.items():
-        functions = _functions(name, given)
-        if functions == ("count",) and name not in schema.names:
-            counts.append(str(name))
-            continue
-        column = resolve(str(name), schema.column_types)
-        for function in functions:
-            ungrouped = function == DISTINCT and schema.field(column).type.kind in UNGROUPED
-            if ungrouped or not all(can_aggregate(part, schema.field(column).type) for part in _parts(function)):
-                raise InvalidArgument(f"aggregate: column '{column}' of type {schema.field(column).type} has no {function}")
-        columns[column] = tuple(dict.fromkeys((*columns.get(column, ()), *functions)))
-    return columns, tuple(counts)
+
+    functions: Mapping[str, tuple[Function, ...]]
+    values: Mapping[str, Expression]
+    row_counts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, wanted: object, scope: ColumnScope) -> Measures:
+        """Resolve names of columns and of parts of columns. ``count`` of a name that means none counts rows.
+
+        Raises ``InvalidArgument`` for an unknown aggregate or one that the type does not support, ``UnknownColumn``, ``InvalidFilter``.
+        """
+        if not isinstance(wanted, Mapping) or not wanted:
+            raise InvalidArgument(f"aggregate must be a dict like {{'n': 'count', 'amount': ['min', 'max', 'sum']}}, not {wanted!r:.60}")
+        by_name: dict[str, tuple[Function, ...]] = {}
+        values: dict[str, Expression] = {}
+        row_counts = []
+        for given, texts in wanted.items():
+            functions = _functions(given, texts)
+            column = scope.find(str(given)) if functions == ("count",) else scope.column(str(given))
+            if column is None:
+                row_counts.append(str(given))
+                continue
+            name, value = column
+            for function in functions:
+                ungrouped = function == DISTINCT and value.type.kind in UNGROUPED
+                if ungrouped or not all(can_aggregate(part, value.type.kind) for part in _parts(function)):
+                    raise InvalidArgument(f"aggregate: column '{name}' of type {scope.type_text(value)} has no {function}")
+            by_name[name] = tuple(dict.fromkeys((*by_name.get(name, ()), *functions)))
+            values[name] = value
+        return cls(by_name, values, tuple(row_counts))
+
+    @property
+    def stored(self) -> Mapping[str, str] | None:
+        """Stored column of each value. None: a value is computed, or a part of a column."""
+        names = {name: stored_name(value) for name, value in self.values.items()}
+        return None if None in names.values() else {name: column for name, column in names.items() if column is not None}
+
+    @property
+    def distinct(self) -> list[str]:
+        """Names of values whose distinct values are counted."""
+        return [name for name, functions in self.functions.items() if DISTINCT in functions]
 
 
-def computed_aggregates(wanted: Mapping[str, Sequence[Function]]) -> dict[str, tuple[AggregateName, ...]]:
-    """Return the aggregates that the functions need.
+def computed_aggregates(functions: Iterable[tuple[str, Sequence[Function]]]) -> dict[str, tuple[AggregateName, ...]]:
+    """Return the aggregates that functions need, by the name of their column or value.
 
-    >>> computed_aggregates({"n": ("avg", "sum"), "s": ("count_distinct",)})
-    {'n': ('sum', 'count')}
+    >>> computed_aggregates([("n", ("avg", "sum")), ("s", ("count_distinct",)), ("n", ("min",))])
+    {'n': ('sum', 'count', 'min')}
     """
-    parts = {
-        column: tuple(dict.fromkeys(part for function in functions for part in _parts(function))) for column, functions in wanted.items()
-    }
-    return {column: needed for column, needed in parts.items() if needed}
+    needed: dict[str, dict[AggregateName, None]] = {}
+    for name, wanted in functions:
+        parts = [part for function in wanted for part in _parts(function)]
+        if parts:
+            needed.setdefault(name, {}).update(dict.fromkeys(parts))
+    return {name: tuple(parts) for name, parts in needed.items()}
 
 
 def _parts(function: Function) -> tuple[AggregateName, ...]:
@@ -96,52 +130,53 @@ def _function(name: object, given: object) -> Function:
     raise InvalidArgument(f"aggregate: {given!r:.40} of '{name}' is unknown; use one of {', '.join(FUNCTIONS)}")
 
 
-def partitions_of(by: object, schema: TableSchema) -> tuple[str, ...] | None:
+def partitions_of(by: object, scope: ColumnScope, schema: TableSchema) -> tuple[str, ...] | None:
     """Return the partition columns to group by. None: other columns or expressions are among the keys."""
     given = [by] if isinstance(by, str) else by or ()
     if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
         return None
-    known = {name.lower(): name for name in schema.partition_keys}
-    names = tuple(dict.fromkeys(name if name in schema.partition_keys else known.get(name.lower(), "") for name in given))
-    return None if "" in names else names
+    keys = dict(column for column in map(scope.find, given) if column is not None)
+    partitions = all(name in schema.partition_keys and stored_name(value) == name for name, value in keys.items())
+    return tuple(keys) if partitions and len(keys) == len(set(given)) else None
 
 
 def aggregate_table(
-    found: Mapping[bytes, RowSummary],
-    wanted: Mapping[str, Sequence[Function]],
-    counts: Sequence[str],
-    by: Sequence[str],
-    schema: TableSchema,
-    *,
-    distinct: Mapping[str, pa.Array],
+    found: Mapping[bytes, RowSummary], measures: Measures, by: Sequence[str], schema: TableSchema, *, distinct: Mapping[str, pa.Array]
 ) -> pa.Table:
-    """Return the aggregates as a table.
+    """Return the aggregates of stored columns as a table.
 
-    Columns: ``by``, row counts, then ``column_function`` for each aggregate, in the requested order.
-    ``distinct``: numbers of distinct values by column.
+    Columns: ``by``, row counts, then ``name_function`` for each aggregate, in the requested order.
+    ``distinct``: numbers of distinct values by name.
     Raises ``OutOfRange``.
     """
+    columns = measures.stored or {}
     types = {column.name: column.type for column in schema.fields}
-    groups: dict[tuple[Plain, ...], RowSummary] = _group_rows(found, by, schema) if by else {(): _whole(found, computed_aggregates(wanted))}
+    wanted = computed_aggregates((columns[name], functions) for name, functions in measures.functions.items())
+    groups: dict[tuple[Plain, ...], RowSummary] = _group_rows(found, by, schema) if by else {(): _whole(found, wanted)}
     keys = sorted(groups, key=lambda values: tuple(map(total_order_key, values)))
-    names: list[str] = [*by, *counts]
+    names: list[str] = [*by, *measures.row_counts]
     arrays: list[pa.Array] = [literal_array([key[at] for key in keys], types[name].column_type) for at, name in enumerate(by)]
-    arrays += [pa.array([groups[key].rows for key in keys], pa.int64()) for _ in counts]
-    for column, functions in wanted.items():
+    arrays += [pa.array([groups[key].rows for key in keys], pa.int64()) for _ in measures.row_counts]
+    for name, functions in measures.functions.items():
         for function in functions:
-            names.append(f"{column}_{function}")
+            names.append(f"{name}_{function}")
             if function == DISTINCT:
-                arrays.append(distinct[column])
+                arrays.append(distinct[name])
                 continue
-            summaries, column_type = [groups[key].columns[column] for key in keys], types[column].column_type
+            summaries, column_type = [groups[key].columns[columns[name]] for key in keys], types[columns[name]].column_type
             if function == "avg":
                 arrays.append(averages([(one.value("sum"), one.value("count")) for one in summaries], column_type))
             else:
                 values = [one.value(function) for one in summaries]
-                arrays.append(_values(values, function, column, column_type if function != "count" else None))
+                arrays.append(_values(values, function, name, column_type if function != "count" else None))
+    return named_table(arrays, names)
+
+
+def named_table(arrays: Sequence[Any], names: Sequence[str]) -> pa.Table:
+    """Return the result of ``aggregate``. Raises ``InvalidArgument`` for a repeated name."""
     if twice := [name for name in names if names.count(name) > 1]:
         raise InvalidArgument(f"aggregate: two result columns have the name '{twice[0]}'")
-    return pa.table(arrays, names=names)
+    return pa.table(list(arrays), names=list(names))
 
 
 def _group_rows(found: Mapping[bytes, RowSummary], by: Sequence[str], schema: TableSchema) -> dict[tuple[Plain, ...], RowSummary]:
@@ -222,11 +257,12 @@ __all__ = [
     "FUNCTIONS",
     "UNGROUPED",
     "Function",
+    "Measures",
     "Wanted",
     "aggregate_table",
-    "aggregates_of",
     "averages",
     "computed_aggregates",
+    "named_table",
     "partitions_of",
     "sum_type",
     "too_large",

@@ -28,74 +28,90 @@ from fileindex.predicate.tree import ColumnRef
 from lsm.aggregate.names import AggregateName
 from manifest.io.errors import OutOfMemory
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.filter.parse import bind_value
-from pyspark_paimon.jobs.aggregates import DISTINCT, UNGROUPED, Function, averages, computed_aggregates, sum_type, too_large
+from pyspark_paimon.filter.scope import ColumnScope, stored_name
+from pyspark_paimon.jobs.aggregates import (
+    DISTINCT,
+    UNGROUPED,
+    Function,
+    Measures,
+    averages,
+    computed_aggregates,
+    named_table,
+    sum_type,
+    too_large,
+)
 
 _WORD = 32
 _LOW = 2**_WORD - 1
 _HASHED = {"min": "min", "max": "max"}
 ROWS = "rows"
+_NO_MEASURES = Measures({}, {})
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Keys by name, and the aggregates of columns.
+    """Keys by name, and the aggregates of values.
 
     ``schema``: schema of the table, whose columns they use.
-    ``wanted``: functions by column.
 
     >>> from pyspark_paimon.example import cities
     >>> schema = cities().table_schema
-    >>> grouping = Grouping.of("country", {"id": ("avg",)}, schema)
+    >>> scope = ColumnScope(schema)
+    >>> grouping = Grouping.of("country", Measures.of({"id": "avg", "n": "count"}, scope), scope, schema)
     >>> rows = pa.record_batch({"country": ["NO", None, "NO"], "id": pa.array([1, 2, 4])})
-    >>> grouping.result(grouping.fold_all([rows], "t"), ["n"], {}).to_pylist()
+    >>> grouping.result(grouping.fold_all([rows], "t"), {}).to_pylist()
     [{'country': None, 'n': 1, 'id_avg': 2.0}, {'country': 'NO', 'n': 2, 'id_avg': 2.5}]
     """
 
     schema: TableSchema
     keys: Mapping[str, Expression]
-    wanted: Mapping[str, Sequence[Function]]
+    measures: Measures
 
     @classmethod
-    def of(cls, by: object, wanted: Mapping[str, Sequence[Function]], schema: TableSchema) -> Grouping:
+    def of(cls, by: object, measures: Measures, scope: ColumnScope, schema: TableSchema) -> Grouping:
         """Bind the keys: names of columns and parts of columns, or expressions by name.
 
         Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``.
         """
-        given = by if isinstance(by, Mapping) else {name: name for name in ([by] if isinstance(by, str) else _names(by))}
         keys: dict[str, Expression] = {}
-        for name, value in given.items():
+        for name, value in by.items() if isinstance(by, Mapping) else [(name, None) for name in _names(by)]:
             try:
-                key = bind_value(value, schema.column_types)
+                spelled, key = scope.named(name) if value is None else (str(name), scope.bind(value))
             except InvalidFilter as error:
                 raise InvalidFilter(f"aggregate: by '{name}': {error}") from error
             if key.type.kind in UNGROUPED:
                 raise InvalidArgument(f"aggregate: '{name}' of type {key.type.kind} cannot be grouped; group by its fields or elements")
-            is_column = isinstance(key, ColumnValue) and key.key is None and not isinstance(by, Mapping)
-            keys[key.name if is_column and isinstance(key, ColumnValue) else str(name)] = key
-        return cls(schema, keys, wanted)
+            keys[spelled] = key
+        return cls(schema, keys, measures)
 
     @classmethod
     def of_columns(cls, by: Sequence[str], counted: Sequence[str], schema: TableSchema) -> Grouping:
         """Return the grouping by columns, with counts of the values of columns among them."""
-        keys: dict[str, Expression] = {
-            key_name(at): ColumnValue(name, None, schema.field(name).type.column_type) for at, name in enumerate(by)
-        }
-        return cls(schema, keys, dict.fromkeys(counted, ("count",)))
+        values: dict[str, Expression] = {name: ColumnValue(name, None, schema.field(name).type.column_type) for name in {*by, *counted}}
+        return cls(
+            schema,
+            {key_name(at): values[name] for at, name in enumerate(by)},
+            Measures(dict.fromkeys(counted, ("count",)), {name: values[name] for name in counted}),
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the table that the grouping reads, at least one."""
-        used = [column.name for key in self.keys.values() for column in column_values(key)]
-        return tuple(dict.fromkeys([*used, *self.parts])) or self.schema.names[:1]
+        used = [column.name for value in (*self.keys.values(), *self.values.values()) for column in column_values(value)]
+        return tuple(dict.fromkeys(used)) or self.schema.names[:1]
+
+    @property
+    def values(self) -> Mapping[str, Expression]:
+        """Values of which aggregates are computed, by name."""
+        return {name: self.measures.values[name] for name in self.parts}
 
     @property
     def parts(self) -> Mapping[str, Sequence[AggregateName]]:
-        """Aggregates that the functions are computed from, by column."""
+        """Aggregates that the functions are computed from, by the name of the value."""
         # The sum of no values is null: the count tells.
         return {
             name: (*parts, "count") if "sum" in parts and "count" not in parts else parts
-            for name, parts in computed_aggregates(self.wanted).items()
+            for name, parts in computed_aggregates(self.measures.functions.items()).items()
         }
 
     @property
@@ -104,8 +120,8 @@ class Grouping:
         if not all(isinstance(key, ColumnValue) for key in self.keys.values()):
             return None
         keys = tuple(ColumnRef(key.name, key.key) for key in self.keys.values() if isinstance(key, ColumnValue))
-        plain = {key.name for key in keys if key.key is None}
-        return keys if keys and all(name in plain and set(parts) == {"count"} for name, parts in self.parts.items()) else None
+        counted = all(self.values[name] in self.keys.values() and set(parts) == {"count"} for name, parts in self.parts.items())
+        return keys if keys and counted and all(map(stored_name, self.values.values())) else None
 
     def fold_counts(self, keys: Sequence[Any], rows: Any) -> pa.Table:
         """Return one row a group, of values of ``counted_keys`` and how many rows have them."""
@@ -114,10 +130,8 @@ class Grouping:
         for at, (key, array) in enumerate(zip(self.keys.values(), keys, strict=True)):
             arrays[key_name(at)] = sortable(canonical_array(array, key.type), key.type)
         arrays[ROWS] = rows
-        for name in self.parts:
-            at = next(
-                at for at, key in enumerate(self.keys.values()) if isinstance(key, ColumnValue) and (key.name, key.key) == (name, None)
-            )
+        for name, value in self.values.items():
+            at = next(at for at, key in enumerate(self.keys.values()) if key == value)
             arrays[f"{name}.count"] = pc.if_else(arrays[key_name(at)].is_valid(), rows, 0)
         return self.fold(pa.table(arrays).filter(pa.array(some)))
 
@@ -146,7 +160,12 @@ class Grouping:
         """Return one row a group, of prepared or folded rows."""
         keys = [key_name(at) for at in range(len(self.keys))]
         functions = {name: _HASHED.get(name.rpartition(".")[2], "sum") for name in rows.column_names if name not in keys}
-        folded = rows.group_by(keys, use_threads=False).aggregate(list(functions.items()))
+        if not keys:  # one group, also of no rows
+            counted = pc.ScalarAggregateOptions(min_count=0)
+            options = {"sum": counted, "min": None, "max": None}
+            folded = rows.group_by([]).aggregate([(name, function, options[function]) for name, function in functions.items()])
+        else:
+            folded = rows.group_by(keys, use_threads=False).aggregate(list(functions.items()))
         folded = folded.rename_columns([name.rpartition("_")[0] if name not in keys else name for name in folded.column_names])
         return self._carried(folded.select(rows.column_names))
 
@@ -159,15 +178,16 @@ class Grouping:
         arrays = {key_name(at): sortable(compute(key, column, batch.num_rows), key.type) for at, key in enumerate(self.keys.values())}
         arrays[ROWS] = pa.array(np.ones(batch.num_rows, np.int64))
         for name, functions in self.parts.items():
-            array, column_type = batch.column(name), self.schema.field(name).type.column_type
+            value = self.values[name]
+            array = column(value) if isinstance(value, ColumnValue) else compute(value, column, batch.num_rows)
             for function in functions:
-                arrays |= _values(name, function, array, column_type)
+                arrays |= _values(name, function, array, value.type)
         return pa.table(arrays)
 
     def _carried(self, folded: pa.Table) -> pa.Table:
         """Return the groups with the carries of each word added to the next."""
         for name, functions in self.parts.items():
-            count = word_count(self.schema.field(name).type.column_type) if "sum" in functions else 0
+            count = word_count(self.values[name].type) if "sum" in functions else 0
             for at in range(count - 1):
                 low, high = (np.asarray(folded.column(word(name, part))) for part in (at, at + 1))
                 for part, values in ((at, low & _LOW), (at + 1, high + (low >> _WORD))):
@@ -175,10 +195,9 @@ class Grouping:
                     folded = folded.set_column(position, word(name, part), pa.array(values))
         return folded
 
-    def with_values_of(self, column: str) -> Grouping:
-        """Return the grouping by the same keys, and by a column behind them."""
-        value = ColumnValue(column, None, self.schema.field(column).type.column_type)
-        return Grouping(self.schema, {**self.keys, f"distinct {column}": value}, {})
+    def with_values_of(self, name: str) -> Grouping:
+        """Return the grouping by the same keys, and by a value behind them."""
+        return Grouping(self.schema, {**self.keys, f"distinct {name}": self.measures.values[name]}, _NO_MEASURES)
 
     def distinct_values(self, folded: pa.Table) -> pa.Array:
         """Return the number of values in each group, in the order of ``result``.
@@ -189,33 +208,32 @@ class Grouping:
         present = folded.column(key_name(len(self.keys))).is_valid().cast(pa.int64())
         if not keys:
             return pa.array([pc.sum(present, min_count=0).as_py()], pa.int64())
-        counted = Grouping(self.schema, self.keys, {})
+        counted = Grouping(self.schema, self.keys, _NO_MEASURES)
         return counted._ordered(counted.fold(pa.table({**keys, ROWS: present}))).column(ROWS).combine_chunks()
 
     def _ordered(self, folded: pa.Table) -> pa.Table:
+        if not self.keys:
+            return folded.combine_chunks()
         order = [(key_name(at), "ascending", "at_start") for at in range(len(self.keys))]
         return folded.take(pc.sort_indices(folded, sort_keys=order)).combine_chunks()
 
-    def result(self, folded: pa.Table, counts: Sequence[str], distinct: Mapping[str, pa.Array]) -> pa.Table:
+    def result(self, folded: pa.Table, distinct: Mapping[str, pa.Array]) -> pa.Table:
         """Return the aggregates, ordered by the keys.
 
-        ``counts``: names of row counts. ``distinct``: numbers of distinct values by column. Raises ``OutOfRange`` for a sum that does not fit its
-        type.
+        ``distinct``: numbers of distinct values by name. Raises ``OutOfRange`` for a sum that does not fit its type.
         """
         rows = self._ordered(folded)
-        names: list[str] = [*self.keys, *counts]
+        names: list[str] = [*self.keys, *self.measures.row_counts]
         arrays = [_original(rows.column(key_name(at)).combine_chunks(), key.type) for at, key in enumerate(self.keys.values())]
-        arrays += [rows.column(ROWS) for _ in counts]
-        for name, functions in self.wanted.items():
+        arrays += [rows.column(ROWS) for _ in self.measures.row_counts]
+        for name, functions in self.measures.functions.items():
             for function in functions:
                 names.append(f"{name}_{function}")
                 arrays.append(distinct[name] if function == DISTINCT else self._value(rows, name, function))
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise InvalidArgument(f"aggregate: two result columns have the name '{twice[0]}'")
-        return pa.table(arrays, names=names)
+        return named_table(arrays, names)
 
     def _value(self, rows: pa.Table, name: str, function: Function) -> Any:
-        column_type = self.schema.field(name).type.column_type
+        column_type = self.measures.values[name].type
         if function == "count":
             return rows.column(f"{name}.count")
         if function in _HASHED:
@@ -239,6 +257,8 @@ def _empty(grouping: Grouping) -> pa.RecordBatch:
 
 
 def _names(by: object) -> Sequence[str]:
+    if isinstance(by, str):
+        return (by,)
     if not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
         raise InvalidArgument(f"aggregate: by must be a column, a list of columns, or a dict of expressions, not {by!r:.60}")
     return by

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from fileindex.base.column_type import WITH_PARTS
 from fileindex.base.errors import InvalidArgument
+from fileindex.expression.tree import Expression
 from fileindex.predicate.tree import TRUE
 from lsm.keys.order_by import RowOrder, TopRows
 from lsm.keys.sort import SortColumn
 from manifest.io.threads import map_in_threads
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
-from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.filter.scope import ColumnScope, stored_name
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.jobs.incremental import scan_fields
 from pyspark_paimon.request.backend import ScanRequest
@@ -31,35 +34,59 @@ if TYPE_CHECKING:
     from manifest.store import FileStore
 
 _ITEM = re.compile(
-    r"\s*(?:`((?:[^`]|``)+)`|([^\s,`]+))(?:\s+(ASC|DESC))?(?:\s+NULLS\s+(FIRST|LAST))?\s*(?:,|$)",
+    r"\s*(?:`((?:[^`]|``)+)`(?=[\s,]|$)|((?:[^\s,`]|`(?:[^`]|``)+`)+))(?:\s+(ASC|DESC))?(?:\s+NULLS\s+(FIRST|LAST))?\s*(?:,|$)",
     re.IGNORECASE,
 )
-_PLAIN = re.compile(r"[^\s,`]+")
+_PLAIN = re.compile(r"[^\s,`.\[(]+")
 
 
-def sort_columns(order_by: object, schema: TableSchema) -> tuple[SortColumn, ...]:
-    """Parse an ``ORDER BY`` text or a sequence of items.
+class SortValue(NamedTuple):
+    """Value to sort by, and its name and direction."""
+
+    column: SortColumn
+    value: Expression
+
+
+def sort_values(order_by: object, scope: ColumnScope) -> tuple[SortValue, ...]:
+    """Parse an ``ORDER BY`` text or a sequence of items: columns, and parts of columns.
 
     Returns () for None.
-    Raises ``InvalidArgument`` for an invalid order or a column type without order, ``UnknownColumn``.
+    Raises ``InvalidArgument`` for an invalid order or a type without order, and the errors of ``ColumnScope.column``.
 
     >>> from pyspark_paimon.example import cities
-    >>> sort_columns("city DESC NULLS FIRST, `id`", cities().table_schema)[0]
+    >>> order = sort_values("city DESC NULLS FIRST, `id`", ColumnScope(cities().table_schema))
+    >>> stored_order(order)[0]
     SortColumn(name='city', ascending=False, nulls_first=True)
     """
     if order_by is None:
         return ()
     items = list(order_by) if isinstance(order_by, Sequence) and not isinstance(order_by, str) else [order_by]
-    found: dict[str, SortColumn] = {}
+    order: dict[str, SortValue] = {}
     for quoted, plain, direction, nulls in (part for item in items for part in _parts(item)):
-        name = resolve(quoted.replace("``", "`") if quoted else plain, schema.column_types)
-        if schema.field(name).type.is_nested:
-            raise InvalidArgument(f"order_by: column '{name}' of type {schema.field(name).type} has no order")
+        name, value = scope.column(f"`{quoted}`" if quoted else plain)
+        if value.type.kind in WITH_PARTS:
+            raise InvalidArgument(f"order_by: column '{name}' of type {scope.type_text(value)} has no order")
         column = SortColumn(name, direction.upper() != "DESC", nulls.upper() == "FIRST" if nulls else None)
-        found.setdefault(name, column)  # a repeated column does not change the order
-    if not found:
+        order.setdefault(name, SortValue(column, value))  # a repeated column does not change the order
+    if not order:
         raise InvalidArgument("order_by is empty: give at least one column")
-    return tuple(found.values())
+    return tuple(order.values())
+
+
+def stored_order(order: Sequence[SortValue]) -> tuple[SortColumn, ...] | None:
+    """Return the order by stored columns. None: a value is computed, or a part of a column."""
+    names = [stored_name(by.value) for by in order]
+    return None if None in names else tuple(replace(by.column, name=name) for by, name in zip(order, names, strict=True) if name)
+
+
+def sort_columns(order_by: object, schema: TableSchema) -> tuple[SortColumn, ...]:
+    """Parse an order by whole columns of the table. Raises the errors of ``sort_values``."""
+    order = sort_values(order_by, ColumnScope(schema))
+    columns = stored_order(order)
+    if columns is None:
+        part = next(by.column.name for by in order if stored_name(by.value) is None)
+        raise InvalidArgument(f"order_by: '{part}' is a part of a column, and these rows are sorted by whole columns only")
+    return columns
 
 
 def _parts(text: Any) -> Iterator[tuple[str, str, str, str]]:
@@ -133,28 +160,32 @@ def sort_rows(batches: Iterable[pa.RecordBatch], request: ScanRequest, schema: T
 
     The rows include the sort columns.
     """
-    order = row_order(request)
-    if request.limit is None:
-        return order.sorted(pa.Table.from_batches(batches, _schema(schema, request)))
-    top = TopRows(order, request.limit)
+    return sort_batches(batches, row_order(request), request.limit, _schema(schema, request))
+
+
+def sort_batches(batches: Iterable[pa.RecordBatch], order: RowOrder, limit: int | None, schema: pa.Schema) -> pa.Table:
+    """Sort and limit batches of an Arrow schema. With a limit, memory holds a few times as many rows."""
+    if limit is None:
+        return order.sorted(pa.Table.from_batches(batches, schema))
+    top = TopRows(order, limit)
     for batch in batches:
         top.add(batch)
-    return top.rows(_schema(schema, request))
+    return top.rows(schema)
 
 
-def sort_frame(frame: Any, request: ScanRequest) -> Any:
-    """Sort and limit a Spark DataFrame of a request's candidates.
+def sort_frame(frame: Any, order: Sequence[SortColumn], limit: int | None, columns: Sequence[str]) -> Any:
+    """Sort and limit a Spark DataFrame that has the sort columns.
 
-    Drops columns that are used only for sorting.
+    ``columns``: columns of the result.
     """
     keys = []
-    for column in request.order_by:
+    for column in order:
         values = frame[quote_name(column.name)]
         by = (values.asc_nulls_first, values.asc_nulls_last) if column.ascending else (values.desc_nulls_first, values.desc_nulls_last)
         keys.append(by[0]() if column.nulls_first else by[1]())
     ordered = frame.orderBy(*keys)
-    limited = ordered if request.limit is None else ordered.limit(request.limit)
-    return limited.select(*(quote_name(name) for name in request.columns))
+    limited = ordered if limit is None else ordered.limit(limit)
+    return limited.select(*(quote_name(name) for name in columns))
 
 
 def _read_unit(read: TopRead, unit: tuple[DataSplit, ReadReport]) -> None:
@@ -165,4 +196,16 @@ def _schema(schema: TableSchema, request: ScanRequest) -> pa.Schema:
     return arrow_schema(scan_fields(schema, request.columns))
 
 
-__all__ = ["candidates", "first_rows", "order_text", "row_order", "sort_columns", "sort_frame", "sort_rows"]
+__all__ = [
+    "SortValue",
+    "candidates",
+    "first_rows",
+    "order_text",
+    "row_order",
+    "sort_batches",
+    "sort_columns",
+    "sort_frame",
+    "sort_rows",
+    "sort_values",
+    "stored_order",
+]

@@ -81,7 +81,12 @@ def split_rows(store: FileStore, request: ScanRequest, split: Split | str, repor
     ``split``: a split or its JSON. With a limit, returns only rows that can be in the limited result.
     """
     split = incremental.split_from_json(split) if isinstance(split, str) else split
-    return _rows_of(store, request, split, request.keys_and_filter(store.schema), report)
+    condition = request.keys_and_filter(store.schema)
+    if not request.order_by or request.limit is None:
+        return _rows_of(store, request, split, condition, report)
+    # The sort columns choose the rows, also where they are not in the result.
+    rows = _rows_of(store, ordering.candidates(request), split, condition, report)
+    return (batch.select(list(request.columns)) for batch in rows)
 
 
 def _rows_of(

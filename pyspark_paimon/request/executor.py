@@ -41,8 +41,12 @@ class RowGrouping(Protocol):
         """Keys of the groups by name."""
 
     @property
+    def values(self) -> Mapping[str, Expression]:
+        """Aggregated values by name."""
+
+    @property
     def parts(self) -> Mapping[str, Sequence[AggregateName]]:
-        """Aggregates of each column."""
+        """Aggregates of each value."""
 
     @property
     def counted_keys(self) -> Sequence[ColumnRef] | None:

@@ -22,7 +22,7 @@ from typing import Any, get_args
 import pyarrow as pa
 from pydantic import ValidationError
 
-from fileindex.base.errors import InvalidArgument, UnknownColumn
+from fileindex.base.errors import InvalidArgument
 from fileindex.base.time_zone import session_tzinfo, time_zone
 from manifest.options.core_options import option_texts
 from manifest.options.support import check_call
@@ -174,9 +174,8 @@ def text_columns(wanted: object, schema: pa.Schema) -> tuple[str, ...]:
         return texts if wanted else ()
     if isinstance(wanted, str) or not isinstance(wanted, Iterable):
         raise InvalidArgument(f"dictionaries must be True or a list of columns, not {wanted!r:.60}")
-    for name in (names := tuple(map(str, wanted))):
-        if name not in schema.names:
-            raise UnknownColumn(name, tuple(schema.names))
+    columns = dict(zip(schema.names, schema.types, strict=True))
+    for name in (names := tuple(resolve(name, columns) for name in wanted)):
         if name not in texts:
             raise InvalidArgument(f"dictionaries: column '{name}' of type {schema.field(name).type} is not text")
     return names

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from fileindex.base.column_type import WITH_PARTS, ColumnType
-from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
+from fileindex.base.errors import InvalidArgument, InvalidFilter
 from fileindex.expression.compute import compute
 from fileindex.expression.nested import column_part
 from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, column_values
+from lsm.keys.order_by import RowOrder
+from lsm.keys.sort import SortColumn
+from manifest.schema.metadata_columns import metadata_names
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.filter.columns import TARGET
+from pyspark_paimon.filter.columns import TARGET, resolve
 from pyspark_paimon.filter.parse import bind_value
+from pyspark_paimon.filter.scope import ColumnScope, is_part
+from pyspark_paimon.jobs.ordering import SortValue, sort_batches, sort_columns, sort_frame, sort_values, stored_order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _PARTS = frozenset({"item", "get", "element_at", "try_element_at"})
+_ORDER = "order by "
+"""Prefix of the names of values that only sort the rows."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,8 @@ class Outputs:
     """Expressions by name, in the order of the result.
 
     ``schema``: schema of the table, whose columns they use.
+    ``order``: computed values that sort the rows. Empty: the order of the scan.
+    ``limit``: number of sorted rows. None: all, or the limit of the scan.
 
     >>> from pyspark_paimon.example import cities
     >>> outputs = Outputs.of({"name": "upper(city)"}, cities().table_schema)
@@ -37,6 +46,8 @@ class Outputs:
 
     schema: TableSchema
     expressions: Mapping[str, Expression]
+    order: tuple[SortValue, ...] = ()
+    limit: int | None = None
 
     @classmethod
     def of(cls, columns: Sequence[str] | Mapping[str, Any], schema: TableSchema) -> Outputs:
@@ -59,7 +70,7 @@ class Outputs:
         if isinstance(columns, Mapping):
             return cls(schema, values)
         for name, value in values.items():
-            if not _is_part(value):
+            if not is_part(value):
                 raise InvalidArgument(f"columns: '{name}' is an expression; give it a name: columns={{'name': {name!r}}}")
         spelled = {value.name if isinstance(value, ColumnValue) and value.key is None else name: value for name, value in values.items()}
         if len(spelled) < len(values):
@@ -69,32 +80,54 @@ class Outputs:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the table that the expressions use, at least one."""
-        found = dict.fromkeys(column.name for value in self.expressions.values() for column in column_values(value))
-        return tuple(found) or self.schema.names[:1]
+        names = dict.fromkeys(column.name for value in self._computed.values() for column in column_values(value))
+        return tuple(names) or self.schema.names[:1]
+
+    @property
+    def scope(self) -> ColumnScope:
+        """Names that ORDER BY, aggregates and groups of the scan may use."""
+        return ColumnScope(self.schema, self.expressions)
+
+    @property
+    def _computed(self) -> dict[str, Expression]:
+        """Values to compute: those of the result, then those that only sort."""
+        return {**self.expressions, **{f"{_ORDER}{at}": by.value for at, by in enumerate(self.order)}}
+
+    @property
+    def _sort_columns(self) -> tuple[SortColumn, ...]:
+        return tuple(replace(by.column, name=f"{_ORDER}{at}") for at, by in enumerate(self.order))
 
     @property
     def arrow(self) -> pa.Schema:
         """Arrow schema of the rows."""
-        return pa.schema([(name, _arrow_type(value, self.schema)) for name, value in self.expressions.items()])
+        return _arrow_schema(self.expressions, self.schema)
 
     def projected(self, names: Sequence[str]) -> Outputs:
         """Return some of the columns.
 
         Raises ``UnknownColumn``.
         """
-        if missing := [name for name in names if name not in self.expressions]:
-            raise UnknownColumn(missing[0], tuple(self.expressions))
-        return Outputs(self.schema, {name: self.expressions[name] for name in names})
+        types = {name: value.type for name, value in self.expressions.items()}
+        return replace(self, expressions={name: self.expressions[name] for name in (resolve(name, types) for name in names)})
 
     def apply(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Compute the columns of each batch.
+        """Compute the columns of each batch, and sort the rows if they have an order.
 
         Raises ``FilterFailed`` for a row that has no value.
         """
-        arrow = self.arrow
+        rows = self._compute(batches)
+        if not self.order:
+            return rows
+        schema = _arrow_schema(self._computed, self.schema)
+        ordered = sort_batches(rows, RowOrder(self._sort_columns), self.limit, schema)
+        return iter(ordered.select(list(self.expressions)).to_batches())
+
+    def _compute(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        values = self._computed
+        schema = _arrow_schema(values, self.schema)
         for batch in batches:
-            arrays = [self._array(value, batch, field.type) for value, field in zip(self.expressions.values(), arrow, strict=True)]
-            yield pa.record_batch(arrays, arrow)
+            arrays = [self._array(value, batch, field.type) for value, field in zip(values.values(), schema, strict=True)]
+            yield pa.record_batch(arrays, schema)
 
     def select(self, frame: DataFrame) -> DataFrame:
         """Return the columns of a Spark frame of the table's columns."""
@@ -102,7 +135,8 @@ class Outputs:
         from pyspark_paimon.spark.client.expression_sql import row_sql  # noqa: PLC0415  # as above
 
         expr = functions_of(frame).expr
-        return frame.alias(TARGET).select(*(expr(row_sql(value)).alias(name) for name, value in self.expressions.items()))
+        computed = frame.alias(TARGET).select(*(expr(row_sql(value)).alias(name) for name, value in self._computed.items()))
+        return sort_frame(computed, self._sort_columns, self.limit, tuple(self.expressions)) if self.order else computed
 
     def _array(self, value: Expression, batch: pa.RecordBatch, wanted: pa.DataType) -> pa.Array:
         def column(found: ColumnValue) -> pa.Array:
@@ -112,6 +146,23 @@ class Outputs:
         return array if array.type == wanted else array.cast(wanted)
 
 
+def sorted_outputs(
+    order_by: object, limit: int | None, names: Sequence[str], outputs: Outputs | None, schema: TableSchema
+) -> tuple[tuple[SortColumn, ...], Outputs | None]:
+    """Return the order of a scan by stored columns, or outputs that sort and limit the rows.
+
+    ``names``: columns of the scan. ``outputs``: what it computes, or None.
+    Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``.
+    """
+    order = sort_values(order_by, ColumnScope(schema) if outputs is None else outputs.scope)
+    stored = stored_order(order)
+    if stored is not None:
+        return stored, outputs
+    if outputs is None and metadata_names(names, schema):
+        return sort_columns(order_by, schema), None  # raises an error: where rows are stored is not computed
+    return (), replace(outputs or Outputs.of({name: name for name in names}, schema), order=order, limit=limit)
+
+
 def _bind(name: str, value: object, schema: TableSchema) -> Expression:
     try:
         return bind_value(value, schema.column_types)
@@ -119,14 +170,8 @@ def _bind(name: str, value: object, schema: TableSchema) -> Expression:
         raise InvalidFilter(f"columns: '{name}': {error}") from error
 
 
-def _is_part(value: Expression) -> bool:
-    """Return whether a value is a column or a part of one."""
-    match value:
-        case ColumnValue():
-            return True
-        case FunctionCall(function, (whole, LiteralValue()), _) if function in _PARTS:
-            return _is_part(whole)
-    return False
+def _arrow_schema(values: Mapping[str, Expression], schema: TableSchema) -> pa.Schema:
+    return pa.schema([(name, _arrow_type(value, schema)) for name, value in values.items()])
 
 
 def _arrow_type(value: Expression, schema: TableSchema) -> pa.DataType:
@@ -150,4 +195,4 @@ def _arrow_type(value: Expression, schema: TableSchema) -> pa.DataType:
     return value.type.arrow
 
 
-__all__ = ["Outputs"]
+__all__ = ["Outputs", "sorted_outputs"]

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from pyspark_paimon.jobs import ordering
     from pyspark_paimon.request.executor import LocalTable
     from pyspark_paimon.stream.follow import StreamBatch
+    from pyspark_paimon.table import outputs as computing
     from pyspark_paimon.table.outputs import Outputs
 else:
     ordering = LazyModule("pyspark_paimon.jobs.ordering")
+    computing = LazyModule("pyspark_paimon.table.outputs")
 
 
 def _outputs_of(columns: Sequence[str] | Mapping[str, Any] | None, schema: TableSchema) -> tuple[tuple[str, ...], Outputs | None]:
@@ -38,10 +40,8 @@ def _outputs_of(columns: Sequence[str] | Mapping[str, Any] | None, schema: Table
         except UnknownColumn:
             if columns is None or not any(set(name) & set(".[(`") for name in columns):
                 raise
-    from pyspark_paimon.table.outputs import Outputs  # noqa: PLC0415  # rarely needed
-
-    outputs = Outputs.of(columns, schema)
-    return outputs.columns, outputs
+    bound = computing.Outputs.of(columns, schema)
+    return bound.columns, bound
 
 
 class TableReading(TableRole, Readable):
@@ -73,6 +73,7 @@ class TableReading(TableRole, Readable):
         Args:
             filter: SQL text as after WHERE (``"city = 'Oslo' AND attrs['clicks'] > 3"``), a Spark Column, or an
                 expression of pyarrow or polars.
+                Names mean stored columns, as in WHERE.
                 Times without a zone are UTC. Column names match regardless of case if that is unambiguous. Computed conditions
                 (``"lower(city) LIKE '%os%' AND amount % 2 = 0"``) follow Spark's ANSI rules: a sum that overflows is an error.
             columns: Columns to read, in this order. None: all. A list may have parts of columns: fields (``"s.a"``), entries
@@ -83,7 +84,8 @@ class TableReading(TableRole, Readable):
             limit: Largest number of rows.
             params: Values of the parameters in SQL text: ``scan("city = :c AND id IN :ids", params={"c": "Oslo", "ids": array})``.
                 A list may be an Arrow array, a Series or any collection, also of a million values.
-            order_by: Sort order as in Spark SQL (``"price DESC NULLS LAST, id"``, or a sequence of such items). Rows are sorted
+            order_by: Sort order as in Spark SQL (``"price DESC NULLS LAST, id"``, or a sequence of such items): columns and parts of
+                columns. A name of ``columns`` means that expression, also if a stored column has the name. Rows are sorted
                 in memory. With ``limit`` only the first rows are kept. Statistics, and a range-bitmap index of the first
                 column, skip files, row groups and rows that cannot be among them.
             snapshot: Snapshot id. None, with no tag and no timestamp: the newest snapshot.
@@ -153,6 +155,9 @@ class TableReading(TableRole, Readable):
             raise InvalidArgument("incremental_mode can only be used with incremental=(from, to)")
         pinned, schema = self._backend.ask(Start(travel=travel))
         names, outputs = _outputs_of(columns, schema)
+        order, outputs = ((), outputs) if order_by is None else computing.sorted_outputs(order_by, limit, names, outputs, schema)
+        if outputs is not None and outputs.order:  # the limit follows the order
+            names, limit = outputs.columns, None
         request = ScanRequest.of(
             bind_filter(filter, schema.column_types, params),
             columns=names,
@@ -161,7 +166,7 @@ class TableReading(TableRole, Readable):
         ).model_copy(
             update={
                 "schema_id": schema.id,
-                "order_by": ordering.sort_columns(order_by, schema),
+                "order_by": order,
                 "options": check_options(options),
                 "read_optimized": read_optimized,
             }

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
     from lsm.scan.plan import ScanPlan
     from lsm.scan.splits import DataSplit
+    from pyspark_paimon.filter import scope as scopes
     from pyspark_paimon.jobs import aggregates, grouping, ordering
     from pyspark_paimon.table.outputs import Outputs
     from pyspark_paimon.views import explain as views
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     _Summarise: TypeAlias = Callable[[ScanRequest], dict[bytes, RowSummary]]
     _Group: TypeAlias = Callable[[ScanRequest, grouping.Grouping], pa.Table]
 else:
+    scopes = LazyModule("pyspark_paimon.filter.scope")
     aggregates = LazyModule("pyspark_paimon.jobs.aggregates")
     grouping = LazyModule("pyspark_paimon.jobs.grouping")
     ordering = LazyModule("pyspark_paimon.jobs.ordering")
@@ -199,7 +201,8 @@ class Scan(CheckedMethods, Readable):
         >>> cities().scan("country = 'NO'").count()
         1
         """
-        return self._backend.count(self._request)
+        rows = self._backend.count(self._request)
+        return rows if self._outputs is None or self._outputs.limit is None else min(rows, self._outputs.limit)
 
     def aggregate(self, wanted: aggregates.Wanted, *, by: str | Sequence[str] | Mapping[str, Any] = ()) -> pa.Table:
         """Return counts, minima, maxima, sums and averages.
@@ -211,8 +214,9 @@ class Scan(CheckedMethods, Readable):
 
         Args:
             wanted: Functions by column: ``{"n": "count", "amount": ["min", "max", "sum"]}`` gives ``n``, ``amount_min``,
-                ``amount_max`` and ``amount_sum``; also ``avg`` and ``count_distinct``. A name that is not a column counts rows;
-                ``count`` and ``count_distinct`` of a column ignore nulls.
+                ``amount_max`` and ``amount_sum``; also ``avg`` and ``count_distinct``. Parts of columns (``"s.a"``) have functions, too.
+                ``count`` of a name that is not a column counts rows; ``count`` and ``count_distinct`` of a column ignore nulls.
+                A computed column of the scan hides the stored column of its name, here and in ``by``.
             by: Columns and parts of columns to group by, or expressions by name. Groups of partition columns need no rows. Nulls
                 are a group, NaN is a group, and -0.0 equals 0.0.
 
@@ -231,31 +235,34 @@ class Scan(CheckedMethods, Readable):
         >>> cities().scan().aggregate({"n": "count"}, by={"even": "id % 2 = 0"}).to_pylist()
         [{'even': False, 'n': 2}, {'even': True, 'n': 1}]
         """
-        if self._request.limit is not None:
+        if self._limit is not None:
             raise InvalidArgument(
                 "aggregate: the rows of a scan with a limit are not determined; remove the limit, or aggregate the rows of head()"
             )
         return self._aggregate(wanted, by, self._backend.aggregate, self._backend.group)
 
     def _aggregate(self, wanted: aggregates.Wanted, by: Any, summarise: _Summarise, group: _Group) -> pa.Table:
-        columns, counts = aggregates.aggregates_of(wanted, self.table_schema)
-        distinct = [name for name, functions in columns.items() if aggregates.DISTINCT in functions]
-        groups = None if distinct and by else aggregates.partitions_of(by, self.table_schema)
+        scope = scopes.ColumnScope(self.table_schema) if self._outputs is None else self._outputs.scope
+        measures = aggregates.Measures.of(wanted, scope)
+        columns, distinct = measures.stored, measures.distinct
+        partitions = None if columns is None or (distinct and by) else aggregates.partitions_of(by, scope, self.table_schema)
         numbers: dict[str, pa.Array] = {}
-        if groups is None or distinct:
-            keyed = grouping.Grouping.of(by, columns, self.table_schema)
+        if partitions is None or distinct:
+            keyed = grouping.Grouping.of(by, measures, scope, self.table_schema)
             rows = self._request.model_copy(update={"order_by": ()})
 
-            def folded(wanted: grouping.Grouping) -> pa.Table:
-                return group(rows.model_copy(update={"columns": wanted.columns}), wanted)
+            def folded(keyed: grouping.Grouping) -> pa.Table:
+                return group(rows.model_copy(update={"columns": keyed.columns}), keyed)
 
             numbers = {name: keyed.distinct_values(folded(keyed.with_values_of(name))) for name in distinct}
-            if groups is None:
-                return keyed.result(folded(keyed), counts, numbers)
-        computed = aggregates.computed_aggregates(columns)
+            if partitions is None:
+                return keyed.result(folded(keyed), numbers)
+        computed = (
+            aggregates.computed_aggregates((columns[name], functions) for name, functions in measures.functions.items()) if columns else {}
+        )
         request = self._request.model_copy(update={"columns": (), "order_by": (), "aggregates": computed})
-        found = summarise(request) if computed or counts else {}
-        return aggregates.aggregate_table(found, columns, counts, groups, self.table_schema, distinct=numbers)
+        summaries = summarise(request) if computed or measures.row_counts else {}
+        return aggregates.aggregate_table(summaries, measures, partitions, self.table_schema, distinct=numbers)
 
     def _aggregate_cheaply(self, wanted: aggregates.Wanted, by: Any = ()) -> pa.Table | None:
         """Return the result of ``aggregate``. None: computing it needs many files."""
@@ -386,8 +393,14 @@ class Scan(CheckedMethods, Readable):
         >>> cities().scan().limited(2).count()
         2
         """
-        limit = rows if self._request.limit is None else min(rows, self._request.limit)
+        limit = rows if self._limit is None else min(rows, self._limit)
+        if self._outputs is not None and self._outputs.order:
+            return replace(self, _outputs=replace(self._outputs, limit=limit))
         return replace(self, _request=self._request.model_copy(update={"limit": limit}))
+
+    @property
+    def _limit(self) -> int | None:
+        return self._outputs.limit if self._outputs is not None and self._outputs.order else self._request.limit
 
     def _read(self) -> Scan:
         return self
@@ -409,10 +422,11 @@ class Scan(CheckedMethods, Readable):
             parts.append(f"columns={computed}")
         elif self._request.columns != self.table_schema.names:
             parts.append(f"columns={list(self._request.columns)}")
-        if self._request.order_by:
-            parts.append(f"order_by={ordering.order_text(self._request.order_by)!r}")
-        if self._request.limit is not None:
-            parts.append(f"limit={self._request.limit}")
+        order = self._request.order_by if self._outputs is None or not self._outputs.order else [by.column for by in self._outputs.order]
+        if order:
+            parts.append(f"order_by={ordering.order_text(order)!r}")
+        if self._limit is not None:
+            parts.append(f"limit={self._limit}")
         return f"Scan({', '.join(parts)})"
 
 

@@ -7,15 +7,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import FLOATS, ColumnType
+from fileindex.base.column_type import FLOATS
 from fileindex.base.errors import OutOfRange
+from fileindex.expression.tree import Expression
 from lsm.aggregate.names import AggregateName
 from lsm.keys.encoding import one_array
 from pyspark_paimon.filter.columns import TARGET
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.jobs.grouping import ROWS, key_name, sortable, sum_columns
 from pyspark_paimon.request.executor import RowGrouping
-from pyspark_paimon.spark.client.expression_sql import column_sql, row_sql
+from pyspark_paimon.spark.client.expression_sql import row_sql
 
 _MOST_DIGITS = 38
 
@@ -23,11 +24,11 @@ _MOST_DIGITS = 38
 def folded_groups(frame: Any, grouping: RowGrouping) -> pa.Table:
     """Return the groups of a frame of the table's columns."""
     functions = functions_of(frame)
-    types = {name: grouping.schema.field(name).type.column_type for name in grouping.parts}
+    types = {name: value.type for name, value in grouping.values.items()}
     keys = [functions.expr(row_sql(key)).alias(key_name(at)) for at, key in enumerate(grouping.keys.values())]
     values = [functions.expr("count(*)").alias(ROWS)]
     for name, parts in grouping.parts.items():
-        values += [functions.expr(_aggregate_sql(part, name, types[name])).alias(f"{name}.{part}") for part in parts]
+        values += [functions.expr(_aggregate_sql(part, grouping.values[name])).alias(f"{name}.{part}") for part in parts]
     found = frame.alias(TARGET).groupBy(*keys).agg(*values).toArrow()
     arrays = {
         key_name(at): sortable(one_array(found.column(at)).cast(key.type.arrow), key.type) for at, key in enumerate(grouping.keys.values())
@@ -54,13 +55,13 @@ def _refuse_overflow(sums: Any, counts: Any, name: str) -> None:
         raise OutOfRange(f"a sum of column '{name}' has more than {_MOST_DIGITS} digits: sum a group at a time, or as DOUBLE")
 
 
-def _aggregate_sql(function: AggregateName, name: str, column_type: ColumnType) -> str:
-    column = column_sql(f"{TARGET}.{name}")
+def _aggregate_sql(function: AggregateName, value: Expression) -> str:
+    text = row_sql(value)
     if function != "sum":
-        return f"{function}({column})"
-    if column_type.kind in FLOATS:
-        return f"sum(CAST({column} AS DOUBLE))"
-    return f"try_sum(CAST({column} AS DECIMAL({_MOST_DIGITS}, {column_type.scale})))"
+        return f"{function}({text})"
+    if value.type.kind in FLOATS:
+        return f"sum(CAST({text} AS DOUBLE))"
+    return f"try_sum(CAST({text} AS DECIMAL({_MOST_DIGITS}, {value.type.scale})))"
 
 
 __all__ = ["folded_groups"]

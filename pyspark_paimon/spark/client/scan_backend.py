@@ -214,7 +214,7 @@ class SparkScans:
         frame = self._rows(wanted, spark or self._spark, native=native)
         with raise_typed_errors():
             if request.order_by:
-                return sort_frame(frame, request)
+                return sort_frame(frame, request.order_by, request.limit, request.columns)
             return frame if request.limit is None else frame.limit(request.limit)
 
     def _rows(self, request: ScanRequest, spark: Any, *, native: bool) -> Any:

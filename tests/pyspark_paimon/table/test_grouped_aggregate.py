@@ -19,6 +19,8 @@ from fileindex.base.thresholds import use_thresholds
 from manifest.io.errors import OutOfMemory
 from manifest.schema.validation import build_schema
 from pyspark_paimon.example import cities
+from pyspark_paimon.filter.scope import ColumnScope
+from pyspark_paimon.jobs.aggregates import Measures
 from pyspark_paimon.jobs.grouping import Grouping
 from tests.pyspark_paimon.table.test_nested_filters import KINDS, ROWS, field, table
 
@@ -26,6 +28,7 @@ __all__ = ["KINDS", "table"]
 SCHEMA = build_schema(
     "f FLOAT, d DOUBLE, s STRING, b BOOLEAN, bin BYTES, day DATE, dec DECIMAL(38, 2), small DECIMAL(6, 3), l BIGINT, t TINYINT, ts TIMESTAMP(6)"
 )
+SCOPE = ColumnScope(SCHEMA)
 FLOATS = [0.0, -0.0, math.nan, -math.nan, 1.5, -1.5, math.inf, -math.inf, None]
 VALUES = {
     "f": st.sampled_from(FLOATS),
@@ -76,10 +79,10 @@ def test_groups_are_those_of_a_model(rows, keys, batch_rows, tiny):
     wanted = dict.fromkeys(VALUES, ("count", "min", "max")) | dict.fromkeys(("t", "l", "small"), ("count", "min", "max", "avg"))
     wanted["t"] = (*wanted["t"], "sum")
     wanted["small"] = (*wanted["small"], "sum")
-    grouping = Grouping.of(keys, wanted, SCHEMA)
+    grouping = Grouping.of(keys, Measures.of({**wanted, "n": "count"}, SCOPE), SCOPE, SCHEMA)
     whole = pa.Table.from_pylist(rows, SCHEMA.arrow)
     with use_thresholds(folded_bytes=1 if tiny else 1 << 20):
-        found = grouping.result(grouping.fold_all(whole.to_batches(max_chunksize=batch_rows), "t"), ["n"], {})
+        found = grouping.result(grouping.fold_all(whole.to_batches(max_chunksize=batch_rows), "t"), {})
     for name in VALUES:
         expected = list(model(rows, keys, name))
         assert [tuple(folded(value) for value in row) for row in zip(*(found[key].to_pylist() for key in keys), strict=True)] == [
@@ -111,7 +114,7 @@ def average(known, name):
 def test_sums_are_exact_or_errors(longs, decimals):
     for name, values in (("l", longs), ("dec", decimals)):
         rows = pa.table({"b": pa.array([None] * len(values), pa.bool_()), name: pa.array(values, SCHEMA.field(name).type.arrow)})
-        grouping = Grouping.of("b", {name: ("sum",)}, SCHEMA)
+        grouping = Grouping.of("b", Measures.of({name: "sum"}, SCOPE), SCOPE, SCHEMA)
         known = [value for value in values if value is not None]
         with localcontext(prec=60):
             total = sum(known) if known else None
@@ -119,15 +122,15 @@ def test_sums_are_exact_or_errors(longs, decimals):
         done = grouping.fold_all(rows.to_batches(max_chunksize=3), "t")
         if too_large:
             with pytest.raises(OutOfRange, match=f"the sum of column '{name}' is"):
-                grouping.result(done, [], {})
+                grouping.result(done, {})
         else:
-            assert grouping.result(done, [], {}).to_pylist() == [{"b": None, f"{name}_sum": total}]
+            assert grouping.result(done, {}).to_pylist() == [{"b": None, f"{name}_sum": total}]
 
 
 def test_sums_of_floats_have_nan_and_infinity():
     rows = pa.table({"s": ["a", "a", "b", "b", "c", "d"], "d": [math.inf, 1.0, math.inf, -math.inf, math.nan, None]})
-    grouping = Grouping.of("s", {"d": ("sum", "avg")}, SCHEMA)
-    found = grouping.result(grouping.fold_all(rows.to_batches(), "t"), [], {})
+    grouping = Grouping.of("s", Measures.of({"d": ("sum", "avg"), "n": "count"}, SCOPE), SCOPE, SCHEMA)
+    found = grouping.result(grouping.fold_all(rows.to_batches(), "t"), {})
     assert [struct.pack("d", abs(v)) if v is not None else None for v in found["d_sum"].to_pylist()] == [
         struct.pack("d", math.inf),
         struct.pack("d", math.nan),
@@ -139,7 +142,7 @@ def test_sums_of_floats_have_nan_and_infinity():
 
 def test_too_many_groups_are_an_error_with_the_way():
     rows = pa.table({"l": list(range(10_000))})
-    grouping = Grouping.of("l", {}, SCHEMA)
+    grouping = Grouping.of("l", Measures.of({"n": "count"}, SCOPE), SCOPE, SCHEMA)
     with use_thresholds(folded_bytes=1000, grouped_bytes=50_000), pytest.raises(OutOfMemory, match=r"by=\['l'\].*to_duckdb"):
         grouping.fold_all(rows.to_batches(max_chunksize=500), "t")
 

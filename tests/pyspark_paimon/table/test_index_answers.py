@@ -264,7 +264,7 @@ def check_aggregates(opened, predicate, wanted):
 
 def functions_of(opened, name):
     types = {column.name: column.type for column in opened.backend.schema().fields}
-    return [function for function in AGGREGATES if can_aggregate(function, types[name])]
+    return [function for function in AGGREGATES if can_aggregate(function, types[name].kind)]
 
 
 @settings(max_examples=4, deadline=None)
