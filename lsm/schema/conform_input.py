@@ -6,7 +6,7 @@ Every value stays unchanged, or an error is raised. Deletes by key get values fo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 from itertools import starmap
 from typing import Any
@@ -25,6 +25,7 @@ from lsm.schema.leaf_types import with_leaves, without_views
 from lsm.schema.lossless_cast import LossyCast, cast_hint, first_lossy_row, lossless_cast, may_cast, missing_hint, shorter_hint, wider_hint
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.schema.merge_options import MergeOptions
+from manifest.schema.partial_rows import PartialRows
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar
 
@@ -39,8 +40,8 @@ def conform(rows: Any, schema: TableSchema, kinds: Any = None, *, fills_null: bo
     Columns have the schema's order and ``schema.arrow`` types. Types may differ if no value changes: narrower or wider numbers,
     timestamps of another unit, large, dictionary-encoded or view strings. A column with the right type is not copied. Null becomes
     the column's default value, if one exists. A missing column is filled with its default value or null, like in INSERT. Merge
-    engines that keep known values ignore that null. Where the newest row replaces the stored one, ``fills_null`` allows that null. Columns that place a row (keys, partition, bucket) must be present. Delete rows,
-    by ``kinds`` (0 to 3, one per row), need no others (``deletes_by_key``).
+    engines that keep known values ignore that null. ``fills_null`` allows it where it replaces a stored value (``PartialRows``).
+    Columns that place a row (keys, partition, bucket) must be present. Delete rows, by ``kinds`` (0 to 3, one per row), need no others.
 
     Raises:
         UnsupportedTable: A default value cannot be computed here.
@@ -70,34 +71,21 @@ def conform(rows: Any, schema: TableSchema, kinds: Any = None, *, fills_null: bo
         _column(given[field.name] if field.name in given else _left_out(field, schema, table.num_rows), field) for field in schema.fields
     ]
     if not fills_null and len(given) < len(schema.fields):
-        _refuse_missing([field for field in schema.fields if field.name not in given], table, schema, kinds)
+        _refuse_missing(table, schema, kinds)
     return pa.Table.from_arrays(columns, schema=schema.arrow)
 
 
-def _refuse_missing(fields: list[DataField], rows: pa.Table, schema: TableSchema, kinds: Any) -> None:
-    """Raise ``SchemaMismatch`` where missing columns would clear stored values.
+def _refuse_missing(rows: pa.Table, schema: TableSchema, kinds: Any) -> None:
+    """Raise ``SchemaMismatch`` where missing columns would clear or ignore values.
 
     Rows that are all deletes need no other columns.
     """
-    if not schema.is_primary_key_table or not schema.core.engine.newest_replaces:
+    refusal = PartialRows(schema, rows.schema.names).refusal
+    if refusal is None:
         return
     if (kinds is not None or schema.core.rowkind_field in rows.schema.names) and _deletes(rows, schema, kinds).all():
         return
-    lost = [
-        field.name for field in fields if field.type.nullable and default_scalar(field) is None and field.name not in schema.partition_keys
-    ]
-    if lost:
-        raise SchemaMismatch(missing_text(lost, schema))
-
-
-def missing_text(names: Sequence[str], schema: TableSchema) -> str:
-    """Return the error text for missing columns of an upsert."""
-    what = f"column '{names[0]}' is" if len(names) == 1 else f"columns {', '.join(map(repr, names))} are"
-    return (
-        f"{what} missing: with merge-engine '{schema.core.engine.name}' a row replaces the stored row of its key, so stored values would "
-        "become NULL, and nothing was committed. Give all columns; or write with missing='keep' to keep the stored values, or "
-        "missing='null' to set NULL; or change columns by update() or merge(), or use merge-engine 'partial-update'"
-    )
+    raise SchemaMismatch(refusal)
 
 
 def _left_out(field: DataField, schema: TableSchema, rows: int) -> Any:
@@ -339,4 +327,4 @@ def _zero(kind: pa.DataType) -> Any:
     return False if types.is_boolean(kind) else 0
 
 
-__all__ = ["complete_deletes", "conform", "has_null", "missing_text", "refused_rows", "takeable"]
+__all__ = ["complete_deletes", "conform", "has_null", "refused_rows", "takeable"]

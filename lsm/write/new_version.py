@@ -7,7 +7,7 @@ With deduplicate the new row is the version itself, and this module is not used.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,6 +21,7 @@ from lsm.keys.encoding import fixed_words, one_array
 from manifest.io.errors import UnmergeableRows, UnsupportedTable
 from manifest.options.aggregate_functions import LAST_NON_NULL
 from manifest.schema.merge_options import MergeOptions, SequenceGroup
+from manifest.schema.partial_rows import LAST_VALUE, requires_value
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField
 
@@ -30,7 +31,7 @@ Way: TypeAlias = Literal["new", "old", "nothing", "difference"]
 "new": the new row's value. "old": the old row's value. "nothing": null. "difference": new value minus old value.
 """
 
-_KEEPS = frozenset({"last_value", LAST_NON_NULL, "first_value", "first_non_null_value", "max", "min", "bool_and", "bool_or"})
+_KEEPS = frozenset({LAST_VALUE, LAST_NON_NULL, "first_value", "first_non_null_value", "max", "min", "bool_and", "bool_or"})
 """Idempotent aggregate functions: aggregating the old value again does not change it."""
 
 
@@ -72,6 +73,26 @@ class NewVersion:
         if engine.first_row_wins:
             raise UnsupportedTable(f"{table}: merge-engine '{engine.name}' keeps the first version of a row, so update cannot replace it")
         return _Choice(schema, MergeOptions.of(schema), frozenset(names), table).build()
+
+    @classmethod
+    def keeping(cls, schema: TableSchema, names: Collection[str], table: str = "the table") -> NewVersion | None:
+        """Return the rule for rows that have ``names`` and keep other columns.
+
+        The engine merges their values as those of any written row: a sum adds them, and a late row of a sequence group changes nothing.
+        None: a row with the old values of other columns is the version.
+
+        Raises:
+            UnsupportedTable: No version keeps the value of a column that is missing.
+
+        >>> from manifest.schema.validation import build_schema
+        >>> options = {"bucket": "1", "merge-engine": "aggregation", "fields.s.aggregate-function": "last_value"}
+        >>> NewVersion.keeping(build_schema("id INT, n INT, s STRING", primary_keys=["id"], options=options), ["id", "n"]).ways
+        {'n': 'new', 's': 'new'}
+        """
+        if not schema.is_primary_key_table or schema.core.engine.newest_replaces:
+            return None
+        built = _Choice(schema, MergeOptions.of(schema), frozenset(), table, frozenset(names)).build()
+        return replace(built, known=(), orders=(), needed=())
 
     def apply(self, old: pa.Table, new: pa.Table) -> pa.Table:
         """Return the version to write for each row.
@@ -117,7 +138,10 @@ class _Choice:
     schema: TableSchema
     options: MergeOptions
     names: frozenset[str]
+    """Columns that are set."""
     table: str
+    written: frozenset[str] = frozenset()
+    """Columns whose values are merged with the stored ones."""
 
     def build(self) -> NewVersion:
         groups = [group for group in self.options.groups if self._changes(group)]
@@ -138,16 +162,16 @@ class _Choice:
         """Return whether a version contains columns of the group."""
         columns = {*group.ordering, *group.protected}
         # A column is set, or it cannot be null.
-        return bool(self.names & columns) or any(_requires_value(self.schema.field(name)) for name in columns)
+        return bool((self.names | self.written) & columns) or any(requires_value(self.schema.field(name)) for name in columns)
 
     def _way(self, field: DataField, touched: Collection[SequenceGroup]) -> Way:
         name = field.name
-        if name in self.schema.core.sequence_field or any(name in group.ordering for group in touched):
+        if name in self.written or name in self.schema.core.sequence_field or any(name in group.ordering for group in touched):
             return "new"
         if any(name in {*group.ordering, *group.protected} for group in self.options.groups if group not in touched):
             return "nothing"
         function = self._function(name)
-        if function == "last_value" or (name in self.names and function == LAST_NON_NULL):
+        if function == LAST_VALUE or (name in self.names and function == LAST_NON_NULL):
             return "new"
         if name in self.names:
             if function == "sum" and field.type.kind in INTEGERS | {Kind.DECIMAL}:
@@ -155,7 +179,7 @@ class _Choice:
             exact = " of floating point numbers" if function == "sum" else ""
             reason = f"folds column '{name}' by '{function}'{exact}, which keeps something of every value, so update cannot replace it"
             raise UnsupportedTable(f"{self.table}: merge-engine '{self.options.engine.name}' {reason} (fields.{name}.aggregate-function)")
-        if not _requires_value(field):
+        if not requires_value(field):
             return "nothing"
         if function in _KEEPS:
             return "old"
@@ -168,19 +192,11 @@ class _Choice:
         rule = self.options.aggregates.get(name)
         if rule is not None:
             return rule.function
-        return "last_value" if any(name in group.protected for group in self.options.groups) else LAST_NON_NULL
+        return LAST_VALUE if any(name in group.protected for group in self.options.groups) else LAST_NON_NULL
 
     def _ignores_null(self, name: str) -> bool:
         ordering = {*self.schema.core.sequence_field, *(column for group in self.options.groups for column in group.ordering)}
-        return name not in ordering and self._function(name) != "last_value"
-
-
-def _requires_value(field: DataField) -> bool:
-    """Return whether null is not possible in a column.
-
-    The column is not nullable, or null is replaced by its default.
-    """
-    return not field.type.nullable or field.default_value is not None
+        return name not in ordering and self._function(name) != LAST_VALUE
 
 
 def _difference(old: Any, new: Any, name: str) -> Any:

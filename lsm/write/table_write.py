@@ -35,6 +35,7 @@ from lsm.write.base_files import ExistingFiles
 from lsm.write.bucket_assignment import AssignmentContext, bucket_assignment
 from lsm.write.bucket_writer import BucketContext, BucketWriter, WriteJob, WriteMetrics
 from lsm.write.merge_tree_writer import MergeTreeWriter
+from lsm.write.unordered_values import UnorderedValues
 from lsm.write_buffer.source import Source, concat_kinds
 from manifest.commit.conflicts import BucketId
 from manifest.commit.index_update import compaction_paths, row_paths
@@ -45,6 +46,7 @@ from manifest.io.errors import SchemaMismatch, UnmergeableRows
 from manifest.io.group_sync import GroupSync
 from manifest.io.paths import FileNames
 from manifest.io.threads import WorkerPool
+from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.schema.validation import check_crossing_keys, check_written_columns
 from manifest.store import FileStore
@@ -168,6 +170,8 @@ class TableWrite:
         self._durable = GroupSync(store.file_io)
         self.store = store.through(self._durable)
         self._kinds = WriteKinds(store.schema, store.root)
+        groups = MergeOptions.of(store.schema).groups if store.schema.is_primary_key_table else ()
+        self._unordered = UnorderedValues(store.root, groups)
         compacts = not (store.options.write_only if job.write_only is None else job.write_only)
         # An overwrite does not compact, except with 'lookup': it writes no changelog, so its rows must not wait on level 0.
         self._compacts = compacts and (not job.overwrites or store.options.changelog_producer == "lookup")
@@ -233,6 +237,7 @@ class TableWrite:
         """
         for piece, given in in_pieces(batch, kinds):
             rows, numbers = self._kinds.of(conform(piece, self.store.schema, given, fills_null=self._job.fills_null), given)
+            self._unordered.check(rows)
             if rows.num_rows:
                 self._waiting.append((rows, numbers))
                 self._waiting_rows += rows.num_rows

@@ -28,7 +28,6 @@ from lsm.keys.sort import DELETE, INSERT, UPDATE_AFTER
 from lsm.schema.conform_input import conform
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.copy_on_write import AppendMerge, Successors
-from lsm.write.new_version import NewVersion
 from lsm.write.table_write import TableWrite
 from manifest.commit.message import CommitMessage
 from manifest.schema.table_schema import TableSchema
@@ -115,7 +114,8 @@ class MergeRows:
         sides = {TARGET: rows, SOURCE: self.wanted.source}
         matches = np.zeros(rows.num_rows, np.int64)
         for clause, chosen in self._decide_clauses("matched", {TARGET: target, SOURCE: source}, sides):
-            np.add.at(matches, chosen[TARGET], 1)
+            if not clause.is_version:
+                np.add.at(matches, chosen[TARGET], 1)
             yield clause, chosen, sides
         if (twice := np.flatnonzero(matches > 1)).size:
             raise InvalidArgument(f"merge: two rows of the source match the row {self._name(rows, int(twice[0]))}")
@@ -133,7 +133,7 @@ class MergeRows:
 
     def refuse_repeated_keys(self, inserts: Sequence[WrittenRows]) -> None:
         """Raise ``InvalidArgument`` if two inserts have one key."""
-        if inserts:
+        if inserts and not any(clause.is_version for clause in self.wanted.clauses):
             rows = pa.concat_tables([rows for rows, _ in inserts])
             numbers = KeySet(rows.select(list(self.schema.primary_keys)).combine_chunks()).numbers
             if len(numbers) and (counts := np.bincount(numbers)).max() > 1:
@@ -239,7 +239,7 @@ class MergeRows:
             rows = rows.set_column(rows.column_names.index(name), name, self._compute_values(value, positions, sides))
         if not clause.values:
             return rows
-        version, rows = NewVersion.of(self.schema, clause.values), conform(rows, self.schema)
+        version, rows = clause.new_version(self.schema), conform(rows, self.schema)
         return rows if version is None else version.apply(old, rows)
 
     def _name(self, rows: pa.Table, row: int) -> str:

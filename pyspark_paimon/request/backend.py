@@ -153,7 +153,7 @@ class WriteRequest(Message):
     ``batch_id``: ``commit_id`` names a job that commits numbered batches.
     ``first_run``: the client created the name for this call, so no earlier commit can have it.
     ``schema_id``: version of the schema that the rows were checked against.
-    ``missing``: whether columns that the rows leave out are set to null where that clears stored values.
+    ``missing``: whether columns that the rows leave out are set to null where that clears or ignores values.
     ``operation``: name in the table's history. None: the mode.
     ``properties``: the user's properties of the snapshot.
 
@@ -263,8 +263,8 @@ class ArrowRows:
     """
 
     reader: pa.RecordBatchReader
-    ragged: tuple[str, ...] = ()
-    """Columns that some of the given dicts do not have."""
+    column_sets: tuple[frozenset[str], ...] = ()
+    """Different sets of keys of the given dicts. Empty: all rows have all columns."""
 
     @property
     def schema(self) -> pa.Schema:

@@ -18,12 +18,11 @@ from fileindex.base.errors import InvalidArgument, UnsupportedType
 from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KIND, ROW_KINDS
 from lsm.python_values.columns import python_column
-from lsm.schema.conform_input import missing_text
 from lsm.schema.lossless_cast import LossyCast, lossless_cast, may_cast
 from lsm.schema.validate_arrow import validate_batches
 from manifest.io.errors import SchemaMismatch
+from manifest.schema.partial_rows import PartialRows
 from manifest.schema.table_schema import TableSchema
-from manifest.types.data_type import default_scalar
 from pyspark_paimon.frames.pandas_frames import index_levels, spark_frame
 from pyspark_paimon.request.backend import ArrowRows, CastErrors, CastMode, Rows, SparkRows, WriteRequest
 from pyspark_paimon.typing import Data
@@ -117,7 +116,7 @@ def _iterable_rows(data: Iterable[object], schema: pa.Schema) -> Rows:
         return ArrowRows(pa.RecordBatchReader.from_batches(schema, []))
     if isinstance(first, Mapping):
         dicts = [first, *items]
-        return ArrowRows(_dict_rows(dicts, schema).to_reader(), _ragged(dicts))
+        return ArrowRows(_dict_rows(dicts, schema).to_reader(), _column_sets(dicts))
     if not isinstance(first, pa.RecordBatch | pa.Table):
         raise InvalidArgument(f"rows cannot be written from an iterable of {type(first).__name__}; hand in {_ACCEPTED}")
 
@@ -150,21 +149,16 @@ def _dict_rows(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
     return _named_columns({name: [row.get(name) for row in rows] for name in names}, schema)
 
 
-def _ragged(rows: Sequence[Any]) -> tuple[str, ...]:
-    """Return the keys that some of the dicts do not have."""
-    names = dict.fromkeys(chain.from_iterable(rows))
-    if all(len(row) == len(names) for row in rows):
-        return ()
-    return tuple(name for name in names if any(name not in row for row in rows))
+def _column_sets(rows: Sequence[Any]) -> tuple[frozenset[str], ...]:
+    """Return the different sets of keys of the dicts. Empty: all have the same."""
+    names = set(chain.from_iterable(rows))
+    return () if all(len(row) == len(names) for row in rows) else tuple(set(map(frozenset, rows)))
 
 
-def leaves_out(rows: Rows, schema: TableSchema) -> bool:
-    """Return whether an upsert of the rows would clear columns.
-
-    It would where the newest row replaces the stored one.
-    """
-    replaces = schema.is_primary_key_table and schema.core.engine.newest_replaces
-    return replaces and (not set(schema.names).issubset(rows.schema.names) or bool(isinstance(rows, ArrowRows) and rows.ragged))
+def partial_rows(rows: Rows, schema: TableSchema) -> tuple[PartialRows, ...]:
+    """Return the kinds of rows by the columns that they have."""
+    sets = rows.column_sets if isinstance(rows, ArrowRows) else ()
+    return tuple(PartialRows(schema, names) for names in sets or (frozenset(rows.schema.names),))
 
 
 def refuse_ragged(rows: Rows, schema: TableSchema, request: WriteRequest) -> None:
@@ -173,10 +167,9 @@ def refuse_ragged(rows: Rows, schema: TableSchema, request: WriteRequest) -> Non
     Dicts with row kinds may leave out columns: deletes need only their key.
     """
     kinds = request.row_kinds or schema.core.rowkind_field is not None
-    if isinstance(rows, ArrowRows) and rows.ragged and not (request.fills_null or kinds) and leaves_out(rows, schema):
-        lost = [name for name in rows.ragged if name in schema.names and default_scalar(schema.field(name)) is None]
-        if lost:
-            raise SchemaMismatch(f"some of the rows have other keys: {missing_text(lost, schema)}")
+    if isinstance(rows, ArrowRows) and rows.column_sets and not (request.fills_null or kinds):
+        for refusal in filter(None, (some.refusal for some in partial_rows(rows, schema))):
+            raise SchemaMismatch(f"some of the rows have other keys: {refusal}")
 
 
 def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema) -> pa.Table:
@@ -319,4 +312,4 @@ def split_kinds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
     return batch.remove_column(at), codes.cast(pa.int8())
 
 
-__all__ = ["castable_rows", "collect", "has_row_kinds", "is_a", "leaves_out", "refuse_ragged", "rows_of", "split_kinds"]
+__all__ = ["castable_rows", "collect", "has_row_kinds", "is_a", "partial_rows", "refuse_ragged", "rows_of", "split_kinds"]

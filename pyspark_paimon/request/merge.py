@@ -9,7 +9,7 @@ Any other value is a literal.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -27,6 +27,9 @@ from pyspark_paimon.request.bound import BoundExpression, BoundSource, BoundValu
 from pyspark_paimon.request.message import Message
 from pyspark_paimon.request.struct_fields import constant, field_path, refuse_overlaps, with_field
 
+if TYPE_CHECKING:
+    from lsm.write.new_version import NewVersion
+
 When: TypeAlias = Literal["matched", "not matched", "not matched by source"]
 Action: TypeAlias = Literal["update", "delete", "insert"]
 _SIDES: dict[When, tuple[str, ...]] = {"matched": (TARGET, SOURCE), "not matched": (SOURCE,), "not matched by source": (TARGET,)}
@@ -36,12 +39,24 @@ class Clause(Message):
     """Action on rows that ``condition`` matches.
 
     The first clause that matches a row applies. ``values``: by column of the table.
+    ``is_version``: the values are a row for the merge engine, as of a write. Other columns keep their stored values, and several source
+    rows may have one key. False: the row has the values after the merge.
     """
 
     when: When
     action: Action
     condition: BoundExpression | None
     values: dict[str, BoundValue]
+    is_version: bool = False
+
+    def new_version(self, schema: TableSchema, table: str = "the table") -> NewVersion | None:
+        """Return the rule for the rows of an update. None: the new row is the version.
+
+        Raises ``UnsupportedTable`` where no version has the values.
+        """
+        from lsm.write.new_version import NewVersion  # noqa: PLC0415  # questions import requests, but not the write code
+
+        return (NewVersion.keeping if self.is_version else NewVersion.of)(schema, self.values, table)
 
 
 class Join(Message):
@@ -102,11 +117,9 @@ def check_merge(clauses: Sequence[Clause], schema: TableSchema, table: str) -> N
     """
     if not clauses:
         raise InvalidArgument("merge has no clause: add some, like when_matched_update_all().when_not_matched_insert_all()")
-    from lsm.write.new_version import NewVersion  # noqa: PLC0415  # questions import requests, but not the write code
-
     for clause in clauses:
         if clause.action == "update":
-            NewVersion.of(schema, clause.values, table)
+            clause.new_version(schema, table)
         elif clause.action == "delete":
             refuse_delete(schema, table)
 

@@ -77,6 +77,9 @@ def write_request(
         raise InvalidArgument("batch_id numbers the batches of a job from 0 up; the job's name is given as commit_id")
     if missing not in get_args(MissingColumns):
         raise InvalidArgument(f"missing must be one of {', '.join(get_args(MissingColumns))}, not {missing!r}")
+    if missing == "keep" and (natural, chosen) != ("upsert", "upsert"):
+        reason = "the table has no primary key" if natural == "append" else f"mode '{chosen}' has none"
+        raise InvalidArgument(f"missing='keep' keeps stored values of a row's key; {reason}: use missing='null', which sets NULL")
     if schema_mode not in {None, "merge"}:
         raise InvalidArgument(f"schema_mode must be 'merge' or None, not {schema_mode!r}; to change other columns, alter the table first")
     settings = check_options(options) | ({} if schema_mode is None else {"write.merge-schema": "true"})

@@ -13,59 +13,80 @@ from fileindex.expression.tree import ColumnValue
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.keys.key_set import KeySet
 from lsm.schema.conform_input import conform
+from manifest.io.errors import SchemaMismatch
+from manifest.schema.partial_rows import PartialRows
 from pyspark_paimon.filter.columns import SOURCE
-from pyspark_paimon.request.backend import ArrowRows, Rows, WriteRequest
-from pyspark_paimon.request.merge import sides_of
+from pyspark_paimon.operations.change_rows import MergeRows
+from pyspark_paimon.request.backend import ArrowRows, DeleteRequest, Rows, WriteRequest
+from pyspark_paimon.request.merge import Action, Clause, Join, MergeRequest, When, clause_of, sides_of
 
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
-    from pyspark_paimon.table.keyed import TableRows
-    from pyspark_paimon.table.merge import Merge
+    from pyspark_paimon.request.executor import Backend
+    from pyspark_paimon.request.results import MergeResult
 
 _RETRACTS = f"s.{ROW_KIND} IN ('-U', '-D')"
 
 
-def merge_known_columns(table: TableRows, schema: TableSchema, request: WriteRequest, rows: Rows) -> Merge:
-    """Return the merge that sets the columns of ``rows`` by key.
+def keep_stored_values(backend: Backend, schema: TableSchema, request: WriteRequest, rows: Rows) -> MergeResult:
+    """Write rows that keep stored values of the columns they lack.
 
-    Of several local rows with one key the last one counts.
+    A merge by key completes the rows, and the merge engine folds them like those of any write. Where the newest row replaces the stored
+    one, the last of several local rows with one key counts.
 
     Raises:
         InvalidArgument: Another argument of the write does not allow it.
         SchemaMismatch: The rows do not fit the table.
+        UnsupportedTable: The merge engine cannot keep the value of a column.
     """
     _check(schema, request, rows)
     names = [name for name in rows.schema.names if not (request.row_kinds and name == ROW_KIND)]
     _check_columns(schema, rows.schema, names, kinds=request.row_kinds)
-    merge = table.merge(
-        _last_of_key(rows.reader.read_all(), schema) if isinstance(rows, ArrowRows) else rows.frame,
-        on=list(schema.primary_keys),
-        options=request.options,
-        commit_id=None if request.first_run else request.commit_id,
-        properties=request.properties,
+    source = rows.frame if not isinstance(rows, ArrowRows) else rows.reader.read_all()
+    if isinstance(source, pa.Table):
+        source = _without_replaced(source, schema)
+    wanted = MergeRequest(
+        source=source if isinstance(rows, ArrowRows) else rows,
+        join=Join(pairs=tuple((name, name) for name in schema.primary_keys)),
+        clauses=_clauses(schema, rows.schema, names, kinds=request.row_kinds),
     )
-    types = sides_of(schema, rows.schema)[SOURCE]
-    values = {name: ColumnValue(f"{SOURCE}.{name}", None, types[name]) for name in names}
+    merge = DeleteRequest(
+        commit_id=request.commit_id,
+        first_run=request.first_run,
+        predicate=None,
+        properties=request.properties,
+        options=request.options,
+    )
+    return backend.run(MergeRows(request=merge, wanted=wanted))
+
+
+def _clauses(schema: TableSchema, source: pa.Schema, names: list[str], *, kinds: bool) -> tuple[Clause, ...]:
+    sides = sides_of(schema, source)
+    join = Join(pairs=tuple((name, name) for name in schema.primary_keys))
+
+    def clause(when: When, action: Action, values: object, condition: str | None = None) -> Clause:
+        return clause_of(when, action, values, condition, schema=schema, sides=sides, join=join)
+
+    values = {name: ColumnValue(f"{SOURCE}.{name}", None, sides[SOURCE][name]) for name in names}
     others = {name: value for name, value in values.items() if name not in schema.primary_keys}
-    if request.row_kinds:
-        merge = merge.when_matched_delete(_RETRACTS)
+    made = [clause("matched", "delete", None, _RETRACTS)] if kinds else []
     if others:
-        merge = merge.when_matched_update(others)
-    return merge.when_not_matched_insert(values, f"NOT {_RETRACTS}" if request.row_kinds else None)
+        made.append(clause("matched", "update", others))
+    made.append(clause("not matched", "insert", values, f"NOT {_RETRACTS}" if kinds else None))
+    return tuple(one if one.action == "delete" else one.model_copy(update={"is_version": True}) for one in made)
 
 
 def _check(schema: TableSchema, request: WriteRequest, rows: Rows) -> None:
     """Raise ``InvalidArgument`` for arguments that need another write."""
-    if request.mode != "upsert":
-        raise InvalidArgument(f"missing='keep' keeps stored values of a row's key; mode '{request.mode}' has none: use missing='null'")
     if request.batch_id is not None or request.order_by is not None:
         name = "batch_id" if request.batch_id is not None else "order_by"
         raise InvalidArgument(f"{name} cannot be combined with missing='keep', which merges the rows; use merge-engine 'partial-update'")
     if schema.core.rowkind_field is not None:
         raise InvalidArgument("missing='keep' is not possible with option 'rowkind.field'; give all columns")
-    if isinstance(rows, ArrowRows) and rows.ragged:
+    if isinstance(rows, ArrowRows) and rows.column_sets:
+        lacking = next(name for name in rows.schema.names if not all(name in names for names in rows.column_sets))
         raise InvalidArgument(
-            f"missing='keep' needs the same columns in all rows; some rows have no '{rows.ragged[0]}': write rows with other columns apart"
+            f"missing='keep' needs the same columns in all rows; some rows have no '{lacking}': write rows with other columns apart"
         )
 
 
@@ -79,17 +100,26 @@ def _check_columns(schema: TableSchema, given: pa.Schema, names: list[str], *, k
     )
     rows = pa.schema([given.field(name) for name in names]).empty_table()
     conform(rows, schema.model_copy(update={"fields": fields}), [] if kinds else None)
+    if (refusal := PartialRows(schema, names).ignored) is not None:
+        raise SchemaMismatch(refusal)
 
 
-def _last_of_key(rows: pa.Table, schema: TableSchema) -> pa.Table:
-    """Return the last row of each key, in the order of the rows."""
+def _without_replaced(rows: pa.Table, schema: TableSchema) -> pa.Table:
+    """Return the rows without those that a later row of their key replaces.
+
+    Raises ``InvalidArgument`` if several rows have one key, and the last one does not replace the others.
+    """
     fields = tuple(schema.field(name) for name in schema.primary_keys)
     keys = KeySet(conform(rows.select(list(schema.primary_keys)), schema.model_copy(update={"fields": fields})).combine_chunks())
     if len(keys) == rows.num_rows:
         return rows
+    if not schema.core.engine.newest_replaces or schema.core.sequence_field:
+        if ROW_KIND not in rows.schema.names:
+            return rows  # the merge engine folds them in their order
+        raise InvalidArgument(f"missing='keep' with column '{ROW_KIND}': several rows have one key; write them one after the other")
     last = np.zeros(len(keys), np.int64)
     last[keys.numbers] = np.arange(rows.num_rows)  # numpy assigns repeated indexes in order
     return rows.take(pa.array(np.sort(last)))
 
 
-__all__ = ["merge_known_columns"]
+__all__ = ["keep_stored_values"]

@@ -25,7 +25,7 @@ from pyspark_paimon.request.backend import (
     SchemaMode,
     SparkRows,
 )
-from pyspark_paimon.request.inputs import castable_rows, has_row_kinds, leaves_out, refuse_ragged, rows_of
+from pyspark_paimon.request.inputs import castable_rows, has_row_kinds, partial_rows, refuse_ragged, rows_of
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import travel_of, write_request
 from pyspark_paimon.table.engine_choice import backend_for
@@ -253,10 +253,12 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             batch_id: Number of the batch in the job ``commit_id``, as ``foreachBatch`` counts them. A batch that is already in the
                 table, or older than one that is, is not written again, even after its snapshot has expired.
             properties: Texts to store with the snapshot, such as a ticket or a job's name. ``history()`` shows them.
-            missing: Columns that the rows leave out, in an upsert into a table whose newest row replaces the stored one (merge engine
-                ``deduplicate``). ``refuse``: an error, unless they have a default. ``null``: they become null. ``keep``: they keep
-                their stored values, by a merge in one commit; of a local input with several rows of a key the last row wins.
-                Append tables and other merge engines always accept such rows, and deletes need only their key.
+            missing: Columns that the rows leave out, where a row without them would clear stored values: with merge engine
+                ``deduplicate``, in a sequence group whose sequence column the rows have, and with the function ``last_value``.
+                ``refuse``: an error, unless they have a default. ``null``: they become null. ``keep``: they keep their stored
+                values, by a merge in one commit; with ``deduplicate`` the last of several local rows of a key wins. ``keep``
+                needs a primary key. Values of a sequence group without its sequence column are an error, except with ``null``.
+                Deletes need only their key.
             schema_mode: ``merge`` adds columns and nested fields of the rows that the table does not have, before the write; existing
                 rows have null there. With the options ``write.merge-schema.type-widening`` and ``.explicit-cast`` existing columns get
                 the type of the rows. None: such rows are refused, unless the table has the option ``write.merge-schema``.
@@ -316,10 +318,10 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
 
             schema = merge_schema(self._backend, schema, rows.schema, effective)
         request = request.model_copy(update={"schema_id": schema.id, "row_kinds": has_row_kinds(rows, schema)})
-        if missing == "keep" and leaves_out(rows, schema):
-            from pyspark_paimon.table.kept_columns import merge_known_columns  # noqa: PLC0415  # rarely needed
+        if missing == "keep" and any(some.changed or some.ignored for some in partial_rows(rows, schema)):
+            from pyspark_paimon.table.kept_columns import keep_stored_values  # noqa: PLC0415  # rarely needed
 
-            done: WriteResult = merge_known_columns(self, schema, request, rows).execute()
+            done: WriteResult = keep_stored_values(self._backend, schema, request, rows)
         else:
             refuse_ragged(rows, schema, request)
             done = self._backend.write(request, rows)

@@ -120,3 +120,21 @@ def test_a_write_creates_the_table_where_it_names_the_keys(spark, tmp_path):
     assert rows(Table.open(log)) == rows(table)
     made = Table.from_data(tmp_path / "frame", frame, ["id"], spark=spark)
     assert (rows(made), made.primary_keys) == (rows(table), ("id",))
+
+
+def test_keep_in_sequence_groups_and_aggregates(spark, tmp_path):
+    group = {"bucket": "2", "merge-engine": "partial-update", "fields.a.sequence-group": "b,c"}
+    last = {"bucket": "2", "merge-engine": "aggregation", "fields.b.aggregate-function": "last_value", "fields.a.aggregate-function": "sum"}
+    for name, options, expected in (("group", group, 3), ("last", last, 5)):
+        table = Table.create(tmp_path / name, "id BIGINT, a INT, b STRING, c INT", primary_keys=["id"], options=options, spark=spark)
+        table.write(pa.table({"id": [1], "a": pa.array([2], pa.int32()), "b": ["x"], "c": pa.array([7], pa.int32())}))
+        frame = spark.createDataFrame([(1, 3, 8)], "id BIGINT, a INT, c INT")
+        with pytest.raises(SchemaMismatch, match=r"column 'b' is missing.*missing='keep'"):
+            table.write(frame)
+        with pytest.raises(Exception, match="column 'b' is missing"):
+            frame.write.format("paimon").mode("append").save(table.path)
+        table.write(frame, missing="keep")
+        assert rows(table) == [(1, expected, "x", 8)]
+    log = Table.create(tmp_path / "log", DDL, spark=spark)
+    with pytest.raises(InvalidArgument, match="no primary key"):
+        log.write(spark.createDataFrame([(1, 3)], "id BIGINT, a INT"), missing="keep")

@@ -137,7 +137,7 @@ class MergeFrame:
 
         None: a row with the new values is sufficient.
         """
-        return [NewVersion.of(self.schema, clause.values) if clause.action == "update" else None for clause in self.wanted.clauses]
+        return [clause.new_version(self.schema) if clause.action == "update" else None for clause in self.wanted.clauses]
 
     def _old(self, name: str) -> str:
         return column_sql(f"t.{name}")

@@ -183,6 +183,133 @@ def test_keep_checks_columns_and_keys(table):
     assert rows(table) == [(1, 10, "x"), (2, 20, "y")]
 
 
+ENGINES = {
+    "deduplicate": {},
+    "deduplicate by sequence": {"sequence.field": "g"},
+    "partial-update": {"merge-engine": "partial-update"},
+    "sequence group": {
+        "merge-engine": "partial-update",
+        "fields.g.sequence-group": "a,b",
+        "fields.b.aggregate-function": "sum",
+    },
+    "aggregation": {
+        "merge-engine": "aggregation",
+        "fields.a.aggregate-function": "last_value",
+        "fields.b.aggregate-function": "sum",
+        "fields.c.aggregate-function": "max",
+        "fields.g.aggregate-function": "last_value",
+    },
+    "first-row": {"merge-engine": "first-row"},
+}
+"""Options of tables with the columns id, a, b, c, g."""
+
+
+def folded(engine: str, old: dict[str, int | None] | None, row: dict[str, int | None]) -> dict[str, int | None]:
+    """Return a stored row after a write that keeps the columns that ``row`` lacks."""
+    if old is None:
+        return {**dict.fromkeys("abcg"), **row}
+    late = row.get("g", old["g"]) is None or (old["g"] is not None and row.get("g", old["g"]) < old["g"])
+    match engine:
+        case "deduplicate":
+            return {**old, **row}
+        case "deduplicate by sequence":
+            order = [-100 if value is None else value for value in (old["g"], row.get("g", old["g"]))]
+            return {**old, **row} if order[1] >= order[0] else old
+        case "partial-update":
+            return {**old, **{name: value for name, value in row.items() if value is not None}}
+        case "sequence group":
+            new = {**old, **({"c": row["c"]} if row.get("c") is not None else {})}
+            if "g" in row and not late:
+                new |= {name: row[name] for name in ("a", "g") if name in row}
+            if "g" in row and row["g"] is not None and row.get("b") is not None:
+                new["b"] = (old["b"] or 0) + row["b"]
+            return new
+        case "aggregation":
+            new = {**old, **{name: row[name] for name in ("a", "g") if name in row}}
+            if row.get("b") is not None:
+                new["b"] = (old["b"] or 0) + row["b"]
+            if row.get("c") is not None:
+                new["c"] = row["c"] if old["c"] is None else max(row["c"], old["c"])
+            return new
+    return old
+
+
+def erases(engine: str, names: set[str]) -> bool:
+    """Return whether a plain row with the columns ``names`` clears or ignores values."""
+    match engine:
+        case "deduplicate" | "deduplicate by sequence":
+            return not names >= set("abcg")
+        case "sequence group":
+            return "a" not in names if "g" in names else bool(names & {"a", "b"})
+        case "aggregation":
+            return not names >= {"a", "g"}
+    return False
+
+
+ROADS = ("dicts", "arrow", "writer", "two rows of a key")
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), engine=st.sampled_from(sorted(ENGINES)), missing=st.sampled_from(["refuse", "keep"]))
+def test_no_engine_and_no_road_clears_a_column_that_a_row_lacks(data, engine, missing, tmp_path_factory):
+    path = tmp_path_factory.mktemp("lacks") / "t"
+    table = Table.create(path, "id INT, a INT, b INT, c INT, g INT", primary_keys=["id"], options={"bucket": "1", **ENGINES[engine]})
+    value = st.integers(1, 4)
+    stored: dict[int, dict[str, int | None]] = {}
+    first = {key: {name: data.draw(value) for name in "abcg"} for key in (1, 2)}
+    table.write([{"id": key, **row} for key, row in first.items()])
+    stored |= {key: folded(engine, None, row) for key, row in first.items()}
+    for _ in range(data.draw(st.integers(1, 3))):
+        names = data.draw(st.sets(st.sampled_from("abcg"), min_size=1))
+        keys = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3, unique=True))
+        road = data.draw(st.sampled_from(ROADS))
+        if road == "two rows of a key":
+            keys = [keys[0], *keys]
+        given_rows = [{"id": key, **{name: data.draw(value) for name in sorted(names)}} for key in keys]
+        before = rows(table)
+        written = pa.Table.from_pylist(given_rows, schema=pa.schema([("id", pa.int32()), *((name, pa.int32()) for name in sorted(names))]))
+        try:
+            if road == "writer" and missing == "refuse":
+                with table.writer(missing=missing) as writer:
+                    writer.write(written)
+            else:
+                table.write(written if road == "arrow" else given_rows, missing=missing)
+        except SchemaMismatch as error:
+            text = str(error)
+            assert rows(table) == before
+            assert missing == "refuse" or engine == "sequence group"
+            assert erases(engine, names)
+            assert "nothing was committed" in text
+            continue
+        assert missing == "keep" or not erases(engine, names)
+        for row in given_rows:
+            stored[row["id"]] = folded(engine, stored.get(row["id"]), {name: row[name] for name in names})
+        assert rows(table) == sorted((key, *(row[name] for name in "abcg")) for key, row in stored.items())
+    table.compact(full=True)
+    assert rows(table) == sorted((key, *(row[name] for name in "abcg")) for key, row in stored.items())
+
+
+def test_keep_needs_a_key(tmp_path):
+    log = Table.create(tmp_path / "log", "id BIGINT, a INT, b STRING")
+    for row in ({"id": 1}, {"id": 1, "a": 1, "b": "x"}):
+        with pytest.raises(InvalidArgument, match=r"missing='keep'.*no primary key"):
+            log.write([row], missing="keep")
+    assert log.count() == 0
+
+
+def test_keep_with_defaults_and_not_null_columns_in_every_engine(tmp_path):
+    for name, options in ENGINES.items():
+        if name == "first-row":
+            continue
+        table = Table.create(
+            tmp_path / name, "id INT, a INT, b INT NOT NULL, c INT, g INT", primary_keys=["id"], options={"bucket": "1", **options}
+        )
+        table = table.set_default("c", "9")
+        table.write([{"id": 1, "a": 1, "b": 2, "c": 3, "g": 4}])
+        table.write([{"id": 1, "a": 5, "g": 5}], missing="keep")
+        assert rows(table) == [(1, 5, 2, 3, 5)], name
+
+
 _VALUES = st.one_of(st.none(), st.integers(-3, 3))
 _WRITES = st.lists(
     st.tuples(st.sets(st.sampled_from(["a", "b"])), st.lists(st.tuples(st.integers(0, 4), _VALUES, _VALUES), min_size=1, max_size=5)),

@@ -200,8 +200,8 @@ def test_an_update_sets_columns_and_leaves_the_others_whatever_folds_them(create
         return table.merge([{"id": 1}], "id").when_matched_update(texts).execute()
 
     table = create(ORDERED, options=GROUPED)
-    table.write([{"id": 1, "city": "Oslo", "n": 5, "at": 2, "other": "x"}, {"id": 2, "city": "Rome", "n": 1}])
-    table.write([{"id": 1, "n": 4, "at": 3}])
+    table.write([{"id": 1, "city": "Oslo", "n": 5, "at": 2, "other": "x"}, {"id": 2, "city": "Rome", "n": 1}], missing="null")
+    table.write([{"id": 1, "n": 4, "at": 3}], missing="null")
     expected = {"id": 1, "city": None, "n": 9, "at": 3, "other": "x"}
     for values in ({"n": 7}, {"city": "Lima"}, {"other": "y"}, {"city": None, "at": 4}):
         change(table, values)
