@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from fileindex.base.lazy import LazyModule
 from fileindex.base.log import logger_of
 from manifest.expire.delete_files import Removed, remove_unreachable
-from manifest.expire.tags import lock_tags
+from manifest.expire.tag_lock import lock_tags
 from manifest.io import failpoints
 from manifest.io.checksum import with_checksum
 from manifest.io.errors import HistoryBusy, SnapshotNotFound, StorageError, UnsafeFileIO

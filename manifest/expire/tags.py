@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import datetime
 
 from manifest.expire.delete_files import Removed, remove_unreachable
+from manifest.expire.tag_lock import lock_tags
 from manifest.io.checksum import with_checksum
-from manifest.io.errors import CommitConflict, HistoryBusy, SnapshotExpired, SnapshotNotFound, TagExists
+from manifest.io.errors import CommitConflict, SnapshotExpired, SnapshotNotFound, TagExists
 from manifest.io.paths import TAG, tag_name
 from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import FileStore
-
-
-@contextmanager
-def lock_tags(store: FileStore, action: str) -> Iterator[None]:
-    """Lock the tags of the store's branch against replacement.
-
-    Raises ``HistoryBusy``.
-    """
-    # On local files a tag is replaced by a comparison and a rename, which would undo a deletion between them.
-    with store.file_io.lock(store.paths.tags) as alone:
-        if not alone and store.file_io.is_directory(store.paths.tags):
-            raise HistoryBusy(
-                f"{store.root}: {action} cannot run while another process replaces or deletes a tag; nothing was changed by this call, try again"
-            )
-        yield
 
 
 def delete_tag(store: FileStore, name: str) -> Removed:
@@ -124,4 +109,4 @@ def _creation_times(store: FileStore, tags: Mapping[str, Tag]) -> dict[str, date
     return {name: time for name, tag in tags.items() if (time := tag.tag_create_time or files.get(name)) is not None}
 
 
-__all__ = ["delete_tag", "expire_tags", "lock_tags", "rename_tag", "replace_tag"]
+__all__ = ["delete_tag", "expire_tags", "rename_tag", "replace_tag"]
