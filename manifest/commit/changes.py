@@ -140,9 +140,16 @@ def manifests_change(store: FileStore, latest: Snapshot | None) -> CommitChange 
     return CommitChange(EntryColumns.of(()), merges=policy) if len(due) > 1 else None
 
 
-def forget_change(_: FileStore, latest: Snapshot | None) -> CommitChange | None:
-    """Keep the files, and forget deleted ones and statistics. Returns None for an empty table."""
-    return None if latest is None else CommitChange(EntryColumns.of(()), forgets=True)
+def forget_change(store: FileStore, latest: Snapshot | None) -> CommitChange | None:
+    """Keep the files, and forget what else may have values of rows.
+
+    These are deleted files, statistics, and indexes of other engines, which cannot be searched. Returns None for an empty table.
+    """
+    if latest is None:
+        return None
+    entries = store.index_entries(latest)
+    kept = [entry for entry in entries if not entry.may_have_values]
+    return IndexUpdate(kept, (), len(kept) < len(entries)).complete(store, CommitChange(EntryColumns.of(()), forgets=True))
 
 
 class Compactions:

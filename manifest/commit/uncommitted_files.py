@@ -23,6 +23,8 @@ def uncommitted_files(store: FileStore, user: str, messages: Sequence[CommitMess
         identifier: Count only this commit of the user. None: any.
     """
     manager = store.snapshots
+    if manager.change_under_way() is not None:  # a commit that the interrupted change removes is not found, but may use the files
+        return []
     base = base_of(messages) or 0
     seen = base
     for snapshot in manager.backwards():

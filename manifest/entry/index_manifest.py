@@ -67,6 +67,14 @@ class IndexManifestEntry(IndexFile):
         """The file without its bucket, as in commit messages."""
         return IndexFile(**{name: getattr(self, name) for name in IndexFile.model_fields})
 
+    @property
+    def may_have_values(self) -> bool:
+        """Whether the file may have values of rows.
+
+        Deletion vectors have positions, and hash indexes have hashes of keys. Other kinds belong to other engines.
+        """
+        return self.index_type not in {DELETION_VECTORS, HASH}
+
     def to_avro(self) -> dict[str, Any]:
         """Return the record of an index manifest."""
         vectors = self.vectors

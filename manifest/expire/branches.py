@@ -12,10 +12,10 @@ from dataclasses import replace
 from fileindex.base.errors import InvalidArgument, did_you_mean
 from manifest.entry.live import live
 from manifest.expire.delete_files import Removed, remove_unreachable
-from manifest.expire.history_change import change_history, changing_history
+from manifest.expire.history_change import change_history, changing_history, finish_interrupted
 from manifest.io.checksum import with_checksum
 from manifest.io.errors import BranchExists, SnapshotNotFound, UnsupportedTable
-from manifest.io.paths import MAIN_BRANCH, TablePaths, branch_name
+from manifest.io.paths import MAIN_BRANCH, TablePaths, branch_name, with_branch
 from manifest.schema.manager import SchemaManager
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.pending_history import PendingHistory
@@ -30,6 +30,7 @@ def create_branch(store: FileStore, name: str, tag: str | None = None) -> None:
     Raises ``InvalidArgument`` for an invalid name, ``BranchExists`` for an existing one, ``SnapshotNotFound`` for an unknown tag.
     """
     _refuse_on_branch(store)
+    finish_interrupted(store, f"the creation of branch '{name}'")
     paths, file_io = store.paths, store.file_io
     branch = paths.for_branch(branch_name(name))
     if name in store.snapshots.branch_names():
@@ -79,8 +80,7 @@ def delete_branch(store: FileStore, name: str) -> Removed:
             f"{store.root}: there is no branch '{name}'{did_you_mean(name, store.snapshots.branch_names())}; there are: {', '.join(store.snapshots.branch_names()) or 'none'}"
         )
     branch = SnapshotManager(store.file_io, store.paths.for_branch(name))
-    tags = branch.tags()
-    snapshots = [branch.get(snapshot_id) for snapshot_id in branch.ids()]
+    tags, snapshots = branch.stored_tags(), list(branch.all_stored().values())  # with those that an interrupted rollback removes
     _retire(store, branch.paths)
     data, manifests = remove_unreachable(store, [*tags.values(), *snapshots[:1]], [*snapshots, *branch.kept.all()])
     return Removed(len(snapshots), tuple(sorted(tags)), data, manifests)
@@ -110,6 +110,7 @@ def fast_forward(store: FileStore, name: str) -> Removed:
     """
     _refuse_on_branch(store)
     branch = _branch(store, name)
+    finish_interrupted(FileStore.open(with_branch(store.root, name), store.file_io), f"the fast-forward to branch '{name}'")
     with changing_history(store, f"the fast-forward to branch '{name}'"):
         pending = _history_of(store, branch, name)
         forgotten = change_history(store, pending)

@@ -72,8 +72,7 @@ def lock_history(store: FileStore, action: str, seconds: float | None = None) ->
     with store.file_io.lock(store.paths.metadata_root, seconds) as alone:
         if not alone and store.file_io.is_directory(store.paths.metadata_root):
             raise HistoryBusy(
-                f"{store.root}: {action} cannot run while another process rolls back, fast-forwards or expires snapshots; nothing was "
-                "changed by this call, try again"
+                f"{store.root}: {action} did nothing, because another process rolls back, fast-forwards or expires snapshots; try again"
             )
         yield
 
@@ -138,6 +137,16 @@ def changing_history(store: FileStore, action: str) -> Iterator[None]:
     with store.file_io.fair_lock(store.paths.snapshots), lock_history(store, action), _report_unfinished(store, action):
         finish_pending(store)
         yield
+
+
+def finish_interrupted(store: FileStore, action: str) -> None:
+    """Finish an interrupted change of history before ``action``.
+
+    Does nothing without one. Raises ``HistoryBusy``.
+    """
+    if store.snapshots.change_under_way() is not None:
+        with changing_history(store, action):
+            pass
 
 
 @contextmanager
@@ -384,4 +393,13 @@ def _overwrite_older(store: FileStore, newest: Snapshot, oldest: int) -> list[Sn
     return gone[::-1]
 
 
-__all__ = ["Forgotten", "change_history", "changing_history", "finish_change", "finish_pending", "finish_replacing", "lock_history"]
+__all__ = [
+    "Forgotten",
+    "change_history",
+    "changing_history",
+    "finish_change",
+    "finish_interrupted",
+    "finish_pending",
+    "finish_replacing",
+    "lock_history",
+]

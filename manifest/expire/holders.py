@@ -38,7 +38,7 @@ class FileHolder:
 def holders_of(store: FileStore, find: Find) -> tuple[FileHolder, ...]:
     """Return what keeps files that ``find`` returns.
 
-    Another branch counts as a whole. A consumer is listed if one of these snapshots does not expire because of it.
+    Index files of other engines count, because they may have any value. Another branch counts as a whole. A consumer is listed if one of these snapshots does not expire because of it.
     """
     found: list[FileHolder] = []
     known: dict[str, bool] = {}
@@ -46,7 +46,7 @@ def holders_of(store: FileStore, find: Find) -> tuple[FileHolder, ...]:
         branch = manager.paths.branch
         own = branch == store.branch
         seen = store if own else FileStore.open(with_branch(store.paths.root, branch), store.file_io)
-        states = [(kind, name, _held(seen, entries, find, known)) for kind, name, entries in _states(seen, manager)]
+        states = [(kind, name, _held(seen, entries, find, known) | indexes) for kind, name, entries, indexes in _states(seen, manager)]
         holders = [FileHolder(kind, name, len(files)) for kind, name, files in states if files]
         if own:
             snapshots = [holder for holder in holders if holder.kind == "snapshot"]
@@ -70,20 +70,25 @@ def _held(store: FileStore, entries: EntryColumns, find: Find, known: dict[str, 
     return {name for name in entries.file_name if known.get(name)}
 
 
-def _states(store: FileStore, manager: SnapshotManager) -> Iterator[tuple[str, str, EntryColumns]]:
-    """Yield kind, name and files of each state of a branch."""
-    for name, tag in sorted(manager.tags().items()):
+def _states(store: FileStore, manager: SnapshotManager) -> Iterator[tuple[str, str, EntryColumns, set[str]]]:
+    """Yield kind, name, files and unsearchable index files of each state of a branch."""
+    # Files of a history that an interrupted rollback removes are still there.
+    for name, tag in sorted(manager.stored_tags().items()):
         with suppress(SnapshotExpired, FileNotFoundError):  # deleted meanwhile, as below
-            yield "tag", name, store.live_entries(tag)
-    for snapshot_id in manager.ids():
+            yield "tag", name, store.live_entries(tag), _unsearchable(store, tag)
+    for snapshot_id, snapshot in manager.all_stored().items():
         with suppress(SnapshotNotFound, SnapshotExpired, FileNotFoundError):
-            snapshot = manager.get(snapshot_id)
-            yield "snapshot", str(snapshot_id), EntryColumns.concat([store.live_entries(snapshot), *_changelog(store, snapshot)])
+            files = [store.live_entries(snapshot), *_changelog(store, snapshot)]
+            yield "snapshot", str(snapshot_id), EntryColumns.concat(files), _unsearchable(store, snapshot)
     for kept in manager.kept.all():
         with suppress(FileNotFoundError):
             # Without changelog files, appended files are the changelog.
             files = _changelog(store, kept) or [entries_of(store, kept.delta_manifest_list)]
-            yield "changelog", str(kept.id), EntryColumns.concat(files)
+            yield "changelog", str(kept.id), EntryColumns.concat(files), set()
+
+
+def _unsearchable(store: FileStore, state: Snapshot) -> set[str]:
+    return {entry.file_name for entry in store.index_entries(state) if entry.may_have_values}
 
 
 def _changelog(store: FileStore, snapshot: Snapshot) -> list[EntryColumns]:

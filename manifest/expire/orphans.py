@@ -205,7 +205,7 @@ def _needed_by(snapshot: Snapshot, manager: SnapshotManager) -> Iterator[None]:
     except (FileNotFoundError, SnapshotExpired) as error:
         what = "a tag of snapshot" if isinstance(snapshot, Tag) else "snapshot"
         # Unless the snapshot was just deleted, the used files are unknown and nothing may be deleted.
-        if not manager.still_has(snapshot):
+        if not manager.stores(snapshot):
             raise SnapshotExpired(f"{manager.paths.root}: {what} {snapshot.id} was deleted while it was read") from error
         missing = error if isinstance(error, FileNotFoundError) else error.__cause__
         path = str(getattr(missing, "filename", "") or manager.paths.manifests)
@@ -264,13 +264,19 @@ def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -
 
     Snapshots and tags that are deleted meanwhile are skipped.
     """
-    for tag in manager.tags().values():
+    # With a pending rollback or fast-forward both histories count: other engines read the old one, and a later commit makes the pending
+    # file void.
+    pending = manager.pending_history()
+    for tag in manager.stored_tags().values():
         with suppress(SnapshotExpired):
             found.add_state(store, tag, manager)
     previous = None
-    for snapshot_id in manager.ids():
+    for snapshot_id in manager.stored_ids():
+        snapshot = manager.stored(snapshot_id)
+        if snapshot is None:
+            previous = None
+            continue
         try:
-            snapshot = manager.get(snapshot_id)
             # After a gap, or a change of history that is one commit, the changes of snapshots do not add up to the state.
             if previous is None or previous + 1 != snapshot_id or snapshot.first_replaced is not None:
                 found.add_state(store, snapshot, manager)
@@ -280,9 +286,8 @@ def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -
             previous = None
     for snapshot in manager.kept.all():
         found.add_kept(store, snapshot)
-    pending = manager.pending_history()
-    for snapshot in pending.snapshots.values() if pending is not None else ():
-        found.add_state(store, snapshot, manager)
+    for state in pending.states if pending is not None else ():
+        found.add_state(store, state, manager)
 
 
 __all__ = ["Orphan", "Reachable", "branches_of", "everything_reachable", "list_orphans", "near_tags", "reachable", "remove_orphans"]

@@ -18,9 +18,7 @@ def lock_tags(store: FileStore, action: str) -> Iterator[None]:
     # On local files a tag is replaced by a comparison and a rename, which would undo a deletion between them.
     with store.file_io.lock(store.paths.tags) as alone:
         if not alone and store.file_io.is_directory(store.paths.tags):
-            raise HistoryBusy(
-                f"{store.root}: {action} cannot run while another process replaces or deletes a tag; nothing was changed by this call, try again"
-            )
+            raise HistoryBusy(f"{store.root}: {action} did nothing, because another process replaces or deletes a tag; try again")
         yield
 
 

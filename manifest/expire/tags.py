@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from manifest.expire.delete_files import Removed, remove_unreachable
+from manifest.expire.history_change import finish_interrupted
 from manifest.expire.tag_lock import lock_tags
 from manifest.io.checksum import with_checksum
 from manifest.io.errors import CommitConflict, SnapshotExpired, SnapshotNotFound, TagExists
@@ -14,11 +15,21 @@ from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import FileStore
 
 
+def create_tag(store: FileStore, name: str, snapshot: Snapshot, retained_ms: int | None = None) -> Tag:
+    """Create a tag of ``snapshot``, which keeps its files.
+
+    ``retained_ms`` is the time after which the tag expires. None: never. Raises ``TagExists``, ``SnapshotExpired``, ``HistoryBusy``.
+    """
+    finish_interrupted(store, f"the creation of tag '{name}'")
+    return store.snapshots.create_tag(name, snapshot, retained_ms)
+
+
 def delete_tag(store: FileStore, name: str) -> Removed:
     """Delete a tag and its unshared files.
 
     Raises ``SnapshotNotFound``, ``HistoryBusy``.
     """
+    finish_interrupted(store, f"the deletion of tag '{name}'")
     with lock_tags(store, f"the deletion of tag '{name}'"):
         tag = store.snapshots.tag(name)
         deleted = store.snapshots.delete_tag(name)
@@ -36,6 +47,7 @@ def replace_tag(store: FileStore, name: str, snapshot: Snapshot, retained_ms: in
     Raises ``SnapshotNotFound`` if the tag does not exist, ``SnapshotExpired`` if the snapshot expires meanwhile, ``CommitConflict`` if
     another process replaces or deletes the tag meanwhile. Raises ``UnsafeFileIO`` if the storage cannot compare and replace in one step.
     """
+    finish_interrupted(store, f"the replacement of tag '{name}'")
     store.snapshots.tag(name)  # the error lists the existing names
     path = store.paths.tag(tag_name(name))
     before = store.file_io.read(path)
@@ -62,6 +74,7 @@ def rename_tag(store: FileStore, name: str, new_name: str) -> Tag:
     Raises ``SnapshotNotFound`` if the tag does not exist, ``TagExists`` if the new name exists, ``CommitConflict`` if another
     process replaces the tag meanwhile.
     """
+    finish_interrupted(store, f"the renaming of tag '{name}'")
     manager = store.snapshots
     tag = manager.tag(name)
     path, old_path = store.paths.tag(tag_name(new_name)), store.paths.tag(tag_name(name))
@@ -91,6 +104,7 @@ def expire_tags(store: FileStore, now: datetime | None = None, older_than: datet
     Retention is measured by the local wall clock. ``now`` defaults to the current time. ``older_than``: tags created before it expire, too.
     """
     clock = datetime.now() if now is None else now  # noqa: DTZ005 -- tags store wall clock times
+    finish_interrupted(store, "the expiry of tags")
     with lock_tags(store, "the expiry of tags"):
         tags = store.snapshots.tags()
         over = {name: tag for name, tag in tags.items() if tag.expires_at is not None and tag.expires_at <= clock}
@@ -109,4 +123,4 @@ def _creation_times(store: FileStore, tags: Mapping[str, Tag]) -> dict[str, date
     return {name: time for name, tag in tags.items() if (time := tag.tag_create_time or files.get(name)) is not None}
 
 
-__all__ = ["delete_tag", "expire_tags", "rename_tag", "replace_tag"]
+__all__ = ["create_tag", "delete_tag", "expire_tags", "rename_tag", "replace_tag"]

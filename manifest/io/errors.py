@@ -129,7 +129,7 @@ class CommitConflict(PaimonError):
 class HistoryBusy(CommitConflict):
     """Another process is changing the table's history.
 
-    A rollback, fast-forward or expiry is running. Nothing was done. Try again.
+    A rollback, fast-forward or expiry is running. The message names the step that did nothing. Try again.
     """
 
 

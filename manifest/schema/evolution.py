@@ -11,6 +11,7 @@ from fileindex.base.errors import UnknownColumn
 from fileindex.build.options import COLUMNS_OPTION, index_option
 from manifest.io.errors import InvalidSchema
 from manifest.options.aggregate_functions import MAP_LAYOUT
+from manifest.options.foreign_indexes import foreign_index_option
 from manifest.options.former_keys import FORMER_KEYS
 from manifest.schema.change import (
     AddColumn,
@@ -182,6 +183,9 @@ def _replace_columns(schema: TableSchema, columns: Sequence[DataField]) -> Table
         for name in names:
             if name not in after or not _has_same_type(after[name], before[name]):
                 raise InvalidSchema(f"column '{name}' is a {role} column and must stay, as {before[name].type}")
+    for name, field in before.items():
+        if name not in after or not _has_same_type(after[name], field):
+            _refuse_indexed(schema, name)
     for name in before.keys() - after.keys():
         if naming := options_naming(schema.options, name):
             raise InvalidSchema(f"column '{name}' is named by option '{naming[0]}'; change or remove the option first")
@@ -244,6 +248,7 @@ def _default_place(schema: TableSchema) -> int:
 
 
 def _refuse_drop(schema: TableSchema, path: Sequence[str]) -> None:
+    _refuse_indexed(schema, path[0])
     if len(path) > 1:
         return
     for role, names in (("primary-key", schema.primary_keys), ("partition", schema.partition_keys)):
@@ -252,6 +257,16 @@ def _refuse_drop(schema: TableSchema, path: Sequence[str]) -> None:
     naming = options_naming(schema.options, path[0])
     if naming:
         raise InvalidSchema(f"column '{path[0]}' is named by option '{naming[0]}'; change or remove the option first")
+
+
+def _refuse_indexed(schema: TableSchema, column: str) -> None:
+    """Raise ``InvalidSchema`` if another engine keeps an index of the column."""
+    option = foreign_index_option(schema.options, column)
+    if option is not None:
+        raise InvalidSchema(
+            f"column '{column}' is named by option '{option}': another engine keeps an index of it, which would go stale; "
+            "remove the index with that engine first"
+        )
 
 
 def _without(path: Sequence[str], siblings: Fields, at: int) -> Fields:
@@ -264,6 +279,8 @@ def _rename(schema: TableSchema, change: RenameColumn) -> TableSchema:
     path, name = change.path, change.name
     if path[0] in schema.partition_keys and len(path) == 1:
         raise InvalidSchema(f"column '{path[0]}' is a partition column and cannot be renamed: directory names contain it")
+
+    _refuse_indexed(schema, path[0])
 
     def rename(siblings: Fields, at: int) -> Fields:
         if any(sibling.name == name for sibling in siblings):
@@ -279,6 +296,7 @@ def _rename(schema: TableSchema, change: RenameColumn) -> TableSchema:
 
 def _refuse_retype(schema: TableSchema, path: Sequence[str]) -> None:
     """Raise ``InvalidSchema`` for a change of a key's type."""
+    _refuse_indexed(schema, path[0])
     # The bytes of a key determine its bucket and sort order.
     roles = (
         ("primary-key", schema.primary_keys),

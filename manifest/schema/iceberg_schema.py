@@ -154,7 +154,7 @@ def check_iceberg(schema: TableSchema) -> None:
         raise UnsupportedOption(
             _STORAGE, "cannot be combined with 'data-evolution.enabled': the columns of a row are in several files there"
         )
-    if options.delete_time_retained is not None:
+    if options.delete_time_retained:
         raise UnsupportedOption(
             _STORAGE, "cannot be combined with 'delete.time-retained': Iceberg readers would see the retained deletes as rows"
         )

@@ -142,6 +142,14 @@ class SnapshotManager(ConsumerFiles):
         """Return whether the history or a tag has the snapshot."""
         return self.holds(state) or any(tag.key == state.key for tag in self.tags().values())
 
+    def stores(self, state: Snapshot) -> bool:
+        """Return whether a snapshot or tag file has the state.
+
+        Unlike ``still_has`` it includes files that a pending change of history removes.
+        """
+        stored = self.stored(state.id)
+        return (stored is not None and stored.key == state.key) or any(tag.key == state.key for tag in self.stored_tags().values())
+
     def stored_ids(self) -> list[int]:
         """Return the ids of all snapshot files, ascending."""
         return sorted(i for i in (parse_number(s.name, SNAPSHOT) for s in self.file_io.list(self.paths.snapshots)) if i)
@@ -345,6 +353,10 @@ class SnapshotManager(ConsumerFiles):
             tag = Tag.from_json(self.file_io.read(path), path)
             if pending is None or pending.keeps(tag):
                 return tag
+            raise SnapshotNotFound(
+                f"{self.paths.root}: tag '{name}' is of snapshot {tag.id}, which an interrupted rollback or fast-forward to snapshot "
+                f"{pending.target.id} removes; the next commit finishes it"
+            )
         raise SnapshotNotFound(f"{self.paths.root}: there is no tag '{name}'{self._name_others(name)}")
 
     def stored_tag(self, name: str) -> Tag:
@@ -355,7 +367,7 @@ class SnapshotManager(ConsumerFiles):
     def _name_others(self, name: str) -> str:
         """Return a hint with existing tag names, for an error."""
         with suppress(OSError, PaimonError):
-            names = sorted(s.name.removeprefix(TAG) for s in self.file_io.list(self.paths.tags) if s.name.startswith(TAG))
+            names = sorted(self.tags())
             return f"{did_you_mean(name, names)}; there are: {', '.join(names[:_NAMED]) or 'none'}"
         return ""
 
@@ -487,7 +499,8 @@ class SnapshotManager(ConsumerFiles):
         return pending.seen(pending.target.id, self.stored(pending.target.id))
 
     def _version(self, version: str) -> Snapshot:
-        if self.file_io.exists(self.paths.tag(tag_name(version))):
+        pending = self.change_under_way()
+        if self.file_io.exists(self.paths.tag(tag_name(version))) or (pending is not None and version in pending.tags):
             return self.tag(version)
         if version.startswith("watermark-") and version.removeprefix("watermark-").lstrip("-").isdecimal():
             return self.at_watermark(int(version.removeprefix("watermark-")))

@@ -20,7 +20,7 @@ from fileindex.base.lazy import cached_property
 from manifest.io.checksum import verify_checksum, with_checksum
 from manifest.io.file_io import FileIO
 from manifest.io.paths import CHANGELOG, EARLIEST, LATEST, TablePaths, parse_number
-from manifest.snapshot.snapshot import Snapshot
+from manifest.snapshot.snapshot import Snapshot, Tag
 
 _TARGET, _DOOMED, _RESTORES = "target", "doomed", "restores"
 _CONTENTS, _SCHEMAS, _TAGS, _SOURCE = "contents", "schemas", "tags", "source"
@@ -90,6 +90,11 @@ class PendingHistory:
         """
         parsed = {i: Snapshot.from_json(text, f"snapshot-{i}") for i, text in self.contents.items()}
         return dict(sorted({**parsed, self.target.id: self.target}.items()))
+
+    @property
+    def states(self) -> list[Snapshot]:
+        """Snapshots and tags that the file contains."""
+        return [*self.snapshots.values(), *(Tag.from_json(text, f"tag-{name}") for name, text in self.tags.items())]
 
     @cached_property
     def expected(self) -> dict[int, str]:

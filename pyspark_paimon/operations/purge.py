@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
@@ -12,6 +13,7 @@ from pydantic import Field
 from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import TRUE, columns_of
 from manifest.entry.live import EntryFilter
+from manifest.io.errors import HistoryBusy
 from manifest.options.support import check_rewritable
 from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.commit_info import commit_properties
@@ -65,6 +67,22 @@ _NO_HISTORY = {
     "snapshot.clean-empty-directories": "true",
 }
 _ROUNDS = 3
+
+
+class CheckPurge(Question[bool]):
+    """Whether each step of a purge can run.
+
+    Raises the errors of the steps, before the first one changes the table.
+    """
+
+    def answer(self, table: OpenTable) -> bool:
+        """Check the options of the table and those of each step."""
+        store = table.writable()
+        check_rewritable(store.options, store.root)
+        refuse_delete(store.schema, store.root)
+        for options in (_WHOLE_BUCKETS, _NO_HISTORY):
+            store.with_options(options).check_writable()
+        return True
 
 
 class RewriteStored(Compact):
@@ -182,8 +200,7 @@ def purge_files(backend: Backend, schema: TableSchema, request: DeleteRequest, c
 
     ``count``: as for ``purge_table``.
     """
-    check_rewritable(schema.core, backend.path)
-    refuse_delete(schema, backend.path)  # before anything is lost
+    backend.ask(CheckPurge())  # before anything is lost
     views = {} if dry_run else {view: backend.ask(ListHistory(view=view)) for view in ("branches", "tags", "consumers")}
     for name in views["branches"]["branch_name"].to_pylist() if views else ():
         backend.run(DeleteBranch(name=name))
@@ -202,7 +219,7 @@ def purge_table(
     ``count``: counts the rows that a delete would find.
     """
     start = time.perf_counter()
-    check_rewritable(schema.core, backend.path)
+    backend.ask(CheckPurge())
     if dry_run:
         found = backend.ask(FindHolders(predicate=request.predicate))
         return PurgeResult(rows=count(), holders=found, dry_run=True, seconds=time.perf_counter() - start)
@@ -216,8 +233,9 @@ def purge_table(
         rows += backend.run(DeleteRows(request=request.model_copy(update={"commit_id": f"{name}-delete"}))).rows
         if schema.bucket_mode is BucketMode.POSTPONE_MODE:
             backend.run(MovePostponed(commit_id=f"{name}-deletes"))
-        files += backend.run(RewriteStored(commit_id=f"{name}-rewrite", wanted=request.predicate)).files_before
-        ended = backend.run(ForgetHistory(commit_id=f"{name}-end", properties=request.properties))
+        with _report_deleted(backend.path, rows):
+            files += backend.run(RewriteStored(commit_id=f"{name}-rewrite", wanted=request.predicate)).files_before
+            ended = backend.run(ForgetHistory(commit_id=f"{name}-end", properties=request.properties))
         snapshot_id, expired = ended.snapshot_id, expired + ended.snapshots
         backend.run(RemoveOrphans(older_than_ms=cutoff_of(None)))
         held = backend.ask(FindHolders(predicate=request.predicate))
@@ -227,4 +245,15 @@ def purge_table(
     return PurgeResult(rows=rows, files=files, snapshots=expired, snapshot_id=snapshot_id, holders=held, seconds=seconds)
 
 
-__all__ = ["FindHolders", "ForgetHistory", "RewriteStored", "purge_files", "purge_table"]
+@contextmanager
+def _report_deleted(table: str, rows: int) -> Iterator[None]:
+    """Add to ``HistoryBusy`` what the purge has done before."""
+    try:
+        yield
+    except HistoryBusy as error:
+        raise HistoryBusy(
+            f"{table}: the purge has deleted {rows:,} rows, but older snapshots still store them: {error}. Call purge again to finish it"
+        ) from error
+
+
+__all__ = ["CheckPurge", "FindHolders", "ForgetHistory", "RewriteStored", "purge_files", "purge_table"]

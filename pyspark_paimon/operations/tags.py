@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fileindex.base.errors import UnsupportedOption
 from manifest.expire.automatic_tags import make_tags
-from manifest.expire.tags import delete_tag, expire_tags, rename_tag, replace_tag
+from manifest.expire.tags import create_tag, delete_tag, expire_tags, rename_tag, replace_tag
 from manifest.io.errors import SnapshotNotFound
 from manifest.options.durations import parse_duration_millis
 from manifest.options.tag_periods import TAG_MODE
@@ -37,7 +37,7 @@ class CreateTag(Operation[TableChangeResult]):
         """Write the tag file."""
         store = table.store()
         snapshot, retained = tagged_snapshot(store, self)
-        store.snapshots.create_tag(self.name, snapshot, retained)
+        create_tag(store, self.name, snapshot, retained)
         return TableChangeResult(snapshot_id=snapshot.id, tags=(self.name,))
 
 

@@ -5,19 +5,23 @@ from __future__ import annotations
 import errno
 import shutil
 import threading
+import uuid
 from collections.abc import Callable
+from datetime import datetime
 
 import pytest
 
 from fileindex.base.errors import CorruptFile
-from manifest.expire.branches import create_branch, delete_branch, fast_forward
+from manifest.entry.live import live
+from manifest.expire.branches import create_branch, delete_branch, fast_forward, rename_branch
+from manifest.expire.holders import holders_of
 from manifest.expire.orphans import branches_of, list_orphans, remove_orphans
 from manifest.expire.rollback import rollback_to
 from manifest.expire.snapshots import expire_snapshots
-from manifest.expire.tags import delete_tag
+from manifest.expire.tags import create_tag, delete_tag, expire_tags, rename_tag, replace_tag
 from manifest.fsck.problem import Findings
 from manifest.fsck.walk import walk
-from manifest.io.errors import SnapshotExpired, SnapshotNotFound, StorageError
+from manifest.io.errors import SnapshotExpired, SnapshotNotFound, StorageError, TagExists
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
@@ -71,7 +75,7 @@ for _name in CHANGES:
 def append(store, **fields):
     entries = store.live_entries(store.snapshots.latest())
     number = int(entries.max_sequence_number.max()) + 1 if len(entries) else 0
-    log = data_file(store, seq=(number, number), name=f"changelog-{number}.parquet")
+    log = data_file(store, seq=(number, number), name=f"changelog-{uuid.uuid4()}.parquet")
     committer(store).commit([message(store, [data_file(store, seq=(number, number), **fields)], changelog_files=[log])])
 
 
@@ -124,19 +128,28 @@ def whole(store):
     found = Findings(1000)
     list(walk(store, found))
     assert found.problems == []
+    states_have_files(store)
+    remove_orphans(store, ALWAYS)
+    assert list_orphans(store, ALWAYS) == []
+    states_have_files(store)
+
+
+def states_have_files(store):
+    """Every state that a reader sees, and every one that a file has: other engines do not know of a pending change."""
     for manager in branches_of(store):
         seen = store if manager.paths.branch == "main" else FileStore.open(f"{store.root}$branch_{manager.paths.branch}")
-        states = [*manager.tags().values(), *(manager.get(snapshot_id) for snapshot_id in manager.ids())]
-        for state in states:
-            for entry in seen.live_entries(state).entries():
+        snapshots = [*(manager.get(snapshot_id) for snapshot_id in manager.ids()), *manager.all_stored().values()]
+        for state in [*manager.tags().values(), *manager.stored_tags().values(), *snapshots]:
+            entries = live(
+                seen.manifests.read_metas([meta for name, size in state.manifest_lists for meta in seen.manifest_lists.read(name, size)])
+            )
+            for entry in entries.entries():
                 assert all(map(seen.file_io.exists, seen.physical_files(entry.partition, entry.bucket, entry.file))), state.id
-        for snapshot_id in manager.ids():
-            if logs := manager.get(snapshot_id).changelog_manifest_list:
+        for snapshot in snapshots:
+            if logs := snapshot.changelog_manifest_list:
                 for meta in seen.manifest_lists.read(logs):
                     for entry in seen.manifests.read_meta(meta).entries():
                         assert all(map(seen.file_io.exists, seen.physical_files(entry.partition, entry.bucket, entry.file)))
-    remove_orphans(store, ALWAYS)
-    assert list_orphans(store, ALWAYS) == []
 
 
 @pytest.mark.parametrize(
@@ -182,6 +195,71 @@ def test_a_cut_at_any_change_leaves_whole_states_and_orphans(make, what, after, 
     assert at
     assert step > 1 or seen in (set(), {target} if after else {before, target})  # the note is the first change, and with it all is done
     whole(store)
+
+
+def on_side(act):
+    return lambda store: act(FileStore.open(f"{store.root}$branch_side", store.file_io))
+
+
+CHANGES_OF_HISTORY = {
+    "roll back": OPERATIONS["roll back"],
+    "roll back to a tag": OPERATIONS["roll back to a tag"],
+    "fast forward": OPERATIONS["fast forward"],
+    "roll back a branch": on_side(lambda store: rollback_to(store, store.snapshots.tag("early"))),
+}
+VERBS = {
+    **OPERATIONS,
+    "tag": lambda store: create_tag(store, "new", store.snapshots.latest()),
+    "tag again": lambda store: create_tag(store, "late", store.snapshots.latest()),
+    "delete a removed tag": lambda store: delete_tag(store, "late"),
+    "replace a tag": lambda store: replace_tag(store, "early", store.snapshots.latest(), None),
+    "replace a removed tag": lambda store: replace_tag(store, "late", store.snapshots.latest(), None),
+    "rename a removed tag": lambda store: rename_tag(store, "late", "later"),
+    "read a removed tag": lambda store: store.snapshots.tag("late"),
+    "travel to a removed tag": lambda store: store.snapshots.travel(version="late"),
+    "expire tags": lambda store: expire_tags(store, older_than=datetime(2999, 1, 1)),  # noqa: DTZ001  # tags store wall clock times
+    "branch off a removed tag": lambda store: create_branch(store, "other", "late"),
+    "rename a branch": lambda store: rename_branch(store, "side", "other"),
+    "remove orphans": lambda store: remove_orphans(store, ALWAYS),
+    "write": append,
+    "find holders": lambda store: holders_of(store, lambda _, entries: {entry.file.file_name for entry in entries}),
+    "write to the branch": on_side(append),
+    "expire the branch": on_side(OPERATIONS["expire"]),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("change", CHANGES_OF_HISTORY)
+@pytest.mark.sampled(16)
+def test_no_verb_is_fooled_by_a_change_that_was_cut_off(make, change, verb):
+    at = 0
+    while True:
+        store = make()
+        if change == "roll back a branch":
+            on_side(append)(store)
+        try:
+            CHANGES_OF_HISTORY[change](FileStore.open(store.root, Dying(at)))
+        except CutOff:
+            pass
+        else:
+            break
+        store = FileStore.open(store.root, Quick())
+        pending = store.snapshots.pending_history()
+        removed, text = pending is not None and "late" not in store.snapshots.tags(), ""
+        try:
+            VERBS[verb](store)
+        except TagExists:  # the rollback did not begin
+            assert verb == "tag again"
+            assert not removed
+        except SnapshotNotFound as error:
+            text = str(error)
+        assert "did you mean 'late'" not in text
+        assert not (removed and "there is no tag 'late'" in text and "late" in store.snapshots.stored_tags())
+        states_have_files(FileStore.open(store.root, Quick()))
+        whole(store)
+        append(FileStore.open(store.root, Quick()))
+        whole(store)
+        at += 1 if at < 3 else 6
 
 
 def at_change(number, act):

@@ -473,7 +473,10 @@ def test_a_tag_is_not_deleted_between_the_two_steps_of_its_replacement(store, mo
     append(store)
     store.snapshots.create_tag("v1", store.snapshots.latest(), 1)
     monkeypatch.setattr(manifest.io.posix, "_LOCK_SECONDS", 0)
-    with lock_directory(store.paths.tags), pytest.raises(HistoryBusy, match="replaces or deletes a tag; nothing was changed by this call"):
+    with (
+        lock_directory(store.paths.tags),
+        pytest.raises(HistoryBusy, match="did nothing, because another process replaces or deletes a tag"),
+    ):
         change(store)
     assert (store.snapshots.ids(), list(store.snapshots.tags())) == ([1, 2], ["v1"])
     change(store)

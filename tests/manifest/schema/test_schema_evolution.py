@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
 
@@ -155,6 +156,27 @@ REFUSED = [
 def test_what_may_not_change_is_refused_by_name(schema, change, reason):
     with pytest.raises(InvalidSchema, match=reason):
         evolve(schema, [change])
+
+
+@pytest.mark.parametrize("option", ["pk-btree.index.columns", "pk-bitmap.index.columns", "pk-full-text.index.columns", "vector-field"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        DropColumn(path=("qty",)),
+        RenameColumn(path=("qty",), name="many"),
+        ChangeType(path=("qty",), type="BIGINT"),
+        ReplaceColumns(columns=({"id": -1, "name": "id", "type": "BIGINT NOT NULL"}, {"id": -1, "name": "day", "type": "DATE NOT NULL"})),
+        DropColumn(path=("who", "age")),
+        RenameColumn(path=("who", "age"), name="years"),
+        ChangeType(path=("who", "age"), type="BIGINT"),
+    ],
+)
+def test_columns_of_another_engines_index_stay(schema, option, change):
+    indexed = schema.model_copy(update={"options": {**schema.options, option: "day, qty,who"}})
+    with pytest.raises(InvalidSchema, match=rf"is named by option '{re.escape(option)}': another engine keeps an index"):
+        evolve(indexed, [change])
+    other = schema.model_copy(update={"options": {**schema.options, option: "tags"}})
+    assert "qty" not in evolve(other, [DropColumn(path=("qty",))]).names
 
 
 def test_unknown_columns_and_fixed_options_are_refused(schema):

@@ -34,7 +34,7 @@ from pyspark_paimon.operations.index_advice import AdviseIndexes, GivenFilter
 from pyspark_paimon.operations.listings import ListFiles, ListHistory, ListIndexes
 from pyspark_paimon.operations.manifests import CompactManifests
 from pyspark_paimon.operations.partitions import DropPartitions, ExpirePartitions, MarkPartitionsDone
-from pyspark_paimon.operations.purge import FindHolders, ForgetHistory, RewriteStored
+from pyspark_paimon.operations.purge import CheckPurge, FindHolders, ForgetHistory, RewriteStored
 from pyspark_paimon.operations.repair import RemoveUnexistingFiles, RepairEarliestSnapshot, RepairTable
 from pyspark_paimon.operations.rescale import Rescale
 from pyspark_paimon.operations.restore import Restore
@@ -93,6 +93,7 @@ QUESTIONS: list[Question[Any]] = [
     PlanTasks(operation=Compact(commit_id="c").to_text()),
     CountDynamicBuckets(snapshot_id=1),
     Fsck(),
+    CheckPurge(),
     FindHolders(predicate=Compare(ColumnRef("id"), Op.EQ, 2)),
     FindExpired(origins=(Origin(snapshot=1), Origin(snapshot=9))),
 ]

@@ -13,9 +13,11 @@ import pyarrow as pa
 import pytest
 
 from fileindex.base.thresholds import Thresholds, use_thresholds
-from manifest.io.errors import UnsupportedTable
+from manifest.entry.index_manifest import IndexManifestEntry
+from manifest.io.errors import HistoryBusy, UnsupportedTable
 from pyspark_paimon import Holder, InvalidArgument, Table
 from pyspark_paimon.operations import purge
+from tests.pyspark_paimon.fsck_kit import Surgeon
 from tests.tiny import tiny_options
 
 PLAIN = {"file.compression": "none", "manifest.compression": "null", "parquet.enable.dictionary": "false"}
@@ -37,6 +39,8 @@ LAYOUTS: dict[str, tuple[list[str], dict[str, str]]] = {
     "append": ([], {"bucket": "-1"}),
     "append, deletion vectors": ([], {"bucket": "-1", "deletion-vectors.enabled": "true"}),
     "append, kept changelogs": ([], {"bucket": "-1", **KEPT}),
+    "Iceberg metadata": (["id"], {"metadata.iceberg.storage": "table-location"}),
+    "append, Iceberg metadata": ([], {"bucket": "-1", "metadata.iceberg.storage": "table-location"}),
     "indexes in manifests": (["id"], {"file-index.in-manifest-threshold": "1 mb"}),
 }
 
@@ -267,3 +271,106 @@ def test_an_empty_table_has_nothing_to_purge(create: Callable[..., Table]) -> No
     assert table.snapshots().num_rows == 0
     table.write(pa.table({"id": ["y"], "n": [1]}))
     assert table.purge("id = 'x'").rows == 0
+
+
+REFUSING: dict[str, tuple[list[str], dict[str, str]]] = {
+    "rows have ids": ([], {"bucket": "-1", "row-tracking.enabled": "true"}),
+    "columns in files of their own": ([], {"bucket": "-1", "row-tracking.enabled": "true", "data-evolution.enabled": "true"}),
+    "deletes are dropped": (["id"], {"ignore-delete": "true"}),
+    "deletes are merged": (["id"], {"merge-engine": "aggregation"}),
+    "postponed deletes are dropped": (["id"], {"bucket": "-2", "ignore-delete": "true"}),
+    "an index of another engine": (["id"], {"pk-btree.index.columns": "v"}),
+    "an index of values of another engine": (["id"], {"pk-bitmap.index.columns": "v"}),
+    "Iceberg metadata of Avro files": (["id"], {"metadata.iceberg.storage": "table-location", "file.format": "avro"}),
+    "Iceberg metadata beside retained deletes": (
+        ["id"], {"metadata.iceberg.storage": "table-location", "sequence.field": "n", "delete.time-retained": "9 d"},
+    ),
+}  # fmt: skip
+"""Options that forbid a step of a purge; some of them only another engine sets."""
+
+
+@pytest.mark.local_files
+@pytest.mark.parametrize("name", REFUSING)
+@pytest.mark.parametrize("call", ["purge", "purge_files"])
+def test_what_can_be_refused_is_refused_before_the_first_change(tmp_path: Path, name: str, call: str) -> None:
+    keys, options = REFUSING[name]
+    table = Table.create(tmp_path / "t", "id STRING, v STRING, n BIGINT", primary_keys=keys, options={"bucket": options.get("bucket", "1")})
+    table.write([{"id": "x", "v": "a", "n": 1}, {"id": "b", "v": "b", "n": 1}])
+    table.create_tag("v1")
+    table.create_branch("side", "v1")
+    table.reset_consumer("nightly", 1)
+    surgeon = Surgeon(table.path)
+    surgeon.schema(0, options={**surgeon.store.schema.options, **options})
+    table = Table.open(table.path)
+    before = {path: path.read_bytes() for path in Path(table.path).rglob("*") if path.is_file()}
+    with pytest.raises(UnsupportedTable):
+        table.purge("id = 'x'") if call == "purge" else table.purge_files()
+    assert {path: path.read_bytes() for path in Path(table.path).rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.local_files
+@pytest.mark.parametrize("kind", ["BTREE", "bitmap", "lumina-vector-ann", "a kind of next year"])
+@pytest.mark.parametrize("layout", ["plain", "append", "deletion vectors", "dynamic"])
+@pytest.mark.sampled(4)
+def test_no_index_of_another_engine_holds_a_purged_value(tmp_path: Path, secret: str, layout: str, kind: str) -> None:
+    table = made(tmp_path / "t", layout)
+    table.write([{"id": "b", "v": "b", "n": 1}, {"id": secret, "v": "a", "n": 1}])
+    surgeon = Surgeon(table.path)
+    (tmp_path / "t" / "index").mkdir(exist_ok=True)
+    (tmp_path / "t" / "index" / "foreign-0").write_text(secret)
+    (bucket,) = {(entry.partition, entry.bucket) for entry in surgeon.live()}
+    foreign = IndexManifestEntry(partition=bucket[0], bucket=bucket[1], index_type=kind, file_name="foreign-0", file_size=16, row_count=1)
+    replaced = surgeon.snapshot.index_manifest
+    surgeon.reindex([*surgeon.index_entries(), foreign])
+    if replaced is not None:
+        surgeon.name(replaced).unlink()
+    table = Table.open(table.path)
+    table.create_tag("v1")
+    table.delete(f"id = '{secret}'")
+    done = table.purge(f"id = '{secret}'")
+    assert not done.gone
+    assert [holder.kind for holder in done.holders] == ["tag"]
+    table.delete_tag("v1")
+    done = table.purge(f"id = '{secret}'")
+    assert done.gone
+    assert files_with(table, secret) == []
+    assert ids(table) == ["b"]
+    assert table.fsck(depth="deep").problems == ()
+
+
+@pytest.mark.local_files
+def test_a_tag_that_has_only_an_index_of_another_engine_is_named(tmp_path: Path) -> None:
+    """The index may have values that the tag's data files no longer have."""
+    table = made(tmp_path / "t")
+    table.write([{"id": "b", "v": "b", "n": 1}])
+    surgeon = Surgeon(table.path)
+    (tmp_path / "t" / "index").mkdir()
+    (tmp_path / "t" / "index" / "foreign-0").write_text("x")
+    surgeon.reindex(
+        [
+            IndexManifestEntry(
+                partition=surgeon.live()[0].partition, bucket=0, index_type="BTREE", file_name="foreign-0", file_size=1, row_count=1
+            )
+        ]
+    )
+    table = Table.open(table.path)
+    table.create_tag("v1")
+    assert table.purge("id = 'x'").holders == (Holder(kind="tag", name="v1", files=1),)
+
+
+def test_a_purge_that_meets_a_busy_history_says_what_it_has_done(create: Callable[..., Table], monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create("id STRING, n BIGINT", primary_keys=["id"], options={"bucket": "1"})
+    table.write([{"id": "x", "n": 1}, {"id": "b", "n": 1}])
+
+    def busy(operation: purge.ForgetHistory, opened: Any) -> Any:
+        raise HistoryBusy("t: the expiry of snapshots did nothing, because another process expires snapshots; try again")
+
+    run = purge.ForgetHistory.run
+    monkeypatch.setattr(purge.ForgetHistory, "run", busy)
+    with pytest.raises(
+        HistoryBusy, match=r"the purge has deleted 1 rows, but older snapshots .*expiry of snapshots did nothing.*Call purge again"
+    ):
+        table.purge("id = 'x'")
+    assert table.scan().to_arrow()["id"].to_pylist() == ["b"]
+    monkeypatch.setattr(purge.ForgetHistory, "run", run)
+    assert table.purge("id = 'x'").gone
