@@ -11,6 +11,9 @@ from difflib import get_close_matches
 from fileindex.base.public import public
 from fileindex.base.redaction import redact
 
+_ERROR_CHARACTERS = 500
+"""Longest text of an error inside another text."""
+
 
 @public
 class PaimonError(Exception):
@@ -127,6 +130,16 @@ class CorruptIndex(PaimonError, ValueError):
     """An index container or payload violates its format."""
 
 
+def describe_error(error: BaseException) -> str:
+    """Return a short text of an error, without secrets.
+
+    >>> describe_error(OSError(28, "No space left on device")), describe_error(KeyError("x"))
+    ('OSError: [Errno 28] No space left on device', "KeyError: 'x'")
+    """
+    text = str(error) if isinstance(error, PaimonError) else f"{type(error).__name__}: {error}"
+    return redact(text if len(text) <= _ERROR_CHARACTERS else f"{text[:_ERROR_CHARACTERS]}...")
+
+
 __all__ = [
     "CorruptFile",
     "CorruptIndex",
@@ -138,5 +151,6 @@ __all__ = [
     "UnknownColumn",
     "UnsupportedOption",
     "UnsupportedType",
+    "describe_error",
     "did_you_mean",
 ]

@@ -8,12 +8,14 @@ A writer that owns its buckets compacts before the commit. What it skipped, or l
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from typing import TypeAlias
 
+from fileindex.base.errors import describe_error
 from fileindex.base.log import logger_of
 from fileindex.base.thresholds import thresholds
 from lsm.write.table_write import compact_together
@@ -30,6 +32,8 @@ from manifest.snapshot.commit_info import commit_properties
 from manifest.store import FileStore
 
 _LOG = logger_of(__name__)
+Errors: TypeAlias = dict[BucketId, str]
+"""Texts of errors by bucket."""
 _SOME: tuple[BucketId, ...] = ((b"", -1),)
 """Placeholder if the pending buckets could not be determined."""
 
@@ -48,9 +52,9 @@ def compact_after_commit(
     A failure does not fail the commit: it is logged, and the buckets are listed in ``lost_compactions``. The next write or compaction compacts them.
     """
     touched = [message for message in messages if message.bucket >= 0]
-    failed = {message.bucket_id for message in touched if message.compaction_failed}
-    if failed:
-        result = replace(result, lost_compactions=tuple(sorted({*result.lost_compactions, *failed})))
+    errors = {message.bucket_id: message.compaction_error for message in touched if message.compaction_error is not None}
+    if errors:
+        result = _with_lost(result, {*result.lost_compactions, *errors}, errors)
     if result.snapshot_id is None or store.options.write_only or not _has_buckets(store):
         return result
     has_readers = store.schema.kind.has_lookup_readers
@@ -60,17 +64,14 @@ def compact_after_commit(
     left = {message.bucket_id for message in touched if message.new_files} - compacted
     beaten = set(result.lost_compactions) - left
     if has_readers and left:
-        with _log_failed_compaction(store, user):  # on failure each bucket is checked separately
+        with _log_failed_compaction(store, user, {}, ()):  # on failure each bucket is checked separately
             left &= _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
-    done = _compact(store, user, sorted(left), threads, evaluations=EVALUATIONS if has_readers else 1)
+    done, later = _compact(store, user, sorted(left), threads, evaluations=EVALUATIONS if has_readers else 1)
     if done.lost_compactions:
         with suppress(SnapshotNotFound, OSError):  # the log names this commit, so a repetition must be recognised
             remember(store, store.snapshots.get(result.snapshot_id))
-    return replace(
-        result,
-        compact_snapshot_id=done.compact_snapshot_id or result.compact_snapshot_id,
-        lost_compactions=tuple(sorted({*beaten, *done.lost_compactions})),
-    )
+    result = replace(result, compact_snapshot_id=done.compact_snapshot_id or result.compact_snapshot_id)
+    return _with_lost(result, {*beaten, *done.lost_compactions}, {**errors, **later})
 
 
 def finish_compaction(store: FileStore, user: str, result: CommitResult, *, threads: int = 1) -> CommitResult:
@@ -82,14 +83,15 @@ def finish_compaction(store: FileStore, user: str, result: CommitResult, *, thre
         return result
     lost: tuple[BucketId, ...] = _SOME
     compacted: int | None = None
-    with _log_failed_compaction(store, user):
+    errors: Errors = {}
+    with _log_failed_compaction(store, user, errors, _SOME):
         left = _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
         with suppress(SnapshotNotFound):  # expired: all pending files may belong to this commit
             added = store.delta_entries(store.snapshots.get(result.snapshot_id))
             left &= set(zip(added.partition, added.bucket.tolist(), strict=True))
-        done = _compact(store, user, sorted(left), threads, evaluations=EVALUATIONS)
+        done, errors = _compact(store, user, sorted(left), threads, evaluations=EVALUATIONS)
         compacted, lost = done.compact_snapshot_id, done.lost_compactions
-    return replace(result, compact_snapshot_id=compacted or result.compact_snapshot_id, lost_compactions=lost)
+    return _with_lost(replace(result, compact_snapshot_id=compacted or result.compact_snapshot_id), lost, errors)
 
 
 def compact_buckets(store: FileStore, user: str, buckets: Collection[BucketId], *, threads: int = 1) -> None:
@@ -100,12 +102,23 @@ def compact_buckets(store: FileStore, user: str, buckets: Collection[BucketId], 
     _compact(store, user, sorted(buckets), threads, evaluations=1)
 
 
+def _with_lost(result: CommitResult, lost: Iterable[BucketId], errors: Mapping[BucketId, str]) -> CommitResult:
+    buckets = tuple(sorted(set(lost)))
+    return replace(
+        result, lost_compactions=buckets, compaction_error=next((errors[bucket] for bucket in buckets if bucket in errors), None)
+    )
+
+
 @contextmanager
-def _log_failed_compaction(store: FileStore, user: str) -> Iterator[None]:
-    """Log an error of the block instead of raising it."""
+def _log_failed_compaction(store: FileStore, user: str, errors: Errors, buckets: Iterable[BucketId]) -> Iterator[None]:
+    """Log an error of the block instead of raising it.
+
+    Adds its text for ``buckets`` to ``errors``.
+    """
     try:
         yield
-    except Exception:  # noqa: BLE001 -- the rows are committed, and the caller must learn that
+    except Exception as error:  # noqa: BLE001 -- the rows are committed, and the caller must learn that
+        errors.update(dict.fromkeys(buckets, describe_error(error)))
         _LOG.warning("%s: committed the rows of commit '%s', but the compaction after it failed", store.root, user, exc_info=True)
 
 
@@ -123,30 +136,32 @@ def _waiting_buckets(store: FileStore, entries: EntryColumns) -> set[BucketId]:
     return set(zip(waiting.partition, waiting.bucket.tolist(), strict=True))
 
 
-def _compact(store: FileStore, user: str, buckets: Sequence[BucketId], threads: int, *, evaluations: int) -> CommitResult:
+def _compact(store: FileStore, user: str, buckets: Sequence[BucketId], threads: int, *, evaluations: int) -> tuple[CommitResult, Errors]:
     """Compact ``buckets``.
 
-    The result has the newest snapshot, and the buckets lost to other commits or errors.
+    The result has the newest snapshot, and the buckets lost to other commits or errors. The errors come second.
     """
     newest: int | None = None
+    errors: Errors = {}
     lost: list[BucketId] = []
     for some in _chunks(buckets):
-        compaction = _Compaction(store, user, frozenset(some), threads)
-        with _log_failed_compaction(store, user):
+        compaction = _Compaction(store, user, frozenset(some), threads, errors)
+        with _log_failed_compaction(store, user, errors, some):
             compaction.run(evaluations)
         newest = compaction.snapshot_id or newest
         lost += compaction.left | compaction.failed
-    return CommitResult(None, newest, False, tuple(sorted(lost)))
+    return CommitResult(None, newest, False, tuple(sorted(lost))), errors
 
 
 class _Compaction:
     """Compaction of ``left`` buckets with a separate commit user.
 
-    ``failed`` are buckets with a logged error.
+    ``failed`` are buckets with a logged error, whose text is added to ``errors``.
     """
 
-    def __init__(self, store: FileStore, user: str, left: frozenset[BucketId], threads: int) -> None:
+    def __init__(self, store: FileStore, user: str, left: frozenset[BucketId], threads: int, errors: Errors) -> None:
         self.left = left
+        self._errors = errors
         self.failed: set[BucketId] = set()
         self.snapshot_id: int | None = None
         self._store = store
@@ -168,7 +183,7 @@ class _Compaction:
     def _compact_bucket(self, messages: list[CommitMessage], bucket: BucketId) -> None:
         full = self._store.options.compacts_fully_at_commit
         self.failed.add(bucket)
-        with _log_failed_compaction(self._store, self._user):
+        with _log_failed_compaction(self._store, self._user, self._errors, (bucket,)):
             messages.extend(compact_together(self._store, [bucket], full=full, commit_id=self._user))
             self.failed.remove(bucket)
 

@@ -145,12 +145,12 @@ class AppendOnlyWriter:
     def prepare(self) -> CommitMessage:
         """Flush, compact a bucketed table, and return the commit message."""
         self.flush()
-        failed = False
+        error: str | None = None
         if self.context.compacts and self._has_buckets:
-            failed = self.context.try_compaction(lambda: self.compact(full=False))
+            error = self.context.try_compaction(lambda: self.compact(full=False))
         before, after = self._increment.drain()
         new_files, self._new_files = self._new_files, []
-        return self.context.message(new_files, before, after, compaction_failed=failed)
+        return self.context.message(new_files, before, after, compaction_error=error)
 
     def abort(self) -> None:
         """Delete all files of this writer."""

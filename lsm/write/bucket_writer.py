@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from fileindex.base.arrays import Int64s
 from fileindex.base.column_type import Plain
-from fileindex.base.errors import UnsupportedOption
+from fileindex.base.errors import UnsupportedOption, describe_error
 from fileindex.base.lazy import cached_property
 from fileindex.base.log import logger_of
 from lsm.data_files.spill import SpillSpace
@@ -91,7 +91,7 @@ class BucketContext:
         changelog_files: Sequence[DataFileMeta] = (),
         compact_changelog: Sequence[DataFileMeta] = (),
         *,
-        compaction_failed: bool = False,
+        compaction_error: str | None = None,
     ) -> CommitMessage:
         """Return the commit message of this bucket.
 
@@ -112,11 +112,11 @@ class BucketContext:
             base_snapshot_id=self.base.id,
             base_manifest_list=self.base.delta_manifest_list,
             compact_read=tuple(sorted(self.looked_up.intersection(f.file_name for f in self.existing))) if compact_after else (),
-            compaction_failed=compaction_failed,
+            compaction_error=compaction_error,
         )
 
-    def try_compaction(self, compact: Callable[[], None]) -> bool:
-        """Run a due compaction. Return whether it failed.
+    def try_compaction(self, compact: Callable[[], None]) -> str | None:
+        """Run a due compaction. Return its error, None if it succeeded.
 
         A failure is logged; the new rows are committed without it.
 
@@ -128,12 +128,12 @@ class BucketContext:
             compact()
         except (UnmergeableRows, UnsupportedOption, UnsupportedTable):
             raise
-        except Exception:  # noqa: BLE001 -- the error concerns older files: keep the new rows
+        except Exception as error:  # noqa: BLE001 -- the error concerns older files: keep the new rows
             _LOG.warning("%s: bucket %d was not compacted; its new rows are kept", self.store.root, self.bucket, exc_info=True)
             if self.vectors is not None and marks is not None:
                 self.vectors.reset(marks)
-            return True
-        return False
+            return describe_error(error)
+        return None
 
 
 @dataclass(slots=True)

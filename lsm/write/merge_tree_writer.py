@@ -157,13 +157,14 @@ class MergeTreeWriter:
 
     def prepare(self) -> CommitMessage:
         """Flush, compact once if due, and return the commit message."""
-        failed, due = False, self.context.compacts and (self._buffer.rows or not self._compacted_fully)
+        error: str | None = None
+        due = self.context.compacts and (self._buffer.rows or not self._compacted_fully)
         self.flush()
         if due:
             full = self.context.store.options.compacts_fully_at_commit
-            failed = self.context.try_compaction(lambda: self.compact(full=full))
+            error = self.context.try_compaction(lambda: self.compact(full=full))
         before, after = ([], []) if self._used_compaction is None else self._used_compaction.increment.drain()
-        message = self.context.message(self._new_files, before, after, self._changelog, self._compact_changelog, compaction_failed=failed)
+        message = self.context.message(self._new_files, before, after, self._changelog, self._compact_changelog, compaction_error=error)
         self._new_files, self._changelog, self._compact_changelog = [], [], []
         return message
 

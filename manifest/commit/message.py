@@ -32,7 +32,7 @@ class CommitMessage(BaseModel):
         base_snapshot_id: Newest snapshot when the writer opened. 0: the table was empty. None: unknown.
         base_manifest_list: Delta manifest list of that snapshot. Empty: unknown.
         compact_read: Data files of that snapshot that the output of the compaction depends on.
-        compaction_failed: Whether the writer's own compaction failed. It was logged and dropped.
+        compaction_error: Why the writer's own compaction failed. It was logged and dropped. None: it did not fail.
 
     >>> CommitMessage(partition=bytes(12), bucket=0, total_buckets=1).is_empty
     True
@@ -53,7 +53,7 @@ class CommitMessage(BaseModel):
     base_snapshot_id: int | None = None
     base_manifest_list: str = ""
     compact_read: tuple[str, ...] = ()
-    compaction_failed: bool = False
+    compaction_error: str | None = None
 
     @property
     def base(self) -> SnapshotKey | None:
@@ -143,12 +143,14 @@ class CommitResult:
         compact_snapshot_id: Snapshot of the compaction.
         replayed: Whether an earlier call committed it.
         lost_compactions: (partition, bucket) of each dropped compaction, after a lost race or an error. Their rows are committed.
+        compaction_error: The first of these errors. None: only races were lost.
     """
 
     snapshot_id: int | None = None
     compact_snapshot_id: int | None = None
     replayed: bool = False
     lost_compactions: tuple[tuple[bytes, int], ...] = ()
+    compaction_error: str | None = None
 
     @property
     def compact_lost(self) -> bool:

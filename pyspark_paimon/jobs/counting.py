@@ -54,6 +54,7 @@ def write_result(result: CommitResult, rows: int, files: int, start: float, coun
         snapshot_id=result.snapshot_id,
         compact_snapshot_id=result.compact_snapshot_id,
         compact_lost=result.compact_lost,
+        compact_error=result.compaction_error,
         replayed=result.replayed,
         counters=counters,
         seconds=time.perf_counter() - start,

@@ -61,6 +61,7 @@ class Outcome(Message):
     snapshot_id: int | None
     compact_snapshot_id: int | None
     compact_lost: bool = False
+    compact_error: str | None = None
     counts: dict[str, int] = Field(default_factory=dict)
 
 
@@ -72,7 +73,7 @@ class WriteResult(Result):
     ``compact_snapshot_id``: compaction after the commit. None: no compaction.
     Some engines show compacted rows only (deletion vectors, first-row). They show the rows from this snapshot on.
     If compaction writes the changelog, this snapshot contains the changelog.
-    ``compact_lost``: the compaction lost to other commits or failed, which is logged.
+    ``compact_lost``: the compaction lost to other commits, or failed. ``compact_error``: why it failed. None: it did not.
     A retry with the same ``commit_id``, or the next write or compaction, repeats it.
     ``rows``: input rows. ``files``: data files written.
     ``removal``: result of a dry run. ``counters``: None for a replay.
@@ -87,6 +88,7 @@ class WriteResult(Result):
     snapshot_id: int | None
     compact_snapshot_id: int | None = None
     compact_lost: bool = False
+    compact_error: str | None = None
     replayed: bool = False
     removal: Removal | None = None
     counters: WriteCounters | None = None
@@ -108,6 +110,7 @@ class WriteResult(Result):
             snapshot_id=outcome.snapshot_id,
             compact_snapshot_id=outcome.compact_snapshot_id,
             compact_lost=outcome.compact_lost,
+            compact_error=outcome.compact_error,
             replayed=replayed,
             counters=None if replayed else WriteCounters(**known, millis=millis),
             seconds=seconds,
@@ -123,6 +126,8 @@ class WriteResult(Result):
             return f"already committed by snapshot {self.snapshot_id}"
         compacted = None if self.compact_snapshot_id is None else f"compacted in snapshot {self.compact_snapshot_id}"
         lost = "the compaction lost to another commit" if self.compact_lost else None
+        if self.compact_error is not None:
+            lost = f"the compaction failed, and the next write or compaction repeats it ({self.compact_error})"
         rejected = f"{count_text(self.rejected.num_rows, 'row')} rejected" if self.rejected is not None and self.rejected.num_rows else None
         return list_text(
             f"{self._rows_text} in {count_text(self.files, 'file')}",

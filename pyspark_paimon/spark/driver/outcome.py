@@ -91,7 +91,11 @@ def outcome_of(store: FileStore, result: CommitResult) -> Outcome:
     noted = result.snapshot_id or result.compact_snapshot_id
     counts = {} if noted is None else CommitInfo.of(store.snapshots.get(noted)).metrics
     return Outcome(
-        snapshot_id=result.snapshot_id, compact_snapshot_id=result.compact_snapshot_id, compact_lost=result.compact_lost, counts=counts
+        snapshot_id=result.snapshot_id,
+        compact_snapshot_id=result.compact_snapshot_id,
+        compact_lost=result.compact_lost,
+        compact_error=result.compaction_error,
+        counts=counts,
     )
 
 

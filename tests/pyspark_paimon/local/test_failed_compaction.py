@@ -121,6 +121,10 @@ def test_the_rows_are_committed_and_the_compaction_comes_later(tmp_path, monkeyp
             result = table.write(written)
         assert result.snapshot_id is not None
         lost.append(result.compact_lost)
+        assert (result.compact_error is not None) == result.compact_lost
+        if result.compact_error is not None:
+            assert str(ERRORS[fault[1]]) in result.compact_error
+            assert result.compact_error in str(result)
         new = [(row["id"], row["n"]) for row in written.to_pylist()]
         if kind == "append":
             expected = sorted([*expected, *new])
@@ -146,6 +150,9 @@ def test_a_damaged_file_loses_compactions_but_no_writes_and_an_explicit_compacti
     path.write_bytes(bytes(len(held)))
     results = [table.write(rows(range(50), at)) for at in range(1, 9)]
     assert any(result.compact_lost for result in results)
+    for result in results:
+        assert (path.name in (result.compact_error or "")) == result.compact_lost
+        assert "another commit" not in str(result)
     with pytest.raises(CorruptFile, match=path.name):
         table.compact(full=True)
     path.write_bytes(held)

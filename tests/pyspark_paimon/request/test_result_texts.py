@@ -33,6 +33,10 @@ def table(tmp_path: Path) -> Table:
             WriteResult(rows=1, files=1, snapshot_id=3, compact_lost=True),
             "1 row in 1 file, 0.00 s, snapshot 3, the compaction lost to another commit",
         ),
+        (
+            WriteResult(rows=1, files=1, snapshot_id=3, compact_lost=True, compact_error="OSError: disk full"),
+            "1 row in 1 file, 0.00 s, snapshot 3, the compaction failed, and the next write or compaction repeats it (OSError: disk full)",
+        ),
         (WriteResult(rows=0, files=0, snapshot_id=3, replayed=True), "already committed by snapshot 3"),
         (WriteResult(rows=2, files=0, snapshot_id=None, removal=Removal(rows=2)), "dry run: would remove 2 rows"),
         (Removal(), "nothing"),
