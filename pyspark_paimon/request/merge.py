@@ -8,7 +8,7 @@ Any other value is a literal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from fileindex.base.errors import InvalidArgument, UnknownColumn
 from fileindex.expression.tree import ColumnValue, Expression, LiteralValue
 from lsm.python_values.columns import python_scalar
 from manifest.io.errors import SchemaMismatch
+from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import from_arrow
 from pyspark_paimon.filter.columns import SOURCE, TARGET, match_names, resolve
@@ -214,6 +215,21 @@ def _all(action: Action, schema: TableSchema, sides: Sides, join: Join) -> dict[
     return {name: ColumnValue(f"{SOURCE}.{other}", None, source[other]) for name, other in found.items() if name not in equal}
 
 
+def refuse_new_columns(schema: TableSchema, options: Mapping[str, str], source: Collection[str], join: Join) -> None:
+    """Raise ``SchemaMismatch`` if a clause for all columns would drop some.
+
+    Without ``write.merge-schema`` such a clause is for the columns that both sides have.
+    """
+    if not CoreOptions.of({**schema.options, **options}).write_merge_schema:
+        return
+    matched = {*match_names(schema.names, source).values(), *(name for _, name in join.pairs)}
+    if new := [name for name in source if name not in matched]:
+        raise SchemaMismatch(
+            f"merge: the source has column '{new[0]}', which the table lacks. Option 'write.merge-schema' is set, but a merge adds no columns: "
+            f"call add_column({new[0]!r}, ...) first, or name the columns that the clause sets"
+        )
+
+
 def _value(name: str, value: Any, visible: Sides, schema: TableSchema) -> Value:
     if isinstance(value, ColumnValue):
         return value
@@ -231,4 +247,4 @@ def _value(name: str, value: Any, visible: Sides, schema: TableSchema) -> Value:
     return scalar
 
 
-__all__ = ["Action", "Clause", "Join", "MergeRequest", "When", "check_merge", "clause_of", "join_of", "sides_of"]
+__all__ = ["Action", "Clause", "Join", "MergeRequest", "When", "check_merge", "clause_of", "join_of", "refuse_new_columns", "sides_of"]

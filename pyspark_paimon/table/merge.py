@@ -173,8 +173,11 @@ class Merge(CheckedMethods):
         return self._backend.run(MergeRows(request=self._request, wanted=self._wanted))
 
     def _with(self, when: When, action: Action, values: object, condition: Expression | None) -> Merge:
-        from pyspark_paimon.request.merge import clause_of  # noqa: PLC0415  # parses SQL
+        from pyspark_paimon.filter.columns import SOURCE  # noqa: PLC0415  # as below
+        from pyspark_paimon.request.merge import clause_of, refuse_new_columns  # noqa: PLC0415  # parses SQL
 
+        if values == "all":
+            refuse_new_columns(self._table_schema, self._request.options, self._sides[SOURCE], self._wanted.join)
         clause = clause_of(when, action, values, condition, schema=self._table_schema, sides=self._sides, join=self._wanted.join)
         return replace(self, _wanted=self._wanted.model_copy(update={"clauses": (*self._wanted.clauses, clause)}))
 

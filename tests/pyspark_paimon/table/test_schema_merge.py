@@ -135,6 +135,23 @@ def test_kinds_and_kept_columns_with_new_columns(table_root):
     assert rows(table) == [{"id": 1, "n": 5, "s": "x", "t": "y"}, {"id": 3, "n": None, "s": None, "t": "z"}]
 
 
+@pytest.mark.parametrize("place", ["table", "call"])
+def test_a_merge_drops_no_column_that_the_table_should_get(table, place):
+    option = {"write.merge-schema": "true"}
+    if place == "table":
+        table.alter_options(option)
+    source = pa.table({"id": [1, 2], "N": pa.array([5, 6], pa.int32()), "fresh": ["x", "y"]})
+    merge = table.merge(source, on="id", options=option if place == "call" else None)
+    for clause in (merge.when_matched_update_all, merge.when_not_matched_insert_all):
+        with pytest.raises(SchemaMismatch, match=r"'fresh'.*add_column\('fresh'"):
+            clause()
+    merge.when_matched_update({"n": "s.N"}).when_not_matched_insert({"id": "s.id"}).execute()
+    assert rows(table) == [{"id": 1, "n": 5}, {"id": 2, "n": None}]
+    named = source.rename_columns(["key", "n", "fresh"]).drop_columns(["fresh"])
+    table.merge(named, on="t.id = s.key", options=option).when_matched_update_all().execute()
+    assert rows(table)[1] == {"id": 2, "n": 6}
+
+
 def test_writers_that_add_columns_at_once_all_succeed(table):
     start = Barrier(4)
 
