@@ -90,7 +90,15 @@ if TYPE_CHECKING:
         Removal,
         WriteResult,
     )
-    from pyspark_paimon.request.state_results import CopyResult, FsckResult, Holder, MissingFilesResult, PurgeResult, TableChangeResult
+    from pyspark_paimon.request.state_results import (
+        CopyResult,
+        FsckResult,
+        Holder,
+        MissingFilesResult,
+        PurgeResult,
+        TableChangeResult,
+        TypeChangeResult,
+    )
     from pyspark_paimon.request.tree_report import TreeAdvice, TreeBox, TreeBucket, TreeIndex, TreeReport, TreeSnapshot
     from pyspark_paimon.spark.client.session import spark_session, warm
     from pyspark_paimon.spark.install import InstallResult, install
@@ -183,6 +191,7 @@ _NAMES_BY_MODULE = {
         "MissingFilesResult",
         "PurgeResult",
         "TableChangeResult",
+        "TypeChangeResult",
     ),
     "pyspark_paimon.request.tree_report": ("TreeAdvice", "TreeBox", "TreeBucket", "TreeIndex", "TreeReport", "TreeSnapshot"),
     "pyspark_paimon.spark.client.session": ("spark_session", "warm"),
@@ -308,6 +317,7 @@ __all__ = [
     "TreeIndex",
     "TreeReport",
     "TreeSnapshot",
+    "TypeChangeResult",
     "UnknownColumn",
     "UnknownSystemTable",
     "UnmergeableRows",

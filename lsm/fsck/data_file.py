@@ -32,7 +32,7 @@ from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
 from lsm.parquet.expected_footer import ExpectedFooter
 from lsm.read.metrics import ReadReport
 from lsm.read.row_group import RowGroupRead
-from lsm.schema.evolution import SchemaMapping, column_types
+from lsm.schema.evolution import SchemaMapping, column_types, to_read_schema, way_back
 from lsm.schema.parquet_schema import KEY_PREFIX, KIND_FIELD, SEQUENCE_FIELD, key_fields
 from manifest.entry.data_file import DataFileMeta
 from manifest.fsck.depth import Depth
@@ -69,6 +69,7 @@ class CheckedDataFile:
     found: Findings
     hashes: Callable[[], Int32s | None]
     _partition_wrong: dict[str, int] = field(default_factory=dict)
+    _unreadable: set[str] = field(default_factory=set)
     _differing_keys: set[str] = field(default_factory=set)
     _wrong_buckets: int = 0
     _strange_hashes: int = 0
@@ -161,6 +162,7 @@ class CheckedDataFile:
             indexes.write(rows)
             self._check_partition(rows)
             self._check_bucket(rows)
+            self._check_types(rows)
             if self.schema.kind.has_row_kinds:
                 key_statistics.write(rows)
                 numbers.write(rows)
@@ -208,6 +210,21 @@ class CheckedDataFile:
             others = [found for found in (from_scalar(scalar, kind.column_type) for scalar in distinct[:2]) if not _same(found, value)]
             if others:
                 self._partition_wrong[name] = self._partition_wrong.get(name, 0) + 1
+
+    def _check_types(self, rows: Any) -> None:
+        """Check that values can be read in the newest schema."""
+        if self.schema.id == self.store.schema.id:
+            return
+        read = {column.id: column for column in self.store.schema.fields}
+        for column in self.schema.fields:
+            current = read.get(column.id)
+            if current is None or current.type == column.type or column.name in self._unreadable or column.name not in rows.schema.names:
+                continue
+            try:
+                to_read_schema(one_array(rows.column(column.name)), column.type, current.type)
+            except CastFailed as error:
+                self._unreadable.add(column.name)
+                self._wrong(ProblemKind.DATA_FILE, f"column '{current.name}': {error}; {way_back(current.name, column.type, current.type)}")
 
     def _check_bucket(self, rows: Any) -> None:
         """Check the bucket of rows.

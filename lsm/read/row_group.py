@@ -33,7 +33,7 @@ from lsm.parquet.row_group_pages import GroupPages, matching_rows
 from lsm.read.metrics import ReadReport
 from lsm.read.text_search import TextRows
 from lsm.scan.predicates import required_texts
-from lsm.schema.evolution import SchemaMapping, is_same, to_read_schema
+from lsm.schema.evolution import SchemaMapping, is_same, to_read_schema, way_back
 from lsm.schema.parquet_schema import KIND_FIELD
 from manifest.entry.bounds import BoundsColumn
 from manifest.io.errors import CastFailed, OutOfMemory
@@ -268,7 +268,7 @@ class RowGroupRead:
         try:
             return to_read_schema(array, source.type, wanted)
         except CastFailed as error:
-            raise CastFailed(f"{self.data.path}: column '{name}': {error}") from error
+            raise CastFailed(f"{self.data.path}: column '{name}': {error}; {way_back(name, source.type, wanted)}") from error
         except CorruptVariant as error:
             raise CorruptFile(self.data.path, f"column '{source.name}' holds a VARIANT that cannot be read: {error}") from error
         except (MemoryError, pa.ArrowException) as error:

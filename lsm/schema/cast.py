@@ -313,6 +313,17 @@ def from_text(array: Any, new: DataType) -> Any:
     return pc.utf8_trim_whitespace(array).cast(new.arrow)
 
 
+def may_parse(array: Any, new: DataType) -> Any:
+    """Return which texts have the form of values of type ``new``.
+
+    A text of another form raises ``CastFailed``. One of that form may, too: its value may be out of range.
+    """
+    if new.kind is Kind.BOOLEAN:
+        return pc.is_in(pc.utf8_lower(array), pa.array([*_TRUE, *_FALSE]))
+    form = _FORMS.get(new.kind)
+    return pa.array(np.ones(len(array), np.bool_)) if form is None else pc.match_substring_regex(array, form)
+
+
 def _booleans(array: Any, new: DataType) -> Any:
     lowered = pc.utf8_lower(array)
     true = pc.is_in(lowered, pa.array(_TRUE))
@@ -364,4 +375,4 @@ def fit_binary(array: Any, new: DataType) -> Any:
     return pc.binary_slice(array, 0, new.length)
 
 
-__all__ = ["cast_values", "fit_binary", "fit_text", "from_text", "plain_decimal", "to_text"]
+__all__ = ["cast_values", "fit_binary", "fit_text", "from_text", "may_parse", "plain_decimal", "to_text"]

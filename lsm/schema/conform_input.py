@@ -182,7 +182,7 @@ def has_null(column: Any, data_type: DataType) -> bool:
         or (data_type.kind is not Kind.VARIANT and all(child.nullable and not child.is_nested for child in data_type.children))
     ):
         return False
-    return any(has_null(part, type_) for part, type_ in _parts(column, data_type))
+    return any(has_null(part, type_) for part, type_ in nested_parts(column, data_type))
 
 
 def _overlong(column: Any, data_type: DataType) -> tuple[int, DataType] | None:
@@ -193,7 +193,7 @@ def _overlong(column: Any, data_type: DataType) -> tuple[int, DataType] | None:
     if not _is_bounded(data_type) or not len(column):
         return None
     if data_type.is_nested:
-        return next(filter(None, starmap(_overlong, _parts(column, data_type))), None)
+        return next(filter(None, starmap(_overlong, nested_parts(column, data_type))), None)
     length = pc.utf8_length(column) if data_type.kind in STRINGS else pc.binary_length(column)
     longest = pc.max(length).as_py()
     return (longest, data_type) if longest is not None and longest > data_type.length else None
@@ -203,16 +203,19 @@ def _is_bounded(data_type: DataType) -> bool:
     return (data_type.kind in STRINGS | BINARIES and data_type.length < MAX_LENGTH) or any(map(_is_bounded, data_type.children))
 
 
-def _parts(column: Any, data_type: DataType) -> Iterator[tuple[Any, DataType]]:
-    """Yield the values inside a nested column, without those of nulls, and their types."""
+def nested_parts(column: Any, data_type: DataType) -> Iterator[tuple[Any, DataType]]:
+    """Yield the values inside a nested column, without those of nulls, and their types.
+
+    Fields of rows are found by name: their order is not that of the type.
+    """
     for array in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
         match data_type.kind:
             case Kind.ROW:
                 valid = array.drop_null()
-                yield from ((pc.struct_field(valid, [at]), field.type) for at, field in enumerate(data_type.fields))
+                yield from ((pc.struct_field(valid, [valid.type.get_field_index(field.name)]), field.type) for field in data_type.fields)
             case Kind.VARIANT:
                 valid = array.drop_null()
-                yield from ((pc.struct_field(valid, [at]), _VARIANT_PART) for at in range(2))
+                yield from ((pc.struct_field(valid, [valid.type.get_field_index(part.name)]), _VARIANT_PART) for part in data_type.arrow)
             case Kind.ARRAY | Kind.VECTOR:
                 yield array.flatten(), data_type.part("element")
             case Kind.MULTISET:
@@ -327,4 +330,4 @@ def _zero(kind: pa.DataType) -> Any:
     return False if types.is_boolean(kind) else 0
 
 
-__all__ = ["complete_deletes", "conform", "has_null", "refused_rows", "takeable"]
+__all__ = ["complete_deletes", "conform", "has_null", "nested_parts", "refused_rows", "takeable"]

@@ -252,6 +252,17 @@ def to_read_schema(array: Any, file: DataType, read: DataType) -> Any:
             return array.cast(target)
 
 
+def way_back(name: str, file: DataType, read: DataType) -> str:
+    """Return the advice for a column whose type ``read`` cannot have the values of a file.
+
+    >>> way_back("n", DataType(Kind.INT), DataType(Kind.BOOLEAN))
+    "the file has INT; to read it again, call change_type('n', 'INT', force=True)"
+    """
+    shown = str(file.with_nullable(nullable=True))
+    text = "STRING" if file.kind in STRINGS and not can_cast(read, file) else shown  # a date becomes STRING, but no VARCHAR(3)
+    return f"the file has {shown}; to read it again, call change_type({name!r}, '{text}', force=True)"
+
+
 def _shares_nothing(file: DataType, read: DataType) -> bool:
     """Return whether all fields of the file's rows were dropped.
 
@@ -311,4 +322,4 @@ def column_types(fields: Sequence[DataField]) -> dict[str, ColumnType]:
     return {column.name: column.type.column_type for column in fields}
 
 
-__all__ = ["SchemaMapping", "can_cast", "column_types", "is_same", "to_read_schema"]
+__all__ = ["SchemaMapping", "can_cast", "column_types", "is_same", "to_read_schema", "way_back"]

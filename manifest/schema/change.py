@@ -63,12 +63,13 @@ class MoveColumn(_Change):
 class ChangeType(_Change):
     """Change a column's type but not its nullability.
 
-    Old files are cast when they are read.
+    Old files are cast when they are read. ``force``: also to a type that does not keep every value.
     """
 
     change: Literal["type"] = "type"
     path: Path
     type: str | dict[str, Any]
+    force: bool = False
 
 
 class ChangeNullability(_Change):

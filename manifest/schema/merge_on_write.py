@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from fileindex.base.column_type import FLOATS, INTEGERS, Kind
+from fileindex.base.column_type import Kind
 from manifest.schema.change import AddColumn, ChangeType, SchemaChange
 from manifest.schema.evolution import hashed_columns
 from manifest.schema.table_schema import TableSchema
-from manifest.types.cast_rules import INTEGER_BITS, NUMBERS, Cast, cast_of, keeps_order
+from manifest.types.cast_rules import NUMBERS, Cast, cast_of, keeps_values
 from manifest.types.data_type import DataField, DataType
 
 
@@ -64,7 +64,7 @@ def _merge_types(path: tuple[str, ...], stored: DataType, given: DataType, rules
         (rules.widens and _is_wider(stored, given))
         or (rules.casts and stored.kind is not given.kind and cast_of(stored, given) is not Cast.NONE)
     ):
-        yield ChangeType(path=path, type=given.with_nullable(stored.nullable).to_json())
+        yield ChangeType(path=path, type=given.with_nullable(stored.nullable).to_json(), force=rules.casts)
 
 
 _PARTS = {Kind.ARRAY: "element", Kind.MAP: "value"}
@@ -77,14 +77,7 @@ def _is_wider(stored: DataType, given: DataType) -> bool:
     """
     if stored.kind not in NUMBERS or given.kind not in NUMBERS or stored.with_nullable(nullable=True) == given.with_nullable(nullable=True):
         return False
-    if given.kind in FLOATS:  # a float has fewer exact digits than most integers and decimals
-        exact = stored.kind in INTEGERS and INTEGER_BITS[stored.kind] <= _EXACT_BITS[given.kind]
-        return exact or (stored.kind is Kind.FLOAT and given.kind is Kind.DOUBLE)
-    return keeps_order(stored, given)
-
-
-_EXACT_BITS = {Kind.FLOAT: 16, Kind.DOUBLE: 32}
-"""Widest integers whose values are exact in a type."""
+    return keeps_values(stored, given)
 
 
 __all__ = ["MergeRules", "merge_changes"]

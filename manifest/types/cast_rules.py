@@ -7,6 +7,7 @@ fail, and is allowed unless the table sets ``disable-explicit-type-casting``. Fi
 from __future__ import annotations
 
 from enum import Enum
+from itertools import starmap
 
 from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 from manifest.types.data_type import MAX_LENGTH, DataType
@@ -105,6 +106,64 @@ def keeps_order(old: DataType, new: DataType) -> bool:
     return False
 
 
+_EXACT_BITS = {Kind.FLOAT: 16, Kind.DOUBLE: 32}
+"""Widest integers whose values are exact in a type."""
+_MOST_TEXT = {Kind.BOOLEAN: 5, Kind.FLOAT: 24, Kind.DOUBLE: 24, Kind.DATE: 10, Kind.TIME: 12, Kind.TIMESTAMP: 29}
+"""Largest number of characters of a value as text."""
+_MICROS = 6
+"""Digits of a second below which every date and time fits a type."""
+
+
+def keeps_values(old: DataType, new: DataType) -> bool:
+    """Return whether a change keeps every value exactly.
+
+    A number as text is the same value. Nested types are compared part by part; fields of rows that one type lacks do not count.
+
+    >>> keeps_values(DataType(Kind.INT), DataType(Kind.DOUBLE)), keeps_values(DataType(Kind.BIGINT), DataType(Kind.DOUBLE))
+    (True, False)
+    """
+    if old.with_nullable(nullable=True) == new.with_nullable(nullable=True):
+        return True
+    if old.is_nested or new.is_nested:
+        return old.kind is new.kind and _keeps_parts(old, new)
+    if cast_of(old, new) is Cast.NONE:
+        return False
+    match old.kind, new.kind:
+        case (a, Kind.VARCHAR) if a in STRINGS:
+            return old.length <= new.length
+        case (a, Kind.VARCHAR):
+            return a not in BINARIES and _text_length(old) <= new.length
+        case (a, Kind.VARBINARY):
+            return (old.length if a in BINARIES else min(4 * old.length, MAX_LENGTH)) <= new.length
+        case (a, b) if b in FLOATS:
+            return (a in INTEGERS and INTEGER_BITS[a] <= _EXACT_BITS[b]) or (a is Kind.FLOAT and b is Kind.DOUBLE)
+        case (Kind.BOOLEAN, b):
+            return b in INTEGERS
+        case (Kind.DECIMAL, b) if b in INTEGERS:
+            return old.scale == 0 and old.precision < INTEGER_DIGITS[b]
+        case (a, b) if b in INTEGERS or b is Kind.DECIMAL:
+            return a in INTEGERS | {Kind.DECIMAL} and keeps_order(old, new)
+        case (Kind.DATE, Kind.TIMESTAMP):
+            return new.precision <= _MICROS
+        case (a, b) if a is b and a in TIMESTAMPS:
+            return old.precision <= new.precision and (old.precision > _MICROS or new.precision <= _MICROS)
+    return False
+
+
+def _keeps_parts(old: DataType, new: DataType) -> bool:
+    if old.kind is Kind.ROW:
+        fields = {field.id: field.type for field in old.fields}
+        return all(keeps_values(fields[field.id], field.type) for field in new.fields if field.id in fields)
+    pairs = list(zip(old.children, new.children, strict=True))
+    return bool(pairs) and old.length == new.length and all(starmap(keeps_values, pairs))
+
+
+def _text_length(data_type: DataType) -> int:
+    if data_type.kind in INTEGERS:
+        return INTEGER_DIGITS[data_type.kind] + 1
+    return data_type.precision + 3 if data_type.kind is Kind.DECIMAL else _MOST_TEXT.get(data_type.kind, MAX_LENGTH + 1)
+
+
 def may_null(old: DataType, new: DataType) -> bool:
     """Return whether a cast can turn a value into null.
 
@@ -113,4 +172,4 @@ def may_null(old: DataType, new: DataType) -> bool:
     return new.kind is Kind.DECIMAL and not keeps_order(old, new) and old.kind is not Kind.BOOLEAN
 
 
-__all__ = ["INTEGER_BITS", "INTEGER_DIGITS", "NUMBERS", "Cast", "cast_of", "keeps_order", "may_null"]
+__all__ = ["INTEGER_BITS", "INTEGER_DIGITS", "NUMBERS", "Cast", "cast_of", "keeps_order", "keeps_values", "may_null"]

@@ -98,9 +98,20 @@ def move_column(target: TableOption, column: ColumnArgument, *, after: After = N
 
 @alter.command("type", cls=AfterTable)
 @on_table
-def change_type(target: TableOption, column: ColumnArgument, data_type: TypeArgument) -> None:
+def change_type(
+    target: TableOption,
+    column: ColumnArgument,
+    data_type: TypeArgument,
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Also to a type that does not keep every value.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count the values that would change, and change nothing.")] = False,
+) -> None:
     """Change the type of a column."""
-    _report(target, target.open().change_type(column.split("."), data_type))
+    table = target.open()
+    if dry_run:
+        target.report(table.change_type(column.split("."), data_type, dry_run=True))
+    else:
+        _report(target, table.change_type(column.split("."), data_type, force=force))
 
 
 @alter.command("set", cls=AfterTable)

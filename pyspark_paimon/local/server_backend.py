@@ -23,7 +23,7 @@ from manifest.schema.evolution import evolve
 from manifest.snapshot.snapshot import SnapshotCommit
 from manifest.store import FileStore
 from pyspark_paimon.local.backend import LocalBackend
-from pyspark_paimon.operations.alter import AlterSchema, check_rescale
+from pyspark_paimon.operations.alter import AlterSchema, check_rescale, check_types
 from pyspark_paimon.operations.branches import CreateBranch, DeleteBranch, FastForward
 from pyspark_paimon.operations.rollback import Rollback
 from pyspark_paimon.operations.tags import CreateTag, DeleteTag, tagged_snapshot
@@ -117,6 +117,7 @@ class ServerBackend(LocalBackend):
         store = self.store()
         if not operation.rescales:
             check_rescale(store, operation.changes)
+        check_types(store, operation.changes)
         if evolve(store.schema, operation.changes) is not store.schema:
             self._api.alter_table(self._table, operation.changes)
         return TableChangeResult()

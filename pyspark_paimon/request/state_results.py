@@ -80,6 +80,26 @@ class FsckResult(Result):
 
 
 @public
+class TypeChangeResult(Result):
+    """Result of a dry run of ``Table.change_type``.
+
+    ``values``: values of the column in the newest snapshot, without nulls. ``changed``: values that another value or null would replace.
+    ``unreadable``: values that would make reads fail.
+
+    >>> print(TypeChangeResult(values=10, changed=2, unreadable=1))
+    2 of 10 values would change, 1 could not be read
+    """
+
+    values: int
+    changed: int
+    unreadable: int
+
+    def __str__(self) -> str:
+        """Return the numbers of values."""
+        return f"{self.changed:,} of {count_text(self.values, 'value')} would change, {self.unreadable:,} could not be read"
+
+
+@public
 class TableChangeResult(Result):
     """Result of a change of a table's history.
 
@@ -224,4 +244,4 @@ class CopyResult(Result):
         return f"{copied} copied, {self.seconds:.2f} s, snapshot {self.snapshot_id}"
 
 
-__all__ = ["CopyResult", "FsckResult", "Holder", "MissingFilesResult", "PurgeResult", "TableChangeResult"]
+__all__ = ["CopyResult", "FsckResult", "Holder", "MissingFilesResult", "PurgeResult", "TableChangeResult", "TypeChangeResult"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import pyarrow as pa
 
@@ -19,6 +19,9 @@ from manifest.options.core_options import option_texts
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType, from_arrow
 from manifest.types.type_parser import quote_field
+from pyspark_paimon.request.backend import ScanRequest, TravelRequest
+from pyspark_paimon.request.state import Start
+from pyspark_paimon.request.state_results import TypeChangeResult
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.typing import ColumnPath, Data, Schema, Type
 
@@ -154,18 +157,54 @@ class TableEvolution(TableRole):
         """
         return self._alter(change.MoveColumn(path=_path(name), first=first, after=after))
 
-    def change_type(self, name: ColumnPath, type: Type) -> Self:  # noqa: A002  # SQL's word
+    @overload
+    def change_type(self, name: ColumnPath, type: Type, *, force: bool = False, dry_run: Literal[False] = False) -> Self: ...
+
+    @overload
+    def change_type(self, name: ColumnPath, type: Type, *, force: bool = False, dry_run: Literal[True]) -> TypeChangeResult: ...
+
+    def change_type(
+        self,
+        name: ColumnPath,
+        type: Type,  # noqa: A002  # SQL's word
+        *,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Self | TypeChangeResult:
         """Change the type of a column.
 
         Keys keep their type. The old type must be castable to the new one. Nullability stays. Values of existing files are cast when
-        they are read. Numbers that are too large for a narrower type wrap around or become null, as in Paimon.
-        Text that is not a number is an error of the read. The option ``disable-explicit-type-casting`` allows widening only.
+        they are read, so the new type must keep every value of the types that the column has had.
+
+        Args:
+            name: Column, or path of a nested field.
+            type: New type.
+            force: Change the type although values may change: numbers that are too large for a narrower type wrap around or become
+                null, as in Paimon. A text that is not a number is an error of the read, which names the way back. The option
+                ``disable-explicit-type-casting`` forbids such changes.
+            dry_run: Count the values of the newest snapshot that would change, and change nothing. The column is read.
 
         >>> from pyspark_paimon.example import cities
         >>> cities().change_type(["attrs", "value"], "BIGINT").schema.field("attrs").type
         MapType(map<string, int64>)
+        >>> print(cities().change_type("city", "INT", dry_run=True))
+        0 of 3 values would change, 3 could not be read
         """
-        return self._alter(change.ChangeType(path=_path(name), type=_type(type, name)))
+        asked = change.ChangeType(path=_path(name), type=_type(type, name), force=force)
+        return self._count_changed(asked) if dry_run else self._alter(asked)
+
+    def _count_changed(self, asked: change.ChangeType) -> TypeChangeResult:
+        from lsm.schema.retype import RetypeCount  # noqa: PLC0415  # seldom needed
+        from manifest.schema.evolution import evolve  # noqa: PLC0415  # as above
+
+        pinned, schema = self._backend.ask(Start(travel=TravelRequest()))
+        name = asked.path[0]
+        after = evolve(schema, [asked]).field(name).type
+        count = RetypeCount()
+        request = ScanRequest.of(None, columns=[name], snapshot=pinned).model_copy(update={"schema_id": schema.id})
+        for batch in self._backend.read(request):
+            count.add(batch.column(name), schema.field(name).type, after)
+        return TypeChangeResult(values=count.values, changed=count.changed, unreadable=count.unreadable)
 
     def set_nullable(self, name: ColumnPath, nullable: bool = True) -> Self:
         """Allow or forbid nulls in a column.
@@ -252,6 +291,9 @@ class _ChangeRecorder(TableEvolution):
     def _alter(self, *changes: change.SchemaChange) -> Self:
         self.changes += changes
         return self
+
+    def _count_changed(self, asked: change.ChangeType) -> TypeChangeResult:
+        raise InvalidArgument(f"change_type('{asked.path[0]}', ..., dry_run=True) changes nothing; call it alone, not in alter")
 
 
 def _path(name: object) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -41,7 +42,11 @@ class Readable(ABC):
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the rows as an Arrow C stream (polars, DuckDB)."""
-        return self.to_reader().__arrow_c_stream__(requested_schema)
+        batches = self.to_reader()
+        # A C stream has error texts only. What fails at once, fails here, as a PaimonError.
+        first = next(iter(batches), None)
+        reader = batches if first is None else pa.RecordBatchReader.from_batches(batches.schema, chain([first], batches))
+        return reader.__arrow_c_stream__(requested_schema)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches."""

@@ -114,7 +114,7 @@ def our_change(change: Mapping[str, Any]) -> SchemaChange:
         case "rename":
             return RenameColumn(path=path, name=change["to"])
         case "type":
-            return ChangeType(path=path, type=change["type"])
+            return ChangeType(path=path, type=change["type"], force=True)
         case "nullable":
             return ChangeNullability(path=path, nullable=change["nullable"])
         case "move":

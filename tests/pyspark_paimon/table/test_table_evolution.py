@@ -60,13 +60,13 @@ def test_a_filter_after_a_cast_without_order_finds_every_row(table_root):
     assert rows(table, "n = '10'") == [{"id": 10, "n": "10"}]
     assert [row["id"] for row in rows(table, "n > '1' AND n < '11'")] == [10, 100, 1000]
     assert rows(table, "n IS NULL") == [{"id": None, "n": None}]
-    table.alter_options({"file-index.bitmap.columns": None}).change_type("n", "DECIMAL(2, 0)")
+    table.alter_options({"file-index.bitmap.columns": None}).change_type("n", "DECIMAL(2, 0)", force=True)
     assert [row["n"] for row in rows(table, "n IS NOT NULL")] == [Decimal(value) for value in (1, 2, 3, 9, 10, 11)]
     assert sorted(row["id"] or 0 for row in rows(table, "n IS NULL")) == [0, 100, 1000]
 
 
 def test_text_that_becomes_a_number_fails_where_it_is_none(table):
-    table.change_type("b", "INT")
+    table.change_type("b", "INT", force=True)
     with pytest.raises(CastFailed, match=r"column 'b': 'x' is no INT"):
         rows(table)
     assert table.scan(columns=["id", "a"]).count() == 2
@@ -76,7 +76,7 @@ def test_text_that_becomes_a_number_fails_where_it_is_none(table):
 
 def test_cut_text_and_padded_text_come_from_old_files(table):
     table.write(pa.table({"id": [3], "a": pa.array([1], pa.int32()), "b": ["longer"]}))
-    table.change_type("b", "CHAR(3)")
+    table.change_type("b", "CHAR(3)", force=True)
     assert [row["b"] for row in rows(table)] == ["x  ", "y  ", "lon"]
     assert [row["id"] for row in rows(table, "b = 'lon'")] == [3]
 
