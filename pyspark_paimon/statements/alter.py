@@ -5,13 +5,14 @@ Each function returns None for a table that is not Paimon's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from operator import methodcaller
 from typing import Any, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_functions import quote_name
+from pyspark_paimon.request.results import MergeResult
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.new_table import spark_type_text
@@ -200,24 +201,31 @@ def update(names: KnownTables, words: TokenCursor) -> Any:
     words.expect("SET")
     values = assignments(words, ("WHERE",), sides)
     condition = _condition(words)
-    expressions = {column: replace_qualifiers(text, sides) for column, text in values.items()}
-    if has_subquery(condition):
-        found = Subqueries(names, table, condition, source, partial(replace_qualifiers, sides=sides))
-        chosen = found.literal_filter()
-        if chosen is None:
-            if parts := [column for column in values if "." in column]:
-                raise InvalidArgument(
-                    f"SET {parts[0]}: a field of a column cannot be set where Spark finds the rows by a subquery of WHERE; set the column to "
-                    "its whole new value. Nothing was changed"
-                )
-            # In a merge, t and s are its sides: a struct column of these names needs its side before it.
-            structs = {(name.lower(),): f"t.{name}" for name in table.table_schema.names if name.lower() in {"t", "s"}}
-            merged = structs | dict.fromkeys(sides, "t")
-            merge = table.merge(*found.matching_keys())
-            texts = {column: replace_qualifiers(text, merged) for column, text in values.items()}
-            return frame_of_result(names.spark, merge.when_matched_update(texts).execute())
-        return frame_of_result(names.spark, table.update(chosen, set=expressions))
-    return frame_of_result(names.spark, table.update(replace_qualifiers(condition, sides), set=expressions))
+    found = Subqueries(names, table, condition, source, partial(replace_qualifiers, sides=sides))
+    expressions = {column: found.value_text(column, text) for column, text in values.items()}
+    known = {column: text for column, text in expressions.items() if text is not None}
+    chosen = found.literal_filter() if has_subquery(condition) else replace_qualifiers(condition, sides)
+    if chosen is not None and len(known) == len(values):
+        return frame_of_result(names.spark, table.update(chosen, set=known))
+    return frame_of_result(names.spark, _update_by_keys(found, values, known))
+
+
+def _update_by_keys(found: Subqueries, values: Mapping[str, str], known: Mapping[str, str]) -> MergeResult:
+    """Update the rows that Spark finds.
+
+    values: Text of each new value. known: those that need no subquery. Spark computes the others.
+    """
+    if parts := [column for column in values if "." in column]:
+        raise InvalidArgument(
+            f"SET {parts[0]}: a field of a column cannot be set where Spark finds the rows by a subquery; set the column to "
+            "its whole new value. Nothing was changed"
+        )
+    # In a merge, t and s are its sides: a struct column of these names needs its side before it.
+    structs: dict[NameParts, str] = {(name.lower(),): f"t.{name}" for name in found.table.table_schema.names if name.lower() in {"t", "s"}}
+    computed = {column: f"__paimon_value_{at}" for at, column in enumerate(values) if column not in known}
+    keys, on = found.matching_keys({name: values[column] for column, name in computed.items()})
+    texts = {column: f"s.{computed[column]}" if column in computed else replace_qualifiers(known[column], structs) for column in values}
+    return found.table.merge(keys, on).when_matched_update(texts).execute()
 
 
 def delete(names: KnownTables, words: TokenCursor) -> Any:

@@ -118,6 +118,8 @@ def _columns(words: TokenCursor, schema: TableSchema) -> list[str] | None:
     """Return the column list before the query, or None."""
     if words.peek() != "(" or words.peek(1) in {"SELECT", "WITH", "FROM", "VALUES", "("}:
         return None
+    if words.peek(1) == "TABLE" and words.peek(2) not in {",", ")"}:  # a query, not a column of that name
+        return None
     if words.peek(1) == ")":
         raise InvalidArgument("INSERT: the list of columns () is empty; name columns, or remove the parentheses")
     return [resolve(words.part(), schema.column_types) for _ in words.items()]

@@ -49,7 +49,7 @@ def with_parameters(text: str, args: Parameters, escapes: Callable[[], bool] = l
             shown = f"':{name}'" if isinstance(name, str) else f"'?' number {name + 1}"
             raise InvalidArgument(f"{shown} at position {start + 1} has no value in args: {', '.join(map(str, args)) or 'args is empty'}")
         used.add(name)
-        literal = _literal(name, values[name], escapes)
+        literal = literal_sql(name, values[name], escapes)
         joined = _joins(text[start - 1 : start], literal[0]), _joins(literal[-1], text[until : until + 1])
         parts += [text[end:start], " " * joined[0], literal, " " * joined[1]]
         end = until
@@ -76,7 +76,7 @@ def _joins(left: str, right: str) -> bool:
     return (left == right == "-") or all(each.isalnum() or each == "_" for each in (left, right))
 
 
-def _literal(name: str | int, value: Parameter, escapes: Callable[[], bool]) -> str:
+def literal_sql(name: str | int, value: Parameter, escapes: Callable[[], bool]) -> str:
     """Return a value as a literal of Spark SQL that filters can read, too."""
     item = getattr(value, "item", None)
     plain = item() if callable(item) and getattr(value, "shape", None) == () else value  # a NumPy scalar
@@ -105,10 +105,10 @@ def _literal(name: str | int, value: Parameter, escapes: Callable[[], bool]) -> 
         case date():
             return f"DATE'{value.isoformat()}'"
         case list() | tuple():
-            return f"array({', '.join(_literal(name, each, escapes) for each in value)})"
+            return f"array({', '.join(literal_sql(name, each, escapes) for each in value)})"
     raise InvalidArgument(
         f"args: the value of {name!r} is {type(value).__name__}: give None, bool, int, float, str, bytes, Decimal, date or list"
     )
 
 
-__all__ = ["Parameter", "Parameters", "with_parameters"]
+__all__ = ["Parameter", "Parameters", "literal_sql", "with_parameters"]

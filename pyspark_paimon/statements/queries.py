@@ -20,12 +20,13 @@ from pyspark_paimon.statements.join_keys import TableScan, prune_joins
 from pyspark_paimon.statements.metadata_answers import SimpleAggregate
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.pushdown import Usage, usages
+from pyspark_paimon.statements.relations import has_alias, relations, skip_sample
 from pyspark_paimon.statements.table_functions import function_frame
-from pyspark_paimon.statements.table_positions import common_tables, has_alias, is_common, skip_sample, table_positions
 from pyspark_paimon.statements.view_text import expand_views
 from pyspark_paimon.statements.words import NameParts, TokenCursor
 from pyspark_paimon.table.table import Table
 
+_COMPUTED = "IDENTIFIER"
 _SIGNS = ("+", "-", "*", "/")
 _WRITTEN = {TokenType.STRING, TokenType.NUMBER}
 _VERSIONS, _TIMES = ("VERSION", "SYSTEM_VERSION"), ("TIMESTAMP", "SYSTEM_TIME")
@@ -46,7 +47,7 @@ def run_query(names: KnownTables, text: str) -> Any:
 
 
 def with_views(names: KnownTables, text: str) -> str:
-    """Return a query with the views of the catalog replaced by their queries."""
+    """Return a query without TABLE as a query, and with the queries of the catalog's views in their places."""
     return expand_views(names, text, lambda query: run_query(names, query).columns)
 
 
@@ -56,10 +57,11 @@ def _metadata_answer(names: KnownTables, text: str) -> Any:
     if wanted is None:
         return None
     words = TokenCursor(text)
-    start = next(table_positions(words), None)
-    usage = None if start is None else usages(text).get(start)
-    if start is None or usage is None or len(usage.conditions) < wanted.condition_count:
+    relation = next(iter(relations(words)), None)
+    usage = None if relation is None else usages(text).get(relation.start)
+    if relation is None or usage is None or len(usage.conditions) < wanted.condition_count:
         return None
+    start, words.at = relation.start, relation.word
     name = words.name()
     found = _find_table(names, name, words, usage)
     if found is None:
@@ -82,15 +84,17 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
     The text has no views of the catalog.
     """
     words = TokenCursor(text)
-    common = common_tables(words)
     found: dict[int, TableScan | Any] = {}
     used = usages(text)
     parts: list[str] = []
     end = 0
-    for start in table_positions(words):
-        name = words.name()
-        if is_common(name, words.at, common):
+    for relation in relations(words):
+        if relation.is_common:
             continue
+        start, words.at = relation.start, relation.word
+        name = words.name()
+        if names.catalog is not None and name[-1].upper() == _COMPUTED and words.peek() == "(":
+            raise InvalidArgument("IDENTIFIER of an expression cannot be looked up in the catalog; write the name of the table as a text")
         source = function_frame(names, name, words)
         if source is None:
             source = _scan(names, name, words, used.get(start, Usage()))

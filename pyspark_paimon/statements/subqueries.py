@@ -1,13 +1,14 @@
-"""Subqueries in the conditions of DELETE and UPDATE.
+"""Subqueries in the conditions and values of DELETE and UPDATE.
 
 Spark runs them. The result of a subquery that stands alone becomes a literal: a list for ``IN``, TRUE or FALSE for ``EXISTS``, a value
-elsewhere. For one that uses the changed row, or has many values, Spark finds the primary keys of the rows that match.
+elsewhere. For one that uses the changed row, or has many values, Spark finds the primary keys of the rows that match, and their new values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from fileindex.predicate.tree import Predicate
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.statements.names import KnownTables
+from pyspark_paimon.statements.parameters import literal_sql
 from pyspark_paimon.statements.queries import run_query
 from pyspark_paimon.statements.words import TokenCursor
 from pyspark_paimon.table.table import Table
@@ -54,7 +56,7 @@ class Subqueries:
         Raises the errors of ``spark.sql`` and ``bind_filter``.
         """
         try:
-            text = self._replaced()
+            text = self._replaced(self.text, self._bound)
         except _NeedsRows as reason:
             if not self.table.table_schema.is_primary_key_table:
                 raise InvalidArgument(
@@ -64,18 +66,41 @@ class Subqueries:
             return None
         return bind_filter(text, self.table.table_schema.column_types, self._params)
 
-    def matching_keys(self) -> tuple[Any, str]:
+    def value_text(self, column: str, text: str) -> str | None:
+        """Return the new value of a column with the results of its subqueries as literals.
+
+        None: Spark must compute it for each row, by ``matching_keys``. Raises the errors of ``spark.sql``.
+        """
+        try:
+            return self._replaced(text, partial(self._literal, text))
+        except _NeedsRows as reason:
+            if not self.table.table_schema.is_primary_key_table:
+                raise InvalidArgument(
+                    f"SET {column} = {text:.80}: {reason}, which needs a table with a primary key. Write the values of the subquery, or "
+                    "merge its rows. Nothing was changed"
+                ) from reason.__cause__
+            return None
+
+    def matching_keys(self, values: Mapping[str, str] | None = None) -> tuple[Any, str]:
         """Return the primary keys of the matching rows, and the condition that joins them.
 
         The columns have other names than those of the table.
+        values: Expressions to compute for each row, by the name of their column in the result.
         """
         keys = self.table.table_schema.primary_keys
-        chosen = ", ".join(f"{quote_name(name)} AS {_KEY}{at}" for at, name in enumerate(keys))
+        chosen = ", ".join(
+            [f"{quote_name(name)} AS {_KEY}{at}" for at, name in enumerate(keys)]
+            + [f"({text}) AS {name}" for name, text in (values or {}).items()]
+        )
         frame = run_query(self.names, f"SELECT {chosen} FROM {self.source} WHERE {self.text}")  # noqa: S608  # the user's own SQL
         return frame, " AND ".join(f"t.{quote_name(name)} = s.{_KEY}{at}" for at, name in enumerate(keys))
 
-    def _replaced(self) -> str:
-        words, parts, end = TokenCursor(self.text), list[str](), 0
+    def _replaced(self, text: str, literal: Callable[[str, str], str]) -> str:
+        """Return a text with literals in place of its subqueries.
+
+        literal: Returns the literal of a word before the bracket and a query.
+        """
+        words, parts, end = TokenCursor(text), list[str](), 0
         while not words.done:
             if words.peek() != "(" or words.peek(1) not in _STARTS:
                 words.at += 1
@@ -86,12 +111,32 @@ class Subqueries:
             query = words.until()
             words.expect(")")
             if kind == "EXISTS" and before is not None:
-                start, literal = int(before.start), self._exists(query)
-            else:
-                literal = self._list(query) if kind == "IN" else self._value(query)
-            parts += [self.outside(self.text[end:start]), literal]
+                start = int(before.start)
+            parts += [self.outside(text[end:start]), literal(kind, query)]
             end = words.tokens[words.at - 1].end + 1
-        return "".join([*parts, self.outside(self.text[end:])])
+        return "".join([*parts, self.outside(text[end:])])
+
+    def _bound(self, kind: str, query: str) -> str:
+        """Return the parameter of a filter that has a subquery's result."""
+        if kind == "EXISTS":
+            return self._exists(query)
+        return self._list(query) if kind == "IN" else f" :{self._param(self._value(query).as_py())} "
+
+    def _literal(self, text: str, kind: str, query: str) -> str:
+        """Return a subquery's result as a literal, of the type of the query in an expression.
+
+        text: The value that contains the subquery.
+        """
+        if kind == "EXISTS":
+            return self._exists(query)
+        if kind == "IN":
+            raise _NeedsRows("IN compares a value of the row")
+        kind_of_value = self._frame(query).schema.fields[0].dataType
+        value = self._value(query).as_py()
+        if isinstance(value, list | dict) or kind_of_value.typeName() == "variant":
+            raise _NeedsRows(f"the value of the subquery has type {kind_of_value.simpleString()}")
+        literal = literal_sql("subquery", value, lambda: True)
+        return literal if text.strip()[1:-1].strip() == query.strip() else f" CAST({literal} AS {kind_of_value.simpleString()}) "
 
     def _exists(self, query: str) -> str:
         return " TRUE " if self._rows(query, 1).num_rows else " FALSE "
@@ -107,11 +152,12 @@ class Subqueries:
             raise _NeedsRows("the subquery has many values")
         return f" :{self._param(rows.column(0).combine_chunks())} "
 
-    def _value(self, query: str) -> str:
+    def _value(self, query: str) -> Any:
+        """Return the value of a scalar subquery as an Arrow scalar."""
         rows = self._rows(query, 2)
         if rows.num_columns != 1 or rows.num_rows > 1:
             raise InvalidArgument(f"the subquery ({query:.80}) must have one column and at most one row. Nothing was changed")
-        return f" :{self._param(rows.column(0)[0].as_py() if rows.num_rows else None)} "
+        return rows.column(0)[0] if rows.num_rows else pa.scalar(None, rows.schema.field(0).type)
 
     def _rows(self, query: str, most: int) -> pa.Table:
         return self._frame(query).limit(most).toArrow()

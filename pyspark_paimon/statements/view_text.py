@@ -13,7 +13,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot
 from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.statements.names import KnownTables
-from pyspark_paimon.statements.table_positions import common_tables, has_alias, is_common, skip_sample, table_positions
+from pyspark_paimon.statements.relations import has_alias, relations, skip_sample, without_table_words
 from pyspark_paimon.statements.words import NameParts, TokenCursor, replace_qualifiers
 from pyspark_paimon.table.view import View
 
@@ -47,7 +47,7 @@ def expand_views(names: KnownTables, text: str, columns_of: ColumnsOf, above: tu
     above: Views whose texts contain this one.
     Raises ``InvalidArgument`` for a view that reads itself, and for a version or time of a view.
     """
-    text = _unqualify_columns(names, text)
+    text = _unqualify_columns(names, without_table_words(text))
     if names.catalog is None or not names.catalog.has_views:
         return text
     sources = list(_sources(names, text))
@@ -72,7 +72,7 @@ def views_read_by(names: KnownTables, text: str) -> set[str]:
     found: set[str] = set()
     waiting = [text]
     while waiting:
-        for source in _sources(names, waiting.pop()):
+        for source in _sources(names, without_table_words(waiting.pop())):
             if source.view is not None and source.view.name not in found:
                 found.add(source.view.name)
                 waiting.append(source.view.text())
@@ -81,7 +81,7 @@ def views_read_by(names: KnownTables, text: str) -> set[str]:
 
 def qualify_names(names: KnownTables, text: str) -> str:
     """Return a query whose names of the catalog have a database."""
-    text = _unqualify_columns(names, text)
+    text = _unqualify_columns(names, without_table_words(text))
     parts, end = list[str](), 0
     for source in _sources(names, text):
         qualified = _qualified(names, source.name, is_view=source.view is not None)
@@ -95,10 +95,10 @@ def qualify_names(names: KnownTables, text: str) -> str:
 def _sources(names: KnownTables, text: str) -> Iterator[_Source]:
     """Yield the tables and views of a text that may be those of the catalog."""
     words = TokenCursor(text)
-    common = common_tables(words)
-    for start in table_positions(words):
+    for relation in relations(words):
+        start, words.at = relation.start, relation.word
         name = words.name()
-        if words.peek() == "(" or is_common(name, words.at, common):
+        if words.peek() == "(" or relation.is_common:
             continue
         view = None if "$" in name[-1] else names.view(name)
         travels = words.peek() in _TRAVELS and words.peek(1) in {"AS", "VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"}
@@ -116,10 +116,10 @@ def _unqualify_columns(names: KnownTables, text: str) -> str:
     """
     words, found, tables = TokenCursor(text), dict[NameParts, str](), set[int]()
     travelling = list[str]()
-    common = common_tables(words)
-    for _ in table_positions(words):
-        first, name = words.at, words.name()
-        if words.peek() == "(" or is_common(name, words.at, common):
+    for relation in relations(words):
+        first = words.at = relation.word
+        name = words.name()
+        if words.peek() == "(" or relation.is_common:
             continue
         last = words.at - 1
         skip_sample(words)

@@ -141,7 +141,11 @@ class TokenCursor:
         )
 
     def name(self) -> NameParts:
-        """Read a dotted name, also of a system table (``t$files``)."""
+        """Read a dotted name, also of a system table (``t$files``), and the one in ``IDENTIFIER('db.t')``."""
+        if self.peek() == "IDENTIFIER" and (self.peek(1), self.peek(3)) == ("(", ")") and self.tokens[self.at + 2].kind is TokenType.STRING:
+            named = TokenCursor(str(self.tokens[self.at + 2].text))
+            self.at += 4
+            return named.name()
         parts = [self.part()]
         while self.take("."):
             parts.append(self.part())
