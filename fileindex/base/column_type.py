@@ -87,7 +87,7 @@ class ColumnType:
 
     @cached_property
     def arrow(self) -> pa.DataType:
-        """In-memory Arrow type of an atomic column."""
+        """In-memory Arrow type of a column, with nullable parts."""
         match self.kind:
             case Kind.CHAR | Kind.VARCHAR:
                 return pa.string()
@@ -101,12 +101,16 @@ class ColumnType:
                 return pa.timestamp(self.unit, tz="UTC")
             case Kind.MAP if self.key is not None and self.value is not None:
                 return pa.map_(self.key.arrow, self.value.arrow)
+            case Kind.ARRAY if self.value is not None:
+                return pa.list_(self.value.arrow)
+            case Kind.ROW:
+                return pa.struct([(name, part.arrow) for name, part in self.fields])
             case Kind.VARIANT:
                 return VARIANT_ARROW
             case kind if kind in _FIXED:
                 return _FIXED[kind]
             case _:
-                raise TypeError(f"{self.kind} has no atomic Arrow type")
+                raise TypeError(f"{self.kind} has no Arrow type")
 
 
 _FIXED: dict[Kind, pa.DataType] = {

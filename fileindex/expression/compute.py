@@ -42,7 +42,8 @@ def compute(expression: Expression, columns: ColumnArrays, rows: int) -> Any:
         case ColumnValue():
             return _canonical(columns(expression), expression.type)
         case LiteralValue(value, column_type):
-            return pa.repeat(_uniform_scalar(value, column_type), rows)
+            # A null may have any type, of an array or row too: a column that a file lacks is one.
+            return pa.nulls(rows, _arrow(column_type)) if value is None else pa.repeat(_uniform_scalar(value, column_type), rows)
         case FunctionCall():
             try:
                 return _compute_call(expression, columns, rows)

@@ -88,8 +88,10 @@ class MatchingRows:
             yield rows, np.asarray(wanted.to_numpy() if isinstance(wanted, pa.ChunkedArray) else wanted.to_numpy(zero_copy_only=False))
 
     def rows(self) -> Iterator[Any]:
-        """Return the matching rows, all columns."""
-        return (pa.Table.from_batches([batch]) for batch in self._read(self.store.schema.names, self.predicate).batches() if batch.num_rows)
+        """Yield the matching rows, all columns."""
+        # Read at the positions, not by the filter: deleted and replaced rows are then the same ones.
+        for batch in self._read(self.store.schema.names, None).at(self.positions.astype(np.int64)):
+            yield pa.Table.from_batches([batch])
 
     def with_positions(self) -> Iterator[tuple[UInt32s, Any]]:
         """Yield the matching rows, all columns, with their file positions."""
