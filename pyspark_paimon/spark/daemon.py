@@ -12,8 +12,8 @@ from fileindex.base.process import environment, freeze_heap, freeze_survivors
 
 def preload() -> None:
     """Import the modules of tasks that read and write."""
-    # No thread may run when a process forks, except those that handle it, like jemalloc's. NumPy would start threads.
-    with environment({"OPENBLAS_NUM_THREADS": "1"}):
+    # No thread may run when a process forks: its locks would stay locked. NumPy and Arrow's jemalloc would start threads.
+    with environment({"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}):
         import pyspark.worker  # noqa: F401, PLC0415  # the daemon's own process imports it here, before it forks
 
         from pyspark_paimon.spark.warm import READS, WRITES, load  # noqa: PLC0415  # as above

@@ -52,11 +52,7 @@ def serve(path: str, idle_seconds: float) -> None:
 
     A daemon ends when it has had no worker for ``idle_seconds``.
     """
-    from pyspark_paimon.spark.warm import PLANS, QUESTIONS, load  # noqa: PLC0415  # after Spark's own modules
-
-    preload()
-    load((*_MODULES, *QUESTIONS, *PLANS))
-    freeze_heap()
+    load_modules()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen()
@@ -71,6 +67,16 @@ def serve(path: str, idle_seconds: float) -> None:
             # A launcher may end while it asks, or have no answer: then Python starts the daemon.
             with connection, suppress(OSError, ValueError):
                 server.answer(connection)
+
+
+def load_modules() -> None:
+    """Import the modules of all daemons, without a second thread."""
+    preload()
+    # Imported later: it loads NumPy and Arrow, which start threads unless ``preload`` forbids it.
+    from pyspark_paimon.spark.warm import PLANS, QUESTIONS, load  # noqa: PLC0415
+
+    load((*_MODULES, *QUESTIONS, *PLANS))
+    freeze_heap()
 
 
 class _ForkServer:
@@ -205,4 +211,4 @@ def _become_daemon(connection: socket.socket, request: dict[str, Any], streams: 
 if __name__ == "__main__":
     serve(sys.argv[1], float(sys.argv[2]))
 
-__all__ = ["serve"]
+__all__ = ["load_modules", "serve"]

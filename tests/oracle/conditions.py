@@ -228,6 +228,8 @@ class Drawing:
         self.scalars = [*scalars, *(ident for ident in scalars if ident in often for _ in range(3))]
 
     def condition(self, depth: int = 2) -> Condition:
+        if self.draw.random() < 0.05:
+            return Condition("flag", (), (_literal("bo", True),))
         form = self.draw.choice(["leaf", "leaf", "and", "and", "or", "not"]) if depth else "leaf"
         if form == "leaf":
             return self.leaf()
@@ -313,7 +315,7 @@ _COMPUTED = {
     "id": ["+", "%"],
     "p": ["+", "coalesce"],
 }
-_BEYOND = {"e": [2**40, -(2**40)], "i": [2**31], "s": ["zz", "a" * 16]}
+_BEYOND = {"e": [2**40, -(2**40), 2**31, -(2**31) - 1], "i": [2**31], "s": ["zz", "a" * 16]}
 """Literals that no row has, and some that no value of the narrower type can have."""
 _NUMBERS = {"id", "p", "i", "e", "b", "z"}
 

@@ -84,9 +84,7 @@ def _prefix(right: Any, prefix: Any, low: Any, high: Any, *, negated: bool) -> b
 
 def _widened(right: Any, leaf: Any, read: Any, file: Any) -> Any:
     found = right(leaf, read, file)
-    if found is not None and isinstance(leaf, Compare) and leaf.op is Op.NE and isinstance(found, IsNull):
-        return tree.FALSE
-    return found
+    return tree.FALSE if isinstance(leaf, Compare) and isinstance(found, IsNull) else found
 
 
 def _counted(right: Any, self: ValueCounting, read: DataFileRead) -> Any:
@@ -108,7 +106,7 @@ FAULTS: dict[str, Callable[[], Patches]] = {
     "statistics-exclude-maximum": lambda: everywhere(column_stats, "_may_compare", _compare),
     "bitmap-unequal-takes-nulls": lambda: method(BitmapReader, "evaluate", _unequal),
     "prefix-of-whole-bounds": lambda: everywhere(column_stats, "prefix_may_match", _prefix),
-    "unwiden-unequal": lambda: everywhere(sys.modules["fileindex.predicate.unwiden"], "unwiden", _widened),
+    "unwiden-beyond-the-type": lambda: everywhere(sys.modules["fileindex.predicate.unwiden"], "unwiden", _widened),
     "deletion-vectors-not-counted": lambda: method(Selection, "without", lambda right, self, dead, rows: self),
     "groups-forget-deletion-vectors": lambda: method(ValueCounting, "_of_file", _counted),
     "top-of-ties": lambda: everywhere(

@@ -96,7 +96,8 @@ def aggregates(built: Built, condition: Condition, draw: random.Random) -> str |
 
 def groups(built: Built, condition: Condition, draw: random.Random) -> str | None:
     text, params = _text(built, condition)
-    ident = draw.choice(["i", "e", "s", "bo", "p", "dt", "b"])
+    counted = ["i", "e", "s", "bo", "p", "dt", "b"]
+    ident = draw.choice([*counted, *(one for one in counted if one in built.spec.indexed for _ in range(3))])
     name = built.names[ident]
     found = built.table.scan(text, params=params).aggregate({"rows": "count"}, by=name).to_pylist()
     expected = Counter(bits(row[ident]) for row in _matching(built, condition))

@@ -119,6 +119,24 @@ def test_only_spark_workers_freeze_what_collections_leave(start, expected):
     assert done.stdout.split() == expected.split()
 
 
+_THREADS = """
+import os
+from pyspark_paimon.spark.{module} import {function}
+{function}()
+print(len(os.listdir("/proc/self/task")))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists threads here")
+@pytest.mark.parametrize(("module", "function"), [("daemon", "preload"), ("fork_server", "load_modules")])
+def test_no_thread_runs_in_a_process_that_spark_forks(module, function):
+    pytest.importorskip("pyspark")
+    done = subprocess.run(
+        [sys.executable, "-c", _THREADS.format(module=module, function=function)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["1"]
+
+
 _CYCLES = """
 import gc, weakref
 from fileindex.base.process import _Freezer
