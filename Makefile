@@ -66,6 +66,12 @@ test-pages: setup ## Run the tests of the pages in a real Chromium, which is ins
 test-thin: setup ## Call every public method at a server of this checkout, from thin clients of every Python here (3.11 to 3.13), pandas 2
 	@$(BIN)/python tests/spark/thin_clients.py
 
+PYTHONS ?= 3.11 3.12 3.13 3.14
+.PHONY: test-pythons
+test-pythons: $(STAMP) ## Run the demo and the tests in process on every Python here (PYTHONS="3.12 3.13" chooses)
+	@scripts/ensure-java
+	@scripts/test-pythons $(EXTRAS) $(PYTHONS)
+
 LOWEST := .venv-lowest
 .PHONY: test-lowest
 test-lowest: $(STAMP) ## Run the tests in process once at the lowest versions of all dependencies (PYTHON=... chooses the interpreter)

@@ -210,7 +210,7 @@ def _natural(group: _Group) -> Any:
             if group.unit not in {"D", "s", "ms", "us", "ns", "generic"}:
                 raise TypeError(f"NumPy's unit '{group.unit}' has no Arrow type")
             unit = "D" if group.unit == "generic" else group.unit  # NaT alone has no unit
-            missing = np.datetime64("NaT", unit)
+            missing = np.array(["NaT"], f"datetime64[{unit}]")[0]
             # A NaT without a unit is replaced, too: NumPy 2.5 warns of such values.
             plain = [missing if value is None or np.isnat(value) else value for value in values]
             return pa.array(np.array(plain, f"datetime64[{unit}]"))
