@@ -97,8 +97,8 @@ def join_keys(text: str) -> list[tuple[Place, Place]]:
     >>> join_keys("SELECT * FROM f LEFT JOIN d ON f.day = d.day")
     []
     """
-    tree = parse_query(text)
-    return [] if tree is None else [pair for select in tree.find_all(exp.Select) for pair in _equalities(select)]
+    query = parse_query(text)
+    return [] if query is None else [pair for select in query.tree.find_all(exp.Select) for pair in _equalities(select)]
 
 
 def _equalities(select: exp.Select) -> Iterator[tuple[Place, Place]]:

@@ -17,7 +17,7 @@ from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_schema
-from pyspark_paimon.statements.pushdown import parse_query, renames_columns, terms
+from pyspark_paimon.statements.pushdown import parse_query, renames_columns
 from pyspark_paimon.table.scan import Scan
 
 _CLAUSES = {"expressions", "from_", "where", "group"}
@@ -34,12 +34,10 @@ class SimpleAggregate:
     """A query that only computes counts, minima and maxima of one table.
 
     items: Function and column of each result column. Column None: ``count`` counts rows. Function ``key``: a column of GROUP BY.
-    condition_count: Number of the conditions of WHERE.
     keys: Columns of GROUP BY. None: there is no such clause.
     """
 
     items: tuple[tuple[str, str | None], ...]
-    condition_count: int
     keys: tuple[str, ...] | None = None
 
     @classmethod
@@ -47,24 +45,25 @@ class SimpleAggregate:
         """Return what the query computes. None: it does other things, too.
 
         >>> SimpleAggregate.of("SELECT count(*), min(t.a) AS low FROM t WHERE p = 1 AND q = 2")
-        SimpleAggregate(items=(('count', None), ('min', 'a')), condition_count=2, keys=None)
+        SimpleAggregate(items=(('count', None), ('min', 'a')), keys=None)
         >>> SimpleAggregate.of("SELECT a, count(DISTINCT b) FROM t GROUP BY a")
-        SimpleAggregate(items=(('key', 'a'), ('count_distinct', 'b')), condition_count=0, keys=('a',))
+        SimpleAggregate(items=(('key', 'a'), ('count_distinct', 'b')), keys=('a',))
         >>> SimpleAggregate.of("SELECT count(*) FROM t GROUP BY a HAVING count(*) > 1")
         """
-        tree = parse_query(text)
+        query = parse_query(text)
+        tree = query.tree if query is not None and query.is_whole else None
         if not isinstance(tree, exp.Select) or {name for name, value in tree.args.items() if value} - _CLAUSES:
             return None
         source = tree.args.get("from_")
         if not isinstance(source, exp.From) or not isinstance(source.this, exp.Table) or _is_changed(source.this):
             return None
-        table, where, group = source.this.alias_or_name, tree.args.get("where"), tree.args.get("group")
+        table, group = source.this.alias_or_name, tree.args.get("group")
         items = [_item(one.unalias(), table) for one in tree.expressions]
         known = tuple(item for item in items if item is not None)
         keys = None if group is None else _group_keys(group, table)
         if len(known) < len(items) or (group is not None and not keys) or (group is None and any(item[0] == _KEY for item in known)):
             return None
-        return cls(known, len(list(terms(where.this))) if where else 0, keys)
+        return cls(known, keys)
 
     def answer(self, spark: Any, scan: Scan, text: str) -> Any:
         """Return the result as a DataFrame. None: it needs data files.

@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Any
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
 from fileindex.base.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
-from fileindex.base.errors import PaimonError
+from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.time_zone import time_zone
 from fileindex.expression.tree import ColumnValue, FunctionCall
-from fileindex.predicate.tree import ComputedPredicate, Predicate, all_of, columns_of, computed_predicates
+from fileindex.predicate.projection import Projection
+from fileindex.predicate.tree import TRUE, ComputedPredicate, Predicate, all_of, columns_of, computed_predicates
 from manifest.schema.metadata_columns import METADATA_NAMES, metadata_names
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.filter.parse import parse_filter
-from pyspark_paimon.statements.words import StatementTokens
+from pyspark_paimon.statements.pipelines import without_pipelines
+from pyspark_paimon.statements.words import StatementTokens, tokens_of
 
 if TYPE_CHECKING:
     from pyspark_paimon.table.scan import Scan
@@ -37,6 +40,7 @@ class Usage:
     """What a query needs of one of its tables.
 
     conditions: Conditions of WHERE on this table alone, as SQL text without the table's name.
+    is_whole: The query has no other conditions of WHERE beside this table.
     names: Words of the query in upper case, among which are all needed columns. None: all columns.
     metadata: Words of the query that may be metadata columns.
     """
@@ -44,6 +48,7 @@ class Usage:
     conditions: tuple[str, ...] = ()
     names: frozenset[str] | None = None
     metadata: frozenset[str] = frozenset()
+    is_whole: bool = False
 
     def metadata_of(self, table: Table) -> list[str]:
         """Return the metadata columns of a table that the query names."""
@@ -64,24 +69,35 @@ class Usage:
             columns = [*(name for name in schema.names if name.upper() in self.names), *others] or list(schema.names[:1])
         if columns is not None:
             scan = table.scan(columns=columns, **travel) if others else scan.projected(columns)
-        found = self.predicates(schema, zone) if self.conditions else []
-        return scan.narrowed(all_of(*found)) if found else scan, bool(found)
+        pushed = self.projection(schema, zone)
+        return narrowed(scan, pushed), pushed.inclusive != TRUE
 
-    def predicates(self, schema: TableSchema, zone: Callable[[], str]) -> list[Predicate]:
-        """Return the conditions that a scan evaluates as Spark does."""
-        found = []
+    def projection(self, schema: TableSchema, zone: Callable[[], str]) -> Projection:
+        """Return the conditions that a scan evaluates as Spark does. Exact: they are all that the query has."""
+        found, exact = list[Predicate](), self.is_whole
         for text in self.conditions:
-            try:
-                with time_zone(zone):
-                    predicate = parse_filter(text, schema.column_types)
-            except PaimonError:
-                continue  # Spark evaluates it, and reports errors
-            if any(is_truncated(schema.column_types[name]) for name in columns_of(predicate)):
-                continue  # more rows have the truncated value
-            # Without ANSI mode, Spark computes null where we raise an error. A LIKE has no errors.
-            if all(map(_is_like, computed_predicates(predicate))):
-                found.append(predicate)
-        return found
+            predicate = _evaluable(text, schema, zone)
+            exact = exact and predicate is not None
+            found += [] if predicate is None else [predicate]
+        return Projection(all_of(*found), exact=exact)
+
+
+def narrowed(scan: Scan, pushed: Projection) -> Scan:
+    """Return the scan of the rows that the query's conditions leave."""
+    return scan if pushed.inclusive == TRUE else scan.narrowed(pushed.inclusive)
+
+
+def _evaluable(text: str, schema: TableSchema, zone: Callable[[], str]) -> Predicate | None:
+    """Return a condition that a scan evaluates as Spark does. None: only Spark does."""
+    try:
+        with time_zone(zone):
+            predicate = parse_filter(text, schema.column_types)
+    except PaimonError:
+        return None  # Spark evaluates it, and reports errors
+    if any(is_truncated(schema.column_types[name]) for name in columns_of(predicate)):
+        return None  # more rows have the truncated value
+    # Without ANSI mode, Spark computes null where we raise an error. A LIKE has no errors.
+    return predicate if all(map(_is_like, computed_predicates(predicate))) else None
 
 
 def is_truncated(column_type: ColumnType) -> bool:
@@ -102,14 +118,26 @@ def _is_like(computed: ComputedPredicate) -> bool:
     return isinstance(value, ColumnValue)
 
 
+@dataclass(frozen=True)
+class QueryTree:
+    """Tree of a query, which nobody may change.
+
+    is_whole: False: operators of a pipeline are left out, so it says only which rows and columns its tables need.
+    """
+
+    tree: exp.Expr
+    is_whole: bool
+
+
 @lru_cache(maxsize=8)  # several steps of one statement read its query
-def parse_query(text: str) -> exp.Expr | None:
-    """Return the tree of a query, which nobody may change. None: it cannot be read, or depends on settings of the session."""
+def parse_query(text: str) -> QueryTree | None:
+    """Return the tree of a query. None: it cannot be read, or depends on settings of the session."""
     if '"' in text or "\\" in text:
         return None
     try:
-        return sqlglot.parse_one(text, dialect=StatementTokens)
-    except (SqlglotError, RecursionError):
+        plain, is_whole = without_pipelines(text)
+        return QueryTree(sqlglot.parse_one(plain, dialect=StatementTokens), is_whole)
+    except (SqlglotError, RecursionError, InvalidArgument):
         return None
 
 
@@ -121,17 +149,20 @@ def usages(text: str) -> dict[int, Usage]:
     >>> usages("SELECT x.a FROM db.t AS x JOIN db.u ON x.id = u.id WHERE x.a = 1 AND x.b > u.b")[16].conditions
     ('a = 1',)
     """
-    tree = parse_query(text)
-    if tree is None:
+    query = parse_query(text)
+    if query is None:
         return {}
-    names = _names(tree)
-    metadata = METADATA_NAMES & {str(node.name) for node in tree.find_all(exp.Identifier)}
+    words = tokens_of(text)  # also those of operators that the tree does not have
+    parts = (part.upper() for word in words for part in (word.text, *word.text.split(".")))
+    names = frozenset(parts) if _names_columns(query.tree) else None
+    metadata = METADATA_NAMES.intersection(word.text for word in words if word.kind is not TokenType.STRING)
     found = {}
-    for table in tree.find_all(exp.Table):
+    for table in query.tree.find_all(exp.Table):
         first = next((part for part in table.parts if isinstance(part, exp.Identifier)), None)
         start = None if first is None else first.meta.get("start")
         if start is not None:
-            found[start] = Usage(metadata=metadata) if renames_columns(table) else Usage(tuple(_conditions(table)), names, metadata)
+            conditions, is_whole = ((), False) if renames_columns(table) else _conditions(table)
+            found[start] = Usage(conditions, None if renames_columns(table) else names, metadata, query.is_whole and is_whole)
     return found
 
 
@@ -141,36 +172,41 @@ def renames_columns(table: exp.Table) -> bool:
     return alias is not None and bool(alias.args.get("columns"))
 
 
-def _names(tree: exp.Expr) -> frozenset[str] | None:
-    """Return all words of a query. None: it needs all columns of its tables."""
+def _names_columns(tree: exp.Expr) -> bool:
+    """Return whether a query names all columns of its tables that it needs."""
     if not isinstance(tree, exp.Query) or tree.find(exp.Pivot) is not None:
-        return None
+        return False
     if any(join.args.get("method") == "NATURAL" for join in tree.find_all(exp.Join)):
-        return None
-    if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
-        return None
-    # Any word may be a column, such as the parts of a field or the text in IDENTIFIER('a.b').
-    texts = [str(node.name) for node in tree.find_all(exp.Identifier, exp.Literal, exp.Var)]
-    return frozenset(part.upper() for text in texts for part in (text, *text.split(".")))
+        return False
+    return all(isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
 
 
-def _conditions(table: exp.Table) -> Iterator[str]:
-    """Yield the conditions of WHERE that concern one table alone."""
+def _conditions(table: exp.Table) -> tuple[tuple[str, ...], bool]:
+    """Return the conditions of WHERE that concern one table alone, and whether there are no others."""
     select = table.parent.parent if isinstance(table.parent, exp.From | exp.Join) else None
-    if not isinstance(select, exp.Select) or select.args.get("where") is None:
-        return
+    if not isinstance(select, exp.Select):
+        return (), False
+    if select.args.get("where") is None:
+        return (), True
     if table.args.get("pivots") or table.args.get("sample") or select.args.get("sample") or _may_be_null(table, select):
-        return
+        return (), False
     alone = isinstance(table.parent, exp.From) and not select.args.get("joins") and not select.args.get("laterals")
-    for term in terms(select.args["where"].this):
-        columns = list(term.find_all(exp.Column))
-        mine = all((column.table.lower() == table.alias_or_name.lower()) if column.table else alone for column in columns)
-        if columns and mine and not any(column.args.get("db") for column in columns) and not any(map(_computes, term.walk())):
-            mine_alone = _without_table(term)
-            text = mine_alone.sql(dialect=StatementTokens)
-            # A text that reads differently is not what the user wrote.
-            if sqlglot.parse_one(text, dialect=StatementTokens).transform(_as_cast) == mine_alone.transform(_as_cast):
-                yield text
+    parts = list(terms(select.args["where"].this))
+    texts = [text for term in parts if (text := _condition(term, table, alone=alone)) is not None]
+    return tuple(texts), len(texts) == len(parts)
+
+
+def _condition(term: exp.Expr, table: exp.Table, *, alone: bool) -> str | None:
+    """Return the text of a condition on one table. None: it has other columns, functions or queries."""
+    columns = list(term.find_all(exp.Column))
+    mine = all((column.table.lower() == table.alias_or_name.lower()) if column.table else alone for column in columns)
+    if not columns or not mine or any(column.args.get("db") for column in columns) or any(map(_computes, term.walk())):
+        return None
+    mine_alone = _without_table(term)
+    text = mine_alone.sql(dialect=StatementTokens)
+    # A text that reads differently is not what the user wrote.
+    same = sqlglot.parse_one(text, dialect=StatementTokens).transform(_as_cast) == mine_alone.transform(_as_cast)
+    return text if same else None
 
 
 def _computes(node: exp.Expr) -> bool:
@@ -210,4 +246,4 @@ def _may_be_null(table: exp.Table, select: exp.Select) -> bool:
     return own or any(join.side in {"RIGHT", "FULL"} for join in joins[at + 1 :])
 
 
-__all__ = ["Usage", "is_truncated", "parse_query", "renames_columns", "terms", "usages"]
+__all__ = ["QueryTree", "Usage", "is_truncated", "narrowed", "parse_query", "renames_columns", "terms", "usages"]

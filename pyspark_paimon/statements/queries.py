@@ -12,14 +12,13 @@ from typing import Any
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
 from fileindex.base.errors import InvalidArgument
-from fileindex.predicate.tree import all_of
 from manifest.schema.metadata_columns import METADATA_NAMES
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.wire.session_settings import has_settings
 from pyspark_paimon.statements.join_keys import TableScan, prune_joins
 from pyspark_paimon.statements.metadata_answers import SimpleAggregate
 from pyspark_paimon.statements.names import KnownTables
-from pyspark_paimon.statements.pushdown import Usage, usages
+from pyspark_paimon.statements.pushdown import Usage, narrowed, usages
 from pyspark_paimon.statements.relations import has_alias, relations, skip_sample
 from pyspark_paimon.statements.table_functions import function_frame
 from pyspark_paimon.statements.view_text import expand_views
@@ -59,7 +58,7 @@ def _metadata_answer(names: KnownTables, text: str) -> Any:
     words = TokenCursor(text)
     relation = next(iter(relations(words)), None)
     usage = None if relation is None else usages(text).get(relation.start)
-    if relation is None or usage is None or len(usage.conditions) < wanted.condition_count:
+    if relation is None or usage is None or not usage.is_whole:
         return None
     start, words.at = relation.start, relation.word
     name = words.name()
@@ -68,13 +67,13 @@ def _metadata_answer(names: KnownTables, text: str) -> Any:
         return None
     table, travel = found
     scan = table.scan(**travel)
-    predicates = usage.predicates(scan.table_schema, lambda: _zone(names))
-    if len(predicates) < wanted.condition_count:
+    pushed = usage.projection(scan.table_schema, lambda: _zone(names))
+    if not pushed.exact:
         return None
     end = words.tokens[words.at - 1].end + 1
     alias = "" if has_alias(words) else f" AS {quote_name(name[-1])}"
     query = f"{_escape(text[:start])}{{paimon}}{alias}{_escape(text[end:])}"
-    return wanted.answer(names.spark, scan.narrowed(all_of(*predicates)) if predicates else scan, query)
+    return wanted.answer(names.spark, narrowed(scan, pushed), query)
 
 
 def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:

@@ -8,6 +8,12 @@ from fileindex.base.errors import InvalidFilter, PaimonError, UnknownColumn
 from pyspark_paimon import Table
 from tests.output_names import DDL, QUESTIONS, Question, groups, ordered, rows, summary
 
+COMPUTED = {
+    "w % 2 = 0 AND v >= 2": lambda row: row["w"] % 2 == 0 and (row["v"] or 0) >= 2,
+    "r.x < 9 OR id + v > 12": lambda row: row["r"]["x"] < 9 or row["id"] + (row["v"] or -99) > 12,
+    "v = 7 AND r.v = 0": lambda row: row["v"] == 7 and row["r"]["v"] == 0,
+    "element_at(m, 'k') < -3 AND w IN (1, 2, 3)": lambda row: row["id"] > 3 and row["w"] in {1, 2, 3},
+}
 FUNCTIONS = ["count", "min", "max", "sum", "count_distinct"]
 
 
@@ -62,6 +68,20 @@ def plain(row):
 
 def found(scan):
     return list(map(plain, scan.to_arrow().to_pylist()))
+
+
+@pytest.mark.parametrize(
+    "question", [each for each in QUESTIONS if each.name in {"v", "r.x", "`a.b`"} and each.meaning is not None], ids=str
+)
+@pytest.mark.parametrize("filter_", sorted(COMPUTED))
+def test_computed_filters_choose_the_rows_before_order_and_limit(table: Table, filter_: str, question: Question) -> None:
+    kept = [row for row in rows() if COMPUTED[filter_](row)]
+    scan = table.scan(filter_, question.columns, 3, order_by=[f"{question.name} DESC", "id DESC"])
+    assert found(scan) == [shown(question, row) for row in ordered(question, kept, descending=True)[:3]]
+    unlimited = table.scan(filter_, question.columns)
+    assert unlimited.count() == len(kept)
+    by = unlimited.aggregate({"rows": "count"}, by=question.name).to_pylist()
+    assert [dict(zip(("key", "n"), row.values(), strict=True)) for row in by] == groups(question, kept)
 
 
 def test_filters_mean_stored_columns(table: Table) -> None:
