@@ -61,6 +61,8 @@ class FileStore:
     """Catalog that commits snapshots. None: the file system."""
     listener: ProgressListener = field(default=IGNORE_PROGRESS, repr=False, compare=False)
     """Listener of the data files read and written through this store."""
+    pending: TableSchema | None = field(default=None, repr=False, compare=False)
+    """Version of the schema that the commit of a write stores."""
 
     @classmethod
     def open(
@@ -99,6 +101,13 @@ class FileStore:
     def with_schema(self, schema: TableSchema) -> FileStore:
         """Return the table with another schema version, for time travel."""
         return replace(self, schema=schema)
+
+    def with_pending(self, schema: TableSchema) -> FileStore:
+        """Return the table with a version of its schema that is not stored yet.
+
+        Options of this job apply to it, too.
+        """
+        return replace(self, schema=schema.model_copy(update={"options": {**schema.options, **self.schema.options}}), pending=schema)
 
     def __reduce__(self) -> tuple[Callable[..., FileStore], tuple[FileIO, str, TableSchema]]:
         return partial(FileStore, branch=self.branch, commits=self.commits), (self.file_io, self.root, self.schema)
@@ -162,7 +171,8 @@ class FileStore:
     @cached_property
     def schemas(self) -> SchemaManager:
         """All versions of the schema."""
-        return SchemaManager(self.file_io, self.root, self.branch, self.cache.files, self.cache.schemas)
+        seen = self.cache.schemas if self.pending is None else {**self.cache.schemas, self.pending.id: self.pending}
+        return SchemaManager(self.file_io, self.root, self.branch, self.cache.files, seen)
 
     @cached_property
     def snapshots(self) -> SnapshotManager:

@@ -9,12 +9,13 @@ import time
 from collections.abc import Iterable, Iterator
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fileindex.base.errors import InvalidArgument
+from fileindex.base.lazy import LazyModule
 from lsm.commit.rebucket import rebucket
 from lsm.commit.row_transaction import RowTransaction, resequence
 from lsm.write.bucket_writer import WriteJob
@@ -23,7 +24,6 @@ from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import EVALUATIONS
-from manifest.store import FileStore
 from pyspark_paimon.jobs.counting import publish_rows, write_counters, write_result
 from pyspark_paimon.jobs.progress import FlushProgress
 from pyspark_paimon.request.backend import ArrowRows, Progress, WriteRequest
@@ -31,6 +31,12 @@ from pyspark_paimon.request.counters import Stopwatch
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.partition_spec import replaced_partitions
 from pyspark_paimon.request.results import ProgressEvent, WriteResult
+
+if TYPE_CHECKING:
+    from pyspark_paimon.operations import alter
+    from pyspark_paimon.request.operation import OpenTable
+else:
+    alter = LazyModule("pyspark_paimon.operations.alter")
 
 Batch = tuple[pa.RecordBatch, pa.Array | None]
 """Rows, and the codes of their row kinds."""
@@ -40,12 +46,15 @@ class OpenWrite:
     """Rows that become visible at ``commit``.
 
     Leaving the block without a commit deletes their files.
-    ``compacts``: the write runs the due compaction before it ends. If False, ``pending_compaction`` reports the buckets.
+    ``waits``: the write runs the due compaction before it ends. If False, ``pending_compaction`` reports the buckets, unless readers
+    need the compaction.
     """
 
-    def __init__(self, store: FileStore, request: WriteRequest, *, threads: int, progress: Progress | None, compacts: bool = True) -> None:
+    def __init__(self, table: OpenTable, request: WriteRequest, *, threads: int, progress: Progress | None, waits: bool = True) -> None:
         self._start, self._stopwatch = time.perf_counter(), Stopwatch()
-        self.store, self.compacts = store, compacts
+        self._table = table
+        self.store = store = alter.store_for(table, request)
+        self.compacts = waits or store.schema.kind.has_lookup_readers
         self._request, self._threads, self._progress = request, threads, progress
         self._flush = FlushProgress(progress)
         self._replaces = replaced_partitions(request, store.schema)
@@ -57,7 +66,7 @@ class OpenWrite:
                 overwrites=request.mode == "overwrite",
                 replaces=self._replaces,
                 fills_null=request.fills_null,
-                write_only=None if compacts else True,
+                write_only=None if self.compacts else True,
             ),
         )
         self._size = 0
@@ -98,6 +107,12 @@ class OpenWrite:
             batches: Rows that are added only if no earlier run has committed.
         """
         request = request or self._request
+        ready: list[CommitMessage] | None = None
+        if request.pending is not None:  # the schema changes only after all rows passed
+            ready = []
+            self._flush_into(ready, batches)
+            alter.store_pending(self._table, request.pending)
+            self.store = self._table.store(request.options)
         store, threads, stopwatch = self.store, self._threads, self._stopwatch
         overwrite, reassigns = request.mode == "overwrite", store.schema.bucket_mode.assigns_keys
         commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id), fresh=request.first_run)
@@ -110,7 +125,7 @@ class OpenWrite:
         done = RowTransaction(
             commit, request.compactor, request.identifier, is_new=request.first_run, compacts=self.compacts, threads=threads
         ).run(
-            lambda current: self._flush_into(current.work, batches),
+            lambda current: self._flush_into(current.work, batches) if ready is None else current.work.extend(ready),
             publish,
             rework=partial(
                 rebucket,
@@ -142,12 +157,12 @@ class OpenWrite:
         self._stopwatch("flush")
 
 
-def write_rows(store: FileStore, request: WriteRequest, rows: ArrowRows, *, threads: int, progress: Progress | None) -> WriteResult:
+def write_rows(table: OpenTable, request: WriteRequest, rows: ArrowRows, *, threads: int, progress: Progress | None) -> WriteResult:
     """Write and commit rows.
 
     Raises typed errors, and leaves the table unchanged then.
     """
-    with OpenWrite(store, request, threads=threads, progress=progress) as write:
+    with OpenWrite(table, request, threads=threads, progress=progress) as write:
         return write.commit(batches=_batches(rows, request))
 
 

@@ -5,29 +5,25 @@ Compaction runs in the background.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from lsm.commit.background import BackgroundCompaction
-from manifest.store import FileStore
 from pyspark_paimon.local.open_write import OpenWrite
 from pyspark_paimon.request.backend import Progress, Rows, WriteRequest
 from pyspark_paimon.request.inputs import collect, split_kinds
 from pyspark_paimon.request.results import WriteResult
 
+if TYPE_CHECKING:
+    from pyspark_paimon.request.operation import OpenTable
+
 
 class LocalWriter:
-    """A single-threaded writer of consecutive commits.
+    """A single-threaded writer of consecutive commits."""
 
-    ``opened``: opens the table with options and a schema id.
-    """
-
-    def __init__(
-        self, opened: Callable[[dict[str, str], int | None], FileStore], commit_id: str, *, threads: int, progress: Progress | None
-    ) -> None:
-        self._opened, self._threads, self._progress = opened, threads, progress
+    def __init__(self, table: OpenTable, commit_id: str, *, threads: int, progress: Progress | None) -> None:
+        self._table, self._threads, self._progress = table, threads, progress
         self._compaction = BackgroundCompaction(f"{commit_id}-compact", threads=threads)
         self._write: OpenWrite | None = None
-        self._store: FileStore | None = None
         self._crowded = False
 
     @property
@@ -55,9 +51,10 @@ class LocalWriter:
             self._write = self._start(request)
         if self._crowded:
             self._compaction.wait()
-        write, store, self._write = self._write, self._write.store, None
+        write, self._write = self._write, None
         with write:
             result = write.commit(request)
+        store = write.store
         if not (write.compacts or store.options.write_only):
             due = write.pending_compaction
             self._compaction.begin(store, due)
@@ -78,8 +75,7 @@ class LocalWriter:
             self._compaction.close()
 
     def _start(self, request: WriteRequest) -> OpenWrite:
-        store = self._opened(request.options, request.schema_id)
-        return OpenWrite(store, request, threads=self._threads, progress=self._progress, compacts=store.schema.kind.has_lookup_readers)
+        return OpenWrite(self._table, request, threads=self._threads, progress=self._progress, waits=False)
 
 
 __all__ = ["LocalWriter"]

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from fileindex.base.errors import UnsupportedOption
 from lsm.arrow.row_kind import ROW_KIND
-from manifest.commit.transaction import EVALUATIONS
 from manifest.io.errors import InvalidSchema, SchemaMismatch
 from manifest.options.core_options import CoreOptions
 from manifest.schema.change import ChangeOptions, ChangeType, SchemaChange
@@ -24,6 +23,7 @@ from pyspark_paimon.request.state_results import TableChangeResult
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
     from manifest.store import FileStore
+    from pyspark_paimon.request.backend import WriteRequest
     from pyspark_paimon.request.executor import Backend
 
 
@@ -46,31 +46,43 @@ class AlterSchema(Operation[TableChangeResult]):
         return TableChangeResult()
 
 
-def merge_schema(backend: Backend, schema: TableSchema, rows: pa.Schema, options: CoreOptions) -> TableSchema:
-    """Add the columns of incoming rows to the table.
-
-    One new version of the schema has all changes. After a lost race they are computed again. Returns the newest schema.
+def pending_schema(schema: TableSchema, rows: pa.Schema, options: CoreOptions) -> TableSchema | None:
+    """Return the schema with the columns of incoming rows. None: it has them.
 
     Raises:
         UnsupportedType: A new column has a type that no table has.
-        InvalidSchema, SchemaMismatch: The table cannot get such a column, or changed in each attempt.
+        InvalidSchema: The table cannot get such a column.
     """
-    for _ in range(EVALUATIONS):
-        changes = schema_changes(schema, rows, options)
-        if not changes:
-            return schema
-        lost: InvalidSchema | None = None
+    if not options.write_merge_schema:
+        return None
+    changes = schema_changes(schema, rows, options)
+    return evolve(schema, changes) if changes else None
+
+
+def store_for(table: OpenTable, request: WriteRequest) -> FileStore:
+    """Open a table with the schema that a write gives it."""
+    store = table.store(request.options, request.schema_id)
+    if request.pending is None or store.schema.id >= request.pending.id:
+        return store
+    return store.with_pending(request.pending)
+
+
+def store_pending(backend: Backend | OpenTable, pending: TableSchema) -> None:
+    """Store the schema of a write whose rows passed all checks.
+
+    Raises ``SchemaMismatch`` if another version was stored meanwhile: the files of the write refer to this one.
+    """
+    newest = backend.ask(SchemaOf())
+    if newest.id < pending.id:
+        changes = merge_changes(newest, pending.fields, MergeRules(widens=True, casts=True))
         try:
             backend.run(AlterSchema(changes=changes))
-        except InvalidSchema as error:  # perhaps another writer added the same column
-            lost = error
+        except InvalidSchema:
+            if backend.ask(SchemaOf()).id == newest.id:
+                raise  # no other writer added such a column
         newest = backend.ask(SchemaOf())
-        if lost is not None and newest.id == schema.id:
-            raise lost
-        schema = newest
-    raise SchemaMismatch(
-        f"{backend.path}: the schema changed {EVALUATIONS} times while this write merged its columns; nothing was written. Write again"
-    )
+    if newest.fields[: len(pending.fields)] != pending.fields:
+        raise SchemaMismatch(f"{backend.path}: the schema changed while this write added columns; nothing was committed. Write again")
 
 
 def schema_changes(schema: TableSchema, rows: pa.Schema, options: CoreOptions) -> tuple[SchemaChange, ...]:
@@ -127,4 +139,4 @@ def check_rescale(store: FileStore, changes: Sequence[SchemaChange]) -> None:
         )
 
 
-__all__ = ["AlterSchema", "check_rescale", "check_types", "merge_schema", "schema_changes"]
+__all__ = ["AlterSchema", "check_rescale", "check_types", "pending_schema", "schema_changes", "store_for", "store_pending"]

@@ -22,6 +22,7 @@ from lsm.keys.sort import SortColumn
 from manifest.options.core_options import OWN_BRANCH
 from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
+from pyspark_paimon.request.answers import SchemaJson
 from pyspark_paimon.request.bound import BoundFilter, BoundKeys
 from pyspark_paimon.request.message import CommitId, CommitProperties, Message
 
@@ -153,6 +154,7 @@ class WriteRequest(Message):
     ``batch_id``: ``commit_id`` names a job that commits numbered batches.
     ``first_run``: the client created the name for this call, so no earlier commit can have it.
     ``schema_id``: version of the schema that the rows were checked against.
+    ``pending``: version of the schema that the write gives the table, once its rows passed all checks.
     ``missing``: whether columns that the rows leave out are set to null where that clears or ignores values.
     ``operation``: name in the table's history. None: the mode.
     ``properties``: the user's properties of the snapshot.
@@ -165,6 +167,7 @@ class WriteRequest(Message):
     # Not serialized: a receiver may get the same message twice.
     first_run: bool = Field(default=False, exclude=True)
     schema_id: int | None = Field(default=None, exclude=True)
+    pending: SchemaJson | None = None
     batch_id: int | None = None
     mode: Mode
     partition: dict[str, str | None] | None = None

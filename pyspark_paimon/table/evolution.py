@@ -19,9 +19,6 @@ from manifest.options.core_options import option_texts
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType, from_arrow
 from manifest.types.type_parser import quote_field
-from pyspark_paimon.request.backend import ScanRequest, TravelRequest
-from pyspark_paimon.request.state import Start
-from pyspark_paimon.request.state_results import TypeChangeResult
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.typing import ColumnPath, Data, Schema, Type
 
@@ -29,6 +26,7 @@ if TYPE_CHECKING:
     from manifest.schema import change
     from manifest.types import ddl
     from pyspark_paimon.operations import alter as alter_schema
+    from pyspark_paimon.request.state_results import TypeChangeResult
 else:
     change = LazyModule("manifest.schema.change")
     ddl = LazyModule("manifest.types.ddl")
@@ -196,6 +194,9 @@ class TableEvolution(TableRole):
     def _count_changed(self, asked: change.ChangeType) -> TypeChangeResult:
         from lsm.schema.retype import RetypeCount  # noqa: PLC0415  # seldom needed
         from manifest.schema.evolution import evolve  # noqa: PLC0415  # as above
+        from pyspark_paimon.request.backend import ScanRequest, TravelRequest  # noqa: PLC0415  # as above
+        from pyspark_paimon.request.state import Start  # noqa: PLC0415  # as above
+        from pyspark_paimon.request.state_results import TypeChangeResult  # noqa: PLC0415  # as above
 
         pinned, schema = self._backend.ask(Start(travel=TravelRequest()))
         name = asked.path[0]

@@ -16,8 +16,10 @@ from lsm.schema.conform_input import conform
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.partial_rows import PartialRows
 from pyspark_paimon.filter.columns import SOURCE
+from pyspark_paimon.operations.alter import store_pending
 from pyspark_paimon.operations.change_rows import MergeRows
 from pyspark_paimon.request.backend import ArrowRows, DeleteRequest, Rows, WriteRequest
+from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.merge import Action, Clause, Join, MergeRequest, When, clause_of, sides_of
 
 if TYPE_CHECKING:
@@ -41,10 +43,14 @@ def keep_stored_values(backend: Backend, schema: TableSchema, request: WriteRequ
     """
     _check(schema, request, rows)
     names = [name for name in rows.schema.names if not (request.row_kinds and name == ROW_KIND)]
-    _check_columns(schema, rows.schema, names, kinds=request.row_kinds)
+    _check_columns(schema, rows.schema.empty_table(), names, kinds=request.row_kinds)
     source = rows.frame if not isinstance(rows, ArrowRows) else rows.reader.read_all()
     if isinstance(source, pa.Table):
         source = _without_replaced(source, schema)
+    if request.pending is not None:
+        if isinstance(source, pa.Table):
+            _check_columns(schema, source, names, kinds=request.row_kinds)  # all values, before the table gets columns for them
+        store_pending(backend, request.pending)
     wanted = MergeRequest(
         source=source if isinstance(rows, ArrowRows) else rows,
         join=Join(pairs=tuple((name, name) for name in schema.primary_keys)),
@@ -90,16 +96,16 @@ def _check(schema: TableSchema, request: WriteRequest, rows: Rows) -> None:
         )
 
 
-def _check_columns(schema: TableSchema, given: pa.Schema, names: list[str], *, kinds: bool) -> None:
-    """Raise ``SchemaMismatch`` for columns that do not fit.
+def _check_columns(schema: TableSchema, rows: pa.Table, names: list[str], *, kinds: bool) -> None:
+    """Raise ``SchemaMismatch`` for columns and values that do not fit.
 
     A missing NOT NULL column is an error of a row with a new key only.
     """
     fields = tuple(
         field if field.name in names else replace(field, type=field.type.with_nullable(nullable=True)) for field in schema.fields
     )
-    rows = pa.schema([given.field(name) for name in names]).empty_table()
-    conform(rows, schema.model_copy(update={"fields": fields}), [] if kinds else None)
+    given_kinds = pa.chunked_array([split_kinds(batch)[1] for batch in rows.to_batches()], pa.int8()) if kinds else None
+    conform(rows.select(names), schema.model_copy(update={"fields": fields}), given_kinds)
     if (refusal := PartialRows(schema, names).ignored) is not None:
         raise SchemaMismatch(refusal)
 

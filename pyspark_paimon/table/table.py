@@ -6,14 +6,14 @@ It validates arguments and passes requests to a backend, in this process or on S
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.public import public
-from manifest.io.errors import TableExists
+from manifest.io.errors import SchemaMismatch, TableExists
 from manifest.io.paths import MAIN_BRANCH, with_branch
 from manifest.options.core_options import CoreOptions
 from pyspark_paimon.request.backend import (
@@ -40,9 +40,14 @@ from pyspark_paimon.table.reporting import TableReporting
 from pyspark_paimon.typing import Data, Schema, SparkSession, Time
 
 if TYPE_CHECKING:
+    from manifest.schema.table_schema import TableSchema
+    from pyspark_paimon.request.backend import WriteRequest
     from pyspark_paimon.request.results import WriteResult
     from pyspark_paimon.table.reader import TableReader
     from pyspark_paimon.table.writer import TableWriter
+
+_SCHEMA_RACES = 20
+"""Runs of a write that adds columns, while other writers change the schema."""
 
 
 @public
@@ -259,7 +264,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
                 values, by a merge in one commit; with ``deduplicate`` the last of several local rows of a key wins. ``keep``
                 needs a primary key. Values of a sequence group without its sequence column are an error, except with ``null``.
                 Deletes need only their key.
-            schema_mode: ``merge`` adds columns and nested fields of the rows that the table does not have, before the write; existing
+            schema_mode: ``merge`` adds columns and nested fields of the rows that the table does not have, with the commit; existing
                 rows have null there. With the options ``write.merge-schema.type-widening`` and ``.explicit-cast`` existing columns get
                 the type of the rows. None: such rows are refused, unless the table has the option ``write.merge-schema``.
             cast: Convert values to the types of the table: texts to numbers, dates, times and booleans, numbers to other numbers and
@@ -299,11 +304,35 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             missing=missing,
             schema_mode=schema_mode,
         )
+        if errors != "raise" and not cast:
+            raise InvalidArgument(f"errors={errors!r} is for casts; give cast=True, too")
+        merges = CoreOptions.of({**schema.options, **request.options}).write_merge_schema
+        for left in reversed(range(_SCHEMA_RACES)):
+            try:
+                return self._write(data, schema, request, missing=missing, cast=cast, errors=errors, dry_run=dry_run)
+            except SchemaMismatch:
+                newest = self.table_schema
+                # Another writer changed the schema that this write was about to change.
+                if not left or newest.id == schema.id or not merges or isinstance(data, Iterator | pa.RecordBatchReader):
+                    raise
+                schema = newest
+        raise AssertionError
+
+    def _write(
+        self,
+        data: Data,
+        schema: TableSchema,
+        request: WriteRequest,
+        *,
+        missing: MissingColumns,
+        cast: CastMode,
+        errors: CastErrors,
+        dry_run: bool,
+    ) -> WriteResult:
+        """Check the rows and write them once."""
         rejected: list[pa.Table] = []
         if cast:
             rows, rejected = castable_rows(data, schema, cast, errors)
-        elif errors != "raise":
-            raise InvalidArgument(f"errors={errors!r} is for casts; give cast=True, too")
         else:
             rows = rows_of(data, schema.arrow)
         if dry_run:
@@ -314,10 +343,12 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             return dry_run_overwrite(self._backend, schema, request, rows)
         effective = CoreOptions.of({**schema.options, **request.options})
         if effective.write_merge_schema:
-            from pyspark_paimon.operations.alter import merge_schema  # noqa: PLC0415  # rarely needed
+            from pyspark_paimon.operations.alter import pending_schema  # noqa: PLC0415  # rarely needed
 
-            schema = merge_schema(self._backend, schema, rows.schema, effective)
-        request = request.model_copy(update={"schema_id": schema.id, "row_kinds": has_row_kinds(rows, schema)})
+            pending = pending_schema(schema, rows.schema, effective)
+            schema, schema_id = (schema, schema.id) if pending is None else (pending, None)
+            request = request.model_copy(update={"pending": pending, "schema_id": schema_id})
+        request = request.model_copy(update={"row_kinds": has_row_kinds(rows, schema)})
         if missing == "keep" and any(some.changed or some.ignored for some in partial_rows(rows, schema)):
             from pyspark_paimon.table.kept_columns import keep_stored_values  # noqa: PLC0415  # rarely needed
 

@@ -13,7 +13,7 @@ from fileindex.base.errors import InvalidArgument
 from fileindex.base.public import public
 from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.operations.alter import merge_schema, schema_changes
+from pyspark_paimon.operations.alter import pending_schema
 from pyspark_paimon.operations.partitions import DropPartitions
 from pyspark_paimon.request.backend import ArrowRows, MissingColumns, Rows, WriteRequest
 from pyspark_paimon.request.executor import Backend
@@ -44,6 +44,7 @@ class TableWriter(CheckedMethods):
         self._backend, self._options, self._commit_id, self._missing = backend, options, commit_id, missing
         self._name = commit_identity(commit_id)
         self._schema: TableSchema | None = None
+        self._pending: TableSchema | None = None
         self._batch = 0
         self._closed = False
         self._request()
@@ -80,11 +81,11 @@ class TableWriter(CheckedMethods):
         self._check_open()
         try:
             if not self._rows.is_open:
-                self._schema = None
+                self._schema = self._pending = None
             request = self._request()
             rows = rows_of(data, self._write_schema().arrow)
             self._merge_schema(request, rows)
-            request = self._request()  # of the merged schema
+            request = self._request()  # of the pending schema
             request = request.model_copy(update={"row_kinds": has_row_kinds(rows, self._write_schema())})
             refuse_ragged(rows, self._write_schema(), request)
         except BaseException:
@@ -126,7 +127,7 @@ class TableWriter(CheckedMethods):
             request = request.model_copy(update={"batch_id": self._batch})
             self._batch += 1
         result = self._rows.commit(request)
-        self._schema = None
+        self._schema = self._pending = None
         return result
 
     def discard(self) -> None:
@@ -154,17 +155,18 @@ class TableWriter(CheckedMethods):
         self._rows.close()
 
     def _merge_schema(self, request: WriteRequest, rows: Rows) -> None:
-        """Add the columns of the rows where ``write.merge-schema`` is set.
+        """Let the next commit add the columns of the rows where ``write.merge-schema`` is set.
 
         Raises ``InvalidArgument`` if uncommitted rows have other columns.
         """
         schema = self._write_schema()
         options = CoreOptions.of({**schema.options, **request.options})
-        if not options.write_merge_schema:
+        pending = pending_schema(schema, rows.schema, options)
+        if pending is None:
             return
-        if self._rows.is_open and schema_changes(schema, rows.schema, options):
+        if self._rows.is_open:
             raise InvalidArgument(f"{self._backend.path}: rows since the last commit have other columns; call commit() before these rows")
-        self._schema = merge_schema(self._backend, schema, rows.schema, options)
+        self._schema = self._pending = pending
 
     def _write_schema(self) -> TableSchema:
         """Return the schema of the rows since the last commit."""
@@ -182,7 +184,8 @@ class TableWriter(CheckedMethods):
             properties=properties,
             missing=self._missing,
         )
-        return made.model_copy(update={"commit_id": self._name})
+        changes = {} if self._pending is None else {"pending": self._pending, "schema_id": None}
+        return made.model_copy(update={"commit_id": self._name, **changes})
 
     def _check_open(self) -> None:
         if self._closed:

@@ -138,3 +138,33 @@ def test_keep_in_sequence_groups_and_aggregates(spark, tmp_path):
     log = Table.create(tmp_path / "log", DDL, spark=spark)
     with pytest.raises(InvalidArgument, match="no primary key"):
         log.write(spark.createDataFrame([(1, 3)], "id BIGINT, a INT"), missing="keep")
+
+
+def test_a_refused_write_leaves_the_schema_as_it_was(spark, tmp_path):
+    table = Table.create(tmp_path / "t", "id BIGINT, s VARCHAR(3)", primary_keys=["id"], options={"bucket": "2"}, spark=spark)
+    long = spark.createDataFrame([(1, "abcd", 5), (2, "ab", 6)], "id BIGINT, s STRING, fresh INT")
+    schema = table.table_schema
+    for write in (
+        lambda: table.write(long, schema_mode="merge"),
+        lambda: table.write(long.toArrow(), schema_mode="merge"),
+        lambda: long.write.format("paimon").option("mergeSchema", "true").mode("append").save(table.path),
+    ):
+        with pytest.raises(Exception, match=r"does not fit VARCHAR\(3\)"):
+            write()
+        assert Table.open(table.path).table_schema == schema
+    log = Table.create(tmp_path / "log", "id BIGINT, s STRING, fresh INT", spark=spark)
+    log.write(long)
+
+    def follow(name: str) -> None:
+        stream = spark.readStream.format("paimon").load(log.path).writeStream.format("paimon").option("mergeSchema", "true")
+        stream.option("checkpointLocation", f"{tmp_path}/{name}").trigger(availableNow=True).start(table.path).awaitTermination()
+
+    with pytest.raises(Exception, match=r"does not fit VARCHAR\(3\)"):
+        follow("refused")
+    assert Table.open(table.path).table_schema == schema
+    log.delete("id = 1")
+    follow("taken")
+    assert rows(table) == [(2, "ab", 6)]
+    log.write(spark.createDataFrame([(3, "c", 7)], "id BIGINT, s STRING, fresh INT"))
+    follow("taken")
+    assert rows(table) == [(2, "ab", 6), (3, "c", 7)]

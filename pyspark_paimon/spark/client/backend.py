@@ -146,7 +146,7 @@ class SparkBackend(SparkScans):
             earlier = self._outcome(request.identity)
             if earlier is not None:
                 return WriteResult.of(earlier, _since(started), {}, replayed=True)
-            done = self._write(rows, self.ask(SchemaOf()), request)
+            done = self._write(rows, self.ask(SchemaOf()) if request.pending is None else request.pending, request)
             return _result(done, started)
 
     def _write(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> Outcome | None:

@@ -18,7 +18,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
 from pyspark_paimon.frames.spark_types import arrow_for_spark, fields_from_spark
-from pyspark_paimon.operations.alter import merge_schema
+from pyspark_paimon.operations.alter import pending_schema
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.request.backend import SparkRows, WriteRequest
 from pyspark_paimon.request.inputs import has_row_kinds
@@ -63,7 +63,7 @@ def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, ov
         options=write_options(_without_mode(options)),
     )
     try:
-        store = open_merged(path, request, schema)
+        request, store = open_merged(path, request, schema)
     except TableNotFound as error:
         raise TableNotFound(f"{error}, or give its keys: .option('primary-key', 'id'), .option('partition', 'day')") from error
     with explain_stale_columns(schema):
@@ -113,16 +113,17 @@ def create_if_named(path: str, options: Mapping[str, str], schema: StructType) -
     return {key: value for key, value in options.items() if key not in keys and stored.options.get(key) != value}
 
 
-def open_merged(path: str, request: WriteRequest, schema: StructType) -> FileStore:
-    """Open the table, with the columns of the rows.
+def open_merged(path: str, request: WriteRequest, schema: StructType) -> tuple[WriteRequest, FileStore]:
+    """Open the table, with the columns of the rows if ``write.merge-schema`` is set.
 
-    They are added first if ``write.merge-schema`` is set.
+    The commit of the returned request stores them.
     """
     store = open_store(path, request)
-    if store.options.write_merge_schema:
-        merge_schema(local_backend(path), store.schema, arrow_for_spark(schema), store.options)
-        store = open_store(path, request)
-    return store
+    pending = pending_schema(store.schema, arrow_for_spark(schema), store.options)
+    if pending is None:
+        return request, store
+    request = request.model_copy(update={"pending": pending})
+    return request, open_store(path, request)
 
 
 def check_columns(schema: StructType, table: TableSchema, request: WriteRequest) -> bool:

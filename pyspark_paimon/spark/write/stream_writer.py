@@ -25,7 +25,7 @@ from pyspark_paimon.spark.driver.options import DYNAMIC_OVERWRITE, missing_colum
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.jobs import RowsJob
 from pyspark_paimon.spark.write.save import check_columns, create_if_named, open_merged
-from pyspark_paimon.spark.write.task import TaskMessage, commit_messages, open_store
+from pyspark_paimon.spark.write.task import TaskMessage, commit_messages, store_for_commit
 from pyspark_paimon.spark.write.writer import RowsWriter, first_sequence
 
 COMMIT_USER = "commit.user"
@@ -74,7 +74,7 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
             if request is not None:
                 rows = sum(message.rows for message in messages if message is not None)
                 job = RowsJob(request=request, owned=False)
-                if not commit_rows(open_store(self.path, request), job, commit_messages(messages), rows, asked_for=False):
+                if not commit_rows(store_for_commit(self.path, request), job, commit_messages(messages), rows, asked_for=False):
                     RowsWriter(self.path, job, None).discard(messages)
 
     def abort(self, messages: Sequence[BatchMessage | None], batchId: int) -> None:  # noqa: N803  # as above
@@ -120,7 +120,7 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
             properties=properties_of_commit(options),
             options=write_options(options),
         )
-        store = open_merged(path, request, schema)
+        request, store = open_merged(path, request, schema)
         store.check_writable()
         kinds = check_columns(schema, store.schema, request)
         mode = "overwrite" if overwrite else store.schema.kind.write_mode

@@ -16,6 +16,7 @@ from manifest.commit.message import CommitMessage
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
 from pyspark_paimon.local.open_backend import open_backend
+from pyspark_paimon.operations.alter import store_for, store_pending
 from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.spark.driver.job_files import mark_ended, mark_started
 from pyspark_paimon.spark.wire.errors import attach_error_notes
@@ -90,7 +91,14 @@ class JobWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
 
 def open_store(path: str, request: WriteRequest) -> FileStore:
     """Open the table with the options of a write."""
-    return open_backend(path).store(request.options)
+    return store_for(open_backend(path), request)
+
+
+def store_for_commit(path: str, request: WriteRequest) -> FileStore:
+    """Store the pending schema of a write, and open the table with it."""
+    if request.pending is not None:
+        store_pending(open_backend(path), request.pending)
+    return open_store(path, request)
 
 
 def commit_messages(messages: Sequence[TaskMessage | None]) -> list[CommitMessage]:
@@ -103,4 +111,4 @@ def sum_counts(messages: Sequence[TaskMessage | None]) -> Counter[str]:
     return sum((Counter(message.counts) for message in messages if message is not None), Counter())
 
 
-__all__ = ["JobWriter", "TaskMessage", "commit_messages", "open_store", "sum_counts"]
+__all__ = ["JobWriter", "TaskMessage", "commit_messages", "open_store", "store_for_commit", "sum_counts"]

@@ -42,7 +42,7 @@ from pyspark_paimon.spark.wire.arrow_stream import decode_blobs
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.session_settings import OVERWRITE_MODE, overwrites_partitions, refuse_task_settings
 from pyspark_paimon.spark.write.save import plain_write
-from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, open_store, sum_counts
+from pyspark_paimon.spark.write.task import JobWriter, TaskMessage, commit_messages, open_store, store_for_commit, sum_counts
 
 KIND_COUNTS = ("inserted", "", "updated", "deleted")
 """Names of counts by row kind. The row before an update is not counted."""
@@ -101,7 +101,7 @@ class RowsWriter(JobWriter):
             _check_owned(commits)
         rows = sum(message.rows for message in messages if message is not None)
         kinds = sum_counts(messages)
-        if not commit_rows(open_store(self.path, job.request), job, commits, rows, kinds if job.read is not None else {}):
+        if not commit_rows(store_for_commit(self.path, job.request), job, commits, rows, kinds if job.read is not None else {}):
             self.discard(messages)
 
     def committer(self) -> FileStoreCommit:

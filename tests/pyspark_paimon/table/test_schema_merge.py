@@ -14,7 +14,7 @@ import pytest
 from manifest.schema.merge_on_write import MergeRules, merge_changes
 from manifest.schema.table_schema import TableSchema
 from manifest.types.ddl import parse_ddl
-from pyspark_paimon import InvalidArgument, SchemaMismatch, Table, UnsupportedType
+from pyspark_paimon import InvalidArgument, PaimonError, SchemaMismatch, Table, UnsupportedType
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.operations.alter import AlterSchema
 
@@ -150,6 +150,92 @@ def test_a_merge_drops_no_column_that_the_table_should_get(table, place):
     named = source.rename_columns(["key", "n", "fresh"]).drop_columns(["fresh"])
     table.merge(named, on="t.id = s.key", options=option).when_matched_update_all().execute()
     assert rows(table)[1] == {"id": 2, "n": 6}
+
+
+REFUSED = {
+    "type": ({"n": ["many"]}, {}),
+    "range": ({"n": pa.array([2**40], pa.int64())}, {}),
+    "null": ({"s": [None]}, {}),
+    "length": ({"s": ["abcd"]}, {}),
+    "missing": ({"s": None}, {}),
+    "cast": ({"n": ["x"]}, {"cast": True}),
+    "kind": ({"_row_kind": ["+X"]}, {}),
+    "overflow": ({"total": [2**31 - 1]}, {}),
+    "later batch": ({"s": ["ok", "ok", "abcd"]}, {}),
+}
+"""Columns and arguments that make a write be refused."""
+
+
+@pytest.mark.parametrize("road", ["arrow", "reader", "writer", "keep", "dicts"])
+@pytest.mark.parametrize("reason", REFUSED)
+def test_a_refused_write_leaves_the_schema_as_it_was(tmp_path, reason, road):
+    engine = {"merge-engine": "aggregation", "fields.total.aggregate-function": "sum"} if reason == "overflow" else {}
+    table = Table.create(
+        tmp_path / "t",
+        "id BIGINT, n INT, s VARCHAR(3) NOT NULL, total INT, kept INT",
+        primary_keys=["id"],
+        options={"bucket": "1", **engine},
+    )
+    table.write({"id": [1], "n": [1], "s": ["a"], "total": [5], "kept": [7]})
+    before = table.table_schema
+    change, arguments = REFUSED[reason]
+    count = max((len(values) for values in change.values() if values is not None), default=1)
+    columns = {"id": [1] * count, "n": [2] * count, "s": ["b"] * count, "total": [1] * count, "fresh": ["x"] * count, **change}
+    if reason == "overflow":
+        columns = {name: values * 2 for name, values in columns.items()}
+    if road != "keep":
+        columns["kept"] = [7] * len(columns["id"])
+    data = pa.table({name: values for name, values in columns.items() if values is not None})
+    if road == "keep" and reason in {"missing", "overflow"}:
+        return  # a kept column is not missing, and a merge folds no two rows of the source
+    if road == "reader":
+        data = pa.RecordBatchReader.from_batches(data.schema, data.to_batches(max_chunksize=1))
+
+    def write() -> None:
+        if road == "writer" and not arguments:  # a writer casts no rows
+            with table.writer(options={"write.merge-schema": "true"}) as writer:
+                writer.write(data)
+        else:
+            written = data.to_pylist() if road == "dicts" else data
+            table.write(written, schema_mode="merge", missing="keep" if road == "keep" else "refuse", **arguments)
+
+    with pytest.raises(PaimonError):
+        write()
+    assert Table.open(table.path).table_schema == before
+    assert table.schemas().num_rows == 1
+    assert rows(table) == [{"id": 1, "n": 1, "s": "a", "total": 5, "kept": 7}]
+    table.write({"id": [2], "n": [2], "s": ["b"], "total": [1], "kept": [7], "fresh": ["x"]}, schema_mode="merge")
+    assert rows(table)[1]["fresh"] == "x"
+    assert table.fsck("deep").problems == ()
+
+
+def test_a_write_with_new_columns_compacts_and_repeats_like_others(tmp_path):
+    options = {"bucket": "1", "num-sorted-run.compaction-trigger": "2", "changelog-producer": "lookup", "deletion-vectors.enabled": "true"}
+    table = Table.create(tmp_path / "t", "id BIGINT, n INT", primary_keys=["id"], options=options)
+    for number in range(4):
+        data = {"id": [1, number], "n": [number, number], f"c{number}": [number, number]}
+        first = table.write(data, schema_mode="merge", missing="null", commit_id=f"job-{number}")
+        again = table.write(data, schema_mode="merge", missing="null", commit_id=f"job-{number}")
+        assert (again.replayed, again.snapshot_id) == (True, first.snapshot_id)
+    assert [row["c3"] for row in rows(table)] == [None, 3, None, 3]
+    assert table.schemas().num_rows == 5
+    assert table.fsck("deep").problems == ()
+
+
+def test_a_stream_is_not_read_twice_after_a_lost_race(table, monkeypatch):
+    run = LocalBackend.run
+
+    def first_another(self, operation):
+        if isinstance(operation, AlterSchema):
+            monkeypatch.setattr(LocalBackend, "run", run)
+            Table.open(table.path).add_column("other", "INT")
+        return run(self, operation)
+
+    monkeypatch.setattr(LocalBackend, "run", first_another)
+    data = pa.table({"id": [2], "n": pa.array([1], pa.int32()), "t": ["y"]})
+    with pytest.raises(SchemaMismatch, match="schema changed while this write added columns; nothing was committed"):
+        table.write(data.to_reader(), schema_mode="merge", missing="null")
+    assert rows(table) == [{"id": 1, "n": 10, **dict.fromkeys(list(types(table))[2:])}]
 
 
 def test_writers_that_add_columns_at_once_all_succeed(table):
