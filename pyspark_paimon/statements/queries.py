@@ -19,7 +19,7 @@ from pyspark_paimon.statements.join_keys import TableScan, prune_joins
 from pyspark_paimon.statements.metadata_answers import SimpleAggregate
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.pushdown import Usage, narrowed, usages
-from pyspark_paimon.statements.relations import has_alias, relations, skip_sample
+from pyspark_paimon.statements.relations import has_alias, insert_targets, relations, skip_sample
 from pyspark_paimon.statements.table_functions import function_frame
 from pyspark_paimon.statements.view_text import expand_views
 from pyspark_paimon.statements.words import NameParts, TokenCursor
@@ -83,6 +83,10 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
     The text has no views of the catalog.
     """
     words = TokenCursor(text)
+    for target in insert_targets(words):
+        if names.has_table(target):
+            name = ".".join(target)
+            raise InvalidArgument(f"this form of INSERT cannot write {name} of the catalog; write INSERT INTO {name} SELECT ... FROM ...")
     found: dict[int, TableScan | Any] = {}
     used = usages(text)
     parts: list[str] = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
-from pyspark_paimon.statements.words import TokenCursor
+from pyspark_paimon.statements.words import NameParts, TokenCursor
 
 _QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 _SETS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS"})
@@ -103,6 +103,8 @@ class _Walk:
                 self._close(at)
             elif frame.defines:
                 self._define(at)
+            elif frame.expects and text == "STREAM" and self._is_prefix(at):
+                pass  # the name follows
             elif frame.expects and self._is_name(at):
                 relation, at = self._named(at, None)
                 yield relation
@@ -121,6 +123,9 @@ class _Walk:
     def _is_name(self, at: int) -> bool:
         is_quoted = self.words.tokens[at].kind is TokenType.IDENTIFIER
         return is_quoted or self.texts[at] not in _NO_NAMES | {"LATERAL", "VALUES", "SELECT"}
+
+    def _is_prefix(self, at: int) -> bool:
+        return self.text(at + 1) == "(" or (at + 1 < len(self.texts) and self.words.tokens[at + 1].kind in _CALLED)
 
     def _named(self, at: int, table: int | None) -> tuple[Relation, int]:
         frame = self.frames[-1]
@@ -228,6 +233,21 @@ def relations(words: TokenCursor) -> list[Relation]:
     return list(_Walk(words).relations())
 
 
+def insert_targets(words: TokenCursor) -> list[NameParts]:
+    """Return the tables that ``FROM t INSERT INTO a SELECT ... INSERT INTO b SELECT ...`` writes.
+
+    >>> insert_targets(TokenCursor("FROM t INSERT INTO TABLE a SELECT x INSERT OVERWRITE d.b SELECT y")), insert_targets(TokenCursor("SELECT 1"))
+    ([('a',), ('d', 'b')], [])
+    """
+    targets = []
+    for at in range(len(words.tokens)):
+        words.at = at
+        if words.take("INSERT", "INTO") or words.take("INSERT", "OVERWRITE"):
+            words.take("TABLE")
+            targets.append(words.name())
+    return targets
+
+
 def without_table_words(text: str) -> str:
     """Return a query with ``SELECT * FROM t`` in place of ``TABLE t``.
 
@@ -266,4 +286,4 @@ def has_alias(words: TokenCursor) -> bool:
     return words.peek() == "AS" or words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER}
 
 
-__all__ = ["Relation", "has_alias", "relations", "skip_sample", "without_table_words"]
+__all__ = ["Relation", "has_alias", "insert_targets", "relations", "skip_sample", "without_table_words"]

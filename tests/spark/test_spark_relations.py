@@ -96,5 +96,9 @@ def test_an_append_table_takes_values_of_subqueries_and_refuses_those_of_each_ro
     assert sorted(table.scan().to_arrow()["v"].to_pylist()) == [2, 10]
     with pytest.raises(InvalidArgument, match=r"SET v = .*needs a table with a primary key"):
         run(spark, catalog, "UPDATE d.appended AS x SET v = (SELECT max(i) FROM d.g WHERE i = x.k)")
+    for statement in ("FROM d.g INSERT INTO d.appended SELECT i, i INSERT INTO d.g SELECT 5", "INSERT INTO d.g WITH ('a' = 'b') SELECT 5"):
+        with pytest.raises(InvalidArgument, match=r"this form of INSERT cannot write d\..* of the catalog"):
+            run(spark, catalog, statement)
+    assert [row[0] for row in spark.sql("SELECT i FROM d.g").collect()] == [DECOY]
     with pytest.raises(InvalidArgument, match="IDENTIFIER"):
         run(spark, catalog, "SELECT * FROM IDENTIFIER('d.' || 'g')")

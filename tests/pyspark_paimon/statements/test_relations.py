@@ -57,6 +57,8 @@ def test_places_nest(outer: str) -> None:
         ("EXPLAIN EXTENDED TABLE a", ["a"]),
         ("SELECT CAST(x AS TIMESTAMP WITH LOCAL TIME ZONE) FROM a", ["a"]),
         ("WITH RECURSIVE r AS (SELECT 1 UNION ALL SELECT * FROM r JOIN a) SELECT * FROM r", ["a"]),
+        ("SELECT * FROM STREAM a JOIN STREAM(b) ON TRUE, stream, c AS stream", ["a", "b", "stream", "c"]),
+        ("FROM a INSERT INTO b SELECT * INSERT INTO TABLE c SELECT * WHERE i IN (TABLE d)", ["a", "d"]),
         ("WITH r AS (SELECT * FROM r) SELECT * FROM r", ["r"]),
     ],
 )

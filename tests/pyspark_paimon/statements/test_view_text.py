@@ -190,3 +190,12 @@ def test_a_version_or_time_stays_next_to_its_table(time):
 )
 def test_a_column_may_name_the_database_where_one_table_is_meant(text, wanted):
     assert expanded(text, made("SELECT id FROM db.t"))[0] == wanted.format("(SELECT id FROM db.t) AS `v`")
+
+
+def test_table_words_read_views_and_tables() -> None:
+    view = made("TABLE t")
+    found, _ = expanded("WITH c AS (TABLE v) TABLE c", view, columns=["id"])
+    assert found == "WITH c AS (SELECT * FROM (SELECT * FROM `default`.`t` AS `t`) AS `v`) SELECT * FROM c"
+    names = KnownTables(None, Views(v=view))
+    assert qualify_names(names, "TABLE t") == "SELECT * FROM `default`.`t` AS `t`"
+    assert views_read_by(names, "SELECT 1 WHERE 1 IN (TABLE v)") == {"default.v"}

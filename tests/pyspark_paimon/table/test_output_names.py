@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import polars as pl
+import pyarrow.compute as pc
 import pytest
 
 from fileindex.base.errors import InvalidFilter, PaimonError, UnknownColumn
@@ -89,6 +91,15 @@ def test_filters_mean_stored_columns(table: Table) -> None:
     assert scan.to_arrow().to_pylist() == [{"v": -7}]
     assert scan.count() == 1
     assert scan.aggregate({"v": "min"}).to_pylist() == [{"v_min": -7}]
+
+
+def test_other_readers_filter_outputs(table: Table) -> None:
+    scan = table.scan(columns={"id": "id", "v": "-v"})
+    expected = sorted(row["id"] for row in rows() if row["v"] is not None and -row["v"] < -5)
+    assert sorted(scan.to_dataset().to_table(filter=pc.field("v") < -5)["id"].to_pylist()) == expected
+    assert scan.to_dataset().count_rows(pc.field("v") < -5) == len(expected)
+    assert sorted(scan.scan_polars().filter(pl.col("v") < -5).collect()["id"]) == expected
+    assert sorted(row[0] for row in scan.to_duckdb().filter("v < -5").fetchall()) == expected
 
 
 def test_groups_may_compute_with_outputs(table: Table) -> None:
