@@ -39,13 +39,8 @@ class TableMetadata:
         """
         try:
             json_ = json.loads(data)
-            complete = (
-                json_["format-version"] in _VERSIONS
-                and any(snapshot["snapshot-id"] == json_["current-snapshot-id"] for snapshot in json_["snapshots"])
-                and all(isinstance(json_[key], str) for key in ("location", "table-uuid"))
-                and isinstance(json_["schemas"], list)
-            )
-        except (ValueError, LookupError, TypeError):
+            complete = _is_complete(json_)
+        except (ValueError, LookupError, TypeError, RecursionError, MemoryError):
             return None
         return cls(json_) if complete else None
 
@@ -89,6 +84,33 @@ class TableMetadata:
             and local_form(self.json["location"]) == root
             and self.json["partition-specs"] == [partition_spec(schema)]
         )
+
+
+def _is_complete(json_: Json) -> bool:
+    """Return whether each member that this package reads has its type."""
+    snapshots, schemas = json_["snapshots"], json_["schemas"]
+    return (
+        type(json_["format-version"]) is int
+        and json_["format-version"] in _VERSIONS
+        and all(isinstance(json_[key], str) for key in ("location", "table-uuid"))
+        and all(isinstance(part, list) for part in (snapshots, schemas, json_["partition-specs"]))
+        and all(map(_is_snapshot, snapshots))
+        and any(snapshot["snapshot-id"] == json_["current-snapshot-id"] for snapshot in snapshots)
+        and all(_is_long(schema["schema-id"]) for schema in schemas)
+        and _is_long(json_.get("next-row-id", 0))
+    )
+
+
+def _is_snapshot(snapshot: Json) -> bool:
+    return (
+        all(_is_long(snapshot[key]) for key in ("snapshot-id", "timestamp-ms"))
+        and isinstance(snapshot["manifest-list"], str)
+        and isinstance(snapshot.get("summary", {}), dict)
+    )
+
+
+def _is_long(value: object) -> bool:
+    return type(value) is int and 0 <= value <= _MAX_LONG
 
 
 def snapshot_json(snapshot: Snapshot, parent: int | None, summary: Mapping[str, str], manifest_list: str, schema_id: int) -> Json:

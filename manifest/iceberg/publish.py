@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from fileindex.base.errors import PaimonError
 from fileindex.base.lazy import cached_property
 from fileindex.base.log import logger_of
 from manifest.iceberg.changes import EntryBuilder, FileChanges
@@ -22,7 +21,7 @@ from manifest.iceberg.manifests import DATA, DELETED, EXISTING, Entry, IcebergMa
 from manifest.iceberg.metadata import Json, TableMetadata, snapshot_json, table_metadata
 from manifest.iceberg.vectors import POSITION_DELETES, VectorSource, puffin_file, read_blob, vector_sources
 from manifest.io import failpoints
-from manifest.io.errors import SnapshotNotFound, StorageError
+from manifest.io.errors import SnapshotNotFound, StorageError, UnsupportedTable
 from manifest.io.group_sync import GroupSync
 from manifest.io.paths import local_form, parse_number
 from manifest.schema.iceberg_schema import (
@@ -41,6 +40,7 @@ _LOG = logger_of(__name__)
 _ATTEMPTS = 10
 _PATIENCE = 3
 _HINT = "version-hint.text"
+_HINT_DIGITS = 18
 _SUFFIX = ".metadata.json"
 
 
@@ -73,17 +73,25 @@ def publish(store: FileStore, *, anew: bool = False) -> int | None:
             if attempt + 1 == _ATTEMPTS:
                 raise
             anew |= attempt >= _PATIENCE  # a manifest is lost
+        except (OSError, UnsupportedTable):
+            raise
+        except Exception:
+            if anew:
+                raise
+            # Metadata of Iceberg is advice, and other programs may have damaged it: continue none of it.
+            _LOG.warning("%s: earlier Iceberg metadata is damaged, and is written anew", store.root, exc_info=True)
+            anew = True
     raise StorageError(errno.EAGAIN, f"{store.root}: lost {_ATTEMPTS} races for Iceberg metadata; the next commit writes it")
 
 
 def publish_or_log(store: FileStore, *, anew: bool = False) -> None:
     """Publish after a commit or a rollback.
 
-    A failure is logged: the commit stands, and the next one publishes.
+    A failure of any kind is logged: the commit stands, and the next one publishes.
     """
     try:
         publish(store, anew=anew)
-    except (PaimonError, OSError):
+    except Exception:  # noqa: BLE001 -- the commit stands, and the caller must learn that
         _LOG.warning("%s: the commit stands, but its Iceberg metadata is not written; the next commit does it", store.root, exc_info=True)
 
 
@@ -94,7 +102,7 @@ def _path(directory: str, version: int) -> str:
 def _read_hint(store: FileStore, directory: str) -> int | None:
     with suppress(FileNotFoundError):
         text = store.file_io.read(f"{directory}/{_HINT}").strip()
-        if text.isdigit():
+        if text.isdigit() and len(text) <= _HINT_DIGITS:
             return int(text)
     return None
 
@@ -154,8 +162,10 @@ class _Publication:
             self._manifests.delete_written()
             return False
         failpoints.point("after-iceberg-metadata")
-        self._finish()
-        with suppress(PaimonError, OSError):  # what stays is an orphan
+        newest = self._finish()
+        if newest is None or newest.id < target.id or (newest.id == target.id and newest.key != target.key):
+            return False  # another process rolled back meanwhile: the next attempt deletes this version
+        with suppress(Exception):  # what stays is an orphan
             published = TableMetadata(json.loads(data))
             if anew:
                 self._delete_replaced(published)
@@ -421,8 +431,11 @@ class _Publication:
         # The last one stays: another process may be continuing its manifests.
         return list(snapshots[next((place for place, snapshot in enumerate(snapshots) if is_kept(snapshot)), -1) :])
 
-    def _finish(self) -> None:
-        """Point the hint to this version, or to a newer one that exists."""
+    def _finish(self) -> Snapshot | None:
+        """Point the hint to this version, or to a newer one that exists.
+
+        Returns the newest snapshot of the table.
+        """
         file_io, hint, goal = self._store.file_io, self._hint, self._target.id
         follows = hint is None or hint < goal
         while True:
@@ -434,7 +447,7 @@ class _Publication:
             if newest is not None and newest.id > goal and file_io.exists(_path(self._directory, newest.id)):
                 goal = newest.id
             elif hint == goal:
-                return
+                return newest
             follows = True
 
     def _delete_versions(self, base: _Base | None) -> None:

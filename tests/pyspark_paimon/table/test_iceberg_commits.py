@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import random
+import shutil
 import signal
 import threading
 import time
@@ -408,3 +410,115 @@ def test_a_hadoop_catalog_needs_a_database(create) -> None:
     with pytest.raises(UnsupportedTable, match="hadoop-catalog needs a table of a database"):
         table.write(rows(0))
     assert table.snapshots().num_rows == 0
+
+
+NASTY = [None, True, -1, 0, 2**31, 2**70, 1.5, "", "x", "file:/etc", [], {}, [None], [[]], {"a": None}, [{}]]
+"""Values that foreign JSON may have in any place."""
+
+
+def _places(value, path=()):
+    """Yield the path of every member and item of a JSON value."""
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield (*path, key)
+        yield from _places(inner, (*path, key))
+
+
+def _changed(value, path, change):
+    copied = json.loads(json.dumps(value))
+    parent = copied
+    for key in path[:-1]:
+        parent = parent[key]
+    change(parent, path[-1])
+    return json.dumps(copied).encode()
+
+
+def _damages(path: Path, rng: random.Random):
+    """Yield (name, content) of damaged forms of a file of Iceberg metadata."""
+    data = path.read_bytes()
+    for cut in (0, 1, len(data) // 2, len(data) - 1):
+        yield f"cut at {cut}", data[:cut]
+    yield "zeros", bytes(len(data))
+    yield "digits", b"9" * 5000
+    yield "nested", b"[" * 100_000
+    yield "an object in an object", b'{"a":' * 100_000
+    for _ in range(12):
+        at = rng.randrange(len(data))
+        yield f"byte {at}", data[:at] + bytes([data[at] ^ (1 << rng.randrange(8))]) + data[at + 1 :]
+        yield f"number at {at}", data[:at] + b"\xff\xff\xff\xff\x0f" + data[at + 5 :]
+    for other in sorted(path.parent.iterdir()):
+        if other.suffix == path.suffix and other != path:
+            yield f"content of {other.suffix}", other.read_bytes()
+    if path.suffix == ".json":
+        json_ = json.loads(data)
+        for place in _places(json_):
+            yield f"without {place}", _changed(json_, place, lambda parent, key: parent.pop(key))
+            for value in rng.sample(NASTY, 2):
+                yield f"{place} is {value!r}", _changed(json_, place, lambda parent, key, value=value: parent.__setitem__(key, value))
+
+
+@pytest.mark.local_files
+@pytest.mark.parametrize("layout", ["append", "keyed", "vectors"])
+@pytest.mark.sampled(3)
+def test_no_damaged_file_of_iceberg_fails_a_write(tmp_path, layout) -> None:
+    """The commit stands, no error leaves the call, and a later commit leaves whole metadata."""
+    keys = () if layout == "append" else ("id",)
+    options = {**ICEBERG, "metadata.iceberg.previous-versions-max": "5"}
+    if layout == "vectors":
+        options |= {"deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": "true", "metadata.iceberg.format-version": "3"}
+    table = Table.create(
+        tmp_path / "t", "id BIGINT, city STRING", primary_keys=keys, options={**options, **({"bucket": "1"} if keys else {})}
+    )
+    for first in range(3):
+        table.write(rows(first))
+        if keys:
+            table.compact(full=True)
+    rng = random.Random(layout)
+    shutil.copytree(table.path, tmp_path / "whole")
+    home = tmp_path / "whole" / "metadata"
+    names = [max(home.glob(pattern)).name for pattern in ("*.metadata.json", "snap-*.avro", "*-m*.avro", "version-hint.text")]
+    for name in names + [path.name for path in sorted(home.glob("*.puffin"))[-1:]]:
+        damages = list(_damages(home / name, rng))
+        for damage, content in damages[:8] + rng.sample(damages[8:], min(len(damages) - 8, 30)):
+            shutil.rmtree(tmp_path / "t")
+            table = Table.open(shutil.copytree(tmp_path / "whole", tmp_path / "t"))
+            (tmp_path / "t" / "metadata" / name).write_bytes(content)
+            before = table.snapshots().num_rows
+            assert table.write(rows(100)).snapshot_id is not None, (name, damage)
+            assert table.snapshots().num_rows > before
+            table.write(rows(200))
+            if keys:
+                table.compact(full=True)
+            assert latest_metadata(table)["current-snapshot-id"] == table.snapshots()["snapshot_id"].to_pylist()[-1], (name, damage)
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("step", ["before the list", "before the version", "before the hint"])
+def test_no_metadata_of_a_snapshot_that_another_process_rolls_back_stays(append, monkeypatch, step, again) -> None:
+    append.write(rows(0))
+    other = Table.open(append.path)
+    acted: list[str] = []
+
+    def act() -> None:
+        if not acted:
+            acted.append(step)
+            other.rollback_to(1)
+            if again:
+                other.write(rows(50))
+
+    run, finish_, write_list = publication._Publication.run, publication._Publication._finish, publication.IcebergManifests.write_list
+
+    def run_beside(self, **named):
+        if step == "before the list":
+            monkeypatch.setattr(publication.IcebergManifests, "write_list", lambda s, m: (act(), write_list(s, m))[1])
+        return run(self, **named)
+
+    if step == "before the version":
+        monkeypatch.setattr(publication.failpoints, "point", lambda name: act() if name == "after-iceberg-manifests" else None)
+    elif step == "before the hint":
+        monkeypatch.setattr(publication._Publication, "_finish", lambda self: (act(), finish_(self))[1])
+    monkeypatch.setattr(publication._Publication, "run", run_beside)
+    append.write(rows(10))
+    assert acted
+    table = Table.open(append.path)
+    check_files(table)
+    assert latest_metadata(table)["current-snapshot-id"] == table.snapshots()["snapshot_id"].to_pylist()[-1]
