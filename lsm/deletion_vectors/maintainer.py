@@ -5,7 +5,7 @@ Paimon's ``BucketedDvMaintainer`` and ``AppendDeleteFileMaintainer``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyroaring import BitMap
@@ -34,12 +34,13 @@ class BucketVectors:
     Args:
         writer: Writes the bucket's index files.
         entries: Deletion-vector files of the bucket in the snapshot.
-        files: Names of the live data files. Vectors of other files are dropped.
+        files: Number of rows of each live data file. Vectors of other files are dropped.
     """
 
-    def __init__(self, writer: DeletionVectorWriter, entries: Sequence[IndexManifestEntry], files: Collection[str]) -> None:
+    def __init__(self, writer: DeletionVectorWriter, entries: Sequence[IndexManifestEntry], files: Mapping[str, int]) -> None:
         self._writer = writer
         self._entries = list(entries)
+        self._rows = files
         self._stored = {
             vector.data_file: DeletionFile(
                 writer.path(entry.file_name, entry.external_path), vector.offset, vector.length, vector.cardinality
@@ -61,7 +62,7 @@ class BucketVectors:
         """
         if file_name in self._marked:
             return self._marked[file_name]
-        return self._stored.get(file_name) if file_name in self else None
+        return self._location(file_name) if file_name in self else None
 
     def dead_count(self, file_name: str) -> int:
         """Return the number of deleted rows of a data file."""
@@ -122,7 +123,12 @@ class BucketVectors:
         )
 
     def _bitmap(self, file_name: str) -> BitMap:
-        return dead_rows(self._writer.store.file_io, self._marked.get(file_name, self._stored.get(file_name, BitMap())))
+        marked = self._marked.get(file_name)
+        return dead_rows(self._writer.store.file_io, self._location(file_name) or BitMap()) if marked is None else marked
+
+    def _location(self, file_name: str) -> DeletionFile | None:
+        stored = self._stored.get(file_name)
+        return None if stored is None else stored.within(file_name, self._rows[file_name])
 
 
 __all__ = ["BucketVectors", "VectorMarks"]

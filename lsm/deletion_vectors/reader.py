@@ -7,7 +7,7 @@ record. ``BitmapDeletionVector`` (32-bit positions) and ``Bitmap64DeletionVector
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from pyroaring import BitMap
 
@@ -31,12 +31,26 @@ class DeletionFile:
     """Location of the deletion vector of one data file.
 
     ``path``, ``offset`` and ``length`` are as in the index manifest. ``cardinality`` is the number of deleted rows, None if not recorded.
+    ``rows`` is the number of rows of the data file, None if unknown.
     """
 
     path: str
     offset: int
     length: int
     cardinality: int | None = None
+    rows: int | None = field(default=None, compare=False)
+
+    def within(self, data_file: str, rows: int) -> DeletionFile:
+        """Return the location with the number of rows of its data file.
+
+        Raises ``CorruptFile`` if the vector has more positions.
+        """
+        if self.cardinality is not None and not 0 <= self.cardinality <= rows:
+            raise CorruptFile(
+                self.path,
+                f"the index manifest says {self.cardinality} deleted rows at byte {self.offset}, but data file {data_file} has {rows}",
+            )
+        return replace(self, rows=rows)
 
 
 def read_deletion_vector(file_io: FileIO, file: DeletionFile) -> BitMap:
@@ -64,6 +78,10 @@ def read_deletion_vector(file_io: FileIO, file: DeletionFile) -> BitMap:
         raise CorruptFile(file.path, f"the deletion vector at byte {file.offset}: {error}") from error
     if file.cardinality is not None and file.cardinality != len(rows):
         raise CorruptFile(file.path, f"{len(rows)} deleted rows at byte {file.offset}, but the index manifest says {file.cardinality}")
+    if file.rows is not None and rows and rows.max() >= file.rows:
+        raise CorruptFile(
+            file.path, f"the deletion vector at byte {file.offset} marks row {rows.max()} of a data file with {file.rows} rows"
+        )
     return rows
 
 

@@ -20,6 +20,7 @@ from lsm.deletion_vectors.reader import DeletionFile
 from lsm.scan.split_generator import WeightedFiles
 from lsm.scan.splits import DataSplit
 from manifest.entry.columns import EntryColumns, whole_record
+from manifest.entry.data_file import DataFileMeta
 
 Vectors: TypeAlias = Mapping[tuple[tuple[bytes, int], str], DeletionFile]
 """Deletion vectors by (partition, bucket) and data file."""
@@ -38,13 +39,24 @@ def splits_of(entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: V
     return PlannedSplits.of(entries, groups, vectors, snapshot_id)
 
 
+def _vectors_of(vectors: Vectors, bucket: tuple[bytes, int], files: Sequence[DataFileMeta]) -> tuple[DeletionFile | None, ...]:
+    """Return the vector of each file, () if the table has none.
+
+    Raises ``CorruptFile`` if a vector has more positions than its file has rows.
+    """
+    if not vectors:
+        return ()
+    found = ((file, vectors.get((bucket, file.file_name))) for file in files)
+    return tuple(None if vector is None else vector.within(file.file_name, file.row_count) for file, vector in found)
+
+
 def _splits(entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vectors, snapshot_id: int) -> Iterator[DataSplit]:
     all_files = entries.files()
     codes, partitions = entries.partition_codes
     for group in groups:
         first, files = int(group.rows[0]), tuple([all_files[row] for row in group.rows.tolist()])
         partition, bucket = partitions[codes[first]], int(entries.bucket[first])
-        found = tuple(vectors.get(((partition, bucket), file.file_name)) for file in files) if vectors else ()
+        found = _vectors_of(vectors, (partition, bucket), files)
         yield DataSplit(
             partition=partition,
             bucket=bucket,

@@ -267,7 +267,11 @@ class AppendChange:
         entries = [e for e in index_entries if e.index_type == DELETION_VECTORS and (e.partition, e.bucket) == base.bucket_id]
         size = None if has_buckets else self.store.options.deletion_vector_index_file_target_size
         names = FileNames("index-", commit_id=self.commit_id)
-        vectors = BucketVectors(DeletionVectorWriter(self.store, *base.bucket_id, names, size), entries, set(live.file_name))
+        vectors = BucketVectors(
+            DeletionVectorWriter(self.store, *base.bucket_id, names, size),
+            entries,
+            dict(zip(live.file_name, live.row_count.tolist(), strict=True)),
+        )
         for name, positions in dead.items():
             vectors.mark(name, positions)
         message = base.model_copy(update={"new_files": tuple(made), "index_changes": (vectors.change(compaction=False),)})

@@ -414,7 +414,9 @@ class TableWrite:
             return None
         size = options.deletion_vector_index_file_target_size if self._is_unaware else None
         vectors = vector_files.DeletionVectorWriter(self.store, partition, bucket, self._index_names, size)
-        return maintainer.BucketVectors(vectors, self._existing.deletion_vectors(partition, bucket), {file.file_name for file in files})
+        return maintainer.BucketVectors(
+            vectors, self._existing.deletion_vectors(partition, bucket), {file.file_name: file.row_count for file in files}
+        )
 
     def _each(self, work: Callable[[BucketWriter], T], writers: Sequence[BucketWriter]) -> list[T]:
         """Run ``work`` for several buckets in parallel, largest first.
