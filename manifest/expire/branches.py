@@ -124,11 +124,10 @@ def _history_of(store: FileStore, branch: SnapshotManager, name: str) -> Pending
     if not snapshots:
         raise SnapshotNotFound(f"{store.root}: branch '{name}' has no snapshot")
     file_io, first = store.file_io, min(snapshots)
-    stored = store.snapshots.all_stored()
-    mine = {i: found.delta_manifest_list for i, found in stored.items()}
+    mine = store.snapshots.stored_deltas()
     kept = {i: snapshot.delta_manifest_list for i, snapshot in snapshots.items()}
     older = max((snapshot_id for snapshot_id in mine if snapshot_id < first), default=None)
-    follows = older is None or mine.get(first) == kept[first] or _is_base(store, stored[older], snapshots[first])
+    follows = older is None or mine.get(first) == kept[first] or _is_base(store, store.snapshots.get(older), snapshots[first])
     schemas = SchemaManager(file_io, store.root, name)
     if not file_io.cancels_creates:
         _refuse_other_columns(store, schemas, name)

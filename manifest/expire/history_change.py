@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fileindex.base.errors import CorruptFile
 from fileindex.base.lazy import LazyModule
 from fileindex.base.log import logger_of
 from manifest.expire.delete_files import Removed, remove_unreachable
@@ -27,7 +28,7 @@ from manifest.io.checksum import with_checksum
 from manifest.io.errors import HistoryBusy, SnapshotNotFound, StorageError, UnsafeFileIO
 from manifest.io.paths import EARLIEST, LATEST, SNAPSHOT, parse_number, tag_name
 from manifest.snapshot.commit_info import commit_properties
-from manifest.snapshot.pending_history import PendingHistory
+from manifest.snapshot.pending_history import UNREADABLE, PendingHistory
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, FIRST_REPLACED, CommitKind, Snapshot, Tag
 from manifest.store import FileStore
 
@@ -192,12 +193,12 @@ def _write_pending_file(store: FileStore, pending: PendingHistory) -> None:
 def _lower_hint(store: FileStore, pending: PendingHistory) -> None:
     """Point the hints to the target, for other engines."""
     # Our readers read the pending file.
-    target = store.snapshots.stored(pending.target.id)
+    target = store.snapshots.stored_delta(pending.target.id)
     with suppress(OSError):  # a missing hint costs a listing
         if pending.restores:  # snapshots older than the current oldest may be restored
             store.file_io.delete(store.paths.earliest_hint)
-        if target is not None and target.key == pending.target.key:
-            store.snapshots.write_latest_hint(target.id)
+        if target == pending.target.delta_manifest_list:
+            store.snapshots.write_latest_hint(pending.target.id)
         else:
             store.file_io.delete(store.paths.latest_hint)
     failpoints.point("inside-rollback")
@@ -246,13 +247,18 @@ def _write_snapshots(store: FileStore, pending: PendingHistory) -> list[Snapshot
     gone: list[Snapshot] = []
     # Newest first: until the last write, the old history ends with its newest snapshot.
     for snapshot_id in sorted(pending.contents, reverse=True):
-        stored = store.snapshots.stored(snapshot_id)
-        if stored is not None and stored.delta_manifest_list == pending.expected[snapshot_id]:
+        delta = store.snapshots.stored_delta(snapshot_id)
+        if delta == pending.expected[snapshot_id]:
             continue
-        if stored is not None:
-            gone.append(stored)
+        gone += _parsed(store, snapshot_id, delta)
         store.file_io.write(store.paths.snapshot_file(snapshot_id), pending.contents[snapshot_id].encode(), overwrite=True)
     return gone
+
+
+def _parsed(store: FileStore, snapshot_id: int, delta: str | None) -> list[Snapshot]:
+    """Return the stored snapshot. Files of an unreadable one stay as orphans."""
+    stored = None if delta in {None, UNREADABLE} else store.snapshots.stored(snapshot_id)
+    return [] if stored is None else [stored]
 
 
 def _delete_doomed(store: FileStore, pending: PendingHistory) -> list[Snapshot]:
@@ -263,14 +269,13 @@ def _delete_doomed(store: FileStore, pending: PendingHistory) -> list[Snapshot]:
     manager, paths = store.snapshots, store.paths
     gone: list[Snapshot] = []
     while rest := _to_delete(store, pending):
-        if any(pending.doomed.get(i, found.delta_manifest_list) != found.delta_manifest_list for i, found in rest.items()):
+        if any(pending.doomed.get(i, delta) != delta for i, delta in rest.items()):
             return gone
         if not rest.keys() <= pending.doomed.keys():  # committed by an engine that ignores the pending file
-            more = {i: found.delta_manifest_list for i, found in rest.items()}
-            pending = replace(pending, doomed={**pending.doomed, **more})
+            pending = replace(pending, doomed={**pending.doomed, **rest})
             _write_pending_file(store, pending)
         for snapshot_id in reversed(rest):
-            gone.append(rest[snapshot_id])
+            gone += _parsed(store, snapshot_id, rest[snapshot_id])
             if snapshot_id == min(rest):
                 _put_back(store, pending)
             store.file_io.delete(paths.snapshot_file(snapshot_id))
@@ -281,27 +286,39 @@ def _delete_doomed(store: FileStore, pending: PendingHistory) -> list[Snapshot]:
     return gone
 
 
-def _to_delete(store: FileStore, pending: PendingHistory) -> dict[int, Snapshot]:
-    """Return snapshots that remain to be deleted, ascending by id."""
+def _to_delete(store: FileStore, pending: PendingHistory) -> dict[int, str]:
+    """Return the deltas of snapshots that remain to be deleted, ascending by id."""
     manager, expected = store.snapshots, pending.expected
     # Newer than the target, or listed as doomed and not overwritten.
     ids = (i for i in manager.stored_ids() if i > pending.target.id or (i in pending.doomed and i not in expected))
-    return {i: found for i in ids if (found := manager.stored(i)) is not None}
+    return {i: delta for i in ids if (delta := manager.stored_delta(i)) is not None}
 
 
 def _put_back(store: FileStore, pending: PendingHistory) -> None:
     """Restore the target's snapshot file if it has expired."""
-    if not pending.restores or store.snapshots.exists(pending.target.id):
-        return
+    stored = store.snapshots.stored_delta(pending.target.id)
     path = store.paths.snapshot_file(pending.target.id)
-    store.file_io.create_exclusive(path, with_checksum(path, pending.target.to_json()))
+    content = with_checksum(path, pending.target.to_json())
+    if pending.restores and stored == UNREADABLE:
+        store.file_io.write(path, content, overwrite=True)
+    elif pending.restores and stored is None:
+        store.file_io.create_exclusive(path, content)
+
+
+def _newest_parsed(store: FileStore) -> Snapshot | None:
+    """Return the newest snapshot whose file can be parsed."""
+    manager = store.snapshots
+    if manager.commits is not None:
+        return manager.latest_listed()
+    readable = [i for i, delta in manager.stored_deltas().items() if delta != UNREADABLE]
+    return manager.stored(readable[-1]) if readable else None
 
 
 def _supersede(store: FileStore, pending: PendingHistory) -> Forgotten:
     """Commit the target's state again and overwrite older snapshots."""
     # A late put cannot be cancelled here, so every id must stay in use.
     manager, target = store.snapshots, pending.target
-    newest = manager.latest_listed()
+    newest = _newest_parsed(store)
     _write_schemas(store, pending)
     if not pending.doomed and newest is not None and newest.delta_manifest_list == target.delta_manifest_list:
         _delete_newer_schemas(store, pending)
@@ -313,7 +330,8 @@ def _supersede(store: FileStore, pending: PendingHistory) -> Forgotten:
     # Tags may name snapshots between the target and the oldest one that still exists.
     first = target.id + 1 if pending.source is None else oldest
     while True:
-        newest_id, newest_time, row_id = (0, 0, None) if newest is None else (newest.id, newest.time_millis, newest.next_row_id)
+        newest_time, row_id = (0, None) if newest is None else (newest.time_millis, newest.next_row_id)
+        newest_id = max(manager.stored_ids(), default=0)
         snapshot = target.model_copy(
             update={
                 "id": newest_id + 1,
@@ -336,7 +354,7 @@ def _supersede(store: FileStore, pending: PendingHistory) -> Forgotten:
         )
         if manager.try_create(snapshot):
             break
-        newest = manager.latest_listed()
+        newest = _newest_parsed(store)
     manager.tell_created(snapshot.id)
     changelogs = manager.kept.forget_unless(pending.keeps)
     gone = _overwrite_older(store, snapshot, oldest)
@@ -377,15 +395,18 @@ def _overwrite_older(store: FileStore, newest: Snapshot, oldest: int) -> list[Sn
             before = store.file_io.read(path)
         except FileNotFoundError:  # expired
             continue
-        old = Snapshot.from_json(before, path)
-        copy = newest.model_copy(update={"id": snapshot_id, "time_millis": old.time_millis, "schema_id": newest.schema_id})
+        old: Snapshot | None = None
+        with suppress(CorruptFile):  # overwritten all the same
+            old = Snapshot.from_json(before, path)
+        time_millis = newest.time_millis if old is None else old.time_millis
+        copy = newest.model_copy(update={"id": snapshot_id, "time_millis": time_millis, "schema_id": newest.schema_id})
         content = with_checksum(path, copy.to_json())
         if content == before:
             continue
         # A later rollback overwrites ``newest`` before the older ones. Checking after the read makes the replacement below safe.
         if not _is_intact(store, newest):
             break
-        gone.append(old)
+        gone += [] if old is None else [old]
         try:
             store.file_io.replace(path, before, content)
         except UnsafeFileIO:  # differs from replace only if an expiry deletes the file right now

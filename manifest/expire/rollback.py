@@ -25,9 +25,9 @@ def rollback_to(store: FileStore, target: Snapshot) -> Removed:
         if not any(found is not None and found.key == target.key for found in held):
             raise InvalidArgument(f"{store.root}: {'the tag of ' if isinstance(target, Tag) else ''}snapshot {target.id} no longer exists")
         restored = target.state if isinstance(target, Tag) else target
-        newer = {i: found.delta_manifest_list for i, found in manager.all_stored(after=target.id).items()}
+        newer = manager.stored_deltas(after=target.id)
         forgotten = change_history(store, PendingHistory(restored, newer, isinstance(target, Tag)))
-    _LOG.info("%s: rolled back to snapshot %d, removed %d newer ones", store.root, target.id, len(forgotten.snapshots))
+    _LOG.info("%s: rolled back to snapshot %d, removed %d newer ones", store.root, target.id, len(newer))
     return forgotten.remove_files(store)
 
 

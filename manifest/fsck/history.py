@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from fileindex.base.errors import CorruptFile, PaimonError
+from fileindex.base.lazy import cached_property
 from manifest.fsck.manifests import BROKEN
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.io.errors import SnapshotNotFound
@@ -17,6 +18,7 @@ from manifest.io.paths import CHANGELOG, CONSUMER, TAG, parse_number
 from manifest.lost_snapshots import refuse_lost_snapshots
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
+from manifest.snapshot.pending_history import UNREADABLE
 from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import FileStore
 
@@ -139,7 +141,29 @@ class CheckedHistory:
                 continue
             self.found.counts["tags"] += 1
             self._check_references(tag, path, origin, ProblemKind.TAG)
+            self._check_snapshot_of(name, tag, origin)
             yield name, tag
+
+    def _check_snapshot_of(self, name: str, tag: Tag, origin: Origin) -> None:
+        """Check that the snapshot of a tag was not lost, and its id not used again."""
+        manager = self.store.snapshots
+        if not self._is_settled:
+            return
+        path, delta = manager.paths.snapshot_file(tag.id), manager.stored_delta(tag.id)
+        if delta is None and tag.id > max(manager.stored_ids(), default=tag.id):
+            self.found.add(ProblemKind.SNAPSHOT, path, f"is missing and newer than all others, but tag '{name}' is of it", origin)
+        elif delta not in {None, UNREADABLE, tag.delta_manifest_list}:
+            self.found.add(
+                ProblemKind.TAG, manager.paths.tag(name), f"is of another commit than snapshot {tag.id}, whose id it has", origin
+            )
+
+    @cached_property
+    def _is_settled(self) -> bool:
+        """Whether no rollback or fast-forward is pending."""
+        try:
+            return self.store.snapshots.pending_history() is None
+        except BROKEN:
+            return False
 
     def changelogs(self) -> Iterator[Snapshot]:
         """Yield expired snapshots with a kept changelog, oldest first."""

@@ -159,6 +159,7 @@ class RepairKind(StrEnum):
     """Kind of a repair. Names are stable."""
 
     FINISH_ROLLBACK = "finish-rollback"
+    RESTORE_SNAPSHOT = "restore-snapshot"
     FORGET_SNAPSHOTS = "forget-snapshots"
     WRITE_HINT = "write-hint"
     REMOVE_INDEX_FILE = "remove-index-file"

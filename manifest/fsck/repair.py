@@ -25,7 +25,9 @@ from manifest.expire.orphans import branches_of, list_orphans
 from manifest.fsck.history import CheckedHistory
 from manifest.fsck.problem import Findings, Problem, ProblemKind, Repair, RepairKind
 from manifest.fsck.walk import branch_store
+from manifest.io.checksum import with_checksum
 from manifest.io.errors import SnapshotNotFound, UnsupportedTable
+from manifest.snapshot.pending_history import UNREADABLE
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 
@@ -94,6 +96,7 @@ def repair_metadata(repairs: Repairs, problems: Sequence[Problem], older_than_ms
                 # No commit of this process runs in between, and no other process deletes snapshots.
                 with store.file_io.fair_lock(branch.paths.snapshots), lock_history(branch, "the repair"):
                     _finish_rollback(repairs, branch)
+                    _restore_from_tags(repairs, branch)
                     _forget_dangling(repairs, branch, problems)
                     _write_hints(repairs, branch)
     with _ignore_unreadable(store):
@@ -128,6 +131,28 @@ def _finish_rollback(repairs: Repairs, branch: FileStore) -> None:
         lambda: finish_change(branch, pending),
         changes=[paths.pending_history, paths.latest_hint, paths.earliest_hint, *map(paths.snapshot_file, newer), *tags, *changelogs],
     )
+
+
+def _restore_from_tags(repairs: Repairs, branch: FileStore) -> None:
+    """Write snapshots that are damaged or lost, and that a tag has."""
+    manager = branch.snapshots
+    stored = manager.stored_deltas()
+    for name, tag in sorted(manager.stored_tags().items(), key=lambda named: named[1].id):
+        is_lost = bool(stored) and tag.id > max(stored) and not manager.exists(tag.id)
+        if not is_lost and stored.get(tag.id) != UNREADABLE:
+            continue
+        path = branch.paths.snapshot_file(tag.id)
+        changelog = tag.changelog_manifest_list
+        whole = changelog is not None and branch.file_io.exists(branch.paths.manifest(changelog))
+        content = with_checksum(path, (tag.snapshot if whole else tag.state).to_json())
+        stored[tag.id] = tag.delta_manifest_list  # another tag may be of the same snapshot
+        repairs.mend(
+            RepairKind.RESTORE_SNAPSHOT,
+            path,
+            f"{'is missing' if is_lost else 'cannot be read'}; it is written again from tag '{name}'",
+            partial(branch.file_io.write, path, content, overwrite=True),
+            changes=[path],
+        )
 
 
 def _forget_dangling(repairs: Repairs, branch: FileStore, problems: Sequence[Problem]) -> None:

@@ -17,7 +17,7 @@ from manifest.io.errors import SnapshotExpired, SnapshotNotFound, TagExists
 from manifest.io.file_cache import SHARED
 from manifest.io.paths import BRANCH, SNAPSHOT, TAG, parse_number, tag_name
 from manifest.snapshot.consumers import ConsumerFiles
-from manifest.snapshot.pending_history import KeptChangelogs, PendingHistory
+from manifest.snapshot.pending_history import UNREADABLE, KeptChangelogs, PendingHistory
 from manifest.snapshot.snapshot import Changed, Snapshot, SnapshotCommit, SnapshotKey, Tag
 
 _TAG_BYTES = 4096
@@ -86,6 +86,8 @@ class SnapshotManager(ConsumerFiles):
         if hint != known:  # the cached id is valid while the hint file agrees: a rollback lowers the hint first
             found = None if hint is None else self._get_if_newest(hint)
         newest: Snapshot | None = found or self._listed_newest()
+        if hint is not None and hint > (0 if newest is None else newest.id):
+            self._refuse_lost(hint, newest)
         if newest is not None:
             self.seen[directory] = newest.id
         return newest
@@ -116,11 +118,11 @@ class SnapshotManager(ConsumerFiles):
         stored: dict[int, str] = {}
         for snapshot_id in self.stored_ids():
             if snapshot_id in named:
-                snapshot = self.stored(snapshot_id)
-                if snapshot is not None:  # None: being deleted right now
-                    stored[snapshot_id] = snapshot.delta_manifest_list
+                delta = self.stored_delta(snapshot_id)
+                if delta is not None:  # None: being deleted right now
+                    stored[snapshot_id] = delta
             else:
-                stored[snapshot_id] = ""
+                stored[snapshot_id] = UNREADABLE
         return pending if pending.is_unfinished(stored) else None
 
     def change_under_way(self) -> PendingHistory | None:
@@ -153,6 +155,21 @@ class SnapshotManager(ConsumerFiles):
     def stored_ids(self) -> list[int]:
         """Return the ids of all snapshot files, ascending."""
         return sorted(i for i in (parse_number(s.name, SNAPSHOT) for s in self.file_io.list(self.paths.snapshots)) if i)
+
+    def stored_delta(self, snapshot_id: int) -> str | None:
+        """Return the delta manifest list of a snapshot file.
+
+        None: there is no file. ``UNREADABLE``: it cannot be parsed.
+        """
+        try:
+            snapshot = self.stored(snapshot_id)
+        except CorruptFile:
+            return UNREADABLE
+        return None if snapshot is None else snapshot.delta_manifest_list
+
+    def stored_deltas(self, after: int = 0) -> dict[int, str]:
+        """Return ``stored_delta`` of each snapshot file after id ``after``, ascending by id."""
+        return {i: delta for i in self.stored_ids() if i > after and (delta := self.stored_delta(i)) is not None}
 
     def all_stored(self, after: int = 0) -> dict[int, Snapshot]:
         """Return existing snapshots after id ``after``, ascending by id."""
@@ -215,7 +232,13 @@ class SnapshotManager(ConsumerFiles):
 
     def _parse(self, snapshot_id: int, content: bytes) -> Snapshot:
         path = self.paths.snapshot_file(snapshot_id)
-        snapshot = Snapshot.from_json(content, path)
+        try:
+            snapshot = Snapshot.from_json(content, path)
+        except CorruptFile as error:
+            raise CorruptFile(
+                path,
+                f"{error.reason}; fsck(repair=True) writes it again if a tag has the snapshot, or roll back to an older snapshot or tag",
+            ) from error
         if snapshot.id != snapshot_id:
             raise CorruptFile(path, f"holds snapshot {snapshot.id}")
         return snapshot
@@ -229,8 +252,10 @@ class SnapshotManager(ConsumerFiles):
             found = self.get(snapshot_id)
             if delta in {None, found.delta_manifest_list}:
                 return found
-            missing = SnapshotNotFound(f"{self.paths.root}: snapshot {snapshot_id} was rolled back after the scan was made; make it again")
-        except SnapshotNotFound as error:  # expired, or rolled back
+            missing: PaimonError = SnapshotNotFound(
+                f"{self.paths.root}: snapshot {snapshot_id} was rolled back after the scan was made; make it again"
+            )
+        except (SnapshotNotFound, CorruptFile) as error:  # expired, rolled back, or damaged
             missing = error
         for tag in self.tags().values():
             if tag.id == snapshot_id and delta in {None, tag.delta_manifest_list}:
@@ -497,6 +522,24 @@ class SnapshotManager(ConsumerFiles):
             if (newest := self.stored(ids[-1])) is not None:  # None: expired between the two calls
                 return newest
         return pending.seen(pending.target.id, self.stored(pending.target.id))
+
+    def _refuse_lost(self, hint: int, newest: Snapshot | None) -> None:
+        """Raise ``CorruptFile`` if a tag is of a lost snapshot up to ``hint``.
+
+        The next commit would take the id of the lost snapshot.
+        """
+        if newest is None or not self.lost_tags(newest.id) or self.pending_history() is not None:
+            return
+        for name, tag in self.lost_tags(newest.id).items():  # again: a rollback deletes tags before it ends
+            if tag.id <= hint and not self.exists(tag.id):
+                raise CorruptFile(
+                    self.paths.snapshot_file(tag.id),
+                    f"is missing, but tag '{name}' is of snapshot {tag.id}: restore it by fsck(repair=True), or roll back to snapshot {newest.id}",
+                )
+
+    def lost_tags(self, newest_id: int) -> dict[str, Tag]:
+        """Return tags of snapshots after ``newest_id``, which have no file."""
+        return {name: tag for name, tag in self.stored_tags().items() if tag.id > newest_id}
 
     def _version(self, version: str) -> Snapshot:
         pending = self.change_under_way()

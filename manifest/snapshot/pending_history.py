@@ -22,6 +22,8 @@ from manifest.io.file_io import FileIO
 from manifest.io.paths import CHANGELOG, EARLIEST, LATEST, TablePaths, parse_number
 from manifest.snapshot.snapshot import Snapshot, Tag
 
+UNREADABLE = ""
+"""In place of the delta manifest list of a snapshot file that cannot be parsed."""
 _TARGET, _DOOMED, _RESTORES = "target", "doomed", "restores"
 _CONTENTS, _SCHEMAS, _TAGS, _SOURCE = "contents", "schemas", "tags", "source"
 
@@ -111,7 +113,7 @@ class PendingHistory:
         for snapshot_id, delta in stored.items():
             if self.expected.get(snapshot_id) == delta:
                 present.add(snapshot_id)
-            elif self.doomed.get(snapshot_id) == delta:
+            elif self.doomed.get(snapshot_id) == delta or (snapshot_id in self.expected and delta == UNREADABLE):
                 waiting = True
             # An unknown snapshot newer than the target is a later commit: the file is void.
             elif snapshot_id > self.target.id or snapshot_id in self.expected:
@@ -224,4 +226,4 @@ class KeptChangelogs:
             self.file_io.write(f"{self.paths.changelogs}/{name}", str(snapshot_id).encode(), overwrite=True, durable=False)
 
 
-__all__ = ["KeptChangelogs", "PendingHistory"]
+__all__ = ["UNREADABLE", "KeptChangelogs", "PendingHistory"]
