@@ -85,8 +85,8 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
     words = TokenCursor(text)
     for target in insert_targets(words):
         if names.has_table(target):
-            name = ".".join(target)
-            raise InvalidArgument(f"this form of INSERT cannot write {name} of the catalog; write INSERT INTO {name} SELECT ... FROM ...")
+            written = ".".join(target)
+            raise InvalidArgument(f"this form of INSERT cannot write {written} of the catalog; write one INSERT INTO a table and one query")
     found: dict[int, TableScan | Any] = {}
     used = usages(text)
     parts: list[str] = []
