@@ -23,6 +23,7 @@ from lsm.scan.plan import ScanPlan
 from lsm.scan.splits import DataSplit
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.local.missing_files import explained
 from pyspark_paimon.local.open_backend import open_backend
 from pyspark_paimon.request.backend import EVERY_LEVEL, ScanRequest
 from pyspark_paimon.stream.options import StreamOptions, offset_of, position_of
@@ -156,7 +157,8 @@ class TableStream:
 
     def rows(self, split: DataSplit | str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split of ``plan``."""
-        return stream_rows(self._backend().store(self.request.options, self.request.schema_id), self.request, split)
+        store = self._backend().store(self.request.options, self.request.schema_id)
+        return explained(store, stream_rows(store, self.request, split))
 
     def done(self, end: Position) -> None:
         """Record that everything before ``end`` has been processed.
