@@ -18,11 +18,11 @@ from lsm.schema.lossless_cast import values_hint
 from manifest.io.errors import SchemaMismatch
 
 
-def python_column(name: str, values: Any, wanted: pa.DataType | None, *, first_row: int = 0) -> Any:
+def python_column(name: str, values: Any, wanted: pa.DataType | None, *, first_row: int = 0, widens: bool = False) -> Any:
     """Convert the values of a column to Arrow.
 
     Columns with an Arrow type keep it: ``conform`` checks them. Python values become ``wanted``. None: infer the type.
-    ``first_row`` is the number of the first value in error messages.
+    ``widens``: numbers that ``wanted`` cannot have get an inferred type. ``first_row`` is the number of the first value in error messages.
 
     Raises:
         SchemaMismatch: A value does not fit; the message names row and column.
@@ -53,8 +53,23 @@ def python_column(name: str, values: Any, wanted: pa.DataType | None, *, first_r
     try:
         return python_array(listed, infer_type(listed) if wanted is None else wanted)
     except InvalidValue as error:
+        if widens and wanted is not None and (wider := _wider(listed, wanted)) is not None:
+            return wider
         where = f"column '{name}{error.path}', row {first_row + error.row}"
         raise SchemaMismatch(f"{where}: {error.reason}{'' if error.path else values_hint(wanted)}") from error
+
+
+def _wider(values: Sequence[Any], wanted: pa.DataType) -> pa.Array | None:
+    """Return numbers in a type of their own. None: some value is no number, or ``wanted`` has none."""
+    try:
+        kind = infer_type(values)
+        return python_array(values, kind) if _is_number(wanted) and _is_number(kind) else None
+    except InvalidValue:
+        return None
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _holds_objects(dtype: Any) -> bool:

@@ -63,7 +63,11 @@ def conform(rows: Any, schema: TableSchema, kinds: Any = None, *, fills_null: bo
         if name not in known_names:
             alike = [known for known in schema.names if known.lower() == name.lower()]
             hint = f" (rows keep the case of names: write it '{alike[0]}')" if alike else did_you_mean(name, schema.names)
-            more = "" if alike else "; to add the column, write with schema_mode='merge' (option write.merge-schema) or call add_column()"
+            if pa.types.is_null(rows.schema.field(name).type):  # no type that a new column could get
+                more = f"; all its values are null and have no type: leave it out, or call add_column({name!r}, ...) with its type"
+            else:
+                more = "; to add the column, write with schema_mode='merge' (option write.merge-schema) or call add_column()"
+            more = "" if alike else more
             raise SchemaMismatch(f"column '{name}' is unknown{hint}; the table has: {', '.join(schema.names)}{more}")
     table = complete_deletes(rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]), schema, kinds)
     given = dict(zip(table.schema.names, table.columns, strict=True))  # looking up each column in the table is slow with 1,000 columns

@@ -36,8 +36,12 @@ def merge_changes(schema: TableSchema, fields: Sequence[DataField], rules: Merge
     >>> [(change.change, change.path) for change in merge_changes(schema, rows, MergeRules(widens=True))]
     [('type', ('n',)), ('add', ('r', 'b')), ('add', ('s',))]
     """
-    fixed = {*schema.primary_keys, *schema.partition_keys, *hashed_columns(schema.options, schema.primary_keys)}
-    return tuple(_merge_fields((), schema.fields, fields, rules, fixed))
+    return tuple(_merge_fields((), schema.fields, fields, rules, fixed_columns(schema)))
+
+
+def fixed_columns(schema: TableSchema) -> frozenset[str]:
+    """Return the columns that keep their types."""
+    return frozenset([*schema.primary_keys, *schema.partition_keys, *hashed_columns(schema.options, schema.primary_keys)])
 
 
 def _merge_fields(
@@ -61,7 +65,7 @@ def _merge_types(path: tuple[str, ...], stored: DataType, given: DataType, rules
         part = _PARTS[stored.kind]
         yield from _merge_types((*path, part), stored.part(part), given.part(part), rules)
     elif not (stored.is_nested or given.is_nested) and (
-        (rules.widens and _is_wider(stored, given))
+        (rules.widens and is_wider(stored, given))
         or (rules.casts and stored.kind is not given.kind and cast_of(stored, given) is not Cast.NONE)
     ):
         yield ChangeType(path=path, type=given.with_nullable(stored.nullable).to_json(), force=rules.casts)
@@ -70,7 +74,7 @@ def _merge_types(path: tuple[str, ...], stored: DataType, given: DataType, rules
 _PARTS = {Kind.ARRAY: "element", Kind.MAP: "value"}
 
 
-def _is_wider(stored: DataType, given: DataType) -> bool:
+def is_wider(stored: DataType, given: DataType) -> bool:
     """Return whether ``given`` has all values of ``stored`` and more.
 
     Texts and times keep the length and precision that their column declares: rows without a declared one have the largest.
@@ -80,4 +84,4 @@ def _is_wider(stored: DataType, given: DataType) -> bool:
     return keeps_values(stored, given)
 
 
-__all__ = ["MergeRules", "merge_changes"]
+__all__ = ["MergeRules", "fixed_columns", "is_wider", "merge_changes"]

@@ -16,9 +16,11 @@ import pyarrow.compute as pc
 from fileindex.base.arrays import Mask
 from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 from lsm.arrow.row_kind import ROW_KIND
+from lsm.keys.encoding import one_array
 from lsm.schema.conform_input import refused_rows, takeable
 from lsm.schema.leaf_types import with_leaves
 from manifest.io.errors import SchemaMismatch
+from manifest.schema.merge_on_write import fixed_columns, is_wider
 from manifest.schema.table_schema import TableSchema
 from manifest.types.cast_rules import INTEGER_BITS, INTEGER_DIGITS
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar
@@ -27,6 +29,8 @@ from pyspark_paimon.request.backend import CastErrors
 ERROR = "_error"
 """Column of rejected rows with the reason."""
 _TRUE, _FALSE = pa.array(["true", "t", "yes", "y", "1"]), pa.array(["false", "f", "no", "n", "0"])
+_WIDER, _MOST_DIGITS = (Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.DOUBLE), 38
+"""Types that columns of numbers may be widened to, in the order of preference. A DECIMAL is the last."""
 _NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _INFINITE = r"[+-]?(nan|inf|infinity)"
 _DATE = r"\d{4}-\d{1,2}-\d{1,2}"
@@ -81,11 +85,15 @@ class CastRows:
             if name in self.schema.names:
                 wanted = self.schema.field(name)
                 array, mask = cast_column(column, wanted.type, rounds=self.rounds)
-                if self.errors == "collect":
-                    checked = wanted if fills_none else replace(wanted, type=wanted.type.with_nullable(nullable=True))
-                    mask = mask | (
+                if self.errors != "raise":
+                    can_fill = self.errors == "null" or not fills_none
+                    checked = replace(wanted, type=wanted.type.with_nullable(nullable=True)) if can_fill else wanted
+                    refused = (
                         refused_rows(array, checked) if wanted.type.is_nested else _overlong(array, checked.type) | _missing(array, checked)
                     )
+                    if self.errors == "null" and refused.any():
+                        array = pc.if_else(pa.array(refused), pa.scalar(None, array.type), array)
+                    mask = mask | refused
                 if mask.any():
                     unfit[name] = mask
             arrays.append(array)
@@ -106,6 +114,36 @@ class CastRows:
             for at in np.flatnonzero(mask[bad]):  # rejected rows only
                 reasons[at].append(_reason(self.schema.field(name), values[int(at)].as_py()))
         return rows.append_column(ERROR, pa.array(["; ".join(texts) for texts in reasons], pa.string()))
+
+
+def widened(schema: TableSchema, rows: pa.Table, *, rounds: bool) -> TableSchema:
+    """Return the schema with wider types for numbers that do not fit otherwise.
+
+    Keys keep their types.
+
+    >>> from manifest.types.ddl import parse_ddl
+    >>> schema = TableSchema(id=0, fields=parse_ddl("n INT, m INT"))
+    >>> [str(field.type) for field in widened(schema, pa.table({"n": ["5000000000"], "m": ["x"]}), rounds=False).fields]
+    ['BIGINT', 'INT']
+    """
+    fields = []
+    for column in schema.fields:
+        wider = column.type
+        if column.name in rows.column_names and column.name not in fixed_columns(schema):
+            values = one_array(rows.column(column.name))
+            fewest = int(cast_column(values, wider, rounds=rounds)[1].sum()) if _is_castable_number(values.type) else 0
+            wider_types = [*map(DataType, _WIDER), DataType(Kind.DECIMAL, precision=_MOST_DIGITS, scale=column.type.scale)]
+            for candidate in wider_types if fewest else ():
+                if is_wider(column.type, candidate):
+                    unfit = int(cast_column(values, candidate, rounds=rounds)[1].sum())
+                    if unfit < fewest:
+                        wider, fewest = candidate.with_nullable(column.type.nullable), unfit
+        fields.append(replace(column, type=wider))
+    return schema.model_copy(update={"fields": tuple(fields)})
+
+
+def _is_castable_number(given: pa.DataType) -> bool:
+    return bool(_is_text(given) or _is_exact(given) or pa.types.is_floating(given))
 
 
 def _reason(column: DataField, value: object) -> str:
@@ -145,12 +183,16 @@ def cast_column(column: Any, wanted: DataType, *, rounds: bool) -> tuple[Any, An
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     given = column.type
-    if given == wanted.arrow or wanted.is_nested or pa.types.is_nested(given) or pa.types.is_null(given):
+    if wanted.is_nested and given != wanted.arrow:
+        return _cast_nested(column, wanted, rounds=rounds)
+    if given == wanted.arrow or pa.types.is_nested(given) or pa.types.is_null(given):
         return column, np.zeros(len(column), np.bool_)
     if wanted.kind in STRINGS:
         cast = column if _is_text(given) or _is_bytes(given) else pc.cast(column, pa.string())
     elif pa.types.is_floating(given) and (wanted.kind in INTEGERS or wanted.kind is Kind.DECIMAL):
         cast = _float_to_decimal(column, wanted, rounds=rounds)
+    elif pa.types.is_floating(given) and wanted.kind is Kind.FLOAT:
+        cast = _finite(column.cast(wanted.arrow, safe=False), pc.is_inf(column))
     elif _is_text(given) or (_is_exact(given) and wanted.kind in _FROM_TEXT_OF_NUMBERS):
         text = column if pa.types.is_string(given) else pc.cast(column, pa.string())
         cast = _from_text(pc.utf8_trim_whitespace(text), wanted, rounds=rounds)
@@ -158,6 +200,52 @@ def cast_column(column: Any, wanted: DataType, *, rounds: bool) -> tuple[Any, An
         cast = column
     known, left = np.asarray(column.is_valid()), np.asarray(cast.is_valid())
     return cast, known & ~left
+
+
+def _cast_nested(column: Any, wanted: DataType, *, rounds: bool) -> tuple[Any, Mask]:
+    """Cast the values inside a list, map or row. A row fits if all of them do."""
+    types, given = pa.types, column.type
+    unfit = np.zeros(len(column), np.bool_)
+    is_list = types.is_list(given) or types.is_large_list(given)
+    if wanted.kind is Kind.ARRAY and is_list:
+        values, mask = cast_column(column.values, wanted.part("element"), rounds=rounds)
+        kind = pa.list_(values.type) if types.is_list(given) else pa.large_list(values.type)
+        made = type(column).from_arrays(_offsets(column), values, type=kind, mask=_null_mask(column))
+        return made, _rows_with(column, mask)
+    if wanted.kind is Kind.MAP and types.is_map(given):
+        keys, wrong_keys = cast_column(column.keys, wanted.part("key"), rounds=rounds)
+        items, wrong_items = cast_column(column.items, wanted.part("value"), rounds=rounds)
+        if not wrong_keys.any():  # a key cannot be null: conform refuses such a value
+            kind = pa.map_(keys.type, items.type)
+            made = pa.MapArray.from_arrays(_offsets(column), keys, items, type=kind, mask=_null_mask(column))
+            return made, _rows_with(column, wrong_items)
+    if wanted.kind is Kind.ROW and types.is_struct(given):
+        fields = {field.name: field.type for field in wanted.fields}
+        parts = []
+        for field, part in zip(given, column.flatten(), strict=True):
+            known = fields.get(field.name)
+            values, mask = (part, False) if known is None else cast_column(part, known, rounds=rounds)
+            parts.append(values)
+            unfit |= mask
+        return pa.StructArray.from_arrays(parts, names=[field.name for field in given], mask=_null_mask(column)), unfit
+    return column, unfit
+
+
+def _null_mask(column: Any) -> Any:
+    return column.is_null() if column.null_count else None
+
+
+def _offsets(column: Any) -> Any:
+    return pa.array(column.offsets.to_numpy())  # a copy: Arrow accepts no null mask together with sliced offsets
+
+
+def _rows_with(column: Any, wrong: Mask) -> Mask:
+    """Return which lists have a value that is ``wrong``."""
+    if not wrong.any():
+        return np.zeros(len(column), np.bool_)
+    before = np.concatenate([[0], np.cumsum(wrong)])[column.offsets.to_numpy()]
+    rows: Mask = (before[1:] > before[:-1]) & np.asarray(column.is_valid())
+    return rows
 
 
 _FROM_TEXT_OF_NUMBERS = INTEGERS | {Kind.DECIMAL, Kind.BOOLEAN}
@@ -231,8 +319,12 @@ def _integer(numbers: pa.Array, wanted: DataType) -> pa.Array:
 
 def _float(text: pa.Array, wanted: DataType) -> pa.Array:
     numbers = _matching(text, f"{_NUMBER}|{_INFINITE}").cast(pa.float64()).cast(wanted.arrow, safe=False)
-    overflows = pc.and_(pc.is_inf(numbers), pc.invert(pc.match_substring_regex(text, r"[iI]")))
-    return pc.if_else(overflows, pa.scalar(None, wanted.arrow), numbers)
+    return _finite(numbers, pc.match_substring_regex(text, r"[iI]"))
+
+
+def _finite(numbers: pa.Array, may_be_infinite: pa.Array) -> pa.Array:
+    """Return null for numbers that are too large for their type."""
+    return pc.if_else(pc.and_(pc.is_inf(numbers), pc.invert(may_be_infinite)), pa.scalar(None, numbers.type), numbers)
 
 
 def _float_to_decimal(column: pa.Array, wanted: DataType, *, rounds: bool) -> pa.Array:
@@ -288,4 +380,4 @@ def _cut(text: pa.Array, digits: int) -> pa.Array:
     return pc.replace_substring_regex(text, rf"(\.\d{{0,{digits}}})\d*", r"\1")
 
 
-__all__ = ["ERROR", "CastRows", "cast_column"]
+__all__ = ["ERROR", "CastRows", "cast_column", "widened"]

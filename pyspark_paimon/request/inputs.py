@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from fileindex.base.errors import InvalidArgument, UnsupportedType
 from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KIND, ROW_KINDS
 from lsm.python_values.columns import python_column
+from lsm.schema.leaf_types import with_leaves
 from lsm.schema.lossless_cast import LossyCast, lossless_cast, may_cast
 from lsm.schema.validate_arrow import validate_batches
 from manifest.io.errors import SchemaMismatch
@@ -36,10 +37,10 @@ _ACCEPTED = (
 )
 
 
-def rows_of(data: Data, schema: pa.Schema) -> Rows:
+def rows_of(data: Data, schema: pa.Schema, *, widens: bool = False) -> Rows:
     """Return ``data`` as rows for a table with ``schema``.
 
-    Of an iterable, reads only the first batch now.
+    Of an iterable, reads only the first batch now. ``widens``: Python numbers that do not fit their column get a wider type.
 
     Raises:
         InvalidArgument: the type of ``data`` is not supported.
@@ -49,7 +50,7 @@ def rows_of(data: Data, schema: pa.Schema) -> Rows:
     >>> rows_of(pa.table({"id": [1]}), pa.schema([("id", pa.int64())])).schema.names
     ['id']
     """
-    rows = _rows(data, schema)
+    rows = _rows(data, schema, widens)
     if isinstance(rows, ArrowRows):
         rows = replace(rows, reader=validate_batches(rows.reader))
     repeated = [name for name, times in Counter(rows.schema.names).items() if times > 1]
@@ -58,10 +59,13 @@ def rows_of(data: Data, schema: pa.Schema) -> Rows:
     return rows
 
 
-def castable_rows(data: Data, schema: TableSchema, cast: CastMode, errors: CastErrors) -> tuple[Rows, list[pa.Table]]:
+def castable_rows(
+    data: Data, schema: TableSchema, cast: CastMode, errors: CastErrors, *, widens: bool = False
+) -> tuple[Rows, list[pa.Table]]:
     """Return ``data`` as rows with the types of the table.
 
-    Also returns a list that gets the rejected rows while the rows are read, for ``errors`` ``collect``.
+    Also returns a list that gets the rejected rows while the rows are read, for ``errors`` ``collect``. ``widens``: a column of numbers
+    gets a wider type where only that has all values. The first batch decides it for a stream.
 
     Raises:
         InvalidArgument: ``errors`` is unknown, or ``data`` is a Spark DataFrame.
@@ -70,18 +74,29 @@ def castable_rows(data: Data, schema: TableSchema, cast: CastMode, errors: CastE
     if errors not in get_args(CastErrors):
         raise InvalidArgument(f"errors must be one of {', '.join(get_args(CastErrors))}, not {errors!r}")
     # Types of nested columns help to convert dicts; other Python values keep their own type until the cast.
-    rows = rows_of(data, pa.schema([field for field in schema.arrow if pa.types.is_nested(field.type)]))
+    nested = [field.with_type(with_leaves(field.type, _castable)) for field in schema.arrow if pa.types.is_nested(field.type)]
+    rows = rows_of(data, pa.schema(nested))
     if not isinstance(rows, ArrowRows):
         raise InvalidArgument(
             "cast=True casts rows of this process; cast the columns of a DataFrame in Spark, such as df.withColumn('n', try_cast('n', 'int'))"
         )
-    from pyspark_paimon.request.cast_rows import CastRows  # noqa: PLC0415  # few writes cast
+    from pyspark_paimon.request.cast_rows import CastRows, widened  # noqa: PLC0415  # few writes cast
 
+    reader = rows.reader
+    if widens:
+        known = list(islice(reader, 1)) if isinstance(data, Iterator | pa.RecordBatchReader) else list(reader)
+        schema = widened(schema, pa.Table.from_batches(known, reader.schema), rounds=cast == "round")
+        reader = pa.RecordBatchReader.from_batches(reader.schema, chain(known, reader))
     casts = CastRows(schema, cast == "round", errors)
-    return replace(rows, reader=casts.reader(rows.reader)), casts.rejected
+    return replace(rows, reader=casts.reader(reader)), casts.rejected
 
 
-def _rows(data: Any, schema: pa.Schema) -> Rows:
+def _castable(leaf: pa.DataType) -> pa.DataType:
+    """Return the type of Python values that a cast makes values of type ``leaf``."""
+    return pa.float64() if pa.types.is_float32(leaf) else leaf
+
+
+def _rows(data: Any, schema: pa.Schema, widens: bool) -> Rows:
     match data:
         case pa.Table():
             return ArrowRows(data.to_reader())
@@ -92,31 +107,31 @@ def _rows(data: Any, schema: pa.Schema) -> Rows:
     if type(data).__module__.startswith("pyspark."):
         return _spark_rows(data, schema)
     if is_a(data, "pandas", "DataFrame"):
-        return _pandas_rows(data, schema)
+        return _pandas_rows(data, schema, widens)
     if is_a(data, "polars", "LazyFrame"):
         data = data.collect()
     if is_a(data, "pyarrow._dataset", "Dataset"):
         return ArrowRows(data.scanner().to_reader())
     if isinstance(data, Mapping):
-        return ArrowRows(_named_columns(data, schema).to_reader())
+        return ArrowRows(_named_columns(data, schema, widens).to_reader())
     if hasattr(data, "__arrow_c_stream__"):
         try:
             return ArrowRows(pa.RecordBatchReader.from_stream(data))
         except pa.ArrowInvalid as error:  # a stream of one column's values
             raise InvalidArgument(f"rows cannot be written from {type(data).__name__}: {error}; hand in {_ACCEPTED}") from error
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
-        return _iterable_rows(data, schema)
+        return _iterable_rows(data, schema, widens)
     raise InvalidArgument(f"rows cannot be written from {type(data).__name__}; hand in {_ACCEPTED}")
 
 
-def _iterable_rows(data: Iterable[object], schema: pa.Schema) -> Rows:
+def _iterable_rows(data: Iterable[object], schema: pa.Schema, widens: bool) -> Rows:
     items = iter(data)
     first = next(items, None)
     if first is None:
         return ArrowRows(pa.RecordBatchReader.from_batches(schema, []))
     if isinstance(first, Mapping):
         dicts = [first, *items]
-        return ArrowRows(_dict_rows(dicts, schema).to_reader(), _column_sets(dicts))
+        return ArrowRows(_dict_rows(dicts, schema, widens).to_reader(), _column_sets(dicts))
     if not isinstance(first, pa.RecordBatch | pa.Table):
         raise InvalidArgument(f"rows cannot be written from an iterable of {type(first).__name__}; hand in {_ACCEPTED}")
 
@@ -141,12 +156,12 @@ def is_a(data: object, module: str, name: str) -> bool:
     return any(f"{kind.__module__}.".startswith(f"{module}.") and kind.__name__ == name for kind in type(data).__mro__)
 
 
-def _dict_rows(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
+def _dict_rows(rows: Sequence[Any], schema: pa.Schema, widens: bool) -> pa.Table:
     """Convert dicts to a table. Missing keys are null."""
     if wrong := next((row for row in rows if not isinstance(row, Mapping)), None):
         raise InvalidArgument(f"an iterable of dicts has {wrong!r:.40} of type {type(wrong).__name__}; give all rows as dicts, or none")
     names = dict.fromkeys(chain.from_iterable(rows))
-    return _named_columns({name: [row.get(name) for row in rows] for name in names}, schema)
+    return _named_columns({name: [row.get(name) for row in rows] for name in names}, schema, widens)
 
 
 def _column_sets(rows: Sequence[Any]) -> tuple[frozenset[str], ...]:
@@ -172,7 +187,7 @@ def refuse_ragged(rows: Rows, schema: TableSchema, request: WriteRequest) -> Non
             raise SchemaMismatch(f"some of the rows have other keys: {refusal}")
 
 
-def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema) -> pa.Table:
+def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema, widens: bool) -> pa.Table:
     """Convert columns by name to the table's types.
 
     Dicts are MAP entries where the table has a MAP column.
@@ -184,7 +199,7 @@ def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema) -> pa.Table:
         wanted = _table_type(name, schema)
         if not hasattr(values, "__iter__") or isinstance(values, str | bytes) or getattr(values, "ndim", 1) == 0:
             raise InvalidArgument(f"column '{name}' is given as {type(values).__name__}; a list of values is wanted: {{'{name}': [...]}}")
-        arrays[name] = python_column(name, values, wanted)
+        arrays[name] = python_column(name, values, wanted, widens=widens)
     try:
         return pa.table(arrays)
     except pa.ArrowInvalid as error:
@@ -196,7 +211,7 @@ def _shown(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
-def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema) -> Rows:
+def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema, widens: bool) -> Rows:
     """Convert columns and index levels of a frame by name.
 
     Columns of Python objects get the table's types.
@@ -209,12 +224,13 @@ def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema) -> Rows:
         return ArrowRows(pa.RecordBatchReader.from_batches(pa.schema([(name, pa.null()) for name in names]), []))
     types = [_table_type(name, schema) for name in names]
     step = thresholds.pandas_rows
-    first = _pandas_batch(frame.iloc[:step], names, types, 0)
+    first = _pandas_batch(frame.iloc[:step] if len(frame) > step and not widens else frame, names, types, 0, widens)
+    step = max(step, first.num_rows)
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield first
         for start in range(step, len(frame), step):
-            batch = _pandas_batch(frame.iloc[start : start + step], names, first.schema.types, start)
+            batch = _pandas_batch(frame.iloc[start : start + step], names, first.schema.types, start, False)
             yield _same_types(batch, first.schema)
 
     return ArrowRows(pa.RecordBatchReader.from_batches(first.schema, batches()))
@@ -225,10 +241,12 @@ def _table_type(name: str, schema: pa.Schema) -> pa.DataType | None:
     return schema.field(at).type if at >= 0 else None
 
 
-def _pandas_batch(frame: pd.DataFrame, names: Sequence[str], types: Sequence[pa.DataType | None], start: int) -> pa.RecordBatch:
+def _pandas_batch(
+    frame: pd.DataFrame, names: Sequence[str], types: Sequence[pa.DataType | None], start: int, widens: bool
+) -> pa.RecordBatch:
     arrays = []
     for at, (name, wanted) in enumerate(zip(names, types, strict=True)):
-        array = python_column(name, frame.iloc[:, at], wanted, first_row=start)
+        array = python_column(name, frame.iloc[:, at], wanted, first_row=start, widens=widens)
         arrays.append(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
     return pa.record_batch(arrays, names=list(names)) if arrays else pa.record_batch({})
 

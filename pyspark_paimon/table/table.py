@@ -268,9 +268,10 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
                 rows have null there. With the options ``write.merge-schema.type-widening`` and ``.explicit-cast`` existing columns get
                 the type of the rows. None: such rows are refused, unless the table has the option ``write.merge-schema``.
             cast: Convert values to the types of the table: texts to numbers, dates, times and booleans, numbers to other numbers and
-                texts. ``True`` changes no value: 0.1 fits DECIMAL(2, 1) and 0.15 does not. ``"round"`` rounds numbers half away from
-                zero, and cuts off fractions of seconds. For rows of this process.
-            errors: Treatment of values that cannot be cast. ``raise``: an error, and nothing is written. ``null``: they become null.
+                texts, also inside lists, maps and rows. ``True`` changes no value: 0.1 fits DECIMAL(2, 1) and 0.15 does not. A FLOAT
+                takes the nearest number. ``"round"`` rounds numbers half away from zero, and cuts off fractions of seconds. For rows of
+                this process.
+            errors: Treatment of values that cannot be cast. ``raise``: an error, and nothing is written. ``null``: they become null, texts that are too long for their column, too.
                 ``collect``: their rows are not written, and are returned in ``rejected`` of the result, with the reason in ``_error``.
             dry_run: For an overwrite, report in ``removal`` what it would delete, and write nothing.
 
@@ -331,17 +332,18 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
     ) -> WriteResult:
         """Check the rows and write them once."""
         rejected: list[pa.Table] = []
+        effective = CoreOptions.of({**schema.options, **request.options})
+        widens = effective.write_merge_schema and effective.write_merge_schema_type_widening
         if cast:
-            rows, rejected = castable_rows(data, schema, cast, errors)
+            rows, rejected = castable_rows(data, schema, cast, errors, widens=widens)
         else:
-            rows = rows_of(data, schema.arrow)
+            rows = rows_of(data, schema.arrow, widens=widens)
         if dry_run:
             if request.mode != "overwrite":
                 raise InvalidArgument(f"dry_run reports what an overwrite would delete; mode '{request.mode}' deletes nothing")
             from pyspark_paimon.table.writer import dry_run_overwrite  # noqa: PLC0415  # rarely needed
 
             return dry_run_overwrite(self._backend, schema, request, rows)
-        effective = CoreOptions.of({**schema.options, **request.options})
         if effective.write_merge_schema:
             from pyspark_paimon.operations.alter import pending_schema  # noqa: PLC0415  # rarely needed
 

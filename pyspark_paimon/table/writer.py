@@ -83,7 +83,9 @@ class TableWriter(CheckedMethods):
             if not self._rows.is_open:
                 self._schema = self._pending = None
             request = self._request()
-            rows = rows_of(data, self._write_schema().arrow)
+            options = CoreOptions.of({**self._write_schema().options, **request.options})
+            widens = options.write_merge_schema and options.write_merge_schema_type_widening
+            rows = rows_of(data, self._write_schema().arrow, widens=widens)
             self._merge_schema(request, rows)
             request = self._request()  # of the pending schema
             request = request.model_copy(update={"row_kinds": has_row_kinds(rows, self._write_schema())})

@@ -10,11 +10,15 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lsm.schema.conform_input import conform, refused_rows
 from lsm.schema.lossless_cast import lossless_cast
 from manifest.io.errors import NullInKey, SchemaMismatch
+from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
+from manifest.types.ddl import parse_ddl
 
 
 def schema(ddl: str):
@@ -211,3 +215,47 @@ def test_a_bad_value_beside_a_slice_is_not_its_own(ddl, kind, good, bad):
     assert refused_rows(rows["v"].combine_chunks(), made.field("v")).tolist() == [False, True, False, False]
     with pytest.raises(SchemaMismatch, match="row 1 of its batch"):
         conform(rows, made)
+
+
+NESTED = "ROW<a INT NOT NULL, b VARCHAR(2), c ARRAY<ROW<d INT NOT NULL, e INT>>, f MAP<STRING, ROW<g INT, h INT NOT NULL>>>"
+_INTS = st.one_of(st.none(), st.integers(0, 9))
+_VALUES = st.fixed_dictionaries(
+    {
+        "a": _INTS,
+        "b": st.sampled_from([None, "x", "xy", "xyz"]),
+        "c": st.none() | st.lists(st.none() | st.fixed_dictionaries({"d": _INTS, "e": _INTS}), max_size=2),
+        "f": st.none() | st.lists(st.tuples(st.just("k"), st.fixed_dictionaries({"g": _INTS, "h": _INTS})), max_size=1),
+    }
+)
+
+
+def permuted(kind: pa.DataType, draw) -> pa.DataType:
+    """Return the type with the fields of its rows in another order."""
+    if pa.types.is_struct(kind):
+        return pa.struct(draw(st.permutations([(field.name, permuted(field.type, draw)) for field in kind])))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, permuted(kind.item_type, draw))
+    return pa.list_(permuted(kind.value_type, draw)) if pa.types.is_list(kind) else kind
+
+
+def refusal_of(value: dict) -> str | None:
+    """Return what is wrong with a value of ``NESTED``."""
+    inner = [one["d"] for one in value["c"] or [] if one is not None] + [one["h"] for _, one in value["f"] or []]
+    if value["a"] is None or None in inner:
+        return "has a null inside"
+    return "does not fit VARCHAR" if len(value["b"] or "") > 2 else None
+
+
+@settings(deadline=None, max_examples=150)
+@given(data=st.data(), values=st.lists(st.none() | _VALUES, min_size=1, max_size=4))
+def test_fields_are_checked_by_name_in_any_order(data, values):
+    (field,) = parse_ddl(f"r {NESTED}")
+    schema = TableSchema(id=0, fields=(field,))
+    rows = pa.table({"r": pa.array(values, permuted(field.type.arrow, data.draw))})
+    refused = {refusal_of(value) for value in values if value is not None} - {None}
+    if refused:
+        with pytest.raises((SchemaMismatch, NullInKey)) as error:
+            conform(rows, schema)
+        assert any(text in str(error.value) for text in refused)
+    else:
+        assert conform(rows, schema)["r"].to_pylist() == pa.array(values, field.type.arrow).to_pylist()

@@ -8,7 +8,9 @@ import datetime as dt
 import itertools
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -240,7 +242,7 @@ def test_rows_with_a_bad_value_inside_are_collected(table_root):
     assert done.rejected.drop_columns(["_error"]).to_pylist() == pa.Table.from_pylist(bad, nested).to_pylist()
     assert done.rejected["_error"][0].as_py() == "column 'a': ['a', 'abc'] is no ARRAY<VARCHAR(2)>"
     with pytest.raises(SchemaMismatch, match="Arrow list"):
-        made.write(pa.table({"id": ["1"], "a": [[1]]}), cast=True, errors="collect")
+        made.write(pa.table({"id": ["1"], "a": [[{"x": 1}]]}), cast=True, errors="collect")
 
 
 def test_casts_combine_with_kept_and_new_columns(table):
@@ -248,6 +250,59 @@ def test_casts_combine_with_kept_and_new_columns(table):
     assert table.lookup([1]).to_pylist() == [{"id": 1, "n": 9, "d": None, "price": None, "note": "x"}]
     table.write({"id": ["1"], "_row_kind": ["-D"]}, cast=True)
     assert rows(table) == []
+
+
+SINGLE = [0.1, 1 / 3, -0.0, float("inf"), None, 3.4e38]
+"""Doubles that a FLOAT takes by its nearest number."""
+
+
+@pytest.mark.parametrize("rounds", [False, True])
+@pytest.mark.parametrize("wrap", ["{}", "ARRAY<{}>", "ROW<f {}>", "MAP<STRING, {}>", "ARRAY<ROW<f ARRAY<{}>>>"])
+def test_floats_take_doubles_also_inside(wrap, rounds):
+    shapes = {
+        "{}": lambda value: value,
+        "ARRAY<{}>": lambda value: None if value is None else [value, 0.5],
+        "ROW<f {}>": lambda value: None if value is None else {"f": value},
+        "MAP<STRING, {}>": lambda value: None if value is None else [("k", value)],
+        "ARRAY<ROW<f ARRAY<{}>>>": lambda value: None if value is None else [{"f": [value]}, {"f": None}, None],
+    }
+    wanted = parse_ddl(f"c {wrap.format('FLOAT')}")[0].type
+    given = parse_ddl(f"c {wrap.format('DOUBLE')}")[0].type.arrow
+    values = [shapes[wrap](value) for value in [*SINGLE, 1e300]]
+    column = pa.array([*values, *values], given).slice(3, 7)
+    made, unfit = cast_column(column, wanted, rounds=rounds)
+    nearest = [shapes[wrap](None if value is None else float(np.float32(value))) for value in SINGLE]
+    kept = [value for value, wrong in zip(made.to_pylist(), unfit, strict=True) if not wrong]
+    assert repr(kept) == repr([*nearest[3:], *nearest[:3]])
+    assert np.flatnonzero(unfit).tolist() == [3], "1e300 is no FLOAT"
+
+
+@pytest.mark.parametrize("errors", ["null", "collect"])
+@pytest.mark.parametrize("given", ["dicts", "arrow", "views"])
+def test_values_that_are_too_long_do_not_refuse_the_whole_write(tmp_path, errors, given):
+    made = Table.create(tmp_path / "t", "id INT, s VARCHAR(3), b VARBINARY(2), l ARRAY<VARCHAR(3)>, d INT")
+    good = {"id": 1, "s": "abc", "b": b"ab", "l": ["abc"], "d": 1}
+    bad = [
+        {**good, "id": 2, "s": "abcd"},
+        {**good, "id": 3, "b": b"abc"},
+        {**good, "id": 4, "l": ["a", "abcd"]},
+        {**good, "id": 5, "d": "x"},
+    ]
+    data: Any = [{**row, "d": str(row["d"])} for row in [good, *bad]]
+    if given != "dicts":
+        data = pa.Table.from_pylist(data)
+    if given == "views":
+        data = data.cast(pa.schema([one.with_type(pa.string_view()) if pa.types.is_string(one.type) else one for one in data.schema]))
+    done = made.write(data, cast=True, errors=errors)
+    stored = sorted(made.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+    if errors == "collect":
+        assert stored == [good]
+        assert done.rejected["id"].to_pylist() == [2, 3, 4, 5]
+        assert all("is no" in reason for reason in done.rejected["_error"].to_pylist())
+    else:
+        assert stored == [good, *({**row, name: None} for row, name in zip(bad, "sbl", strict=False)), {**bad[3], "d": None}]
+    with pytest.raises(SchemaMismatch, match="is no INT"):
+        made.write(data, cast=True)
 
 
 def test_arguments(table):

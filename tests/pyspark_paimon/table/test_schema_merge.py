@@ -152,6 +152,74 @@ def test_a_merge_drops_no_column_that_the_table_should_get(table, place):
     assert rows(table)[1] == {"id": 2, "n": 6}
 
 
+BIG = 5_000_000_000
+SOURCES = {
+    "dicts": lambda value: [{"id": 5, "n": value}],
+    "columns": lambda value: {"id": [5], "n": [value]},
+    "pandas": lambda value: pd.DataFrame({"id": [5], "n": pd.Series([value], dtype=object)}),
+    "arrow": lambda value: pa.table({"id": [5], "n": pa.array([value])}),
+    "stream": lambda value: pa.table({"id": [5], "n": pa.array([value])}).to_reader(),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("road", ["write", "writer", "cast", "round", "cast text"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("TINYINT", 300, "SMALLINT"),
+        ("SMALLINT", 70_000, "INT"),
+        ("INT", BIG, "BIGINT"),
+        ("BIGINT", 2**70, "DECIMAL(38, 0)"),
+        ("INT", 2.5, "DOUBLE"),
+        ("FLOAT", 1e300, "DOUBLE"),
+        ("DECIMAL(5, 2)", Decimal("12345.67"), "DECIMAL(38, 2)"),
+    ],
+)
+def test_numbers_widen_whatever_source_and_road(tmp_path, source, road, change):
+    stored, value, expected = change
+    table = Table.create(tmp_path / "t", f"id BIGINT, n {stored}", primary_keys=["id"], options={"bucket": "1"})
+    table.write({"id": [1], "n": [1]})
+    data = SOURCES[source](str(value) if road == "cast text" else Decimal(value) if value == 2**70 else value)
+    options = {"write.merge-schema": "true", **WIDEN}
+    if road == "writer":
+        with table.writer(options=options) as writer:
+            writer.write(data)
+    else:
+        cast = {"write": False, "round": "round"}.get(road, True)
+        table.write(data, options=options, cast=cast)
+    if road == "round" and value == 2.5:
+        assert [row["n"] for row in rows(table)] == [1, 3]
+        return
+    assert [row["n"] for row in rows(table)] == [1, value]
+    kinds = {expected.partition("(")[0], *(["BIGINT"] if value in {300, 70_000} else [])}  # rows of another type widen to that one
+    assert types(table)["n"].partition("(")[0] in kinds
+
+
+def test_numbers_that_fit_widen_nothing_and_keys_keep_their_type(table):
+    options = {"write.merge-schema": "true", **WIDEN}
+    for cast in (False, True, "round"):
+        table.write([{"id": 2, "n": 5}], options=options, cast=cast)
+        with pytest.raises(SchemaMismatch, match="'n'"):
+            table.write([{"id": 2, "n": "x"}], options=options, cast=cast)
+    assert types(table) == {"id": "BIGINT", "n": "INT"}
+    keyed = Table.create(f"{table.path}-keyed", "id INT, n INT", primary_keys=["id"], options={"bucket": "1"})
+    for cast in (False, True):
+        with pytest.raises(SchemaMismatch, match="'id'"):
+            keyed.write([{"id": BIG, "n": 1}], options=options, cast=cast)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"schema_mode": "merge"}, {"schema_mode": "merge", "cast": True}])
+@pytest.mark.parametrize("data", [pa.table({"id": [2], "z": pa.nulls(1)}), {"id": [2], "z": [None]}, [{"id": 2, "z": None}]])
+def test_a_column_without_a_type_gets_advice_that_helps(table, data, arguments):
+    with pytest.raises(SchemaMismatch, match=r"'z'.*no type.*leave it out, or call add_column\('z'") as refused:
+        table.write(data, missing="null" if table.primary_keys else "refuse", **arguments)
+    assert "schema_mode" not in str(refused.value)
+    table.add_column("z", "INT")
+    table.write(data, missing="null" if table.primary_keys else "refuse", **arguments)
+    assert rows(table)[-1] == {"id": 2, "n": None, "z": None}
+
+
 REFUSED = {
     "type": ({"n": ["many"]}, {}),
     "range": ({"n": pa.array([2**40], pa.int64())}, {}),
