@@ -22,6 +22,20 @@ def run_after_fork(hook: Callable[[], None]) -> None:
     os.register_at_fork(after_in_child=hook)
 
 
+def in_this_process(call: Callable[..., object]) -> Callable[..., None]:
+    """Return ``call``, which does nothing in a forked child.
+
+    For cleanups: a child inherits them, and its end must not remove what its parent uses.
+    """
+    owner = os.getpid()
+
+    def run(*arguments: object, **named: object) -> None:
+        if os.getpid() == owner:
+            call(*arguments, **named)
+
+    return run
+
+
 class _Pause:
     """Count of threads that need the collector off.
 
@@ -234,6 +248,7 @@ __all__ = [
     "gc_paused",
     "hide_pandas",
     "ignore_pandas_notice",
+    "in_this_process",
     "limit_threads",
     "replace_environment",
     "run_after_fork",

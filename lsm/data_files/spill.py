@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from fileindex.base.errors import CorruptFile, PaimonError
+from fileindex.base.process import in_this_process
 from fileindex.base.thresholds import thresholds
 from manifest.io.errors import OutOfMemory, StorageError
 from manifest.io.storage_errors import storage_errors
@@ -127,13 +128,13 @@ def _errors(path: str, damaged: Callable[[str, Exception], PaimonError]) -> Iter
 class SpillDirectory:
     """Temporary directory (``TMPDIR``), created by the first spill.
 
-    A context manager. ``cleanup`` deletes it, and so does the end of this object.
+    A context manager. ``cleanup`` deletes it, and so does the end of this object. Neither does in a forked child.
     """
 
     def __init__(self) -> None:
         with storage_errors(os.environ.get("TMPDIR", "/tmp")):  # noqa: S108  # only named in an error
             self.name = f"{tempfile.gettempdir()}/paimon-spill-{uuid.uuid4()}"
-        self.cleanup = weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
+        self.cleanup = weakref.finalize(self, in_this_process(shutil.rmtree), self.name, ignore_errors=True)
 
     def __enter__(self) -> str:
         return self.name

@@ -6,6 +6,7 @@ Nothing is visible before the messages are committed. ``abort`` deletes all file
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import wait
 from contextlib import suppress
@@ -176,6 +177,7 @@ class TableWrite:
         # An overwrite does not compact, except with 'lookup': it writes no changelog, so its rows must not wait on level 0.
         self._compacts = compacts and (not job.overwrites or store.options.changelog_producer == "lookup")
         self._names = data_file_names(store, job.commit_id)
+        self._process = os.getpid()
         self._spill = SpillDirectory()
         raw = store.options.raw
         self._space = SpillSpace(
@@ -201,6 +203,8 @@ class TableWrite:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if os.getpid() != self._process:  # a forked child has no threads to wait for, and the files are its parent's
+            return
         self._pool.shutdown(wait=True, cancel_futures=True)  # after an interrupt, threads may still be writing files
         if kind is not None:
             self.abort()

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+
+from fileindex.base.process import in_this_process
 
 _HOME = Path(__file__).resolve().parents[1]
 _PATIENCE_SECONDS = 5.0
@@ -26,8 +30,9 @@ class ForkServer:
     """
 
     def __init__(self, environment: Mapping[str, str], idle_seconds: float = _IDLE_SECONDS) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="pyspark-paimon-forks-")
-        script, path = Path(self._folder.name, "python"), str(Path(self._folder.name, "socket"))
+        folder = tempfile.mkdtemp(prefix="pyspark-paimon-forks-")
+        self._cleanup = weakref.finalize(self, in_this_process(shutil.rmtree), folder, ignore_errors=True)
+        script, path = Path(folder, "python"), str(Path(folder, "socket"))
         launcher = shlex.join([sys.executable, "-S", "-E", "-P", str(_HOME / "launcher.py"), path, sys.executable])
         script.write_text(f'#!/bin/sh\nexec {launcher} "$@"\n', encoding="utf-8")
         script.chmod(0o700)
@@ -48,7 +53,7 @@ class ForkServer:
             self.process.wait(_PATIENCE_SECONDS)
         self.process.kill()
         self.process.wait()
-        self._folder.cleanup()
+        self._cleanup()
 
 
 def can_fork(master: str) -> bool:

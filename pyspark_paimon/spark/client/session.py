@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
-from fileindex.base.process import environment, ignore_pandas_notice, set_environment
+from fileindex.base.process import environment, ignore_pandas_notice, in_this_process, set_environment
 from fileindex.base.public import public
 from manifest.io.threads import map_in_threads
 from pyspark_paimon._version import HOME
@@ -170,7 +170,7 @@ def _connect(url: str) -> SparkSession:
     # ``getOrCreate`` would return the active session, of any server.
     session: SparkSession = ConnectSession.Builder().channelBuilder(channel_to(url)).create()
     bound_retries(session, RETRY_SECONDS)
-    atexit.register(_release, session)
+    atexit.register(in_this_process(_release), session)
     return session
 
 
@@ -265,7 +265,7 @@ def _server_environment(memory: str, master: str) -> Iterator[None]:
     if can_fork(master):
         if not _FORKS or _FORKS[0].process.poll() is not None:  # else the JVM of an earlier session may still run its script
             _FORKS[:] = [ForkServer({**os.environ, **wanted})]
-            atexit.register(_FORKS[0].stop)
+            atexit.register(in_this_process(_FORKS[0].stop))
         wanted["PYSPARK_PYTHON"] = _FORKS[0].python
     with environment(wanted):
         if not (claims(PORT_CLAIM) and _port_is_free(DEFAULT_PORT)):
