@@ -32,6 +32,12 @@ _LESSER = 4
 """Divisor of the capacity for lesser values."""
 
 
+class _Owner:
+    """First part of the keys that end with a user. Identity is equality."""
+
+    __slots__ = ()
+
+
 class FileCache:
     """LRU cache of up to ``capacity`` bytes. Thread-safe.
 
@@ -53,7 +59,8 @@ class FileCache:
         self._lesser: OrderedDict[Hashable, None] = OrderedDict()
         self.lesser_bytes = 0
         self._lock = threading.Lock()
-        self._ended: deque[object] = deque()
+        self._ended: deque[_Owner] = deque()
+        self._keys_by_owner: dict[_Owner, set[Hashable]] = {}
 
     def load(
         self,
@@ -119,13 +126,14 @@ class FileCache:
         """Cache ``value`` for ``key`` and evict the least recently used."""
         with self._lock:
             while self._ended:
-                owner = self._ended.popleft()
-                for held in [held for held in self._held if isinstance(held, tuple) and held and held[0] is owner]:
-                    self._drop(held)
+                for ended_key in tuple(self._keys_by_owner.get(self._ended.popleft(), ())):
+                    self._drop(ended_key)
             self._drop(key)
             room = self.lesser_capacity if lesser else self.capacity
             if not 0 <= weight <= room or not self.capacity:
                 return
+            if (owner := _owner_of(key)) is not None:
+                self._keys_by_owner.setdefault(owner, set()).add(key)
             self._held[key] = value, weight
             self.held_bytes += weight
             if lesser:
@@ -141,14 +149,15 @@ class FileCache:
         with self._lock:
             self._held.clear()
             self._lesser.clear()
+            self._keys_by_owner.clear()
             self.held_bytes = self.lesser_bytes = 0
 
-    def owner(self, user: object) -> object:
+    def owner(self, user: object) -> Hashable:
         """Return a key prefix whose values are dropped after ``user``.
 
         They are useless once ``user`` is garbage collected.
         """
-        owner = object()
+        owner = _Owner()
         weakref.finalize(user, self._ended.append, owner).atexit = False  # runs during garbage collection, so it takes no lock
         return owner
 
@@ -161,11 +170,22 @@ class FileCache:
 
     def _drop(self, key: Hashable) -> None:
         found = self._held.pop(key, None)
-        if found is not None:
-            self.held_bytes -= found[1]
-            if key in self._lesser:
-                del self._lesser[key]
-                self.lesser_bytes -= found[1]
+        if found is None:
+            return
+        self.held_bytes -= found[1]
+        if key in self._lesser:
+            del self._lesser[key]
+            self.lesser_bytes -= found[1]
+        if (owner := _owner_of(key)) is not None:
+            keys = self._keys_by_owner[owner]
+            keys.discard(key)
+            if not keys:
+                del self._keys_by_owner[owner]
+
+
+def _owner_of(key: Hashable) -> _Owner | None:
+    """Return the owner that a key begins with, or None."""
+    return key[0] if isinstance(key, tuple) and key and isinstance(key[0], _Owner) else None
 
 
 class FileParts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import OrderedDict
 
@@ -16,6 +17,29 @@ from manifest.io.wrapped import WrappedFileIO
 
 IO = LocalFileIO()
 UNIQUE = "0b5e2e3c-6f0e-4d6c-8a53-0d9c1f3a2b11"
+
+
+class User:
+    """Owner of cached values. They end with its last reference."""
+
+
+def count_steps(call):
+    """Return the number of byte codes that a call executes, in Python functions of any depth."""
+    steps = 0
+
+    def trace(frame, event, _argument):
+        nonlocal steps
+        frame.f_trace_opcodes = True
+        steps += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return steps
 
 
 @pytest.fixture
@@ -190,3 +214,40 @@ def test_the_bound_is_kept_and_what_was_not_used_for_longest_goes_first(steps):
     assert {key: cache.get(key) for key in range(7)} == {key: model[key][0] if key in model else None for key in range(7)}
     cache.clear()
     assert cache.held_bytes == 0
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.one_of(st.tuples(st.just("put"), st.integers(0, 4), st.integers(0, 9)), st.tuples(st.just("end"), st.integers(0, 4))),
+        max_size=40,
+    )
+)
+def test_values_end_with_their_owner_and_no_others(steps):
+    cache, users = FileCache(1000), [User() for _ in range(5)]
+    owners, model = [cache.owner(user) for user in users], {("shared", 0)}
+    cache.put(("shared", 0), "value", 1)
+    for step in steps:
+        if step[0] == "put" and users[step[1]] is not None:
+            cache.put((owners[step[1]], step[2]), "value", 1)
+            model.add((owners[step[1]], step[2]))
+        elif step[0] == "end":
+            users[step[1]] = None
+            cache.put("any", "value", 0)
+            model = {key for key in model if key[0] is not owners[step[1]]}
+    assert {key for owner in (*owners, "shared") for key in ((owner, number) for number in range(10)) if cache.get(key)} == model
+    assert cache.held_bytes == len(model)
+
+
+@pytest.mark.parametrize("ended", [0, 1, 20])
+def test_dropping_the_values_of_ended_owners_costs_as_many_steps_as_they_have_values(ended):
+    def steps_of_a_put(values_held):
+        cache, users = FileCache(1 << 20), [User() for _ in range(values_held)]
+        for number, user in enumerate(users):
+            cache.put((cache.owner(user), number), "value", 1)
+        del user, users[:ended]
+        steps = count_steps(lambda: cache.put("next", "value", 1))
+        assert cache.held_bytes == values_held - ended + 1
+        return steps
+
+    assert steps_of_a_put(1000) == steps_of_a_put(100)
