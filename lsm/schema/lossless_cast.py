@@ -166,7 +166,7 @@ def may_cast(source: Any, target: Any) -> bool:
     if source.equals(target) or types.is_null(source):
         return True
     if types.is_integer(target):
-        return bool(types.is_integer(source) or types.is_floating(source))
+        return bool(types.is_integer(source) or types.is_floating(source) or types.is_decimal(source))
     if types.is_floating(target):
         return bool(types.is_floating(source) or types.is_integer(source))
     if types.is_decimal(target):
@@ -279,7 +279,7 @@ def _expression(field: DataField, source: Any, rows: str) -> str | None:
         return f"pc.cast({rows}, {wanted}, safe=False)"
     if types.is_floating(source) and kind is Kind.DECIMAL:
         return f"pc.cast(pc.round({rows}, {field.type.scale}), {wanted})"
-    if types.is_floating(source) and wanted.startswith("pa.int"):
+    if (types.is_floating(source) or types.is_decimal(source)) and wanted.startswith("pa.int"):
         return f"pc.cast(pc.round({rows}), {wanted})"
     if types.is_floating(source) and kind is Kind.FLOAT:
         return f"pc.cast({rows}, {wanted}, safe=False)"

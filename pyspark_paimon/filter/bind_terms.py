@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from fileindex.base.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
+from fileindex.base.column_type import FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
 from fileindex.base.errors import FilterFailed, InvalidFilter
 from fileindex.base.time_zone import UTC, session_zone
 from fileindex.expression import calendar, variants
@@ -37,7 +37,7 @@ from pyspark_paimon.filter.ast import (
     TimeLiteral,
     TimestampLiteral,
 )
-from pyspark_paimon.filter.columns import resolve_whole
+from pyspark_paimon.filter.columns import StatementText, resolve_whole
 from pyspark_paimon.filter.literals import nanos_of, parse_date, parse_time, parse_timestamp
 
 _OPS = {op.value: op for op in Op}
@@ -48,6 +48,7 @@ _MEETING = frozenset({*_OPS, "<=>", "in", "coalesce", "case", "greatest", "least
 _OF_DAYS = frozenset({"date_add", "datediff", "add_months", "last_day", "trunc"})
 """Calls of days, for which instants are days in the session's time zone."""
 _TIMES = frozenset({Kind.DATE, *TIMESTAMPS})
+_NUMBERS = INTEGERS | FLOATS | {Kind.DECIMAL}
 
 
 def bind_term(term: Term, types: Mapping[str, ColumnType], depth: int = 0) -> Expression:
@@ -92,11 +93,19 @@ def _cast(argument: Expression, wanted: ColumnType) -> Expression:
     return cast_to(argument, wanted)
 
 
-def assigned(value: Expression, wanted: ColumnType) -> Expression:
+def assigned(value: Expression, wanted: ColumnType, text: object = None) -> Expression:
     """Return the value that a column of type ``wanted`` is set to.
 
-    As in Spark, wall clocks become instants of the session's time zone, instants wall clocks, and a DATE either.
+    As in Spark, wall clocks become instants of the session's time zone, instants wall clocks, and a DATE either. Columns of floats take
+    decimals, and columns of decimals floats, by the nearest number. Exact numbers lose no digits: the check of the rows refuses them.
+
+    text: The expression as given. A ``StatementText`` may set a text to a number, as an INSERT does.
     """
+    given = value.type.kind
+    if given is not wanted.kind and {given, wanted.kind} <= _NUMBERS and not (given in INTEGERS or wanted.kind in INTEGERS):
+        return _cast(value, wanted)
+    if isinstance(text, StatementText) and wanted.kind in STRINGS and given in INTEGERS | FLOATS | _TIMES | {Kind.BOOLEAN}:
+        return _cast(value, TEXT_TYPE)
     if wanted.kind not in TIMESTAMPS or value.type.kind not in _TIMES or value.type.kind is wanted.kind:
         return value
     return _cast(value, ColumnType(wanted.kind, precision=value.type.precision or wanted.precision))

@@ -12,6 +12,12 @@ TARGET, SOURCE = "t", "s"
 """Sides of a merge: the table and the source. Columns of a changed row have the first one, too."""
 
 
+class StatementText(str):
+    """Expression of a SQL statement, which follows Spark's store assignment."""
+
+    __slots__ = ()
+
+
 def resolve(name: str, types: Mapping[str, object]) -> str:
     """Return the table's spelling of a column name.
 
@@ -87,4 +93,4 @@ def case_twins(names: Iterable[str]) -> tuple[str, ...]:
     return next((tuple(alike) for alike in by_name.values() if len(alike) > 1), ())
 
 
-__all__ = ["SOURCE", "TARGET", "case_twins", "match_names", "resolve", "resolve_whole"]
+__all__ = ["SOURCE", "TARGET", "StatementText", "case_twins", "match_names", "resolve", "resolve_whole"]

@@ -18,7 +18,7 @@ from lsm.schema.validate_arrow import validate_rows
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import BucketMode, TableSchema
-from pyspark_paimon.filter.columns import TARGET, resolve
+from pyspark_paimon.filter.columns import TARGET, StatementText, resolve
 from pyspark_paimon.request.bound import BoundValue, Value
 from pyspark_paimon.request.struct_fields import constant, field_path, refuse_overlaps, with_field
 
@@ -203,7 +203,7 @@ def _bind_text(name: str, text: str, schema: TableSchema, spark: Any) -> Any:
     if isinstance(bound, LiteralValue) and bound.value is None:
         return None  # NULL alone is of any type
     wanted = schema.field(name).type
-    bound = assigned(bound, schema.column_types[name])
+    bound = assigned(bound, schema.column_types[name], text)
     if not wanted.is_nested and not may_cast(bound.type.arrow, wanted.arrow):
         raise SchemaMismatch(
             f"column '{name}' is {wanted}, and '{text:.60}' is of type {bound.type.kind}; cast it, or {_advice(name, text)}"
@@ -225,6 +225,8 @@ def _bind(name: str, given: object, schema: TableSchema) -> Expression:
 
 
 def _advice(name: str, given: object) -> str:
+    if isinstance(given, StatementText):
+        return "quote a text: '...'"
     return f"in set= a text is a SQL expression; for the text itself write values={{'{name}': {given!r:.60}}}, or quote it: \"'...'\""
 
 

@@ -238,7 +238,7 @@ def _value(name: str, value: Any, visible: Sides, schema: TableSchema) -> Value:
 
         bound = bind_value(value, visible)
         if not (isinstance(bound, LiteralValue) and bound.value is None):
-            return assigned(bound, schema.column_types[name])
+            return assigned(bound, schema.column_types[name], value)
         value = None  # NULL alone is of any type
     target = schema.field(name).type
     scalar = python_scalar(name, value, target.arrow)

@@ -11,6 +11,7 @@ from operator import methodcaller
 from typing import Any, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
+from pyspark_paimon.filter.columns import StatementText
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.request.results import MergeResult
 from pyspark_paimon.statements.answers import frame_of_result
@@ -203,7 +204,7 @@ def update(names: KnownTables, words: TokenCursor) -> Any:
     condition = _condition(words)
     found = Subqueries(names, table, condition, source, partial(replace_qualifiers, sides=sides))
     expressions = {column: found.value_text(column, text) for column, text in values.items()}
-    known = {column: text for column, text in expressions.items() if text is not None}
+    known = {column: StatementText(text) for column, text in expressions.items() if text is not None}
     chosen = found.literal_filter() if has_subquery(condition) else replace_qualifiers(condition, sides)
     if chosen is not None and len(known) == len(values):
         return frame_of_result(names.spark, table.update(chosen, set=known))
@@ -224,7 +225,8 @@ def _update_by_keys(found: Subqueries, values: Mapping[str, str], known: Mapping
     structs: dict[NameParts, str] = {(name.lower(),): f"t.{name}" for name in found.table.table_schema.names if name.lower() in {"t", "s"}}
     computed = {column: f"__paimon_value_{at}" for at, column in enumerate(values) if column not in known}
     keys, on = found.matching_keys({name: values[column] for column, name in computed.items()})
-    texts = {column: f"s.{computed[column]}" if column in computed else replace_qualifiers(known[column], structs) for column in values}
+    given = {column: f"s.{computed[column]}" if column in computed else replace_qualifiers(known[column], structs) for column in values}
+    texts = {column: StatementText(text) for column, text in given.items()}
     return found.table.merge(keys, on).when_matched_update(texts).execute()
 
 

@@ -171,6 +171,7 @@ def _align_columns(
             made.append(functions.col(quote_name(name)))
             continue
         wanted = spark_type(schema.field(name).type)
+        _refuse_assignment(name, given.dataType, wanted)
         # Do not cast a VARIANT to another type: the cast would extract parts of the value.
         extracts = has_variant(given.dataType) and not has_variant(wanted)
         kept = given.dataType.typeName() in {"string", "binary"} or given.dataType == wanted or extracts
@@ -178,6 +179,28 @@ def _align_columns(
         made.append(column if kept else column.cast(wanted).alias(name))
     constants = [functions.lit(value).cast(spark_type(schema.field(name).type)).alias(name) for name, value in static.items()]
     return frame.select(*made, *constants)
+
+
+def _refuse_assignment(name: str, given: Any, wanted: Any) -> None:
+    """Raise ``SchemaMismatch`` for types that Spark's store assignment keeps apart.
+
+    A CAST would accept them: 1 would become true, and an instant a number.
+    """
+    sides = {_family(given), _family(wanted)}
+    if len(sides - {None}) > 1:
+        shown = given.simpleString().upper()
+        raise SchemaMismatch(
+            f"INSERT: column '{name}' is {wanted.simpleString().upper()}, and its value is of type {shown}, which Spark does not store there: "
+            f"write CAST(... AS {wanted.simpleString().upper()})"
+        )
+
+
+def _family(kind: Any) -> str | None:
+    """Return the types among which Spark's store assignment casts. None: it is decided elsewhere."""
+    name = kind.typeName()
+    if name in {"byte", "short", "integer", "long", "float", "double"} or name.startswith("decimal"):
+        return "number"
+    return {"boolean": "boolean", "date": "time", "timestamp": "time", "timestamp_ntz": "time"}.get(name)
 
 
 __all__ = ["insert", "without_default_words"]

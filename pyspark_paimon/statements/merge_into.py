@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from fileindex.base.errors import InvalidArgument
+from pyspark_paimon.filter.columns import StatementText
 from pyspark_paimon.statements.alter import assigned_value, assignments, qualifiers
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import KnownTables
@@ -84,7 +85,7 @@ def _clause(merge: Merge, words: TokenCursor, sides: CalledSides) -> Merge:
     if matched and words.take("*"):
         return merge.when_matched_update_all(condition)
     target = [called for called, side in sides.items() if side == "t"]
-    values = {name: replace_qualifiers(text, sides) for name, text in assignments(words, _STOPS, target).items()}
+    values = {name: StatementText(replace_qualifiers(text, sides)) for name, text in assignments(words, _STOPS, target).items()}
     return (merge.when_matched_update if matched else merge.when_not_matched_by_source_update)(values, condition)
 
 
@@ -94,7 +95,7 @@ def _insert(merge: Merge, words: TokenCursor, sides: CalledSides, condition: str
         return merge.when_not_matched_insert_all(condition)
     columns = [words.name()[-1] for _ in words.items()]
     words.expect("VALUES")
-    values = [replace_qualifiers(assigned_value(words, (",",)), sides) for _ in words.items()]
+    values = [StatementText(replace_qualifiers(assigned_value(words, (",",)), sides)) for _ in words.items()]
     if len(columns) != len(values):
         raise words.error(f"a value for each of the {len(columns)} columns")
     return merge.when_not_matched_insert(dict(zip(columns, values, strict=True)), condition)

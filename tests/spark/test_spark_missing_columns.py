@@ -168,3 +168,20 @@ def test_a_refused_write_leaves_the_schema_as_it_was(spark, tmp_path):
     log.write(spark.createDataFrame([(3, "c", 7)], "id BIGINT, s STRING, fresh INT"))
     follow("taken")
     assert rows(table) == [(2, "ab", 6), (3, "c", 7)]
+
+
+def test_statements_store_values_as_spark_does(spark, tmp_path):
+    ddl = "id BIGINT, d DOUBLE, n INT, s STRING, b BOOLEAN, at TIMESTAMP(3)"
+    table = Table.create(tmp_path / "t", ddl, primary_keys=["id"], options={"bucket": "1"}, spark=spark)
+    name = f"paimon.`{table.path}`"
+    sql(spark, f"INSERT INTO {name} (id, d, n, s, b) VALUES (1, 2.0, 3, 4, TRUE), (2, 2, 3L, 4L, NULL)")
+    for column, value in (("b", "1"), ("b", "1.5"), ("n", "TRUE"), ("d", "current_timestamp()"), ("at", "5L")):
+        with pytest.raises(SchemaMismatch, match=rf"column '{column}'.*CAST"):
+            sql(spark, f"INSERT INTO {name} (id, {column}) VALUES (9, {value})")
+        with pytest.raises((SchemaMismatch, InvalidFilter)) as refused:
+            sql(spark, f"UPDATE {name} SET {column} = {value} WHERE id = 1")
+        assert "values=" not in str(refused.value)
+    sql(spark, f"UPDATE {name} SET d = 2.5, s = 6 WHERE id = 1")
+    merge = f"MERGE INTO {name} t USING (SELECT 2L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET d = 3.5, s = 7"
+    sql(spark, merge)
+    assert [row[:5] for row in rows(table)] == [(1, 2.5, 3, "6", True), (2, 3.5, 3, "7", None)]

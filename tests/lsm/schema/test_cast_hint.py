@@ -25,7 +25,7 @@ UTC = pa.timestamp("us", "UTC")
     [
         ("i", pa.array(["7"])),
         ("i", pa.array([1.5])),
-        ("i", pa.array([Decimal(7)])),
+        ("i", pa.array([Decimal("7.5")])),
         ("l", pa.array(["7"])),
         ("s", pa.array([7])),
         ("s", pa.array([1.5])),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.sql import types
 
-from pyspark_paimon import Catalog, CommitConflict, InvalidArgument, InvalidSchema, Table, TableExists, TableNotFound
+from pyspark_paimon import Catalog, CommitConflict, InvalidArgument, InvalidSchema, PaimonError, Table, TableExists, TableNotFound
+from pyspark_paimon.filter.columns import StatementText
 from pyspark_paimon.frames.fetched_rows import has_variant
 from pyspark_paimon.statements import create, insert
 from pyspark_paimon.statements.run import sql
@@ -264,6 +266,41 @@ def test_default_is_the_value_of_the_column(catalog, text, row) -> None:
     catalog.table("db.d").write([{"id": 1, "c": "x", "n": 7}])
     done(catalog, text)
     assert catalog.table("db.d").scan().to_arrow().to_pylist() == [row]
+
+
+STORED = {
+    "d": {"2.0": 2.0, "2": 2.0, "1 + 0.5": 1.5, "d + 0.1": 1.1, "'x'": None, "TRUE": None},
+    "f": {"2.5": 2.5, "0.1": 0.10000000149011612, "CAST(0.1 AS DOUBLE)": 0.10000000149011612},
+    "n": {"2.0": 2, "2.5": None, "5000000000": None, "n + 1": 2, "DATE '2024-01-01'": None},
+    "m": {"2": Decimal("2.00"), "2.5": Decimal("2.50"), "CAST(0.25 AS DOUBLE)": Decimal("0.25"), "d * 2": Decimal("2.00"), "2.125": None},
+    "s": {"5": "5", "2.50": None, "TRUE": "true", "DATE '2024-01-31'": "2024-01-31", "'x'": "x"},
+    "b": {"TRUE": True, "n = 1": True, "1": None},
+}
+"""Expressions by column, and the values that UPDATE and MERGE store. None: they refuse them."""
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in STORED.items() for text in texts])
+@pytest.mark.parametrize("keyed", [True, False], ids=["keys", "append"])
+def test_update_and_merge_store_what_insert_stores(catalog, name, text, keyed) -> None:
+    keys = {"primary_keys": ["id"], "options": {"bucket": "1"}} if keyed else {}
+    catalog.create_table("db.v", "id BIGINT, d DOUBLE, f FLOAT, n INT, m DECIMAL(5, 2), s STRING, b BOOLEAN", **keys)
+    first = {"id": 1, "d": 1.0, "f": 1.0, "n": 1, "m": Decimal("1.00"), "s": "a", "b": False}
+    table = catalog.table("db.v")
+    table.write([first])
+    expected = STORED[name][text]
+    for change in (
+        lambda: done(catalog, f"UPDATE db.v SET {name} = {text} WHERE id = 1"),
+        lambda: table.merge([{"id": 1}], "id").when_matched_update({name: StatementText(f"{text}")}).execute(),
+    ):
+        if expected is None:
+            with pytest.raises(PaimonError) as refused:
+                change()
+            assert "values=" not in str(refused.value), "Python's arguments are no advice in SQL"
+            assert table.scan().to_arrow().to_pylist() == [first]
+        else:
+            change()
+            assert table.scan(columns=[name]).to_arrow()[name].to_pylist() == [expected]
+            table.update("id = 1", values={name: first[name]})
 
 
 @pytest.mark.parametrize(
